@@ -1,0 +1,1 @@
+"""A self-healing task orchestrator."""

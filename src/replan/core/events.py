@@ -1,0 +1,396 @@
+"""The facts of a task, and their stored form.
+
+Each event is in the past tense and carries its result: applying one cannot fail. The stored form is
+`{seq, task_id, ts, round, type, data}`. A kind that this release does not know is kept as `UnknownEvent`;
+fields that it does not know are ignored by the fold and stay in the log.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from replan.core.policy import Policy
+from replan.core.types import (
+    ActionId,
+    Artifact,
+    CallKey,
+    Effect,
+    Evaluation,
+    Failure,
+    Fault,
+    Frozen,
+    JsonObject,
+    Plan,
+    StepId,
+    ToolId,
+    Usage,
+)
+
+
+class Event(Frozen):
+    """One recorded fact about a task."""
+
+    stored: ClassVar[bool] = True
+    """False: for watchers only."""
+    signal: ClassVar[bool] = False
+    """True: may be written by anyone, without holding the task."""
+
+
+class TaskSubmitted(Event):
+    type: Literal["task_submitted"] = "task_submitted"
+    description: str
+    metadata: JsonObject = {}
+    context: JsonObject = {}
+    policy: Policy = Policy()
+    plan: JsonObject | None = None
+    """A plan given by the caller: the planner is not asked."""
+    tools: tuple[str, ...] = ()
+    """Where the tools come from, for a process that takes the task up later."""
+    settings: JsonObject = {}
+    """What else that process needs to go on (the model's name, say). No secrets."""
+
+
+class TaskStarted(Event):
+    type: Literal["task_started"] = "task_started"
+    driver: str = ""
+
+
+class TaskResumed(Event):
+    type: Literal["task_resumed"] = "task_resumed"
+    driver: str = ""
+    reason: str = ""
+
+
+class RoundStarted(Event):
+    type: Literal["round_started"] = "round_started"
+    round: int
+
+
+class LlmCallStarted(Event):
+    type: Literal["llm_call_started"] = "llm_call_started"
+    call_id: str
+    role: str
+    model: str
+    schema_name: str
+    prompt: str
+    """The prompt's name."""
+    prompt_hash: str = ""
+    attempt: int = 1
+    text: str = ""
+    """The whole request as sent, for developers."""
+
+
+class LlmToken(Event):
+    stored: ClassVar[bool] = False
+    type: Literal["llm_token"] = "llm_token"
+    call_id: str
+    role: str
+    text: str
+
+
+class LlmCallCompleted(Event):
+    type: Literal["llm_call_completed"] = "llm_call_completed"
+    call_id: str
+    role: str
+    model: str
+    usage: Usage = Usage()
+    duration_secs: float = 0.0
+    text: str = ""
+    error: str | None = None
+
+
+class SelectedTool(Frozen):
+    tool_id: ToolId
+    score: float = 100.0
+    reason: str = ""
+
+
+class ToolSelectionCompleted(Event):
+    type: Literal["tool_selection_completed"] = "tool_selection_completed"
+    phase: Literal["tool_selection", "replanning_tool_selection"] = "tool_selection"
+    tools: tuple[SelectedTool, ...]
+    task_type: str = "default"
+    workflow_id: str | None = None
+    reasoning: str = ""
+    dropped: tuple[str, ...] = ()
+    """Ids that were named but do not exist, or scored too low."""
+    asked: bool = True
+    """False: there were few enough tools to take them all."""
+    changes_summary: str = ""
+
+
+class PlanGenerated(Event):
+    type: Literal["plan_generated"] = "plan_generated"
+    plan: Plan
+    task_type: str = "default"
+    workflow_id: str | None = None
+    corrections: int = 0
+    notes: tuple[str, ...] = ()
+
+
+class PlanRejected(Event):
+    type: Literal["plan_rejected"] = "plan_rejected"
+    violations: tuple[str, ...]
+    attempt: int = 1
+
+
+class PlanUpdated(Event):
+    type: Literal["plan_updated"] = "plan_updated"
+    plan: Plan
+    strategy: str = ""
+    reason: str = ""
+
+
+class ExecutionMode(Event):
+    """How the plan is run from here on, and why."""
+
+    type: Literal["execution_mode"] = "execution_mode"
+    mode: Literal["parallel", "serial"]
+    reason: str
+
+
+class StepReady(Event):
+    """Everything it needs is done, and it waits for a free place."""
+
+    type: Literal["step_ready"] = "step_ready"
+    step_id: StepId
+
+
+class StepStarted(Event):
+    type: Literal["step_started"] = "step_started"
+    step_id: StepId
+    items: int | None = None
+    """How many times a `for_each` step runs."""
+
+
+class _OfCall(Event):
+    call_key: CallKey
+    step_id: StepId
+    action_id: ActionId | None = None
+    index: int | None = None
+    attempt: int = 1
+    tool_id: ToolId
+
+
+class CallStarted(_OfCall):
+    type: Literal["call_started"] = "call_started"
+    effect: Effect
+    parameters: JsonObject
+
+
+class CallCompleted(_OfCall):
+    type: Literal["call_completed"] = "call_completed"
+    output: Any = None
+    artifact: Artifact | None = None
+    reused: bool = False
+    duration_secs: float = 0.0
+
+
+class CallFailed(_OfCall):
+    type: Literal["call_failed"] = "call_failed"
+    error: Fault
+    retry_in_secs: float | None = None
+    """None: no further try of this call by code."""
+
+
+class OutcomeUnknown(_OfCall):
+    type: Literal["outcome_unknown"] = "outcome_unknown"
+    reason: str
+
+
+class OutcomeSettled(_OfCall):
+    type: Literal["outcome_settled"] = "outcome_settled"
+    happened: bool
+    output: Any = None
+    by: str = ""
+
+
+class StepProgress(Event):
+    stored: ClassVar[bool] = False
+    type: Literal["step_progress"] = "step_progress"
+    step_id: StepId
+    message: str = ""
+    progress: float | None = None
+    total: float | None = None
+
+
+class ProgressUpdate(Event):
+    stored: ClassVar[bool] = False
+    type: Literal["progress_update"] = "progress_update"
+    message: str
+
+
+class StepCompleted(Event):
+    type: Literal["step_completed"] = "step_completed"
+    step_id: StepId
+    metadata: JsonObject = {}
+    """What its tool's `output_params` add to the task's metadata."""
+
+
+class StepFailed(Event):
+    type: Literal["step_failed"] = "step_failed"
+    step_id: StepId
+    error: Fault
+
+
+class StepSkipped(Event):
+    type: Literal["step_skipped"] = "step_skipped"
+    step_id: StepId
+    kind: Literal["condition", "dependency_failed", "dependency_skipped"]
+    reason: str
+    because: StepId | None = None
+
+
+class EvaluationCompleted(Event):
+    type: Literal["evaluation_completed"] = "evaluation_completed"
+    evaluation: Evaluation | None
+    """None: could not be judged."""
+    reason: str = ""
+    by: Literal["model", "steps"] = "model"
+
+
+class RoundCompleted(Event):
+    type: Literal["round_completed"] = "round_completed"
+    round: int
+
+
+class BudgetWarning(Event):
+    type: Literal["budget_warning"] = "budget_warning"
+    limit: str
+    used: float
+    allowed: float
+
+
+class CancelRequested(Event):
+    signal: ClassVar[bool] = True
+    type: Literal["cancel_requested"] = "cancel_requested"
+    reason: str = ""
+    by: str = ""
+
+
+class TaskCompleted(Event):
+    type: Literal["task_completed"] = "task_completed"
+    final_output: Any = None
+    score: float | None = None
+
+
+class TaskFailed(Event):
+    type: Literal["task_failed"] = "task_failed"
+    failure: Failure
+    final_output: Any = None
+    score: float | None = None
+
+
+class TaskCancelled(Event):
+    type: Literal["task_cancelled"] = "task_cancelled"
+    failure: Failure
+
+
+class TaskTimedOut(Event):
+    type: Literal["task_timed_out"] = "task_timed_out"
+    failure: Failure
+
+
+class UnknownEvent(Event):
+    """A kind that this release does not know: kept, shown, and without effect on the state."""
+
+    type: str
+    data: JsonObject = {}
+
+
+KnownEvent: TypeAlias = (
+    TaskSubmitted
+    | TaskStarted
+    | TaskResumed
+    | RoundStarted
+    | LlmCallStarted
+    | LlmToken
+    | LlmCallCompleted
+    | ToolSelectionCompleted
+    | PlanGenerated
+    | PlanRejected
+    | PlanUpdated
+    | ExecutionMode
+    | StepReady
+    | StepStarted
+    | CallStarted
+    | CallCompleted
+    | CallFailed
+    | OutcomeUnknown
+    | OutcomeSettled
+    | StepProgress
+    | ProgressUpdate
+    | StepCompleted
+    | StepFailed
+    | StepSkipped
+    | EvaluationCompleted
+    | RoundCompleted
+    | BudgetWarning
+    | CancelRequested
+    | TaskCompleted
+    | TaskFailed
+    | TaskCancelled
+    | TaskTimedOut
+)
+AnyEvent: TypeAlias = KnownEvent | UnknownEvent
+TERMINAL = (TaskCompleted, TaskFailed, TaskCancelled, TaskTimedOut)
+
+KINDS: dict[str, type[Event]] = {kind.model_fields["type"].default: kind for kind in get_args(KnownEvent)}
+_ADAPTER: TypeAdapter[KnownEvent] = TypeAdapter(Annotated[KnownEvent, Field(discriminator="type")])
+
+
+class Record(NamedTuple):
+    """An event in its place in the log."""
+
+    seq: int
+    task_id: str
+    ts: float
+    """Unix seconds."""
+    round: int
+    event: AnyEvent
+
+    @property
+    def type(self) -> str:
+        return self.event.type
+
+    def wire(self) -> JsonObject:
+        """The form that programs see: `{seq, task_id, ts, round, type, data}`."""
+        return {
+            "seq": self.seq,
+            "task_id": self.task_id,
+            "ts": self.ts,
+            "round": self.round,
+            "type": self.event.type,
+            "data": data_of(self.event),
+        }
+
+
+def data_of(event: AnyEvent) -> JsonObject:
+    """The `data` of an event as plain JSON values."""
+    if isinstance(event, UnknownEvent):
+        return event.data
+    return event.model_dump(mode="json", exclude={"type"})
+
+
+def dump(event: AnyEvent) -> str:
+    """The `data` of an event as JSON text."""
+    if isinstance(event, UnknownEvent):
+        import json
+
+        return json.dumps(event.data, ensure_ascii=False)
+    return event.model_dump_json(exclude={"type"})
+
+
+def load(kind: str, data: str | bytes) -> AnyEvent:
+    """An event from its stored kind and JSON text; what cannot be read as that kind is kept as unknown."""
+    known = KINDS.get(kind)
+    if known is not None:
+        try:
+            return known.model_validate_json(data)  # type: ignore[return-value]
+        except ValidationError:
+            pass
+    import json
+
+    return UnknownEvent(type=kind, data=json.loads(data))

@@ -1,0 +1,167 @@
+"""The values that everything is said in: tools, plans, outputs, faults, verdicts."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NewType, TypeAlias
+
+from pydantic import BaseModel, ConfigDict
+
+TaskId = NewType("TaskId", str)
+StepId: TypeAlias = str
+ActionId: TypeAlias = str
+ToolId: TypeAlias = str
+CallKey: TypeAlias = str
+
+JsonObject: TypeAlias = dict[str, Any]
+
+Effect = Literal["reads", "repeatable", "once"]
+Role = Literal["selection", "planning", "reflection", "evaluation"]
+Category = Literal[
+    "parameter_error",
+    "tool_error",
+    "dependency_error",
+    "decomposition_error",
+    "server_error",
+    "external_error",
+    "unknown",
+]
+
+
+class Frozen(BaseModel):
+    """An immutable value. Fields it does not know are dropped, so that newer data stays readable."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class ToolSpec(Frozen):
+    """What a tool is and promises. `parameters` and `output_schema` are JSON Schema 2020-12 objects."""
+
+    id: ToolId
+    name: str = ""
+    description: str = ""
+    parameters: JsonObject = {"type": "object", "properties": {}}
+    output_schema: JsonObject | None = None
+    effect: Effect = "once"
+    source: str = ""
+    aliases: tuple[str, ...] = ()
+    timeout_secs: float | None = None
+    output_params: tuple[str, ...] = ()
+    """Fields of a successful output that become task metadata."""
+    secrets: tuple[str, ...] = ()
+    """Names of parameters that are masked in events and prompts."""
+    volatile: bool = False
+    """Its readings change by themselves: never answered from the ledger."""
+    errors_are_clean: bool = True
+    """An error that it reports means that its effect did not happen."""
+    honours_key: bool = False
+    """It honours the idempotency key: calling again with the same key is safe."""
+
+
+class Action(Frozen):
+    """One of several calls that a step makes side by side."""
+
+    action_id: ActionId
+    name: str = ""
+    tool: ToolId
+    parameters: JsonObject = {}
+    repeat: bool = False
+
+
+class Step(Frozen):
+    """One call, or several side by side, made once everything it needs is done."""
+
+    step_id: StepId
+    name: str = ""
+    tool: ToolId = ""
+    parameters: JsonObject = {}
+    dependencies: tuple[StepId, ...] = ()
+    expected_output: str = ""
+    actions: tuple[Action, ...] = ()
+    when: str | None = None
+    for_each: str | None = None
+    timeout_secs: float | None = None
+    requires_approval: bool = False
+    repeat: bool = False
+    """This identical effect is meant: do it again."""
+
+
+class Plan(Frozen):
+    """A graph of steps. Every change to a plan is a new version."""
+
+    plan_id: str
+    version: int = 1
+    task_description: str = ""
+    steps: tuple[Step, ...] = ()
+    estimated_duration: float | None = None
+    reasoning: str = ""
+
+
+class Artifact(Frozen):
+    """A large output that is kept apart: enough of it to talk about, and where the rest is."""
+
+    artifact_id: str
+    size: int
+    """Bytes of its JSON text in UTF-8."""
+    head: str = ""
+    tail: str = ""
+    shape: str = ""
+
+
+class Fault(Frozen):
+    """Why a call or a step failed, as code sees it."""
+
+    category: Category
+    kind: str
+    message: str
+    transient: bool = False
+    happened: Literal["no", "unknown"] = "no"
+    """Whether the effect may have taken place nonetheless."""
+    status: int | None = None
+    retry_after: float | None = None
+
+
+class Dimensions(Frozen):
+    """Four judgements, 0 to 100 each."""
+
+    completeness: float
+    correctness: float
+    efficiency: float
+    reliability: float
+
+
+class Evaluation(Frozen):
+    """A judge's view of a finished round. Scores are 0 to 100."""
+
+    evaluation_id: str = ""
+    overall_score: float
+    is_successful: bool
+    dimensions: Dimensions
+    successes: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+    improvement_suggestions: tuple[str, ...] = ()
+    final_output: Any = None
+
+
+class Usage(Frozen):
+    """What was used so far."""
+
+    llm_calls: int = 0
+    tool_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+
+
+class Failure(Frozen):
+    """Why a task ended without success, for a person."""
+
+    kind: str
+    """`planning`, `step`, `outcome_unknown`, `judgement`, `unjudged`, `budget`, `timeout`, `cancelled`, `model`, `internal`."""
+    reason: str
+    root_causes: tuple[str, ...] = ()
+    tried: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+    violations: tuple[str, ...] = ()
+    call_key: CallKey | None = None
+    limit: str | None = None
+    """The name of the budget that ended it."""

@@ -1,0 +1,166 @@
+"""Every deliberate error of Replan.
+
+ReplanError
+├── InputError              the caller gave something that cannot be used (exit code 2)
+│   ├── ConfigError         a configuration file, key or value
+│   ├── ToolDefinitionError a function or source that cannot be a tool
+│   ├── PlanInvalid         a plan that does not pass the checks; carries the violations
+│   ├── TaskNotFound        no task with that id
+│   ├── TaskExists          the id is taken by a different request
+│   └── TaskEnded           the task has ended; its past cannot be changed
+├── UnresolvedReference     a reference that selects nothing in what it points to
+├── ToolCallError           a tool call that failed; says whether its effect may have happened
+├── ModelError              a model that gave no usable answer
+│   ├── ModelUnavailable    not reachable, not installed, no key, refused by the endpoint
+│   └── AnswerInvalid       it answered, but not in the shape asked for, after every correction
+└── StoreError              the event log could not be read or written
+    ├── StoreBusy           another process holds the database locked
+    ├── StoreFull           no space left
+    ├── StoreUnusable       not a database, from a newer release, or not writable
+    ├── StaleWriter         a newer driver has claimed the task
+    └── TaskHeld            another living process drives the task
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class ReplanError(Exception):
+    """The root: everything that Replan raises on purpose."""
+
+    exit_code = 1
+
+
+class InputError(ReplanError):
+    """The caller gave something that cannot be used: say what, where, and what would be right."""
+
+    exit_code = 2
+
+
+class ConfigError(InputError):
+    """A configuration file, key or value that cannot be used."""
+
+
+class ToolDefinitionError(InputError):
+    """A function or source that cannot be a tool, with the reason."""
+
+
+class PlanInvalid(InputError):
+    """A plan that does not pass the checks; `violations` lists every one, in words."""
+
+    def __init__(self, violations: Sequence[str]) -> None:
+        self.violations = tuple(violations)
+        super().__init__("the plan does not pass the checks:\n" + "\n".join(f"- {v}" for v in violations))
+
+
+class TaskNotFound(InputError):
+    """No task with that id in this store."""
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(f"there is no task {task_id!r} in this store (see `replan tasks list`)")
+
+
+class TaskExists(InputError):
+    """The task id is taken by a request with another body."""
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(f"task {task_id!r} exists already with a different request; choose another id")
+
+
+class TaskEnded(InputError):
+    """The task has ended; an ended task never changes."""
+
+
+class UnresolvedReference(ReplanError):
+    """A reference that selects nothing in what it points to."""
+
+    def __init__(self, reference: str, *, where: str, available: Sequence[str] = (), why: str = "") -> None:
+        self.reference = reference
+        self.available = tuple(available)
+        text = f"{reference} selects nothing in {where}"
+        if why:
+            text += f": {why}"
+        if available:
+            shown = ", ".join(available[:20]) + (", …" if len(available) > 20 else "")
+            text += f"; it has: {shown}"
+        super().__init__(text)
+
+
+class ToolCallError(ReplanError):
+    """A tool call that failed, as its source saw it.
+
+    `kind`: what happened, one of `core.faults.FaultKind`. `happened`: "no" when the effect surely did not
+    take place, "unknown" when nobody can tell, None to let the kind decide. `status`: an HTTP-like code.
+    `retry_after`: seconds the other side asked us to wait.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str = "tool",
+        happened: str | None = None,
+        status: int | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.happened = happened
+        self.status = status
+        self.retry_after = retry_after
+
+
+class ModelError(ReplanError):
+    """A model that gave no usable answer."""
+
+
+class ModelUnavailable(ModelError):
+    """The model cannot be reached or used; `exit_code` 2 when it was never set up."""
+
+    def __init__(self, message: str, *, transient: bool = False, setup: bool = False) -> None:
+        super().__init__(message)
+        self.transient = transient
+        if setup:
+            self.exit_code = 2
+
+
+class AnswerInvalid(ModelError):
+    """The model answered, but not in the shape asked for, after every correction."""
+
+    def __init__(self, message: str, *, problems: Sequence[str] = (), text: str = "") -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
+        self.text = text
+
+
+class StoreError(ReplanError):
+    """The event log could not be read or written; what was stored before stays."""
+
+
+class StoreBusy(StoreError):
+    """Another process holds the database locked for longer than the wait."""
+
+    exit_code = 2
+
+
+class StoreFull(StoreError):
+    """The disk or quota of the database is full."""
+
+    exit_code = 2
+
+
+class StoreUnusable(StoreError):
+    """Not a database, made by a newer release, or not writable."""
+
+    exit_code = 2
+
+
+class StaleWriter(StoreError):
+    """A newer driver has claimed the task: this one must stop and touch nothing."""
+
+
+class TaskHeld(StoreError):
+    """Another living process drives the task."""
+
+    exit_code = 2

@@ -1,0 +1,199 @@
+"""Every seam: what the loop needs from the outside, as small protocols."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
+
+from replan.core.events import AnyEvent, Record, TaskSubmitted
+from replan.core.types import Frozen, JsonObject, Role, ToolSpec, Usage
+
+
+class Clock(Protocol):
+    """Wall time in Unix seconds, and waiting. Deadlines use the event loop's own time."""
+
+    def now(self) -> float: ...
+    async def sleep(self, secs: float) -> None: ...
+
+
+class Ids(Protocol):
+    """New unique ids."""
+
+    def new(self, prefix: str) -> str: ...
+
+
+# ── tools ─────────────────────────────────────────────────────────────────────
+
+
+class Progress(NamedTuple):
+    message: str = ""
+    progress: float | None = None
+    total: float | None = None
+
+
+class ToolCall(NamedTuple):
+    """One call as a source gets it. `parameters` have passed the tool's schema."""
+
+    tool_id: str
+    parameters: JsonObject
+    key: str
+    """The idempotency key: the same for every attempt of the same call."""
+    task_id: str = ""
+    step_id: str = ""
+    attempt: int = 1
+    deadline_secs: float | None = None
+    """Seconds left when the call was made."""
+    report: Callable[[Progress], None] | None = None
+
+
+class ToolSource(Protocol):
+    """Some tools and how to call them.
+
+    `call` returns a value that JSON can hold. It raises `ToolCallError` (or any exception, which counts as an
+    error that the tool itself reports), and passes an `asyncio.CancelledError` on to the tool.
+    """
+
+    name: str
+
+    async def tools(self) -> Sequence[ToolSpec]: ...
+    async def call(self, call: ToolCall) -> Any: ...
+    async def aclose(self) -> None: ...
+
+
+# ── models ────────────────────────────────────────────────────────────────────
+
+
+class Turn(Frozen):
+    """One message of a conversation with a model."""
+
+    role: Literal["user", "assistant"]
+    text: str
+
+
+class ModelRequest(Frozen):
+    """One structured question. `schema_name` is the contract name of the answer (see the specification, §13)."""
+
+    role: Role
+    schema_name: str
+    json_schema: JsonObject
+    instructions: str
+    turns: tuple[Turn, ...]
+    temperature: float | None = None
+    timeout_secs: float | None = None
+    max_tokens: int | None = None
+
+
+class ModelReply(Frozen):
+    """A model's answer as it came: text that should be JSON, and what it cost."""
+
+    text: str
+    model: str = ""
+    usage: Usage = Usage()
+
+
+class Model(Protocol):
+    """Something that answers. `ask` raises `ModelUnavailable`; `on_text` is told each piece as it comes."""
+
+    name: str
+    style: Literal["standard", "small"]
+    """Which prompts suit it: `small` for models that need few words and typed schemas."""
+
+    async def ask(self, request: ModelRequest, on_text: Callable[[str], None] | None = None) -> ModelReply: ...
+    async def aclose(self) -> None: ...
+
+
+# ── event log ─────────────────────────────────────────────────────────────────
+
+
+class Claim(NamedTuple):
+    """The right to write a task's log, until somebody claims it anew."""
+
+    task_id: str
+    fence: int
+
+
+class Appended(NamedTuple):
+    """Where the events of one `append` went. A gap before `first` means that others have written signals."""
+
+    first: int
+    last: int
+
+
+class NewArtifact(NamedTuple):
+    """A large output to be stored with the events that name it."""
+
+    artifact_id: str
+    data: bytes
+
+
+class TaskSummary(NamedTuple):
+    """One row of the task list, a reading of the log."""
+
+    task_id: str
+    status: str
+    description: str
+    created: float
+    updated: float
+    last_seq: int
+    held: bool
+    """A living process drives it."""
+
+
+class EventLog(Protocol):
+    """The append-only log of every task. Raises `StoreError` and its kinds."""
+
+    async def create(self, task_id: str, event: TaskSubmitted, ts: float) -> bool:
+        """Store a new task; True if it was new, False if the same request was there, else `TaskExists`."""
+        ...
+
+    async def claim(self, task_id: str, *, steal: bool = False) -> Claim:
+        """Take the task; `TaskHeld` if a living driver has it, unless `steal`. The older fence is void."""
+        ...
+
+    async def release(self, claim: Claim) -> None:
+        """Give the task back, if the claim still holds."""
+        ...
+
+    def append(
+        self,
+        claim: Claim,
+        events: Sequence[AnyEvent],
+        *,
+        ts: float,
+        round: int,
+        artifacts: Sequence[NewArtifact] = (),
+    ) -> asyncio.Future[Appended]:
+        """Queue events in order, all or none; done when they are durable. `StaleWriter` if fenced out."""
+        ...
+
+    async def signal(self, task_id: str, event: AnyEvent, ts: float) -> Record:
+        """A person's event: needs no claim. `TaskEnded` once the task has ended."""
+        ...
+
+    async def read(self, task_id: str, after: int = 0, limit: int | None = None) -> list[Record]: ...
+
+    def follow(self, task_id: str, after: int = 0) -> AsyncIterator[Record]:
+        """Every record from `after` on, live, from any process; ends after the task's last event."""
+        ...
+
+
+class TaskIndex(Protocol):
+    """The list of tasks, newest first."""
+
+    async def list_tasks(
+        self, *, status: Sequence[str] = (), limit: int = 100, before: str | None = None
+    ) -> list[TaskSummary]: ...
+    async def summary(self, task_id: str) -> TaskSummary: ...
+
+
+class ArtifactStore(Protocol):
+    """Large outputs, by task and id."""
+
+    async def artifact(self, task_id: str, artifact_id: str) -> bytes: ...
+
+
+class Store(EventLog, TaskIndex, ArtifactStore, Protocol):
+    """One database that does all three."""
+
+    async def aclose(self) -> None: ...
