@@ -171,10 +171,15 @@ class EventLog(Protocol):
         """A person's event: needs no claim. `TaskEnded` once the task has ended."""
         ...
 
-    async def read(self, task_id: str, after: int = 0, limit: int | None = None) -> list[Record]: ...
+    async def read(
+        self, task_id: str, after: int = 0, limit: int | None = None, *, signals_only: bool = False
+    ) -> list[Record]: ...
 
-    def follow(self, task_id: str, after: int = 0) -> AsyncIterator[Record]:
-        """Every record from `after` on, live, from any process; ends after the task's last event."""
+    def follow(self, task_id: str, after: int = 0, *, signals_only: bool = False) -> AsyncIterator[Record]:
+        """Every record from `after` on, live, from any process; ends after the task's last event.
+
+        `signals_only`: only what people wrote; then it ends when the store is closed.
+        """
         ...
 
 

@@ -247,6 +247,8 @@ class EvaluationCompleted(Event):
     type: Literal["evaluation_completed"] = "evaluation_completed"
     evaluation: Evaluation | None
     """None: could not be judged."""
+    artifact: Artifact | None = None
+    """Holds the final output, where that is large."""
     reason: str = ""
     by: Literal["model", "steps"] = "model"
 
@@ -273,6 +275,7 @@ class CancelRequested(Event):
 class TaskCompleted(Event):
     type: Literal["task_completed"] = "task_completed"
     final_output: Any = None
+    artifact: Artifact | None = None
     score: float | None = None
 
 
@@ -280,6 +283,7 @@ class TaskFailed(Event):
     type: Literal["task_failed"] = "task_failed"
     failure: Failure
     final_output: Any = None
+    artifact: Artifact | None = None
     score: float | None = None
 
 

@@ -1,0 +1,170 @@
+"""The layers laid over each other and checked: code defaults, config.toml, config.{APP_ENV}.toml, variables."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from replan.config.layers import Given, Layer, Origin, read_environment, read_file
+from replan.config.sections import DEPRECATED, IGNORED, MOVED, SECRETS, SECTIONS, Settings
+from replan.config.values import expected, found, kind_name
+from replan.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The settings, and how they came to be."""
+
+    settings: Settings
+    origins: Mapping[str, Origin]
+    """Of every `section.key`, defaults included."""
+    warnings: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
+    """The files that were read, the later over the earlier."""
+
+
+@dataclass
+class _Merged:
+    values: dict[str, dict[str, Given]] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def load_settings(path: Path | None = None, *, env: Mapping[str, str], cwd: Path) -> Loaded:
+    """Read, merge and check the configuration; `ConfigError` lists every problem with its place.
+
+    Without `path`, `config.toml` and `config.{APP_ENV}.toml` of `cwd` are read where they exist. With it, that
+    file has to exist, and its sibling `{stem}.{APP_ENV}.toml` still lies over it.
+    """
+    files = list(_files(path, env, cwd))
+    merged = _Merged()
+    for file, name in files:
+        _lay(merged, read_file(file, name))
+    _lay(merged, read_environment(env))
+    settings = _check(merged)
+    if merged.problems or settings is None:
+        raise ConfigError(_listed(merged.problems))
+    origins = {
+        f"{section}.{key}": given[key].origin if key in given else Origin("default")
+        for section, model in SECTIONS.items()
+        for given in [merged.values.get(section, {})]
+        for key in model.model_fields
+    }
+    return Loaded(settings, origins, tuple(merged.warnings), tuple(file for file, _ in files))
+
+
+def _files(path: Path | None, env: Mapping[str, str], cwd: Path) -> Iterator[tuple[Path, str]]:
+    stage = env.get("APP_ENV") or "dev"
+    if not re.fullmatch(r"[A-Za-z0-9_.-]+", stage):
+        raise ConfigError(
+            f'APP_ENV: "{stage}" names no environment: use letters, digits, "-", "_" and ".", like "prod"'
+        )
+    base = cwd / (path or "config.toml")
+    shown = str(path) if path else "config.toml"
+    if path or base.exists():
+        yield base, shown
+    over = base.with_name(f"{base.stem}.{stage}{base.suffix}")
+    if over.exists():
+        yield over, str(Path(shown).with_name(over.name))
+
+
+# ── merging ───────────────────────────────────────────────────────────────────
+
+
+def _lay(merged: _Merged, layer: Layer) -> None:
+    merged.problems += layer.problems
+    here = {(given.section, given.key) for given in layer.given}
+    for given in layer.given:
+        place = (given.section, given.key)
+        if given.section not in SECTIONS:
+            merged.problems.append(_unknown_section(given))
+        elif given.key in IGNORED.get(given.section, ()):
+            merged.warnings.append(
+                f"{given.origin}: [{given.section}] {given.key} has no use any more and is ignored"
+            )
+        elif place in MOVED:
+            section, key = MOVED[place]
+            if MOVED[place] in here:
+                merged.warnings.append(
+                    f"{given.origin}: [{given.section}] {given.key} is ignored: [{section}] {key} is set beside it"
+                )
+            else:
+                _set(merged, Given(section, key, given.value, given.origin))
+        elif given.key not in SECTIONS[given.section].model_fields:
+            merged.problems.append(_unknown_key(given))
+        else:
+            _set(merged, given)
+
+
+def _set(merged: _Merged, given: Given) -> None:
+    deprecated = DEPRECATED.get((given.section, given.key))
+    if deprecated:
+        merged.warnings.append(f"{given.origin}: [{given.section}] {given.key} is deprecated: {deprecated}")
+    merged.values.setdefault(given.section, {})[given.key] = given
+
+
+def _unknown_section(given: Given) -> str:
+    if not given.section:
+        owners = [name for name, model in SECTIONS.items() if given.key in model.model_fields]
+        if owners:
+            return f'{given.origin}: "{given.key}" stands outside a section; it belongs below [{owners[0]}]'
+        near = _nearest(given.key, SECTIONS)
+        return f'{given.origin}: unknown "{given.key}"; the nearest known section is [{near}]'
+    return f"{given.origin}: unknown section [{given.section}]; did you mean [{_nearest(given.section, SECTIONS)}]?"
+
+
+def _unknown_key(given: Given) -> str:
+    keys = SECTIONS[given.section].model_fields
+    what = f'{given.origin}: unknown key "{given.key}" in [{given.section}]'
+    close = difflib.get_close_matches(given.key, keys, n=1, cutoff=0.75)
+    owners = [name for name, model in SECTIONS.items() if given.key in model.model_fields]
+    if owners and not close:
+        return f"{what}; it belongs below [{owners[0]}]"
+    near = _nearest(given.key, keys)
+    if given.origin.kind == "env":
+        return f"{what}; did you mean APP_{given.section.upper()}_{near.upper()}?"
+    return f'{what}; did you mean "{near}"?'
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    return difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.0)[0]
+
+
+# ── checking ──────────────────────────────────────────────────────────────────
+
+
+def _check(merged: _Merged) -> Settings | None:
+    raw = {
+        section: {key: item.value for key, item in given.items()} for section, given in merged.values.items()
+    }
+    try:
+        return Settings.model_validate(raw)
+    except ValidationError as error:
+        told: set[tuple[str, str]] = set()
+        for detail in error.errors():
+            section, key = str(detail["loc"][0]), str(detail["loc"][1])
+            if (section, key) not in told:
+                told.add((section, key))
+                merged.problems.append(_wrong_value(merged.values[section][key]))
+        return None
+
+
+def _wrong_value(given: Given) -> str:
+    right = expected(SECTIONS[given.section].model_fields[given.key])
+    secret = (given.section, given.key) in SECRETS or given.key == "connection_string"
+    what = kind_name(given.value) if secret else found(given.value)
+    if isinstance(given.value, list):
+        odd = next((item for item in given.value if not isinstance(item, str) or not item), None)
+        what += f" with {found(odd)} in it"
+    return f"{given.origin}: [{given.section}] {given.key} takes {right}; found {what}"
+
+
+def _listed(problems: list[str]) -> str:
+    if len(problems) == 1:
+        return problems[0]
+    return f"{len(problems)} problems in the configuration:\n" + "\n".join(f"- {line}" for line in problems)

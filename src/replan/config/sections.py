@@ -1,0 +1,310 @@
+"""Every section and key of the configuration, with its default and its bounds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from replan.core.policy import Budget, Policy
+
+
+def _unset_when_empty(value: Any) -> Any:
+    return None if value == "" else value
+
+
+def _lower(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
+
+
+Text = Annotated[str, Field(min_length=1)]
+OptionalText = Annotated[str | None, BeforeValidator(_unset_when_empty)]
+"""An empty text means: not set."""
+Secret = Annotated[str | None, BeforeValidator(_unset_when_empty), Field(repr=False)]
+Port = Annotated[int, Field(ge=0, le=65535)]
+"""0: any free one."""
+Secs = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0)]
+AtLeastOne = Annotated[int, Field(ge=1)]
+Percent = Annotated[float, Field(ge=0, le=100)]
+Texts = Annotated[tuple[Text, ...], Field(strict=False)]
+Lower = BeforeValidator(_lower)
+
+
+class Section(BaseModel):
+    """One `[section]`: immutable, strict about types, and closed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Server(Section):
+    """Where the service listens."""
+
+    host: Text = "127.0.0.1"
+    port: Port = 8080
+    grpc_port: Port = 50051
+    request_timeout_secs: Secs = 60.0
+    max_connections: AtLeastOne = 1000
+
+
+class Llm(Section):
+    """Which models answer, and how they are asked. Nothing set: the built-in local model."""
+
+    service_name: OptionalText = None
+    endpoint: OptionalText = None
+    fallback_endpoint: OptionalText = None
+    api_key: Secret = None
+    default_model: OptionalText = None
+    """`provider:name`, or a bare name that `endpoint` knows."""
+    selection_model: OptionalText = None
+    planning_model: OptionalText = None
+    reflection_model: OptionalText = None
+    evaluation_model: OptionalText = None
+    local_model: OptionalText = None
+    """The built-in model to use: a name of `replan model list`, or the path of a GGUF file."""
+    timeout_secs: Secs = 60.0
+    max_retries: Count = 3
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
+    top_p: Annotated[float, Field(gt=0, le=1)] = 0.9
+    protocol: Annotated[Literal["http", "grpc"], Lower] = "http"
+    enable_streaming: bool = True
+    max_streaming_indicators: Count = 5
+
+
+class ToolService(Section):
+    """A remote tool service."""
+
+    service_name: OptionalText = None
+    endpoint: OptionalText = None
+    fallback_endpoint: OptionalText = None
+    connect_timeout_secs: Secs = 5.0
+    timeout_secs: Secs = 60.0
+    max_retries: Count = 3
+    protocol: Annotated[Literal["grpc", "http"], Lower] = "grpc"
+
+
+class Orchestrator(Section):
+    """How tasks are planned, run and judged."""
+
+    task_timeout_secs: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 300.0
+    enable_auto_reflection: bool = True
+    evaluation: Annotated[Literal["model", "steps"], Lower] = "model"
+    success_threshold: Percent = 80.0
+    correctness_excellent: Percent = 95.0
+    max_concurrent_tasks: AtLeastOne = 10
+    enable_two_stage_planning: bool = True
+    two_stage_tool_threshold: Count = 10
+    enable_builtin_workflows: bool = True
+    tool_selection_threshold: Percent = 70.0
+    enable_parallel_execution: bool = True
+    parallel_max_concurrent: AtLeastOne = 8
+    parallel_min_steps: Count = 2
+
+
+class Reflection(Section):
+    """What happens to failures. The limits are the older service's: unset, they only inform the prompts."""
+
+    enable_step_level_reflection: bool = True
+    max_step_retries: Count | None = None
+    max_single_step_repairs: Count | None = None
+    max_task_replanning_attempts: Count | None = None
+    consecutive_failure_threshold: Count | None = None
+    max_reflection_rounds: Count | None = None
+
+
+class BudgetSection(Section):
+    """Limits of each task. Unset: no such limit; 0: none allowed."""
+
+    max_llm_calls: Count | None = None
+    max_tokens: Count | None = None
+    max_cost_usd: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    max_tool_calls: Count | None = None
+    max_rounds: Count | None = None
+
+
+class Approval(Section):
+    """What a person has to say yes to."""
+
+    mode: Annotated[Literal["never", "destructive", "all"], Lower] = "never"
+    review_plan: bool = False
+    expires_secs: Secs | None = None
+
+
+class Response(Section):
+    """Who reads the events: a user, or a developer who also sees prompts and raw answers."""
+
+    mode: Annotated[Literal["user", "developer"], Lower] = "user"
+
+
+class Debug(Section):
+    """A file with final prompts, raw answers, calls and scheduling decisions."""
+
+    save_debug_log: bool = False
+    debug_log_file: Text = "debug_log.txt"
+
+
+class Logging(Section):
+    """The program's own log."""
+
+    level: Annotated[Literal["trace", "debug", "info", "warn", "warning", "error", "critical"], Lower] = (
+        "info"
+    )
+    console: bool = True
+    file: bool = False
+    file_path: Text = "logs/app.log"
+    format: Annotated[Literal["text", "json"], Lower] = "text"
+
+
+class Consul(Section):
+    """Registration and discovery."""
+
+    enabled: bool = False
+    host: OptionalText = None
+    port: Port = 8500
+    service_name: Text = "task-orchestration-service"
+    service_host: OptionalText = None
+    service_port: Port | None = None
+    health_check_interval: Secs = 10.0
+    health_check_timeout: Secs = 5.0
+    health_check_url: OptionalText = None
+    load_balance: Annotated[Literal["sticky", "round_robin", "random"], Lower] = "sticky"
+
+
+class DatabaseService(Section):
+    """The store's database; unset: a SQLite file in the user's state folder."""
+
+    connection_string: Secret = None
+    max_connections: AtLeastOne = 20
+
+
+class KafkaService(Section):
+    """Delivery of audit records."""
+
+    enabled: bool = False
+    brokers: Texts = ("localhost:9092",)
+    topic: Text = "task-audit-log"
+    compression: Annotated[Literal["none", "gzip", "snappy", "lz4", "zstd"], Lower] = "snappy"
+    connect_timeout_secs: Secs = 5.0
+    timeout_secs: Secs = 60.0
+    max_retries: Count = 3
+
+
+class Store(Section):
+    """How the event log is kept."""
+
+    synchronous: Annotated[Literal["normal", "full"], Lower] = "normal"
+    """`normal` survives a killed process, `full` a power cut too."""
+    max_output_bytes: Annotated[int, Field(ge=1024)] = 262_144
+    """Larger outputs are kept apart as artifacts."""
+    retention_days: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+
+
+class Engine(Section):
+    """Who drives the tasks."""
+
+    kind: Annotated[Literal["local", "procrastinate"], Lower] = "local"
+    worker_concurrency: AtLeastOne | None = None
+    takeover_secs: Secs = 30.0
+
+
+class Tracing(Section):
+    """OpenTelemetry traces."""
+
+    otlp_endpoint: OptionalText = None
+    include_content: bool = False
+
+
+class Scenes(Section):
+    """Files with guidance for kinds of task, and plan templates."""
+
+    paths: Texts = ()
+    workflows: Texts = ()
+
+
+class Settings(Section):
+    """The whole configuration."""
+
+    server: Server = Server()
+    llm: Llm = Llm()
+    tool_service: ToolService = ToolService()
+    orchestrator: Orchestrator = Orchestrator()
+    reflection: Reflection = Reflection()
+    budget: BudgetSection = BudgetSection()
+    approval: Approval = Approval()
+    response: Response = Response()
+    debug: Debug = Debug()
+    logging: Logging = Logging()
+    consul: Consul = Consul()
+    database_service: DatabaseService = DatabaseService()
+    kafka_service: KafkaService = KafkaService()
+    store: Store = Store()
+    engine: Engine = Engine()
+    tracing: Tracing = Tracing()
+    scenes: Scenes = Scenes()
+
+    def policy(self) -> Policy:
+        """What a task is allowed and how it is run, as it is recorded with each task."""
+        loop, limits = self.orchestrator, self.budget
+        return Policy(
+            budget=Budget(
+                task_timeout_secs=loop.task_timeout_secs,
+                max_llm_calls=limits.max_llm_calls,
+                max_tokens=limits.max_tokens,
+                max_cost_usd=limits.max_cost_usd,
+                max_tool_calls=limits.max_tool_calls,
+                max_rounds=limits.max_rounds,
+            ),
+            evaluation=loop.evaluation,
+            success_threshold=loop.success_threshold,
+            correctness_excellent=loop.correctness_excellent,
+            enable_two_stage_planning=loop.enable_two_stage_planning,
+            two_stage_tool_threshold=loop.two_stage_tool_threshold,
+            tool_selection_threshold=loop.tool_selection_threshold,
+            enable_parallel_execution=loop.enable_parallel_execution,
+            parallel_max_concurrent=loop.parallel_max_concurrent,
+            parallel_min_steps=loop.parallel_min_steps,
+            max_transient_retries=self.tool_service.max_retries,
+            max_output_bytes=self.store.max_output_bytes,
+            enable_streaming=self.llm.enable_streaming,
+        )
+
+
+SECRETS = frozenset({("llm", "api_key")})
+"""Never shown, not even in part."""
+
+SECTIONS: dict[str, type[Section]] = {
+    name: field.annotation
+    for name, field in Settings.model_fields.items()
+    if isinstance(field.annotation, type) and issubclass(field.annotation, Section)
+}
+
+IGNORED: dict[str, frozenset[str]] = {
+    "database_service": frozenset(
+        {
+            "service_name",
+            "endpoint",
+            "fallback_endpoint",
+            "connect_timeout_secs",
+            "timeout_secs",
+            "max_retries",
+            "protocol",
+        }
+    )
+}
+"""Keys of the older service that have no use any more."""
+
+MOVED: dict[tuple[str, str], tuple[str, str]] = {
+    ("orchestrator", "max_reflection_rounds"): ("reflection", "max_reflection_rounds")
+}
+"""Keys of the older service that are accepted where they used to be."""
+
+DEPRECATED: dict[tuple[str, str], str] = {
+    ("reflection", key): "the older fixed limit binds when set; unset, the model decides within [budget]"
+    for key in (
+        "max_step_retries",
+        "max_single_step_repairs",
+        "max_task_replanning_attempts",
+        "consecutive_failure_threshold",
+        "max_reflection_rounds",
+    )
+}

@@ -1,0 +1,76 @@
+"""The merged settings for people and programs: each value with its origin, secrets masked."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from replan.config.load import Loaded
+from replan.config.sections import SECRETS, SECTIONS
+
+MASK = "********"
+_URL_PASSWORD = re.compile(r"(?<=://)([^/?#\s]*):([^/?#\s]*)@")
+_NAMED_SECRET = re.compile(r"(?i)\b(password|passwd|pwd|secret|token|api[-_]?key)=([^&;\s]+)")
+
+
+def mask(text: str) -> str:
+    """`text` without the passwords of URLs and connection strings."""
+    masked = _URL_PASSWORD.sub(rf"\1:{MASK}@", text)
+    return _NAMED_SECRET.sub(rf"\1={MASK}", masked)
+
+
+def as_json(loaded: Loaded) -> dict[str, dict[str, dict[str, Any]]]:
+    """`{section: {key: {value, origin}}}`."""
+    return {
+        section: {
+            key: {"value": _masked(section, key, value), "origin": str(loaded.origins[f"{section}.{key}"])}
+            for key, value in getattr(loaded.settings, section).model_dump(mode="json").items()
+        }
+        for section in SECTIONS
+    }
+
+
+def as_toml(loaded: Loaded) -> str:
+    """The settings as a TOML file that means the same; what is unset or masked stands in a comment."""
+    blocks: list[str] = []
+    for section in SECTIONS:
+        values = getattr(loaded.settings, section).model_dump(mode="json")
+        rows = [_row(loaded, section, key, value) for key, value in values.items()]
+        width = max(len(row) for row, _ in rows)
+        lines = [f"{row:<{min(width, 48)}}  # {note}" for row, note in rows]
+        blocks.append("\n".join([f"[{section}]", *lines]))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _row(loaded: Loaded, section: str, key: str, value: Any) -> tuple[str, str]:
+    origin = str(loaded.origins[f"{section}.{key}"])
+    if value is None:
+        return f"# {key} =", "not set" if origin == "default" else f"not set by {origin}"
+    shown = _masked(section, key, value)
+    hidden = "# " if shown != value else ""
+    return f"{hidden}{key} = {_toml(shown)}", origin
+
+
+def _masked(section: str, key: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if (section, key) in SECRETS:
+        return MASK
+    if isinstance(value, list):
+        return [mask(item) for item in value]
+    return mask(value) if isinstance(value, str) else value
+
+
+def _toml(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return repr(value)
+        case str():
+            # JSON's escapes are TOML's, but for these: DEL has to be escaped, half characters cannot be held.
+            text = value.encode("utf-8", "replace").decode("utf-8")
+            return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case _:
+            return "[" + ", ".join(_toml(item) for item in value) + "]"

@@ -1,0 +1,178 @@
+"""Why a task ended without success, in words for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replan.core.state import CallState, State, StepState
+from replan.core.types import Evaluation, Failure, Fault
+
+_ADVICE = {
+    "parameter_error": "Check the values: the task may name something that does not exist, or the tool's description may mislead.",
+    "tool_error": "Look at what the tool reports, mend the tool or offer another one.",
+    "dependency_error": "Look at the output that was referred to: it has another form than the plan expected.",
+    "server_error": "The service behind the tool failed: try again later, or ask whoever runs it.",
+    "external_error": "Check that the service is reachable and that its credentials and quota are in order.",
+    "unknown": "Look at the events of the task: `replan tasks show` has every call with its error.",
+}
+
+
+def cancelled(state: State) -> Failure:
+    cancel = state.cancel
+    why = f": {cancel.reason}" if cancel and cancel.reason else ""
+    who = f" by {cancel.by}" if cancel and cancel.by else ""
+    return Failure(
+        kind="cancelled",
+        reason=f"cancelled{who}{why}",
+        tried=_tried(state),
+        advice=_doubts(state) or ("Nothing more to do; submit the task again to start over.",),
+    )
+
+
+def timed_out(state: State, secs: float) -> Failure:
+    running = [step.step.step_id for step in state.steps.values() if not step.closed]
+    at = f" while {_list(running)} had not finished" if running else ""
+    return Failure(
+        kind="timeout",
+        reason=f"the time limit of {secs:g} seconds was reached{at}",
+        tried=_tried(state),
+        advice=(*_doubts(state), "Allow more time (--timeout, or [orchestrator] task_timeout_secs)."),
+        limit="task_timeout_secs",
+    )
+
+
+def budget(state: State, limit: str) -> Failure:
+    name = limit.split(" ", 1)[0]
+    return Failure(
+        kind="budget",
+        reason=f"the budget {limit} was reached",
+        tried=_tried(state),
+        advice=(*_doubts(state), f"Raise {name} under [budget], or make the task smaller."),
+        limit=name,
+    )
+
+
+def outcome_unknown(state: State) -> Failure:
+    calls = list(state.in_doubt.values())
+    first = calls[0]
+    return Failure(
+        kind="outcome_unknown",
+        reason=f"nobody can tell whether {_call(first)} took effect (call key {first.key})",
+        root_causes=tuple(_doubt(call) for call in calls),
+        tried=_tried(state),
+        advice=_doubts(state),
+        call_key=first.key,
+    )
+
+
+def steps_failed(state: State) -> Failure:
+    failed = [step for step in state.steps.values() if step.status == "failed"]
+    causes = [f"{_name(step)}: {step.fault.message}" for step in failed if step.fault]
+    held = [step.step.step_id for step in state.steps.values() if step.skip and step.skip.kind != "condition"]
+    reason = f"{_name(failed[0])} failed: {_short(failed[0].fault)}"
+    if len(failed) > 1:
+        reason += f" (and {len(failed) - 1} more failed)"
+    if held:
+        reason += f"; so {_list(held)} could not run"
+    advice = dict.fromkeys(_ADVICE.get(step.fault.category, _ADVICE["unknown"]) for step in failed if step.fault)
+    return Failure(
+        kind="step", reason=reason, root_causes=tuple(causes), tried=_tried(state), advice=tuple(advice)
+    )
+
+
+def judged_failed(state: State, evaluation: Evaluation) -> Failure:
+    return Failure(
+        kind="judgement",
+        reason=f"the result was judged {evaluation.overall_score:g} of 100, "
+        f"and {state.policy.success_threshold:g} is needed",
+        root_causes=evaluation.failures,
+        tried=_tried(state),
+        advice=evaluation.improvement_suggestions or ("Say more exactly what the result has to contain.",),
+    )
+
+
+def unjudged(state: State) -> Failure:
+    why = state.evaluation.reason if state.evaluation else ""
+    return Failure(
+        kind="unjudged",
+        reason="the result could not be judged" + (f": {why}" if why else ""),
+        tried=_tried(state),
+        advice=(
+            "Every output is kept and can be judged again.",
+            "Check the model (`replan doctor`), or judge by the steps alone: --evaluation steps.",
+        ),
+    )
+
+
+def planning_failed(state: State, violations: Sequence[str]) -> Failure:
+    return Failure(
+        kind="planning",
+        reason="no plan passed the checks" + (f": {violations[0]}" if violations else ""),
+        root_causes=tuple(violations),
+        violations=tuple(violations),
+        tried=tuple(f"plan {n} was refused: {len(r.violations)} faults" for n, r in enumerate(state.rejections, 1)),
+        advice=("Say the task more exactly, offer the tools it needs, or use a stronger model.",),
+    )
+
+
+def model_failed(state: State, message: str) -> Failure:
+    return Failure(
+        kind="model",
+        reason=f"the model gave no usable answer: {message}",
+        root_causes=(message,),
+        tried=_tried(state),
+        advice=("Check the model and its endpoint: `replan doctor`.",),
+    )
+
+
+def internal(state: State, message: str) -> Failure:
+    return Failure(
+        kind="internal",
+        reason=f"a fault of Replan: {message}",
+        root_causes=(message,),
+        tried=_tried(state),
+        advice=("Every event up to here is kept; please report it with `replan tasks show --json`.",),
+    )
+
+
+def _doubts(state: State) -> tuple[str, ...]:
+    return tuple(
+        f"Find out whether {_call(call)} took effect (call key {call.key}) before you run it again."
+        for call in state.in_doubt.values()
+    )
+
+
+def _doubt(call: CallState) -> str:
+    why = call.fault.message if call.fault else "it was cut off before its result was recorded"
+    return f"{_call(call)}, attempt {call.attempt}: {why}"
+
+
+def _tried(state: State) -> tuple[str, ...]:
+    out = []
+    for step in state.steps.values():
+        for call in step.calls.values():
+            if call.fault is not None and call.status != "succeeded":
+                times = f"{call.attempt} times" if call.attempt > 1 else "once"
+                out.append(f"{_call(call)} was tried {times}: {_short(call.fault)}")
+    return tuple(out[:50])
+
+
+def _call(call: CallState) -> str:
+    at = "".join(f", {name} {value}" for name, value in (("action", call.slot.action_id), ("item", call.slot.item))
+                 if value is not None)  # fmt: skip
+    return f"the call of {call.tool_id!r} in step {call.step_id!r}{at}"
+
+
+def _name(step: StepState) -> str:
+    what = step.step.tool or "actions"
+    return f"step {step.step.step_id!r} ({what})"
+
+
+def _short(fault: Fault | None) -> str:
+    text = " ".join(fault.message.split()) if fault else "for an unknown reason"
+    return text if len(text) <= 300 else text[:300] + "…"
+
+
+def _list(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:5])
+    return shown + (f" and {len(names) - 5} more" if len(names) > 5 else "")

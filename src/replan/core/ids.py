@@ -1,0 +1,65 @@
+"""How ids and keys are made and what they look like."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Any
+
+from replan.core.refs import ID, RESERVED
+
+_TASK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+
+
+def step_id_problem(text: str) -> str:
+    """Why the text cannot be a step or action id; empty if it can."""
+    if text in RESERVED:
+        return f"{text!r} is a word of the reference language and cannot be an id"
+    if not ID.fullmatch(text):
+        return f"{text!r} is no id: letters, digits, _ and -, not starting with a digit or -"
+    return ""
+
+
+def task_id_problem(text: str) -> str:
+    """Why the text cannot be a task id; empty if it can."""
+    if _TASK_ID.fullmatch(text):
+        return ""
+    return f"{text!r} is no task id: 1 to 128 of letters, digits, . _ : and -, starting with a letter or digit"
+
+
+def canonical(value: Any) -> str:
+    """The one JSON text of a value: sorted keys, no spaces."""
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+    except TypeError:  # keys of several types
+        return json.dumps(_texted(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+
+
+def _texted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _texted(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_texted(item) for item in value]
+    return value
+
+
+def digest(text: str) -> str:
+    """128 bits of SHA-256 as hex: enough never to meet itself."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def call_base(task_id: str, tool_id: str, parameters: Any) -> str:
+    """What identifies a call by content: task, tool and canonical parameters."""
+    return digest(f"{task_id}\x00{tool_id}\x00{canonical(parameters)}")
+
+
+def call_key(base: str, occurrence: int) -> str:
+    """The idempotency key: the content, and which of the like calls that a plan means."""
+    return f"{base}.{occurrence}"
+
+
+def split_key(key: str) -> tuple[str, int]:
+    """The base and the occurrence of a call key."""
+    base, _, occurrence = key.rpartition(".")
+    return base, int(occurrence)

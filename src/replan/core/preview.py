@@ -1,0 +1,43 @@
+"""A large value in few words: head, tail, size and shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from replan.core.types import Artifact
+
+HEAD = 1_000
+TAIL = 300
+
+
+def artifact_of(artifact_id: str, text: str, value: Any, size: int) -> Artifact:
+    """What is kept in the log of a value that is stored apart. `text`: its JSON; `size`: bytes of that."""
+    shown = value if isinstance(value, str) else text
+    return Artifact(
+        artifact_id=artifact_id, size=size, head=shown[:HEAD], tail=shown[-TAIL:], shape=shape_of(value)
+    )
+
+
+def shape_of(value: Any, depth: int = 2) -> str:
+    """What the value is made of: `object {id: number, items: list of 300 × object {…}}`."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "truth value"
+        case int() | float():
+            return "number"
+        case str():
+            return f"text of {len(value)} characters"
+        case list():
+            if not value:
+                return "empty list"
+            return f"list of {len(value)} × {shape_of(value[0], depth - 1)}" if depth else f"list of {len(value)}"
+        case dict():
+            if not depth:
+                return f"object of {len(value)} fields"
+            fields = [f"{key}: {shape_of(item, depth - 1)}" for key, item in list(value.items())[:20]]
+            more = ", …" if len(value) > 20 else ""
+            return "object {" + ", ".join(fields) + more + "}"
+        case _:
+            return type(value).__name__

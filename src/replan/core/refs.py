@@ -1,0 +1,309 @@
+"""References in parameters: how they are written, what they point to, how they are filled in.
+
+Grammar (specification §4.3): `${HEAD…}` and `{{HEAD…}}` refer; `$${` and `{{{{…}}}}` are literal text.
+HEAD is a step id, an action id, `metadata`, `task`, `item` or `index`; what follows is `.output` and a
+JMESPath. Text is scanned once: what is put in is never scanned again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+from replan.core.paths import PathError, check_path, quote_keys, select
+from replan.errors import UnresolvedReference
+
+ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+RESERVED = frozenset({"metadata", "task", "item", "index", "env"})
+WORDS = ("metadata", "task", "item", "index")
+
+
+class Reference(NamedTuple):
+    """One reference in a text."""
+
+    raw: str
+    """As written, with its braces."""
+    head: str
+    action: str | None
+    """The action, for `step.actions.ACTION…`."""
+    path: str
+    """JMESPath into what the head names; empty for the whole."""
+    problem: str = ""
+    """Why it cannot be used, if so."""
+
+
+Segment = str | Reference
+
+
+# ── reading ───────────────────────────────────────────────────────────────────
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> tuple[Segment, ...]:
+    """The text cut into literal pieces and references, in order."""
+    if "${" not in text and "{{" not in text:
+        return (text,) if text else ()
+    return tuple(_merge(_scan(text, literal=False)))
+
+
+def is_plain(text: str) -> bool:
+    """True if the text says itself: no reference and no escape."""
+    return "${" not in text and "{{" not in text
+
+
+def escape(text: str) -> str:
+    """The text written so that it stands for itself."""
+    out: list[str] = []
+    at = 0
+    while at < len(text):
+        if text.startswith("${", at):
+            out.append("$${")
+            at += 2
+        elif text.startswith("{{", at):
+            end = text.find("}}", at + 2)
+            if end < 0:
+                out.append("{{{{")
+                at += 2
+            else:
+                out.append("{{{{" + escape(text[at + 2 : end]) + "}}}}")
+                at = end + 2
+        else:
+            out.append(text[at])
+            at += 1
+    return "".join(out)
+
+
+def _scan(text: str, *, literal: bool) -> Iterator[Segment]:
+    """Pieces of `text`; inside a literal only escapes are undone."""
+    at = start = 0
+    size = len(text)
+    while at < size:
+        char = text[at]
+        if char == "$" and text.startswith("$${", at):
+            yield text[start:at]
+            yield "${"
+            at = start = at + 3
+        elif char == "{" and text.startswith("{{{{", at):
+            yield text[start:at]
+            end = text.find("}}}}", at + 4)
+            yield "{{"
+            if end < 0:
+                at = start = at + 4
+            else:
+                yield from _scan(text[at + 4 : end], literal=True)
+                yield "}}"
+                at = start = end + 4
+        elif not literal and char == "$" and text.startswith("${", at):
+            yield text[start:at]
+            end = _close(text, at + 2, "}")
+            yield _reference(text[at:] if end < 0 else text[at : end + 1], 2, 1, closed=end >= 0)
+            at = start = size if end < 0 else end + 1
+        elif not literal and char == "{" and text.startswith("{{", at):
+            yield text[start:at]
+            end = _close(text, at + 2, "}}")
+            yield _reference(text[at:] if end < 0 else text[at : end + 2], 2, 2, closed=end >= 0)
+            at = start = size if end < 0 else end + 2
+        else:
+            at += 1
+    yield text[start:]
+
+
+def _close(text: str, at: int, closer: str) -> int:
+    """Where the closing braces of a reference begin; braces and quotes inside its path are passed over."""
+    depth = 0
+    while at < len(text):
+        char = text[at]
+        if char in "\"'`":
+            end = at + 1
+            while end < len(text) and text[end] != char:
+                end += 2 if text[end] == "\\" else 1
+            if end < len(text):  # a lone quote is just a character
+                at = end + 1
+                continue
+        elif depth == 0 and text.startswith(closer, at):
+            return at
+        elif char == "{":
+            depth += 1
+        elif char == "}":
+            depth -= 1
+            if depth < 0:
+                return -1
+        at += 1
+    return -1
+
+
+def _merge(pieces: Iterator[Segment]) -> Iterator[Segment]:
+    text = ""
+    for piece in pieces:
+        if isinstance(piece, str):
+            text += piece
+            continue
+        if text:
+            yield text
+            text = ""
+        yield piece
+    if text:
+        yield text
+
+
+def _literal_hint(raw: str) -> str:
+    written = "$" + raw if raw.startswith("$") else "{{" + raw + "}}"
+    return f"if it is meant as text, write it as {written}"
+
+
+def _reference(raw: str, opening: int, closing: int, *, closed: bool) -> Reference:
+    if not closed:
+        short = raw if len(raw) <= 40 else raw[:40] + "…"
+        hint = f"if it is meant as text, write {'$${' if raw[0] == '$' else '{{{{'} for its braces"
+        return Reference(short, "", None, "", f"{short} has no closing braces; {hint}")
+    inner = raw[opening:-closing].strip()
+    found = ID.match(inner)
+    if not found:
+        return Reference(raw, "", None, "", f"{raw} is no reference; {_literal_hint(raw)}")
+    head, rest = found.group(), inner[found.end() :].strip()
+    if head == "env":
+        return Reference(raw, head, None, "", f"{raw}: the environment cannot be read from a plan; {_literal_hint(raw)}")
+    if head in WORDS:
+        return _word(raw, head, rest)
+    return _of_step(raw, head, rest)
+
+
+def _word(raw: str, head: str, rest: str) -> Reference:
+    path = rest.removeprefix(".")
+    if rest and not rest.startswith((".", "[")):
+        return Reference(raw, head, None, "", f"{raw} is no reference; {_literal_hint(raw)}")
+    if head == "task" and path not in ("description", "id"):
+        return Reference(raw, head, None, "", f"{raw}: of the task there is ${{task.description}} and ${{task.id}}")
+    if head == "index" and path:
+        return Reference(raw, head, None, "", f"{raw}: index is a number and has no parts")
+    return _with_path(raw, head, None, path)
+
+
+_OUTPUT = re.compile(r"\.\s*outputs?(?![A-Za-z0-9_-])")
+_ACTIONS = re.compile(r"\.\s*actions\s*\.\s*([A-Za-z_][A-Za-z0-9_-]*)")
+
+
+def _of_step(raw: str, head: str, rest: str) -> Reference:
+    action = None
+    if found := _ACTIONS.match(rest):
+        action, rest = found.group(1), rest[found.end() :].strip()
+    if not rest:
+        return Reference(raw, head, action, "")
+    if found := _OUTPUT.match(rest):
+        path = rest[found.end() :].strip()
+        return _with_path(raw, head, action, path.removeprefix(".").strip())
+    name = head if action is None else f"{head}.actions.{action}"
+    wanted = "${" + name + ".output" + (rest if rest[0] in ".[" else "." + rest) + "}"
+    return Reference(raw, head, action, "", f"{raw}: an output is written {wanted}; {_literal_hint(raw)}")
+
+
+def _with_path(raw: str, head: str, action: str | None, path: str) -> Reference:
+    path = quote_keys(path)
+    problem = check_path(path) if path else ""
+    return Reference(raw, head, action, path, f"{raw}: {problem}" if problem else "")
+
+
+# ── finding ───────────────────────────────────────────────────────────────────
+
+
+def references(value: Any) -> Iterator[Reference]:
+    """Every reference in a value, at any depth, in keys too."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            if not is_plain(item):
+                for segment in parse(item):
+                    if isinstance(segment, Reference):
+                        yield segment
+        elif isinstance(item, dict):
+            stack.extend(item.values())
+            stack.extend(item.keys())
+        elif isinstance(item, list | tuple):
+            stack.extend(item)
+
+
+def whole(text: str) -> Reference | None:
+    """The reference, if the text is one reference and nothing else."""
+    if is_plain(text):
+        return None
+    segments = parse(text)
+    if len(segments) == 1 and isinstance(segments[0], Reference):
+        return segments[0]
+    return None
+
+
+def has_references(value: Any) -> bool:
+    """True if filling in would change the value: it holds a reference or an escape."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            if not is_plain(item):
+                return True
+        elif isinstance(item, dict):
+            stack.extend(item.values())
+            stack.extend(item.keys())
+        elif isinstance(item, list | tuple):
+            stack.extend(item)
+    return False
+
+
+# ── filling in ────────────────────────────────────────────────────────────────
+
+
+class Lookup(Protocol):
+    """What a reference's head stands for: the value, and what to call it in an error."""
+
+    def __call__(self, reference: Reference) -> tuple[Any, str]: ...
+
+
+def resolve(value: Any, lookup: Lookup | Callable[[Reference], tuple[Any, str]]) -> Any:
+    """The value with every reference filled in.
+
+    A string that is one reference keeps the value's type; inside a longer text strings go in as they are
+    and all else as JSON. Raises `UnresolvedReference`.
+    """
+    if isinstance(value, str):
+        return _resolve_text(value, lookup)
+    if isinstance(value, dict):
+        out: dict[str, Any] = {}
+        for key, item in value.items():
+            filled = key if is_plain(key) else _text(_resolve_text(key, lookup))
+            if filled in out:
+                raise UnresolvedReference(key, where="the keys", why=f"two keys come out as {filled!r}")
+            out[filled] = resolve(item, lookup)
+        return out
+    if isinstance(value, list | tuple):
+        return [resolve(item, lookup) for item in value]
+    return value
+
+
+def _resolve_text(text: str, lookup: Callable[[Reference], tuple[Any, str]]) -> Any:
+    if is_plain(text):
+        return text
+    segments = parse(text)
+    if len(segments) == 1 and isinstance(segments[0], Reference):
+        return _value(segments[0], lookup)
+    return "".join(s if isinstance(s, str) else _text(_value(s, lookup)) for s in segments)
+
+
+def _value(reference: Reference, lookup: Callable[[Reference], tuple[Any, str]]) -> Any:
+    if reference.problem:
+        raise UnresolvedReference(reference.raw, where="this plan", why=reference.problem)
+    found, where = lookup(reference)
+    if not reference.path:
+        return found
+    try:
+        return select(reference.path, found)
+    except PathError as error:
+        raise UnresolvedReference(
+            reference.raw, where=where, available=error.available, why=error.why
+        ) from None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,193 @@
+"""Judging a finished round, and writing the answer to the user."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from replan.core import schemas as json_schemas
+from replan.core.types import Dimensions, Evaluation, JsonObject, Plan
+from replan.reasoning.ask import Talk, Violations, ask_typed
+from replan.reasoning.describe import task_data
+from replan.reasoning.history import final_steps, render_steps, shorten
+from replan.reasoning.prompts import Rendered, fence, load
+from replan.reasoning.read_json import Unreadable, read_json
+from replan.reasoning.schemas import evaluation_schema, inline
+from replan.reasoning.scores import read_scores
+from replan.reasoning.view import StepReport, TaskView
+
+DIMENSIONS = ("completeness", "correctness", "efficiency", "reliability")
+
+_STEP_CHARS = {"standard": 60_000, "small": 5_000}
+_DATA_CHARS = {"standard": 6_000, "small": 800}
+_MOST_SCHEMA_PROBLEMS = 20
+
+
+async def evaluate(
+    talk: Talk,
+    *,
+    task: TaskView,
+    plan: Plan,
+    steps: Sequence[StepReport],
+    output_schema: JsonObject | None = None,
+) -> Evaluation:
+    """One call that judges and answers; `AnswerInvalid` if it cannot be understood after one correction.
+
+    A successful evaluation has a `final_output`: a text, or what matches `output_schema`. `evaluation_id` is
+    left to the caller.
+    """
+    return await ask_typed(
+        talk,
+        "evaluation",
+        evaluation_prompt(talk.style, task, plan, steps, output_schema),
+        schema_name="evaluation",
+        json_schema=evaluation_schema(talk.style, output_schema),
+        read=lambda answer: _read(answer, output_schema),
+    )
+
+
+def evaluation_prompt(
+    style: str, task: TaskView, plan: Plan, steps: Sequence[StepReport], output_schema: JsonObject | None
+) -> Rendered:
+    """The evaluation prompt, filled in."""
+    data = task_data(task, (), limit=_DATA_CHARS[style])
+    rendered = render_steps(steps, limit=_STEP_CHARS[style], final=final_steps(plan, steps))
+    values = {
+        "task": fence("task", task.description),
+        "data": fence("data", data) if data else "",
+        "steps": fence("steps", rendered),
+        "output": _output_wanted(style, output_schema),
+    }
+    if style != "small":
+        values["today"] = f"Today is {task.today}." if task.today else ""
+        values["guidance"] = f"# Advice for this kind of task\n\n{task.guidance}" if task.guidance else ""
+        values["plan"] = _plan_note(plan)
+    return load("evaluate", style).render(**values)
+
+
+def _output_wanted(style: str, output_schema: JsonObject | None) -> str:
+    if output_schema is None:
+        return "final_output is a text." if style == "small" else "`final_output` is a text for the user."
+    import json
+
+    shown = shorten(json.dumps(inline(output_schema), ensure_ascii=False), 20_000)
+    return f"final_output has to be a value of this JSON Schema:\n{shown}"
+
+
+def _plan_note(plan: Plan) -> str:
+    if not plan.steps:
+        return "The plan had no steps: the task needs no tool, and you answer it yourself."
+    return f"Why the plan was made so: {shorten(plan.reasoning, 1_000)}" if plan.reasoning else ""
+
+
+# ── reading ───────────────────────────────────────────────────────────────────
+
+
+def _read(answer: Any, output_schema: JsonObject | None) -> Evaluation:
+    problems: list[str] = []
+    scores: dict[str, float] = {}
+    given = answer["dimensions"]
+    if isinstance(given, dict):
+        raw = {"overall_score": answer["overall_score"]}
+        missing = [name for name in DIMENSIONS if name not in given]
+        problems += [f"dimensions has no {name!r}" for name in missing]
+        raw.update({name: given[name] for name in DIMENSIONS if name in given})
+        try:
+            scores = read_scores(raw)
+        except Violations as error:
+            problems += error.problems
+    else:
+        problems.append(f"dimensions has to be an object with {', '.join(DIMENSIONS)}")
+    success = _truth(answer["is_successful"])
+    if success is None:
+        problems.append(f"is_successful has to be true or false, not {str(answer['is_successful'])[:40]!r}")
+    output, faults = _final_output(answer.get("final_output"), output_schema, wanted=bool(success))
+    problems += faults
+    if problems or success is None:
+        raise Violations(problems)
+    return Evaluation(
+        overall_score=scores["overall_score"],
+        is_successful=success,
+        dimensions=Dimensions(**{name: scores[name] for name in DIMENSIONS}),
+        successes=_texts(answer.get("successes")),
+        failures=_texts(answer.get("failures")),
+        improvement_suggestions=_texts(answer.get("improvement_suggestions")),
+        final_output=output,
+    )
+
+
+def _final_output(output: Any, output_schema: JsonObject | None, *, wanted: bool) -> tuple[Any, list[str]]:
+    """The answer to the user and what is wrong with it. An unsuccessful task may have none."""
+    if output_schema is None:
+        empty = output is None or (isinstance(output, str) and not output.strip())
+        return output, ["final_output is missing: write the answer to the user"] if empty and wanted else []
+    faults = json_schemas.problems(output_schema, output)
+    if faults and isinstance(output, str):
+        try:
+            opened = read_json(output)
+        except Unreadable:
+            pass
+        else:
+            if not json_schemas.problems(output_schema, opened):
+                return opened, []
+    if not faults:
+        return output, []
+    if not wanted:
+        return None, []
+    return None, [f"final_output: {fault}" for fault in faults[:_MOST_SCHEMA_PROBLEMS]]
+
+
+def _truth(value: Any) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return {"true": True, "yes": True, "false": False, "no": False}.get(value.strip().lower())
+    return None
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    """A list of texts, however it was given."""
+    if value is None or value == "":
+        return ()
+    items = value if isinstance(value, list) else [value]
+    return tuple(item if isinstance(item, str) else _said(item) for item in items if item not in (None, "", {}))
+
+
+def _said(item: Any) -> str:
+    if isinstance(item, dict):
+        return "; ".join(f"{key}: {value}" for key, value in item.items())
+    return str(item)
+
+
+# ── without a model ───────────────────────────────────────────────────────────
+
+
+def evaluate_by_steps(plan: Plan, steps: Sequence[StepReport]) -> Evaluation:
+    """Success when every step succeeded (or was left out by its condition); the answer is what the last steps gave.
+
+    One final step: its output. Several: `{step_id: output}`. A plan without steps has nothing to answer with.
+    """
+    reports = {step.step_id: step for step in steps}
+    done = [s.step_id for s in plan.steps if s.step_id in reports and reports[s.step_id].status == "succeeded"]
+    skipped = [s.step_id for s in plan.steps if s.step_id in reports and reports[s.step_id].status == "skipped"]
+    failures = [_why(s.step_id, reports.get(s.step_id)) for s in plan.steps if s.step_id not in (*done, *skipped)]
+    if not done and not failures:
+        failures.append("no step ran, so there is nothing to answer with")
+    outputs = {name: reports[name].value() for name in final_steps(plan, steps)}
+    share = 100.0 if not failures else round(100.0 * len(done) / max(1, len(plan.steps)), 1)
+    score = share if not failures else min(share, 50.0)
+    return Evaluation(
+        overall_score=score,
+        is_successful=not failures,
+        dimensions=Dimensions(completeness=share, correctness=score, efficiency=100.0, reliability=share),
+        successes=tuple(f"{name} succeeded" for name in done),
+        failures=tuple(failures),
+        final_output=next(iter(outputs.values())) if len(outputs) == 1 else outputs or None,
+    )
+
+
+def _why(step_id: str, report: StepReport | None) -> str:
+    if report is None:
+        return f"{step_id} did not run"
+    why = report.error_text() or report.reason
+    return f"{step_id} {report.status}: {why}" if why else f"{step_id} {report.status}"

@@ -1,0 +1,119 @@
+"""From a task and its tools to a plan that has passed the checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from replan.core.check_plan import Checked
+from replan.core.types import Frozen, JsonObject, Plan, ToolSpec
+from replan.errors import AnswerInvalid, PlanInvalid
+from replan.reasoning.ask import Talk, Violations, ask_typed
+from replan.reasoning.describe import task_data, tool_lines
+from replan.reasoning.prompts import Rendered, fence, load
+from replan.reasoning.schemas import plan_schema
+from replan.reasoning.view import TaskView
+
+_TOOL_CHARS = {"standard": 60_000, "small": 4_000}
+_DATA_CHARS = {"standard": 12_000, "small": 1_500}
+
+
+class Planned(Frozen):
+    """A plan that passed, and what the answer said besides. `corrections`: answers refused before it."""
+
+    plan: Plan
+    task_type: str = "default"
+    workflow_id: str | None = None
+    reasoning: str = ""
+    corrections: int = 0
+
+
+async def make_plan(
+    talk: Talk,
+    *,
+    task: TaskView,
+    tools: Sequence[ToolSpec],
+    new_plan: Callable[[JsonObject], Plan],
+    check: Callable[[Plan], Checked | Sequence[str]],
+    corrections: int,
+    on_rejected: Callable[[tuple[str, ...], int], None],
+) -> Planned:
+    """Ask for a plan until one passes, at most `corrections` times more than once.
+
+    `new_plan` reads the answer (`PlanInvalid` for a wrong shape); `check` gives the violations, or a `Checked`
+    whose plan (names folded, dependencies united) is the one returned. `on_rejected(violations, attempt)` is
+    told of each refused answer. `PlanInvalid` with the last full list when none passed.
+    """
+    refused = 0
+
+    def note(problems: tuple[str, ...], attempt: int) -> None:
+        nonlocal refused
+        refused = attempt
+        on_rejected(problems, attempt)
+
+    def read(answer: Any) -> Planned:
+        return _read(answer, new_plan, check)
+
+    try:
+        planned = await ask_typed(
+            talk,
+            "planning",
+            plan_prompt(talk.style, task, tools),
+            schema_name="execution_plan",
+            json_schema=plan_schema(talk.style, tools, filled=task.metadata),
+            read=read,
+            corrections=corrections,
+            on_rejected=note,
+        )
+    except AnswerInvalid as error:
+        raise PlanInvalid(error.problems) from error
+    return planned.model_copy(update={"corrections": refused})
+
+
+def plan_prompt(style: str, task: TaskView, tools: Sequence[ToolSpec]) -> Rendered:
+    """The planning prompt, filled in."""
+    values = {
+        "task": fence("task", task.description),
+        "today": f"Today is {task.today}." if task.today else "",
+        "tools": fence("tools", tool_lines(tools, style=style, limit=_TOOL_CHARS[style])),
+        "data": _data(task, tools, style),
+    }
+    if style != "small":
+        values["guidance"] = f"# Advice for this kind of task\n\n{task.guidance}" if task.guidance else ""
+        values["output"] = (
+            "The final answer has a prescribed shape: plan whatever its fields need." if task.has_output_schema else ""
+        )
+    return load("plan", style).render(**values)
+
+
+def _data(task: TaskView, tools: Sequence[ToolSpec], style: str) -> str:
+    found = task_data(task, tools, limit=_DATA_CHARS[style])
+    return fence("data", found) if found else ""
+
+
+def _read(
+    answer: Any, new_plan: Callable[[JsonObject], Plan], check: Callable[[Plan], Checked | Sequence[str]]
+) -> Planned:
+    try:
+        plan = new_plan(answer)
+    except PlanInvalid as error:
+        raise Violations(error.violations) from error
+    found = check(plan)
+    if isinstance(found, Checked):
+        plan, violations = found.plan, found.violations
+    else:
+        violations = tuple(found)
+    if violations:
+        raise Violations(violations)
+    return Planned(
+        plan=plan,
+        task_type=_word(answer.get("task_type")) or "default",
+        workflow_id=_word(answer.get("workflow_id")),
+        reasoning=str(answer.get("reasoning") or ""),
+    )
+
+
+def _word(value: Any) -> str | None:
+    """A name, or None where the model wrote something that means none."""
+    text = value.strip() if isinstance(value, str) else ""
+    return None if text.lower() in ("", "none", "null", "n/a") else text

@@ -1,0 +1,297 @@
+"""Reading the JSON that a model meant: tolerant of what is around it and of how it is written, never of what it says.
+
+Taken as they come: fences, prose around the answer, a byte-order mark, trailing commas, comments, single
+quotes, `True`/`False`/`None`, raw line breaks in texts, the same answer twice, JSON inside a JSON string, and
+a last `}` that is missing. Not repaired, since it would be guessing: a cut text, number or list, two different
+values of one key, unknown escapes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+MAX_CHARS = 8_000_000
+MAX_DEPTH = 200
+
+_SPACE = " \t\r\n\ufeff\u200b\u2060\u00a0"
+_THOUGHT = re.compile(r"^\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_BLANK = re.compile(rf"(?:[{_SPACE}]+|//[^\n]*|/\*.*?\*/)+", re.DOTALL)
+_WORDS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
+_ESCAPES = {
+    '"': '"', "'": "'", "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
+}  # fmt: skip
+
+
+class Unreadable(ValueError):
+    """The text holds no JSON that could be read without guessing; the message says what is wrong and where."""
+
+
+class _Broken(Exception):
+    """Parsing stopped at `at`. `begun`: enough was read to be sure that JSON was meant."""
+
+    def __init__(self, why: str, at: int, *, begun: bool = False) -> None:
+        super().__init__(why)
+        self.why = why
+        self.at = at
+        self.begun = begun
+
+
+def read_json(text: str) -> Any:
+    """The one value that the text holds; `Unreadable` if there is none, or several different ones."""
+    found = candidates(text)
+    if len(found) > 1:
+        found = [value for value in found if value not in ({}, [])] or found
+    if len(found) > 1:
+        raise Unreadable(f"the answer holds {len(found)} different JSON values; exactly one is wanted")
+    return found[0]
+
+
+def candidates(text: str) -> list[Any]:
+    """Every different value that the text may mean, in order; at least one, else `Unreadable`."""
+    if len(text) > MAX_CHARS:
+        raise Unreadable(f"the answer is too long: {len(text):,} characters, and at most {MAX_CHARS:,} are read")
+    bare = text.strip(_SPACE)
+    if not bare:
+        raise Unreadable("the answer is empty")
+    try:
+        found = [_strict(bare)]
+    except _Broken as broken:  # JSON that means something that must not be guessed
+        raise Unreadable(broken.why) from None
+    except (ValueError, RecursionError):
+        found = _search(_THOUGHT.sub("", bare, count=1))
+    opened = [_opened(value) for value in found]
+    for value in opened:
+        _check_text(value)
+    return opened
+
+
+def _strict(text: str) -> Any:
+    return json.loads(text, strict=False, object_pairs_hook=_object, parse_constant=_no, parse_float=_float)
+
+
+def _opened(value: Any) -> Any:
+    """What a text says if it is itself a JSON object or list."""
+    if isinstance(value, str) and value.strip(_SPACE)[:1] in ("{", "["):
+        try:
+            return read_json(value)
+        except Unreadable:
+            return value
+    return value
+
+
+def _search(text: str) -> list[Any]:
+    """The values that begin with a bracket, wherever they stand; else one bare text, if that is all there is."""
+    found: list[Any] = []
+    at = 0
+    first_problem: _Broken | None = None
+    while (at := _next_bracket(text, at)) >= 0:
+        try:
+            value, end = _value(text, at, 0)
+        except _Broken as broken:
+            first_problem = first_problem or broken
+            if broken.begun:
+                # what stands further inside belongs to the broken value: it is not an answer of its own
+                if any(value not in ({}, []) for value in found):
+                    return found
+                raise Unreadable(_where(broken, text)) from None
+            at += 1
+            continue
+        if not any(_same(value, other) for other in found):
+            found.append(value)
+        at = end
+    if found:
+        return found
+    inner = re.sub(r"^\s*```\w*\s*|\s*```\s*$", "", text)
+    if inner.strip(_SPACE)[:1] in ('"', "'"):
+        try:
+            value, end = _value(inner, _skip(inner, 0), 0)
+        except _Broken:
+            pass
+        else:
+            if _skip(inner, end) == len(inner):
+                return [value]
+    if first_problem is not None and first_problem.at >= len(text.rstrip(_SPACE)):
+        raise Unreadable(_where(first_problem, text))
+    raise Unreadable("the answer holds no JSON object")
+
+
+def _next_bracket(text: str, at: int) -> int:
+    hits = [hit for hit in (text.find("{", at), text.find("[", at)) if hit >= 0]
+    return min(hits, default=-1)
+
+
+def _where(broken: _Broken, text: str) -> str:
+    if broken.at >= len(text):
+        return f"the answer is cut off: {broken.why}"
+    line = text.count("\n", 0, broken.at) + 1
+    column = broken.at - text.rfind("\n", 0, broken.at)
+    near = text[max(0, broken.at - 20) : broken.at + 20]
+    return f"the answer is no JSON: {broken.why} at line {line}, column {column}, near {near!r}"
+
+
+# ── one value ─────────────────────────────────────────────────────────────────
+
+
+def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
+    if depth > MAX_DEPTH:
+        raise _Broken(f"nested deeper than {MAX_DEPTH}", at, begun=True)
+    if at >= len(text):
+        raise _Broken("a value is missing", at)
+    char = text[at]
+    if char == "{":
+        return _read_object(text, at, depth)
+    if char == "[":
+        return _read_list(text, at, depth)
+    if char in "\"'":
+        return _read_text(text, at)
+    if number := _NUMBER.match(text, at):
+        if number.end() == len(text):
+            raise _Broken("the last number may be incomplete", len(text))
+        return _number(number.group(), at), number.end()
+    word = _WORD.match(text, at)
+    if word and word.group() in _WORDS:
+        return _WORDS[word.group()], word.end()
+    raise _Broken("a value is wanted", at)
+
+
+def _read_object(text: str, at: int, depth: int) -> tuple[Any, int]:
+    pairs: list[tuple[str, Any]] = []
+    begun = False
+    try:
+        at = _skip(text, at + 1)
+        while True:
+            if text[at : at + 1] == "}":
+                return _object(pairs), at + 1
+            if text[at : at + 1] not in ('"', "'"):
+                raise _Broken('a key in double quotes or "}" is wanted', at)
+            key, at = _read_text(text, at)
+            at = _skip(text, at)
+            if text[at : at + 1] != ":":
+                raise _Broken('":" is wanted', at)
+            begun = True
+            value, at = _value(text, _skip(text, at + 1), depth + 1)
+            pairs.append((key, value))
+            at = _skip(text, at)
+            if text[at : at + 1] == ",":
+                at = _skip(text, at + 1)
+            elif at >= len(text):
+                # only the bracket is missing: a key that was lost is noticed by whoever needs it
+                return _object(pairs), at
+            elif text[at] != "}":
+                raise _Broken('"," or "}" is wanted', at)
+    except _Broken as broken:
+        broken.begun = broken.begun or begun
+        raise
+
+
+def _read_list(text: str, at: int, depth: int) -> tuple[Any, int]:
+    items: list[Any] = []
+    try:
+        at = _skip(text, at + 1)
+        while True:
+            if text[at : at + 1] == "]":
+                return items, at + 1
+            item, at = _value(text, at, depth + 1)
+            items.append(item)
+            at = _skip(text, at)
+            if text[at : at + 1] == ",":
+                at = _skip(text, at + 1)
+            elif at >= len(text):
+                raise _Broken("a list is not closed, so items may be lost", at)
+            elif text[at] != "]":
+                raise _Broken('"," or "]" is wanted', at)
+    except _Broken as broken:
+        broken.begun = broken.begun or bool(items)
+        raise
+
+
+def _read_text(text: str, at: int) -> tuple[str, int]:
+    quote = text[at]
+    out: list[str] = []
+    at += 1
+    stop = re.compile(rf"[\\{quote}]")
+    while found := stop.search(text, at):
+        out.append(text[at : found.start()])
+        at = found.end()
+        if found.group() == quote:
+            return "".join(out), at
+        char = text[at : at + 1]
+        if char == "u":
+            piece, at = _unicode(text, at + 1)
+            out.append(piece)
+        elif char in _ESCAPES:
+            out.append(_ESCAPES[char])
+            at += 1
+        elif not char:
+            break
+        else:
+            raise _Broken(f"\\{char} is no escape of JSON", at - 1, begun=True)
+    raise _Broken("a text is not closed", len(text))
+
+
+def _unicode(text: str, at: int) -> tuple[str, int]:
+    digits = text[at : at + 4]
+    if not re.fullmatch(r"[0-9a-fA-F]{4}", digits):
+        raise _Broken("\\u needs four hexadecimal digits", min(at + len(digits), len(text)), begun=True)
+    code = int(digits, 16)
+    at += 4
+    if 0xD800 <= code < 0xDC00:
+        low = re.match(r"\\u([dD][c-fC-F][0-9a-fA-F]{2})", text[at : at + 6])
+        if low:
+            return chr(0x10000 + ((code - 0xD800) << 10) + int(low.group(1), 16) - 0xDC00), at + 6
+    return chr(code), at
+
+
+def _skip(text: str, at: int) -> int:
+    found = _BLANK.match(text, at)
+    return found.end() if found else at
+
+
+# ── what is refused ───────────────────────────────────────────────────────────
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in out and not _same(out[key], value):
+            raise _Broken(f"the key {key!r} is given twice with different values", 0, begun=True)
+        out[key] = value
+    return out
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Equal as JSON: unlike in Python, 1 is not true."""
+    return left == right and json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
+
+
+def _number(text: str, at: int) -> int | float:
+    try:
+        return _float(text) if any(char in text for char in ".eE") else int(text)
+    except ValueError:
+        raise _Broken("a number is too large", at, begun=True) from None
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("a number is too large")
+    return number
+
+
+def _no(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _check_text(value: Any) -> None:
+    """Half a character (a lone surrogate) cannot be stored or sent."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        raise Unreadable("the answer holds half a character (a lone surrogate escape like \\ud83d)") from None
+    except RecursionError:
+        raise Unreadable(f"the answer is nested deeper than {MAX_DEPTH}") from None

@@ -1,0 +1,69 @@
+"""What reasoning is shown of a task and of its steps."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from replan.core.types import Artifact, Fault, Frozen, JsonObject, StepId, ToolId
+
+
+class TaskView(Frozen):
+    """A task as prompts see it. `today` is an ISO date; empty: not said."""
+
+    description: str
+    metadata: JsonObject = {}
+    context: JsonObject = {}
+    today: str = ""
+    has_output_schema: bool = False
+    """The final answer has a prescribed shape."""
+    guidance: str = ""
+    """Advice for this kind of task, written by whoever runs the service."""
+
+
+class StepReport(Frozen):
+    """One step of a finished round, as far as it got."""
+
+    step_id: StepId
+    name: str = ""
+    tool: ToolId = ""
+    status: str = "succeeded"
+    """`succeeded`, `failed` or `skipped`; anything else counts as not finished."""
+    parameters: JsonObject = {}
+    """As resolved, secrets masked."""
+    output: Any = None
+    output_text: str = ""
+    """The output as text, for callers that have no value; `output` goes first."""
+    artifact: Artifact | None = None
+    """Where the output is kept, if it was too large to carry."""
+    error: Fault | str | None = None
+    reason: str = ""
+    """Why it was skipped."""
+
+    def text(self) -> str:
+        """The output on one line: JSON, so that no output can look like the report of another step."""
+        if self.output is None and self.output_text:
+            return _compact(self.output_text)
+        return json.dumps(self.output, ensure_ascii=False, default=str)
+
+    def value(self) -> Any:
+        """The output, or what stands for it where it was too large."""
+        if self.output is not None:
+            return self.output
+        if self.artifact is not None:
+            return self.artifact.model_dump(mode="json", exclude={"tail"})
+        return self.output_text or None
+
+    def error_text(self) -> str:
+        """Why it failed, in words; empty if it did not."""
+        if isinstance(self.error, Fault):
+            return f"{self.error.category}: {self.error.message}"
+        return self.error or ""
+
+
+def _compact(text: str) -> str:
+    """JSON text without its line breaks; any other text as a JSON string."""
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,28 @@
+"""Stand-ins that are real enough to trust: scripted models and endpoints, virtual time, a store in memory, fake tools.
+
+They are shipped for users' own tests, and need nothing but the core install.
+"""
+
+from __future__ import annotations
+
+from replan.testing.clock import ManualIds, VirtualClock, VirtualTimeLoop, virtual_time
+from replan.testing.endpoint import EndpointFault, ScriptedEndpoint
+from replan.testing.model import ScriptedModel
+from replan.testing.script import ScriptExhausted
+from replan.testing.store import MemoryStore
+from replan.testing.tools import FakeSource, FakeTool, fake_source
+
+__all__ = [
+    "EndpointFault",
+    "FakeSource",
+    "FakeTool",
+    "ManualIds",
+    "MemoryStore",
+    "ScriptExhausted",
+    "ScriptedEndpoint",
+    "ScriptedModel",
+    "VirtualClock",
+    "VirtualTimeLoop",
+    "fake_source",
+    "virtual_time",
+]

@@ -1,0 +1,174 @@
+"""A store in memory that keeps the promises of the port, without threads and files."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+
+from replan.core.events import TERMINAL, AnyEvent, Record, TaskSubmitted, UnknownEvent, dump, load
+from replan.core.state import status_of
+from replan.errors import InputError, StaleWriter, TaskEnded, TaskExists, TaskHeld, TaskNotFound
+from replan.ports import Appended, Claim, NewArtifact, TaskSummary
+
+
+@dataclass
+class _Task:
+    submitted: str
+    created: float
+    records: list[Record] = field(default_factory=list)
+    fence: int = 0
+    held: bool = False
+    ended: bool = False
+    status: str = "queued"
+    artifacts: dict[str, bytes] = field(default_factory=dict)
+
+
+class MemoryStore:
+    """One `Store` in one process. Events go through their stored form, so that what cannot be stored fails here too.
+
+    `crash()` forgets who holds what, as a killed process would, and voids every claim.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, _Task] = {}
+        self._changed: dict[str, asyncio.Event] = {}
+
+    async def create(self, task_id: str, event: TaskSubmitted, ts: float) -> bool:
+        text = dump(event)
+        if (known := self._tasks.get(task_id)) is not None:
+            if known.submitted != text:
+                raise TaskExists(task_id)
+            return False
+        task = self._tasks[task_id] = _Task(submitted=text, created=ts)
+        self._write(task_id, task, [event], ts, 0)
+        return True
+
+    async def claim(self, task_id: str, *, steal: bool = False) -> Claim:
+        task = self._task(task_id)
+        if task.held and not steal:
+            raise TaskHeld(f"task {task_id!r} is driven by another living process")
+        task.fence += 1
+        task.held = True
+        return Claim(task_id, task.fence)
+
+    async def release(self, claim: Claim) -> None:
+        task = self._task(claim.task_id)
+        if task.fence == claim.fence:
+            task.held = False
+
+    def append(
+        self,
+        claim: Claim,
+        events: Sequence[AnyEvent],
+        *,
+        ts: float,
+        round: int,  # noqa: A002 - the port's own name
+        artifacts: Sequence[NewArtifact] = (),
+    ) -> asyncio.Future[Appended]:
+        done: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
+        try:
+            done.set_result(self._append(claim, events, ts, round, artifacts))
+        except (StaleWriter, TaskEnded, TaskNotFound, InputError) as error:
+            done.set_exception(error)
+        return done
+
+    def _append(
+        self,
+        claim: Claim,
+        events: Sequence[AnyEvent],
+        ts: float,
+        round_: int,
+        artifacts: Sequence[NewArtifact],
+    ) -> Appended:
+        task = self._task(claim.task_id)
+        if task.fence != claim.fence:
+            raise StaleWriter(f"task {claim.task_id!r} has been claimed anew; this driver must stop")
+        if task.ended:
+            raise TaskEnded(f"task {claim.task_id!r} has ended")
+        for artifact in artifacts:
+            task.artifacts[artifact.artifact_id] = artifact.data
+        first = len(task.records) + 1
+        self._write(claim.task_id, task, events, ts, round_)
+        return Appended(first, len(task.records))
+
+    async def signal(self, task_id: str, event: AnyEvent, ts: float) -> Record:
+        task = self._task(task_id)
+        if task.ended:
+            raise TaskEnded(f"task {task_id!r} has ended")
+        last_round = task.records[-1].round if task.records else 0
+        self._write(task_id, task, [event], ts, last_round)
+        return task.records[-1]
+
+    async def read(self, task_id: str, after: int = 0, limit: int | None = None) -> list[Record]:
+        records = self._task(task_id).records[max(after, 0) :]
+        return records if limit is None else records[:limit]
+
+    async def follow(self, task_id: str, after: int = 0) -> AsyncIterator[Record]:
+        task = self._task(task_id)
+        while True:
+            # Taken before the reading: what comes in between sets it.
+            changed = self._changed.setdefault(task_id, asyncio.Event())
+            for record in task.records[max(after, 0) :]:
+                after = record.seq
+                yield record
+            if task.ended and after >= len(task.records):
+                return
+            if after >= len(task.records):
+                await changed.wait()
+
+    async def list_tasks(
+        self, *, status: Sequence[str] = (), limit: int = 100, before: str | None = None
+    ) -> list[TaskSummary]:
+        newest_first = sorted(self._tasks, key=lambda task_id: (self._tasks[task_id].created, task_id), reverse=True)
+        if before is not None:
+            self._task(before)
+            newest_first = newest_first[newest_first.index(before) + 1 :]
+        summaries = [self._summary(task_id) for task_id in newest_first]
+        return [summary for summary in summaries if not status or summary.status in status][:limit]
+
+    async def summary(self, task_id: str) -> TaskSummary:
+        return self._summary(task_id)
+
+    async def artifact(self, task_id: str, artifact_id: str) -> bytes:
+        artifacts = self._task(task_id).artifacts
+        if artifact_id not in artifacts:
+            raise InputError(f"task {task_id!r} has no artifact {artifact_id!r}")
+        return artifacts[artifact_id]
+
+    async def aclose(self) -> None:
+        return None
+
+    def crash(self) -> None:
+        """Forget every holder and void every claim: what the next process would find after a kill."""
+        for task in self._tasks.values():
+            task.held = False
+            task.fence += 1
+
+    def _task(self, task_id: str) -> _Task:
+        if task_id not in self._tasks:
+            raise TaskNotFound(task_id)
+        return self._tasks[task_id]
+
+    def _summary(self, task_id: str) -> TaskSummary:
+        task = self._task(task_id)
+        first = task.records[0].event
+        return TaskSummary(
+            task_id=task_id,
+            status=task.status,
+            description=first.description if isinstance(first, TaskSubmitted) else "",
+            created=task.created,
+            updated=task.records[-1].ts,
+            last_seq=len(task.records),
+            held=task.held,
+        )
+
+    def _write(self, task_id: str, task: _Task, events: Sequence[AnyEvent], ts: float, round_: int) -> None:
+        stored = [event for event in events if isinstance(event, UnknownEvent) or event.stored]
+        for event in stored:
+            kept = load(event.type, dump(event))
+            task.records.append(Record(len(task.records) + 1, task_id, ts, round_, kept))
+            task.status = status_of(kept) or task.status
+            task.ended = task.ended or isinstance(kept, TERMINAL)
+        if stored and (changed := self._changed.pop(task_id, None)) is not None:
+            changed.set()
