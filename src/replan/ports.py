@@ -61,6 +61,18 @@ class ToolSource(Protocol):
     async def aclose(self) -> None: ...
 
 
+class Tools(Protocol):
+    """Many sources as one: what the loop sees of them."""
+
+    def specs(self) -> list[ToolSpec]: ...
+    def resolve(self, name: str) -> ToolSpec | None:
+        """The tool of that id, name or alias, whatever its case and separators."""
+        ...
+
+    def nearest(self, name: str, n: int = 3) -> list[str]: ...
+    async def call(self, call: ToolCall) -> Any: ...
+
+
 # ── models ────────────────────────────────────────────────────────────────────
 
 

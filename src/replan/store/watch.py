@@ -84,8 +84,9 @@ class Watchers:
         while True:
             with contextlib.suppress(StoreError):  # a locked database is looked at again
                 news = await self._look(seen)
-                if seen.version != -1:
-                    self._spread(news)
+                if seen.version == -1:  # what came between a reader's own look and this first one
+                    news = News(news.seen, True, tuple(self._by_task))
+                self._spread(news)
                 seen = news.seen
             await asyncio.sleep(LOOK_SECS)
 

@@ -1,0 +1,344 @@
+"""The library: `Replan` puts the parts together and is what programs and the command use."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from pydantic import TypeAdapter
+
+from replan.config import Settings
+from replan.core.events import Record
+from replan.core.policy import Policy
+from replan.core.result import TaskResult
+from replan.core.types import JsonObject, Plan, ToolSpec
+from replan.engine.local import LocalEngine
+from replan.errors import InputError, ReplanError
+from replan.ports import TaskSummary, ToolCall, ToolSource
+from replan.run.parts import Parts
+from replan.run.service import Service, Submission
+from replan.wiring import ModelChoice, Models, SystemClock, Ulids, driver_name, open_store, open_tools
+
+T = TypeVar("T")
+
+
+class Replan:
+    """Turns tasks into finished and checked results with your tools.
+
+    `model`: `provider:model`, `local`, a model object, or one of these a role; None takes the settings, and
+    without any the built-in local model. `tools`: functions, SPECs (`"tools.py"`, `"package.module"`,
+    `"module:name"`) and tool sources, any number together. `db`: a path or URL; None keeps the log in the
+    user's state folder. Further keyword arguments are fields of the policy (`success_threshold=70`, …).
+
+    Use it as `async with Replan(...) as replan:`. Leaving the block stops what runs; stored tasks can be
+    resumed.
+    """
+
+    def __init__(
+        self,
+        model: ModelChoice = None,
+        tools: Sequence[Callable[..., Any] | str | ToolSource] = (),
+        *,
+        db: str | Path | None = None,
+        settings: Settings | None = None,
+        endpoint: str | None = None,
+        api_key: str | None = None,
+        record: str | Path | None = None,
+        replay: str | Path | None = None,
+        **policy: Any,
+    ) -> None:
+        self.settings = settings or Settings()
+        self._policy = _with(self.settings.policy(), policy)
+        self._tool_names = tuple(tool for tool in tools if isinstance(tool, str))
+        self._catalog = open_tools(tools)
+        self._models = Models(
+            self.settings,
+            model=model,
+            endpoint=endpoint,
+            api_key=api_key,
+            record=None if record is None else Path(record),
+            replay=None if replay is None else Path(replay),
+        )
+        self._db = db
+        self._service: Service | None = None
+        self._engine: LocalEngine | None = None
+
+    # ── life ──
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def open(self) -> None:
+        """Open the store and list the tools."""
+        if self._service is not None:
+            return
+        store = open_store(self._db, self.settings)
+        try:
+            await self._catalog.open()
+        except BaseException:
+            await store.aclose()
+            raise
+        parts = Parts(store, self._catalog, self._models, SystemClock(), Ulids(), driver=driver_name())
+        self._service = Service(parts)
+        self._engine = LocalEngine(self._service.drive, self.settings.orchestrator.max_concurrent_tasks)
+
+    async def aclose(self) -> None:
+        """Stop driving, close tools, models and store. What is stored stays resumable."""
+        service, engine = self._service, self._engine
+        self._service = self._engine = None
+        if service is None or engine is None:
+            return
+        await engine.aclose()
+        with contextlib.suppress(ReplanError):
+            await self._models.aclose()
+        await self._catalog.aclose()
+        await service.parts.store.aclose()
+
+    @property
+    def service(self) -> Service:
+        """The use cases that every front end calls."""
+        if self._service is None:
+            raise InputError("Replan is not open: use `async with Replan(...) as replan:`")
+        return self._service
+
+    # ── tasks ──
+
+    async def run(
+        self,
+        text: str,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
+        task_id: str | None = None,
+        timeout: float | None = None,
+        plan: Mapping[str, Any] | None = None,
+        evaluation: str | None = None,
+        output_schema: Mapping[str, Any] | None = None,
+        output_type: type[Any] | None = None,
+    ) -> TaskResult:
+        """Run a task to its end. `output_type`: a type that `.output` will be, a Pydantic model for instance.
+
+        If the caller is cancelled, so is the task.
+        """
+        adapter, output_schema = _typed(output_type, output_schema)
+        task_id = await self.submit(
+            text,
+            metadata=metadata,
+            context=context,
+            task_id=task_id,
+            timeout=timeout,
+            plan=plan,
+            evaluation=evaluation,
+            output_schema=output_schema,
+        )
+        try:
+            result = await self.wait(task_id)
+        except asyncio.CancelledError:
+            with contextlib.suppress(ReplanError):
+                await self.cancel(task_id, reason="its caller was cancelled", by="caller")
+            raise
+        if adapter is None or not result.is_success:
+            return result
+        return result.model_copy(update={"final_output": adapter.validate_python(result.final_output)})
+
+    async def submit(
+        self,
+        text: str,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
+        task_id: str | None = None,
+        timeout: float | None = None,
+        plan: Mapping[str, Any] | None = None,
+        evaluation: str | None = None,
+        output_schema: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Store a task and start it; its id. The same id with the same request is the same task."""
+        wanted = self._submission(text, metadata, context, task_id, timeout, plan, evaluation, output_schema)
+        if wanted.plan is None or wanted.policy.evaluation == "model":
+            self._check_models(wanted)
+        task_id, _ = await self.service.submit(wanted)
+        state = await self.service.state(task_id)
+        if not state.ended:
+            self._engine_now().start(task_id)
+        return task_id
+
+    async def wait(self, task_id: str) -> TaskResult:
+        """Wait for a task's end, whoever drives it; its result. Raises what stopped the driving, if that did."""
+        driving = self._engine_now().driving(task_id)
+        if driving is not None:
+            await asyncio.shield(driving)
+        else:
+            async for _ in self.service.watch(task_id):
+                pass
+        return await self.service.result(task_id)
+
+    def watch(self, task_id: str, after: int = 0, *, ephemeral: bool = False) -> AsyncIterator[Record]:
+        """Every event after `after`, live, to the task's end.
+
+        `ephemeral`: also what is not stored (tokens, progress), as records with seq 0.
+        """
+        return self.service.watch(task_id, after, ephemeral=ephemeral)
+
+    async def result(self, task_id: str) -> TaskResult:
+        """What the task has come to so far."""
+        return await self.service.result(task_id)
+
+    async def cancel(self, task_id: str, reason: str = "", by: str = "") -> None:
+        """Ask for the task's end; `TaskEnded` if it has ended."""
+        await self.service.cancel(task_id, reason, by)
+
+    async def resume(self, task_id: str) -> TaskResult:
+        """Drive on a task that nobody holds, to its end. `TaskHeld` if somebody does, `TaskEnded` if it has ended."""
+        await self.service.check_resumable(task_id)
+        await asyncio.shield(self._engine_now().start(task_id))
+        return await self.service.result(task_id)
+
+    async def plan(
+        self,
+        text: str,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        plan: Mapping[str, Any] | None = None,
+        evaluation: str | None = None,
+    ) -> Plan:
+        """A checked plan for the task, which is neither stored nor run; with `plan`, that one checked."""
+        wanted = self._submission(text, metadata, None, None, None, plan, evaluation, None)
+        return await self.service.plan_only(wanted)
+
+    async def tasks(self, status: Sequence[str] = (), limit: int = 100) -> list[TaskSummary]:
+        """The stored tasks, newest first."""
+        return await self.service.tasks(status, limit)
+
+    async def history(self, task_id: str) -> list[Record]:
+        """The task's whole log."""
+        return await self.service.history(task_id)
+
+    # ── tools ──
+
+    async def tools(self) -> list[ToolSpec]:
+        """Every tool that tasks may use."""
+        return self._catalog.specs()
+
+    @property
+    def tool_problems(self) -> list[str]:
+        """Sources and tools that could not be used, each with the reason."""
+        return [str(problem) for problem in self._catalog.problems]
+
+    async def call(self, tool_id: str, parameters: Mapping[str, Any]) -> Any:
+        """Call one tool directly. Its parameters are checked; nothing is recorded."""
+        from replan.core.schemas import parameter_problems
+
+        spec = self._catalog.resolve(tool_id)
+        if spec is None:
+            near = ", ".join(self._catalog.nearest(tool_id)) or "none"
+            raise InputError(f"the tool {tool_id!r} does not exist; there are: {near}")
+        given = dict(parameters)
+        if found := parameter_problems(spec, given):
+            raise InputError(f"the parameters do not fit tool {spec.id!r}: " + "; ".join(found))
+        return await self._catalog.call(ToolCall(spec.id, given, Ulids().new("call")))
+
+    # ── inside ──
+
+    def _engine_now(self) -> LocalEngine:
+        if self._engine is None:
+            raise InputError("Replan is not open: use `async with Replan(...) as replan:`")
+        return self._engine
+
+    def _submission(
+        self,
+        text: str,
+        metadata: Mapping[str, Any] | None,
+        context: Mapping[str, Any] | None,
+        task_id: str | None,
+        timeout: float | None,
+        plan: Mapping[str, Any] | None,
+        evaluation: str | None,
+        output_schema: Mapping[str, Any] | None,
+    ) -> Submission:
+        changes: dict[str, Any] = {}
+        if timeout is not None:
+            changes["budget"] = self._policy.budget.model_copy(update={"task_timeout_secs": _seconds(timeout)})
+        if evaluation is not None:
+            changes["evaluation"] = evaluation
+        if output_schema is not None:
+            changes["output_schema"] = dict(output_schema)
+        settings: JsonObject = {"models": self._models.named()}
+        return Submission(
+            description=text,
+            policy=_with(self._policy, changes),
+            metadata=dict(metadata or {}),
+            context=dict(context or {}),
+            task_id=task_id,
+            plan=None if plan is None else dict(plan),
+            tools=self._tool_names,
+            settings=settings,
+        )
+
+    def _check_models(self, wanted: Submission) -> None:
+        """Open the models that the task needs before it is stored: what was never set up is said at once."""
+        if wanted.plan is None:
+            _ = self._models["planning"]
+        if wanted.policy.evaluation == "model":
+            _ = self._models["evaluation"]
+
+
+def _with(policy: Policy, changes: Mapping[str, Any]) -> Policy:
+    """The policy with some fields changed; `InputError` names a field that does not exist or a bad value."""
+    if not changes:
+        return policy
+    for name in changes:
+        if name not in Policy.model_fields:
+            import difflib
+
+            near = difflib.get_close_matches(name, Policy.model_fields, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise InputError(f"{name!r} is no setting of Replan{hint}")
+    try:
+        return Policy.model_validate({**policy.__dict__, **changes})
+    except ValueError as error:
+        raise InputError(f"a setting has a value that cannot be: {error}") from None
+
+
+def _seconds(timeout: float) -> float:
+    if isinstance(timeout, bool) or not timeout > 0:
+        raise InputError(f"the timeout has to be a number of seconds above 0, not {timeout!r}")
+    return float(timeout)
+
+
+def _typed(
+    output_type: type[T] | None, schema: Mapping[str, Any] | None
+) -> tuple[TypeAdapter[T] | None, Mapping[str, Any] | None]:
+    if output_type is None:
+        return None, schema
+    if schema is not None:
+        raise InputError("give output_type or output_schema, not both")
+    adapter = TypeAdapter(output_type)
+    return adapter, adapter.json_schema()
+
+
+def run_sync(
+    text: str,
+    tools: Sequence[Callable[..., Any] | str | ToolSource] = (),
+    *,
+    model: ModelChoice = None,
+    settings: Mapping[str, Any] | None = None,
+    **task: Any,
+) -> TaskResult:
+    """Run one task from code that is not async. `settings` go to `Replan(...)`, the rest to `.run(...)`."""
+
+    async def main() -> TaskResult:
+        async with Replan(model, tools, **(settings or {})) as replan:
+            return await replan.run(text, **task)
+
+    return asyncio.run(main())

@@ -1,0 +1,27 @@
+"""How a plan is run: in parallel or one step after the other, with the reason in words."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from replan.core.state import State
+
+
+def mode_of(state: State) -> tuple[Literal["parallel", "serial"], str]:
+    """The mode for the plan, and why."""
+    policy = state.policy
+    steps = len(state.steps)
+    if not policy.enable_parallel_execution:
+        return "serial", "parallel execution is switched off (enable_parallel_execution)"
+    if _fans_out(state):
+        return "parallel", f"{steps} steps, up to {policy.parallel_max_concurrent} calls at a time"
+    if steps < policy.parallel_min_steps:
+        return "serial", f"the plan has {steps} steps, fewer than parallel_min_steps = {policy.parallel_min_steps}"
+    if state.graph().is_chain():
+        return "serial", "no two steps can overlap: each needs the one before"
+    return "parallel", f"{steps} steps, up to {policy.parallel_max_concurrent} calls at a time"
+
+
+def _fans_out(state: State) -> bool:
+    """Steps that make several calls overlap with themselves."""
+    return any(step.step.actions or step.step.for_each for step in state.steps.values())

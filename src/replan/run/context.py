@@ -1,0 +1,156 @@
+"""One drive of one task: the claim, the state, and the way into the log.
+
+What is recorded takes effect on the state at once and goes to the log in order, in batches: everything that
+is recorded in one turn of the event loop is one append. `durable` waits until a batch is on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+
+from replan.core.events import AnyEvent
+from replan.core.state import State, fold
+from replan.errors import ReplanError, StaleWriter
+from replan.ports import Appended, Claim, NewArtifact
+from replan.run.parts import Parts
+
+
+class Batch:
+    """Events that go to the log together."""
+
+    __slots__ = ("artifacts", "done", "events", "flushed", "round", "ts", "waiters")
+
+    def __init__(self, ts: float, round: int) -> None:
+        self.ts = ts
+        self.round = round
+        self.events: list[AnyEvent] = []
+        self.artifacts: list[NewArtifact] = []
+        self.waiters: list[asyncio.Future[None]] = []
+        self.flushed = False
+        self.done = False
+
+
+class Run:
+    """A claimed task."""
+
+    def __init__(self, parts: Parts, claim: Claim, state: State) -> None:
+        self.parts = parts
+        self.claim = claim
+        self.state = state
+        self.task_id = claim.task_id
+        self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Gets the error when the log can no longer be written."""
+        self.closed = False
+        self._batch: Batch | None = None
+        self._flying: set[Batch] = set()
+
+    @classmethod
+    async def open(cls, task_id: str, parts: Parts, *, steal: bool = False) -> Run:
+        """Claim the task and fold its log."""
+        claim = await parts.store.claim(task_id, steal=steal)
+        try:
+            records = await parts.store.read(task_id)
+        except BaseException:
+            with contextlib.suppress(ReplanError):
+                await parts.store.release(claim)
+            raise
+        return cls(parts, claim, fold(records))
+
+    def record(self, *events: AnyEvent, artifacts: Sequence[NewArtifact] = ()) -> Batch:
+        """Record facts: they are in the state now, and in the log once the batch is durable."""
+        if self.broken.done():
+            self.broken.result()
+        state = self.state
+        now = self.parts.clock.now()
+        if self.closed:  # a late answer after the end: it is nobody's any more
+            raise StaleWriter(f"the drive of task {self.task_id!r} has ended")
+        for event in events:
+            state.apply(event, now, state.round)
+        batch = self._batch
+        if batch is None or batch.round != state.round:
+            if batch is not None:
+                self._flush()
+            batch = self._batch = Batch(now, state.round)
+            asyncio.get_running_loop().call_soon(self._flush_one, batch)
+        batch.events.extend(events)
+        batch.artifacts.extend(artifacts)
+        return batch
+
+    def tell(self, event: AnyEvent) -> None:
+        """News for watchers only."""
+        if self.parts.feed.heard(self.task_id):
+            self.parts.feed.tell(self.task_id, event, self.parts.clock.now(), self.state.round)
+
+    async def durable(self, batch: Batch) -> None:
+        """Wait until the batch, and so everything before it, is in the log."""
+        if batch.done:
+            return
+        if not batch.flushed:
+            self._flush()
+        if self.broken.done():
+            self.broken.result()
+        waiter = asyncio.get_running_loop().create_future()
+        batch.waiters.append(waiter)
+        await waiter
+
+    def _flush_one(self, batch: Batch) -> None:
+        if batch is self._batch:
+            self._flush()
+
+    def _flush(self) -> None:
+        batch, self._batch = self._batch, None
+        if batch is None:
+            return
+        batch.flushed = True
+        self._flying.add(batch)
+        try:
+            future = self.parts.store.append(
+                self.claim, batch.events, ts=batch.ts, round=batch.round, artifacts=batch.artifacts
+            )
+        except Exception as error:  # noqa: BLE001 - an event that cannot be written breaks the run, whatever it was
+            self._fail(batch, error)
+            return
+        future.add_done_callback(lambda done: self._landed(batch, done))
+
+    def _landed(self, batch: Batch, future: asyncio.Future[Appended]) -> None:
+        if future.cancelled():
+            self._fail(batch, StaleWriter("the log was closed"))
+            return
+        if error := future.exception():
+            self._fail(batch, error)
+            return
+        batch.done = True
+        self._flying.discard(batch)
+        self.state.last_seq = future.result().last
+        for waiter in batch.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _fail(self, batch: Batch, error: BaseException) -> None:
+        batch.done = True
+        self._flying.discard(batch)
+        if not self.broken.done():
+            self.broken.set_exception(error)
+            self.broken.exception()  # whoever looks is told; nobody has to
+        for waiter in batch.waiters:
+            if not waiter.done():
+                waiter.set_exception(error)
+
+    async def settle(self) -> None:
+        """Wait until everything recorded is in the log; raises what broke it."""
+        if self._batch is not None:
+            await self.durable(self._batch)
+        while self._flying:
+            await self.durable(next(iter(self._flying)))
+        if self.broken.done():
+            self.broken.result()
+
+    async def close(self) -> None:
+        """Write what is left, if the log lets us, and give the task back."""
+        with contextlib.suppress(ReplanError):
+            await self.settle()
+        self.closed = True
+        with contextlib.suppress(ReplanError):
+            await self.parts.store.release(self.claim)

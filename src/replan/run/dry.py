@@ -1,0 +1,56 @@
+"""Planning without a task: the same stages, on a log that keeps nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from replan.core.events import AnyEvent, RoundStarted, TaskSubmitted
+from replan.core.policy import Policy
+from replan.core.state import State
+from replan.core.types import JsonObject, Plan
+from replan.errors import ModelError
+from replan.ports import Appended, Claim, NewArtifact, Store
+from replan.run import stages
+from replan.run.context import Run
+from replan.run.parts import Parts
+from replan.run.stops import BudgetReached
+
+
+class _NoLog:
+    """Takes events and forgets them."""
+
+    def append(
+        self,
+        claim: Claim,
+        events: Sequence[AnyEvent],
+        *,
+        ts: float,
+        round: int,
+        artifacts: Sequence[NewArtifact] = (),
+    ) -> asyncio.Future[Appended]:
+        done: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
+        done.set_result(Appended(0, 0))
+        return done
+
+
+async def plan_unstored(
+    description: str, policy: Policy, metadata: JsonObject, given: JsonObject | None, parts: Parts
+) -> Plan:
+    """The plan that a task would get. Raises `PlanInvalid` and `ModelError` as planning does."""
+    task_id = parts.ids.new("task")
+    state = State(task_id=task_id)
+    run = Run(replace(parts, store=cast(Store, cast(Any, _NoLog()))), Claim(task_id, 0), state)
+    run.record(
+        TaskSubmitted(description=description, metadata=metadata, policy=policy, plan=given), RoundStarted(round=1)
+    )
+    try:
+        if given is None:
+            await stages.choose_tools(run)
+        await stages.plan(run)
+    except BudgetReached as stop:
+        raise ModelError(f"the budget {stop.limit} allows no planning") from None
+    assert run.state.plan is not None
+    return run.state.plan

@@ -1,0 +1,39 @@
+"""News for watchers in this process that is not stored: tokens of a model, progress of a tool."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+
+from replan.core.events import AnyEvent, Record
+
+BACKLOG = 1_000
+
+
+class Feed:
+    """Who listens to which task. A listener that does not keep up loses the oldest news, never the task's time."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[str, list[asyncio.Queue[Record]]] = {}
+
+    def heard(self, task_id: str) -> bool:
+        return task_id in self._listeners
+
+    def tell(self, task_id: str, event: AnyEvent, ts: float, round: int) -> None:
+        """Pass an event on; it has no place in the log, so its seq is 0."""
+        for queue in self._listeners.get(task_id, ()):
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(Record(0, task_id, ts, round, event))
+
+    @contextlib.contextmanager
+    def listen(self, task_id: str) -> Iterator[asyncio.Queue[Record]]:
+        queue: asyncio.Queue[Record] = asyncio.Queue(BACKLOG)
+        self._listeners.setdefault(task_id, []).append(queue)
+        try:
+            yield queue
+        finally:
+            self._listeners[task_id].remove(queue)
+            if not self._listeners[task_id]:
+                del self._listeners[task_id]

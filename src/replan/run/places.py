@@ -1,0 +1,84 @@
+"""Places for running calls: when one is free, the most urgent that waits gets it."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable
+from itertools import count
+
+
+class PlacesClosed(Exception):
+    """No more places are given: the execution is being stopped."""
+
+
+class Places:
+    """At most `limit` holders at a time. Equal urgency: first come, first served."""
+
+    def __init__(self, limit: int) -> None:
+        self.free = limit
+        self._waiting: list[tuple[float, int, Callable[[], None], Callable[[], None]]] = []
+        self._order = count()
+        self._giving = False
+        self._closed = False
+
+    def offer(self, urgency: float, launch: Callable[[], None]) -> None:
+        """Queue something to be launched with a place, which it has to `give` back."""
+        self._queue(urgency, launch, lambda: None)
+
+    async def take(self, urgency: float) -> None:
+        """Wait for a place; `PlacesClosed` if there will be none."""
+        waiter = asyncio.get_running_loop().create_future()
+
+        def launch() -> None:
+            if waiter.done():
+                self.free += 1  # whoever waited has gone
+            else:
+                waiter.set_result(None)
+
+        def refuse() -> None:
+            if not waiter.done():
+                waiter.set_exception(PlacesClosed())
+
+        self._queue(urgency, launch, refuse)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                self.give()
+            raise
+
+    def give(self) -> None:
+        """Give a place back."""
+        self.free += 1
+        self.hand_out()
+
+    def hand_out(self) -> None:
+        """Launch what waits while there are places. Never re-entered: a launch that ends at once only queues."""
+        if self._giving:
+            return
+        self._giving = True
+        try:
+            while self.free > 0 and self._waiting and not self._closed:
+                self.free -= 1
+                heapq.heappop(self._waiting)[2]()
+        finally:
+            self._giving = False
+
+    def close(self) -> None:
+        """Nothing is launched any more; whoever waits is told."""
+        self._closed = True
+        waiting, self._waiting = self._waiting, []
+        for entry in waiting:
+            entry[3]()
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def _queue(self, urgency: float, launch: Callable[[], None], refuse: Callable[[], None]) -> None:
+        if self._closed:
+            refuse()
+            return
+        heapq.heappush(self._waiting, (-urgency, next(self._order), launch, refuse))
+        self.hand_out()

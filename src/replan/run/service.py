@@ -1,0 +1,180 @@
+"""The use cases of every front end: submit, watch, result, cancel, resume, list."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, NamedTuple
+
+from pydantic_core import PydanticSerializationError, to_json
+
+from replan.core.events import TERMINAL, CancelRequested, Record, TaskSubmitted
+from replan.core.ids import task_id_problem
+from replan.core.policy import Policy
+from replan.core.result import TaskResult
+from replan.core.schemas import schema_problem
+from replan.core.state import State, fold
+from replan.core.types import JsonObject, Plan
+from replan.errors import InputError, TaskEnded
+from replan.ports import TaskSummary
+from replan.run.dry import plan_unstored
+from replan.run.orchestrator import drive
+from replan.run.parts import Parts
+from replan.run.results import result_of
+
+MAX_DESCRIPTION = 200_000
+MAX_METADATA_BYTES = 1_000_000
+
+
+class Submission(NamedTuple):
+    """What a caller asks for."""
+
+    description: str
+    policy: Policy
+    metadata: JsonObject = {}
+    context: JsonObject = {}
+    task_id: str | None = None
+    plan: JsonObject | None = None
+    tools: tuple[str, ...] = ()
+    settings: JsonObject = {}
+
+
+class Service:
+    """One store, its tools and models, and what can be done with them."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+
+    async def submit(self, wanted: Submission) -> tuple[str, bool]:
+        """Store a task; its id, and whether it is new. Nothing is accepted before it is stored."""
+        check_submission(wanted)
+        task_id = wanted.task_id or self.parts.ids.new("task")
+        event = TaskSubmitted(
+            description=wanted.description,
+            metadata=wanted.metadata,
+            context=wanted.context,
+            policy=wanted.policy,
+            plan=wanted.plan,
+            tools=wanted.tools,
+            settings=wanted.settings,
+        )
+        new = await self.parts.store.create(task_id, event, self.parts.clock.now())
+        return task_id, new
+
+    async def drive(self, task_id: str) -> State:
+        return await drive(task_id, self.parts)
+
+    async def state(self, task_id: str) -> State:
+        return fold(await self.parts.store.read(task_id))
+
+    async def result(self, task_id: str) -> TaskResult:
+        """What the task has come to so far; `status` says whether it has ended."""
+        return await result_of(await self.state(task_id), self.parts.store)
+
+    async def history(self, task_id: str) -> list[Record]:
+        return await self.parts.store.read(task_id)
+
+    async def cancel(self, task_id: str, reason: str = "", by: str = "") -> None:
+        """Ask for the task's end. A task that nobody drives is ended here and now."""
+        await self.parts.store.signal(task_id, CancelRequested(reason=reason, by=by), self.parts.clock.now())
+        summary = await self.parts.store.summary(task_id)
+        if not summary.held:
+            await drive(task_id, self.parts)
+
+    async def check_resumable(self, task_id: str) -> State:
+        state = await self.state(task_id)
+        if state.ended:
+            raise TaskEnded(f"task {task_id!r} has ended ({state.status}); an ended task never changes")
+        return state
+
+    async def tasks(
+        self, status: Sequence[str] = (), limit: int = 100, before: str | None = None
+    ) -> list[TaskSummary]:
+        return await self.parts.store.list_tasks(status=status, limit=limit, before=before)
+
+    async def watch(self, task_id: str, after: int = 0, *, ephemeral: bool = False) -> AsyncIterator[Record]:
+        """Every record after `after`, live, to the task's end; with `ephemeral` also unstored news (seq 0)."""
+        if not ephemeral:
+            async for record in self.parts.store.follow(task_id, after):
+                yield record
+            return
+        with self.parts.feed.listen(task_id) as news:
+            stored = _Pump(self.parts.store.follow(task_id, after), news)
+            try:
+                while True:
+                    record = await stored.next()
+                    yield record
+                    if isinstance(record.event, TERMINAL):
+                        return
+            finally:
+                await stored.aclose()
+
+    async def plan_only(self, wanted: Submission) -> Plan:
+        """A checked plan for a task that is neither stored nor run. `PlanInvalid` if none passes."""
+        check_submission(wanted)
+        return await plan_unstored(wanted.description, wanted.policy, wanted.metadata, wanted.plan, self.parts)
+
+
+class _Pump:
+    """Stored records and unstored news in one line, the stored ones all and in order."""
+
+    def __init__(self, stored: AsyncIterator[Record], news: asyncio.Queue[Record]) -> None:
+        self._stored = stored
+        self._news = news
+        self._next_stored: asyncio.Task[Record] | None = None
+        self._next_news: asyncio.Task[Record] | None = None
+
+    async def next(self) -> Record:
+        loop = asyncio.get_running_loop()
+        if self._next_stored is None:
+            self._next_stored = loop.create_task(_anext(self._stored))
+        if self._next_news is None:
+            self._next_news = loop.create_task(self._news.get())
+        done, _ = await asyncio.wait(
+            {self._next_stored, self._next_news}, return_when=asyncio.FIRST_COMPLETED
+        )
+        if self._next_news in done:
+            task, self._next_news = self._next_news, None
+        else:
+            task, self._next_stored = self._next_stored, None
+        return task.result()
+
+    async def aclose(self) -> None:
+        for task in (self._next_stored, self._next_news):
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
+                    await task
+
+
+async def _anext(records: AsyncIterator[Record]) -> Record:
+    return await anext(records)
+
+
+def check_submission(wanted: Submission) -> None:
+    """`InputError` for a request that cannot be a task."""
+    if not wanted.description.strip():
+        raise InputError("the task is empty: say in words what has to be done")
+    if len(wanted.description) > MAX_DESCRIPTION:
+        raise InputError(
+            f"the task has {len(wanted.description)} characters; at most {MAX_DESCRIPTION} are allowed: "
+            "put long data into metadata or a tool"
+        )
+    if wanted.task_id is not None and (problem := task_id_problem(wanted.task_id)):
+        raise InputError(problem)
+    for name, value in (("metadata", wanted.metadata), ("context", wanted.context), ("plan", wanted.plan or {})):
+        if not isinstance(value, dict):
+            raise InputError(f"{name} has to be an object, not {type(value).__name__}")
+        size = _json_size(name, value)
+        if name != "plan" and size > MAX_METADATA_BYTES:
+            raise InputError(f"{name} has {size} bytes; at most {MAX_METADATA_BYTES} are allowed")
+    if wanted.policy.output_schema is not None and (problem := schema_problem(wanted.policy.output_schema)):
+        raise InputError(f"output_schema: {problem}")
+
+
+def _json_size(name: str, value: Any) -> int:
+    try:
+        return len(to_json(value))
+    except (PydanticSerializationError, ValueError, RecursionError) as error:
+        raise InputError(f"{name} cannot be kept as JSON: {error}") from None

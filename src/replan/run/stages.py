@@ -1,0 +1,221 @@
+"""The stages of a round besides execution: choose tools, plan, judge. Each does one thing and records it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+
+from replan.core.check_plan import Checked, Toolbox, check_plan
+from replan.core.events import EvaluationCompleted, PlanGenerated, PlanRejected, SelectedTool, ToolSelectionCompleted
+from replan.core.outputs import artifacts_of
+from replan.core.read_plan import read_plan
+from replan.core.schemas import problems
+from replan.core.state import StepState
+from replan.core.types import Evaluation, JsonObject, Plan, ToolSpec
+from replan.errors import AnswerInvalid, ModelError, PlanInvalid
+from replan.reasoning.evaluator import evaluate, evaluate_by_steps
+from replan.reasoning.planner import make_plan
+from replan.reasoning.selector import Retriever, select_tools
+from replan.reasoning.view import StepReport, TaskView
+from replan.run.context import Run
+from replan.run.outputs import Loaded, pack
+from replan.run.talk import RoleTalk
+
+JUDGE_TRIES = 2
+
+
+async def choose_tools(run: Run, retrieve: Retriever | None = None) -> None:
+    """Record which tools the plan may use: all of them, or what the model selects when there are many."""
+    policy = run.state.policy
+    tools = run.parts.tools.specs()
+    if not policy.enable_two_stage_planning or len(tools) <= policy.two_stage_tool_threshold:
+        chosen = tuple(SelectedTool(tool_id=tool.id) for tool in tools)
+        run.record(ToolSelectionCompleted(tools=chosen, asked=False))
+        return
+    run.record(
+        await select_tools(
+            RoleTalk(run, "selection"),
+            task=view_of(run),
+            tools=tools,
+            threshold=policy.tool_selection_threshold,
+            retrieve=retrieve,
+        )
+    )
+
+
+async def plan(run: Run) -> None:
+    """Record a plan that has passed every check. `PlanInvalid` with what was wrong with the last one."""
+    given = run.state.submitted.plan if run.state.submitted else None
+    if given is not None:
+        checked = check(run, new_plan(run, given), run.parts.tools.specs())
+        if checked.violations:
+            run.record(PlanRejected(violations=checked.violations))
+            raise PlanInvalid(checked.violations)
+        run.record(PlanGenerated(plan=checked.plan))
+        return
+    selection = run.state.selection
+    chosen = {tool.tool_id for tool in selection.tools} if selection else set()
+    tools = [tool for tool in run.parts.tools.specs() if tool.id in chosen]
+    planned = await make_plan(
+        RoleTalk(run, "planning"),
+        task=view_of(run),
+        tools=tools,
+        new_plan=lambda answer: new_plan(run, answer),
+        check=lambda draft: check(run, draft, tools),
+        corrections=run.state.policy.max_plan_corrections,
+        on_rejected=lambda found, attempt: _rejected(run, found, attempt),
+    )
+    task_type = planned.task_type
+    if selection is not None and selection.asked:
+        task_type = selection.task_type
+    run.record(
+        PlanGenerated(
+            plan=planned.plan,
+            task_type=task_type,
+            workflow_id=planned.workflow_id,
+            corrections=planned.corrections,
+        )
+    )
+
+
+def _rejected(run: Run, violations: tuple[str, ...], attempt: int) -> None:
+    run.record(PlanRejected(violations=violations, attempt=attempt))
+
+
+def new_plan(run: Run, answer: JsonObject) -> Plan:
+    return read_plan(
+        answer,
+        plan_id=run.parts.ids.new("plan"),
+        version=run.state.plans + 1,
+        task=run.state.description,
+    )
+
+
+def check(run: Run, draft: Plan, tools: list[ToolSpec]) -> Checked:
+    """The plan checked against the tools it may use."""
+    policy = run.state.policy
+    checked = check_plan(
+        draft, toolbox(run, tools), metadata=run.state.metadata, limits=policy.limits, used=run.state.ids_used()
+    )
+    if not checked.plan.steps and policy.evaluation == "steps":
+        nobody = "the plan has no steps, and with evaluation = steps there is no model to answer by itself"
+        return checked._replace(violations=(*checked.violations, nobody))
+    return checked
+
+
+def toolbox(run: Run, tools: list[ToolSpec]) -> Toolbox:
+    """Names are understood as everywhere, but only these tools exist."""
+    allowed = {tool.id for tool in tools}
+
+    def resolve(name: str) -> ToolSpec | None:
+        found = run.parts.tools.resolve(name)
+        return found if found is not None and found.id in allowed else None
+
+    def nearest(name: str) -> list[str]:
+        near = [one for one in run.parts.tools.nearest(name, len(allowed) + 3) if one in allowed][:3]
+        return near or sorted(allowed)[:10]
+
+    return Toolbox(resolve, nearest)
+
+
+# ── judging ───────────────────────────────────────────────────────────────────
+
+
+async def judge(run: Run) -> None:
+    """Record the verdict on the round. A judge that fails or answers nonsense gives `unknown`."""
+    state = run.state
+    assert state.plan is not None
+    by_steps = state.policy.evaluation == "steps"
+    loaded = Loaded()
+    if by_steps:
+        final = [state.steps[step_id] for step_id in state.graph().final()]
+        await loaded.load_steps(run.parts.store, run.task_id, final)
+        verdict = evaluate_by_steps(state.plan, reports(run, loaded, whole={step.step.step_id for step in final}))
+        verdict = _checked_shape(run, verdict)
+    else:
+        found = await _ask_judge(run, loaded)
+        if found is None:
+            return
+        verdict = found
+    verdict = verdict.model_copy(update={"evaluation_id": run.parts.ids.new("eval")})
+    value, artifact, stored = pack(verdict.final_output, state.policy.max_output_bytes)
+    run.record(
+        EvaluationCompleted(
+            evaluation=verdict.model_copy(update={"final_output": value}),
+            artifact=artifact,
+            by="steps" if by_steps else "model",
+        ),
+        artifacts=() if stored is None else (stored,),
+    )
+
+
+async def _ask_judge(run: Run, loaded: Loaded) -> Evaluation | None:
+    state = run.state
+    assert state.plan is not None
+    reason = ""
+    for _ in range(JUDGE_TRIES):
+        try:
+            return await evaluate(
+                RoleTalk(run, "evaluation"),
+                task=view_of(run),
+                plan=state.plan,
+                steps=reports(run, loaded),
+                output_schema=state.policy.output_schema,
+            )
+        except (ModelError, AnswerInvalid) as error:
+            reason = str(error)
+    run.record(EvaluationCompleted(evaluation=None, reason=reason))
+    return None
+
+
+def _checked_shape(run: Run, verdict: Evaluation) -> Evaluation:
+    """Without a model nobody can mend an answer of another form than was asked for."""
+    schema = run.state.policy.output_schema
+    if schema is None or not verdict.is_successful or not (found := problems(schema, verdict.final_output)):
+        return verdict
+    return verdict.model_copy(
+        update={
+            "overall_score": 0.0,
+            "is_successful": False,
+            "failures": tuple(f"the answer has not the form asked for: {one}" for one in found[:10]),
+        }
+    )
+
+
+def view_of(run: Run) -> TaskView:
+    state = run.state
+    return TaskView(
+        description=state.description,
+        metadata=state.metadata,
+        context=state.submitted.context if state.submitted else {},
+        today=datetime.fromtimestamp(run.parts.clock.now(), UTC).date().isoformat(),
+        has_output_schema=state.policy.output_schema is not None,
+    )
+
+
+def reports(run: Run, loaded: Loaded, whole: Collection[str] = ()) -> list[StepReport]:
+    """Every step as prompts see it; outputs kept apart stand for themselves but for those in `whole`."""
+    return [_report(step, loaded, step.step.step_id in whole) for step in run.state.steps.values()]
+
+
+def _report(step: StepState, loaded: Loaded, whole: bool) -> StepReport:
+    output, artifact = None, None
+    if step.status == "succeeded":
+        kept = artifacts_of(step)
+        if kept and not whole:
+            artifact = kept[0]
+        else:
+            output = loaded.output_of(step)
+    calls = list(step.calls.values())
+    return StepReport(
+        step_id=step.step.step_id,
+        name=step.step.name,
+        tool=step.step.tool or ", ".join(dict.fromkeys(action.tool for action in step.step.actions)),
+        status=step.status,
+        parameters=calls[0].parameters if len(calls) == 1 else {},
+        output=output,
+        artifact=artifact,
+        error=step.fault,
+        reason=step.skip.reason if step.skip else "",
+    )
+

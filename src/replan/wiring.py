@@ -1,0 +1,225 @@
+"""Settings in, running parts out: the only place that names concrete classes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from replan.config import Settings
+from replan.core.types import Role
+from replan.errors import ConfigError, InputError
+from replan.ports import Model, Store, ToolSource
+from replan.tools.catalog import Catalog
+from replan.tools.functions import FunctionSource
+from replan.tools.loading import load_tools
+
+ROLES: tuple[Role, ...] = get_args(Role)
+LOCAL = "local"
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> float:
+        return time.time()
+
+    async def sleep(self, secs: float) -> None:
+        await asyncio.sleep(secs)
+
+
+class Ulids:
+    """Ids that sort by the time they were made."""
+
+    def new(self, prefix: str) -> str:
+        from ulid import ULID
+
+        return f"{prefix}_{str(ULID()).lower()}"
+
+
+# ── store ─────────────────────────────────────────────────────────────────────
+
+
+def default_database() -> Path:
+    """The database in the user's state folder."""
+    from platformdirs import user_state_path
+
+    return user_state_path("replan") / "replan.db"
+
+
+def open_store(db: str | Path | None, settings: Settings) -> Store:
+    """The store that `db` (a path, `sqlite:///FILE` or `postgresql://…`) or the settings name."""
+    from replan.store.sqlite import SqliteStore
+
+    named = db if db is not None else settings.database_service.connection_string
+    return SqliteStore(database_path(named), synchronous=settings.store.synchronous)
+
+
+def database_path(named: str | Path | None) -> Path:
+    """The SQLite file that a `--db` value or connection string names."""
+    if named is None or named == "":
+        return default_database()
+    if isinstance(named, Path):
+        return named
+    kind, found, rest = named.partition("://")
+    if not found:
+        return Path(named).expanduser()
+    if kind == "sqlite":
+        path = rest.removeprefix("/")
+        if not path:
+            raise InputError(f"{named!r} names no file; write sqlite:///FILE (four slashes for an absolute path)")
+        return Path(path).expanduser()
+    if kind in ("postgresql", "postgres"):
+        raise InputError("PostgreSQL comes in a later release; use sqlite:///FILE")
+    raise InputError(f"{kind}:// is no database that Replan knows; use sqlite:///FILE")
+
+
+# ── tools ─────────────────────────────────────────────────────────────────────
+
+
+def open_tools(tools: Sequence[Callable[..., Any] | str | ToolSource]) -> Catalog:
+    """One catalog of everything: functions together, each SPEC and each source by itself."""
+    functions: list[Callable[..., Any]] = []
+    sources: list[ToolSource] = []
+    for tool in tools:
+        if isinstance(tool, str):
+            sources.append(load_tools(tool))
+        elif _is_source(tool):
+            sources.append(tool)  # type: ignore[arg-type]
+        elif callable(tool):
+            functions.append(tool)
+        else:
+            raise InputError(f"{tool!r} is no tool: give functions, SPECs such as 'tools.py', or tool sources")
+    if functions:
+        sources.insert(0, FunctionSource(functions))
+    return Catalog(sources)
+
+
+def _is_source(tool: object) -> bool:
+    return all(hasattr(tool, name) for name in ("name", "tools", "call", "aclose")) and not isinstance(tool, type)
+
+
+# ── models ────────────────────────────────────────────────────────────────────
+
+ModelChoice = str | Model | Mapping[Role, "str | Model"] | None
+
+
+class Models(Mapping[Role, Model]):
+    """A model for each role, opened when it is first asked for; one model for roles that name the same."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        model: ModelChoice = None,
+        endpoint: str | None = None,
+        api_key: str | None = None,
+        record: Path | None = None,
+        replay: Path | None = None,
+    ) -> None:
+        self._settings = settings
+        self._endpoint = endpoint
+        self._api_key = api_key
+        self._record = record
+        self._replay = replay
+        self._choices = self._chosen(model)
+        self._open: dict[object, Model] = {}
+
+    def __iter__(self) -> Iterator[Role]:
+        return iter(ROLES)
+
+    def __len__(self) -> int:
+        return len(ROLES)
+
+    def __getitem__(self, role: Role) -> Model:
+        choice = self._choices[role]
+        key: object = choice if isinstance(choice, str) else id(choice)
+        if self._replay is not None:
+            key = self._replay
+        found = self._open.get(key)
+        if found is None:
+            found = self._open[key] = self._made(choice)
+        return found
+
+    def named(self) -> dict[str, str]:
+        """The choice of each role in words, for a process that takes a task up later."""
+        return {role: choice if isinstance(choice, str) else choice.name for role, choice in self._choices.items()}
+
+    async def aclose(self) -> None:
+        opened, self._open = list(self._open.values()), {}
+        for model in opened:
+            await model.aclose()
+
+    def _chosen(self, model: ModelChoice) -> dict[Role, str | Model]:
+        llm = self._settings.llm
+        default: str | Model = llm.default_model or ("" if self._base() else LOCAL)
+        chosen: dict[Role, str | Model] = {}
+        for role in ROLES:
+            own = getattr(llm, f"{role}_model")
+            chosen[role] = own or default
+            if isinstance(model, Mapping):
+                chosen[role] = model.get(role, chosen[role])
+            elif model is not None:
+                chosen[role] = model
+        if isinstance(model, Mapping):
+            for name in model:
+                if name not in ROLES:
+                    raise ConfigError(f"{name!r} is no role of a model; there are: {', '.join(ROLES)}")
+        return chosen
+
+    def _base(self) -> str | None:
+        return self._endpoint or self._settings.llm.endpoint
+
+    def _made(self, choice: str | Model) -> Model:
+        if self._replay is not None:
+            from replan.llm.recorder import ReplayModel
+
+            return ReplayModel(self._replay)
+        made = self._opened(choice) if isinstance(choice, str) else choice
+        if self._record is not None:
+            from replan.llm.recorder import RecordingModel
+
+            return RecordingModel(made, self._record)
+        return made
+
+    def _opened(self, name: str) -> Model:
+        llm = self._settings.llm
+        if name == LOCAL or name.startswith(f"{LOCAL}:"):
+            from replan.llm.local import LocalModel
+            from replan.llm.weights import DEFAULT
+
+            return LocalModel(name.partition(":")[2] or llm.local_model or DEFAULT)
+        from replan.llm.fallback import FallbackModel
+        from replan.llm.provider import open_model
+
+        key = self._api_key or (llm.api_key or None)
+
+        def at(endpoint: str | None) -> Model:
+            return open_model(
+                name,
+                endpoint=endpoint,
+                api_key=key,
+                timeout_secs=llm.timeout_secs,
+                max_retries=llm.max_retries,
+                temperature=llm.temperature,
+                top_p=llm.top_p,
+                streaming=llm.enable_streaming,
+            )
+
+        endpoint = None if _names_provider(name) and self._endpoint is None else self._base()
+        first = at(endpoint)
+        if endpoint is not None and self._endpoint is None and llm.fallback_endpoint:
+            return FallbackModel([first, at(llm.fallback_endpoint)])
+        return first
+
+
+def _names_provider(name: str) -> bool:
+    return ":" in name and not name.startswith("http")
+
+
+def driver_name() -> str:
+    """Who drives, for the log: no path and no host name."""
+    return f"process {os.getpid()}"
