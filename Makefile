@@ -1,0 +1,59 @@
+# Every target sets up what it needs. PYTHON picks the interpreter for a new environment.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help setup run test check prove bench record lock clean
+
+help:  ## Show the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Replan needs Python 3.11 or newer; call: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: $(BIN)/python locks/run.txt pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r locks/run.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run locks/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r locks/dev.txt
+	@touch $@
+
+setup: $(VENV)/.dev  ## Make .venv with everything
+	@echo "ready: $(BIN)/replan --help"
+
+run: $(VENV)/.run  ## Do the first task with the built-in model
+	$(BIN)/replan model pull --yes
+	$(BIN)/python -m examples.first_run
+
+test: check  ## Check, then run the tests
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.dev  ## Format, lint, types, import rules
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+prove: $(VENV)/.dev  ## The long proofs: every crash point, every recorded case
+	$(BIN)/python -m pytest -m prove -o addopts="-p no:asyncio --strict-markers --strict-config -q"
+
+bench: $(VENV)/.dev  ## Measure: overhead a step
+	$(BIN)/python -m bench.overhead
+
+record: $(VENV)/.dev  ## Record the real model's answers anew, for the tests that replay them
+	$(BIN)/python -m examples.record
+
+lock: $(VENV)/.dev  ## Renew the lock files
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-emit-find-links --no-header --no-annotate --extra all pyproject.toml locks/run.in -o locks/run.txt
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-emit-find-links --no-header --no-annotate --extra all -c locks/run.txt \
+		pyproject.toml locks/dev.in -o locks/dev.txt
+
+clean:  ## Remove the environment and what was built
+	rm -rf $(VENV) build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
