@@ -1,0 +1,126 @@
+"""What a function may know about the call that it is serving, and say while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+
+from replan.ports import Progress, ToolCall
+
+_LOCK = threading.Lock()
+
+
+class ToolContext:
+    """One call, seen from inside of the tool; safe to use from any thread.
+
+    A parameter annotated with `ToolContext`, or one named `ctx` without an annotation, is given it and is no part
+    of the tool's schema. Made by hand (`ToolContext()`) it serves in tests: its reports go nowhere.
+    """
+
+    __slots__ = (
+        "_cancelled",
+        "_event",
+        "_loop",
+        "_sink",
+        "_thread",
+        "attempt",
+        "deadline_secs",
+        "key",
+        "step_id",
+        "task_id",
+    )
+
+    def __init__(
+        self,
+        *,
+        key: str = "",
+        task_id: str = "",
+        step_id: str = "",
+        attempt: int = 1,
+        deadline_secs: float | None = None,
+        report: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.key = key
+        """The idempotency key: the same for every attempt of the same call."""
+        self.task_id = task_id
+        self.step_id = step_id
+        self.attempt = attempt
+        self.deadline_secs = deadline_secs
+        """Seconds that were left when the call was made; None without a deadline."""
+        self._sink = report
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
+        self._cancelled = False
+        self._event: threading.Event | None = None
+
+    @classmethod
+    def of(cls, call: ToolCall, loop: asyncio.AbstractEventLoop) -> ToolContext:
+        """The context of a call that is made from the running `loop`."""
+        context = cls(
+            key=call.key,
+            task_id=call.task_id,
+            step_id=call.step_id,
+            attempt=call.attempt,
+            deadline_secs=call.deadline_secs,
+            report=call.report,
+        )
+        context._loop = loop
+        context._thread = threading.get_ident()
+        return context
+
+    def report(self, message: str = "", progress: float | None = None, total: float | None = None) -> None:
+        """Tell watchers how far the call is; after a cancellation it is not passed on."""
+        self.pass_on(Progress(message, progress, total))
+
+    def pass_on(self, progress: Progress) -> None:
+        """`report`, for a progress that exists already."""
+        if self._sink is None or self._cancelled:
+            return
+        if self._loop is None or threading.get_ident() == self._thread:
+            self._sink(progress)
+            return
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to tell
+            self._loop.call_soon_threadsafe(self._sink, progress)
+
+    @property
+    def cancelled(self) -> bool:
+        """The caller has given up: what is still running should stop as soon as it can."""
+        return self._cancelled
+
+    def wait(self, secs: float | None = None) -> bool:
+        """Block this thread until the call is cancelled or `secs` have passed; True if it is cancelled."""
+        with _LOCK:
+            if self._event is None:
+                self._event = threading.Event()
+                if self._cancelled:
+                    self._event.set()
+            event = self._event
+        return event.wait(secs)
+
+    def cancel(self) -> None:
+        """Mark the call as given up and wake whoever waits for that."""
+        with _LOCK:
+            self._cancelled = True
+            if self._event is not None:
+                self._event.set()
+
+
+_CURRENT: ContextVar[ToolContext | None] = ContextVar("replan_tool_context", default=None)
+
+
+def current() -> ToolContext:
+    """The context of the call that is being served; outside of any call, one whose reports go nowhere."""
+    return _CURRENT.get() or ToolContext()
+
+
+def enter(context: ToolContext) -> Token[ToolContext | None]:
+    """Make `context` the current one; undone by `leave`."""
+    return _CURRENT.set(context)
+
+
+def leave(token: Token[ToolContext | None]) -> None:
+    """Undo `enter`."""
+    _CURRENT.reset(token)

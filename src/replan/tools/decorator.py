@@ -1,0 +1,249 @@
+"""`@tool`: what an author says about a function that is meant to be a tool."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, get_args, overload
+
+from replan.core.types import Effect, JsonObject
+from replan.errors import ToolDefinitionError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_MARK = "__replan_tool__"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOptions:
+    """What was said about a tool; see `tool`."""
+
+    name: str | None = None
+    description: str | None = None
+    effect: Effect = "once"
+    timeout: float | None = None
+    output_params: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    volatile: bool = False
+    errors_are_clean: bool = True
+    honours_key: bool = False
+    secrets: tuple[str, ...] = ()
+    output_schema: JsonObject | type | None = None
+    namespace: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """Local names that the annotations mention, where the function was decorated."""
+
+
+@overload
+def tool(function: F, /) -> F: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    effect: Effect = "once",
+    timeout: float | None = None,
+    output_params: Iterable[str] = (),
+    aliases: Iterable[str] = (),
+    volatile: bool = False,
+    errors_are_clean: bool = True,
+    honours_key: bool = False,
+    secrets: Iterable[str] = (),
+    output_schema: JsonObject | type | None = None,
+) -> Callable[[F], F]: ...
+
+
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    effect: Effect = "once",
+    timeout: float | None = None,
+    output_params: Iterable[str] = (),
+    aliases: Iterable[str] = (),
+    volatile: bool = False,
+    errors_are_clean: bool = True,
+    honours_key: bool = False,
+    secrets: Iterable[str] = (),
+    output_schema: JsonObject | type | None = None,
+) -> Any:
+    """Mark a function as a tool; it stays callable as before.
+
+    `name`: its id; default the function's name. `description`: default the docstring without its sections.
+    `effect`: `reads` (changes nothing), `repeatable` (doing it twice is as doing it once) or `once`, the default.
+    `timeout`: seconds a call may take. `output_params`: fields of the output that become task metadata.
+    `aliases`: other names that a plan may use. `volatile`: its readings change by themselves.
+    `errors_are_clean`: an exception means that nothing has happened. `honours_key`: the same idempotency key
+    makes a second call safe. `secrets`: parameters that are masked everywhere, besides those of type `SecretStr`.
+    `output_schema`: a JSON Schema or a type, where the return annotation does not say it.
+    Raises `ToolDefinitionError` for a function that cannot be a tool.
+    """
+
+    def mark(target: Callable[..., Any]) -> Callable[..., Any]:
+        if inspect.isclass(target):
+            raise refused(target, "it is a class; decorate a function, or give a bound method of an instance")
+        inner = target.__func__ if isinstance(target, classmethod | staticmethod) else target
+        if not callable(inner):
+            raise ToolDefinitionError(f"@tool was put on a {type(inner).__name__}; it goes on a function")
+        _check(inner, name=name, effect=effect, timeout=timeout)
+        options = ToolOptions(
+            name=name,
+            description=description,
+            effect=effect,
+            timeout=timeout,
+            output_params=_names(output_params),
+            aliases=_names(aliases),
+            volatile=volatile,
+            errors_are_clean=errors_are_clean,
+            honours_key=honours_key,
+            secrets=_names(secrets),
+            output_schema=output_schema,
+            namespace=mentioned_locals(inner),
+        )
+        refuse_variadic(inner)
+        try:
+            setattr(inner, _MARK, options)
+        except AttributeError as error:
+            reason = "it cannot carry attributes; wrap it in a function of its own"
+            raise refused(inner, reason) from error
+        return target
+
+    return mark if function is None else mark(function)
+
+
+def options_of(function: Callable[..., Any]) -> ToolOptions | None:
+    """What `@tool` was told; None for a function that was not decorated."""
+    options = getattr(function, _MARK, None)
+    return options if isinstance(options, ToolOptions) else None
+
+
+def refused(function: Any, reason: str) -> ToolDefinitionError:
+    """The error for a function that cannot be a tool: which, where, why."""
+    plain = innermost(function)
+    name = getattr(plain, "__qualname__", None) or getattr(plain, "__name__", None) or type(plain).__name__
+    code = getattr(plain, "__code__", None)
+    where = f"{code.co_filename}:{code.co_firstlineno}: " if code else ""
+    what = "class" if inspect.isclass(function) else "function"
+    return ToolDefinitionError(f"{where}{what} {name.replace('<locals>.', '')!r} cannot be a tool: {reason}")
+
+
+def underlying(function: Any) -> Any:
+    """The function that holds code and annotations: of a partial, a bound method or an object with `__call__`."""
+    while True:
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif inspect.ismethod(function) or isinstance(function, classmethod | staticmethod):
+            function = function.__func__
+        elif inspect.isroutine(function) or inspect.isclass(function) or hasattr(function, "__wrapped__"):
+            return function
+        elif callable(function):
+            function = type(function).__call__
+        else:
+            return function
+
+
+def innermost(function: Any) -> Any:
+    """The function that was written down: `underlying`, and out of whatever decorators have wrapped it in."""
+    while True:
+        inner = inspect.unwrap(underlying(function))
+        if inner is function:
+            return inner
+        function = inner
+
+
+def tool_name(function: Callable[..., Any], options: ToolOptions) -> str:
+    """The id of the tool: given, or the function's own name. Raises `ToolDefinitionError` when it has none."""
+    if options.name is not None:
+        return options.name
+    named: Any = function
+    while not hasattr(named, "__name__") and (
+        isinstance(named, functools.partial) or hasattr(named, "__wrapped__")
+    ):
+        named = named.func if isinstance(named, functools.partial) else named.__wrapped__
+    name = getattr(named, "__name__", None) or type(named).__name__
+    if name == "<lambda>":
+        raise refused(function, 'a lambda has no name; use `def`, or give one: tool(name="…")(lambda …)')
+    check_name(function, name)
+    return str(name)
+
+
+def check_name(function: Callable[..., Any], name: object) -> None:
+    """Refuse a name that models or other programs could not write."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise refused(
+            function,
+            f"the name {name!r} does not fit: 1 to 128 ASCII letters, digits, '_', '-', '.', "
+            "and no '-' or '.' first; give another one with @tool(name=\"…\")",
+        )
+
+
+def refuse_variadic(function: Callable[..., Any]) -> None:
+    """Refuse `*args` and `**kwargs`: a model could not know what to put there."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (ValueError, TypeError) as error:
+        raise refused(function, f"its signature cannot be read ({error}); wrap it in a `def`") from error
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            reason = f"it takes *{parameter.name}; name each parameter, or take one list: {parameter.name}: list[…]"
+            raise refused(function, reason)
+        if parameter.kind is parameter.VAR_KEYWORD:
+            reason = f"it takes **{parameter.name}; name each parameter, or take one dict: {parameter.name}: dict[str, …]"
+            raise refused(function, reason)
+
+
+def mentioned_locals(function: Any) -> dict[str, Any]:
+    """Local names that the function's annotations, written as text, may mean: of the scopes it was defined in.
+
+    Found only while those scopes are still running, which is so when it is decorated.
+    """
+    inner = innermost(function)
+    code = getattr(inner, "__code__", None)
+    scopes = _enclosing(getattr(inner, "__qualname__", ""))
+    if code is None or not scopes:
+        return {}
+    annotations = getattr(inner, "__annotations__", {})
+    words = set(re.findall(r"[^\W\d]\w*", " ".join(map(str, annotations.values()))))
+    found: dict[str, Any] = {}
+    frame = sys._getframe(1) if words else None
+    while frame is not None:
+        here = frame.f_code
+        if here.co_filename == code.co_filename and here.co_qualname in scopes:
+            held = frame.f_locals
+            found = {word: held[word] for word in words if word in held} | found
+        frame = frame.f_back
+    return found
+
+
+def _enclosing(qualname: str) -> frozenset[str]:
+    """`a`, `a.<locals>.B` for `a.<locals>.B.method`: the names of the scopes around a function."""
+    parts = qualname.split(".")
+    around = (".".join(parts[:end]) for end in range(1, len(parts)))
+    return frozenset(name for name in around if not name.endswith("<locals>"))
+
+
+def _check(function: Any, *, name: str | None, effect: object, timeout: object) -> None:
+    if name is not None:
+        check_name(function, name)
+    effects = get_args(Effect)
+    if effect not in effects:
+        near = difflib.get_close_matches(str(effect), effects, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise refused(function, f"effect={effect!r} is none of {', '.join(map(repr, effects))}{hint}")
+    if timeout is not None and (
+        isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0
+    ):
+        raise refused(function, f"timeout={timeout!r} is no positive number of seconds")
+
+
+def _names(given: Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)

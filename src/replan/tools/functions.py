@@ -1,0 +1,264 @@
+"""Python functions as tools."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from types import AsyncGeneratorType, GeneratorType
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
+
+from replan.core.types import JsonObject, ToolSpec
+from replan.errors import ToolCallError, ToolDefinitionError
+from replan.ports import Progress, ToolCall
+from replan.tools import docstring
+from replan.tools.annotations import evaluate, result_of, yielded_result_of
+from replan.tools.context import ToolContext, enter, leave
+from replan.tools.decorator import (
+    ToolOptions,
+    check_name,
+    innermost,
+    mentioned_locals,
+    options_of,
+    refuse_variadic,
+    refused,
+    tool_name,
+    underlying,
+)
+from replan.tools.output import UNREADABLE, PlainSchema, output_schema, own_writer, to_plain
+from replan.tools.signature import read_signature
+from replan.tools.threads import DaemonThreads
+
+_Kind = Literal["async", "async generator", "sync"]
+
+
+class FunctionSource:
+    """Python functions as a `ToolSource`; whether they carry `@tool` or not.
+
+    Schemas come from signature and docstring. `async def` functions run in the event loop, all others in daemon
+    threads. Cancelling a call cancels an async function; a synchronous one cannot be stopped: the call ends at once,
+    `ToolContext.cancelled` turns true, and the thread is left behind until the function returns by itself
+    (`abandoned_threads` counts those).
+
+    Generators report progress. A yielded `Progress` is progress and nothing else; a yielded text or pair of numbers
+    `(done, total)` is shown as progress too. The result is what a synchronous generator returns, unless that is None;
+    else the last thing yielded that is no `Progress`; else None. Earlier yields are not kept: a tool that has many
+    things to give returns a list.
+
+    An exception of the function passes through as it is. What would stop a thread or the loop instead
+    (`SystemExit`, `StopIteration`, a `CancelledError` while nobody cancelled) comes as `ToolCallError`.
+    Raises `ToolDefinitionError` for a function that cannot be a tool: which, where, why.
+    """
+
+    def __init__(self, functions: Iterable[Callable[..., Any]], name: str = "python") -> None:
+        self.name = name
+        self._threads = DaemonThreads()
+        self._tools: dict[str, FunctionTool] = {}
+        if callable(functions) and not isinstance(functions, Iterable):
+            functions = [functions]
+        for function in functions:
+            made = FunctionTool(function, source=name, threads=self._threads)
+            other = self._tools.get(made.spec.id)
+            if other is not None and other.function is not function:
+                reason = f'another tool is named {made.spec.id!r} too; give one of them another name: @tool(name="…")'
+                raise refused(function, reason)
+            self._tools[made.spec.id] = made
+
+    @property
+    def abandoned_threads(self) -> int:
+        """Threads that still run a synchronous function whose call was cancelled."""
+        return self._threads.abandoned
+
+    async def tools(self) -> Sequence[ToolSpec]:
+        return [each.spec for each in self._tools.values()]
+
+    async def call(self, call: ToolCall) -> Any:
+        """The function's result as plain JSON values."""
+        found = self._tools.get(call.tool_id)
+        if found is None:
+            known = ", ".join(self._tools) or "none"
+            raise ToolCallError(
+                f"there is no tool {call.tool_id!r} in {self.name!r}; it has: {known}",
+                kind="unknown_tool",
+                happened="no",
+            )
+        return await found(call)
+
+    async def aclose(self) -> None:
+        """Let idle threads end. Functions hold nothing else, so that later calls still work."""
+        self._threads.release()
+
+
+class FunctionTool:
+    """One function as a tool: what it is, and how it is called."""
+
+    __slots__ = ("_arguments", "_kind", "_threads", "_write", "function", "spec")
+
+    def __init__(self, function: Callable[..., Any], *, source: str, threads: DaemonThreads) -> None:
+        if inspect.isclass(function):
+            raise refused(function, "it is a class; give a function, or a bound method of an instance")
+        if not callable(function):
+            raise ToolDefinitionError(
+                f"a {type(function).__name__} cannot be a tool ({function!r:.80}); give a function"
+            )
+        options = options_of(function) or ToolOptions()
+        name = tool_name(function, options)
+        check_name(function, name)
+        refuse_variadic(function)
+        namespace = {**mentioned_locals(function), **options.namespace}
+        said = docstring.parse(_documentation(function))
+        self.function = function
+        self._threads = threads
+        self._kind = _kind_of(function)
+        self._arguments = read_signature(
+            function, name, texts=said.parameters, namespace=namespace, secrets=options.secrets
+        )
+        result = _result_annotation(function, namespace)
+        self._write = own_writer(result)
+        self.spec = ToolSpec(
+            id=name,
+            name=name,
+            description=options.description if options.description is not None else said.description,
+            parameters=self._arguments.schema,
+            output_schema=_declared_output(function, options) or output_schema(result),
+            effect=options.effect,
+            source=source,
+            aliases=options.aliases,
+            timeout_secs=options.timeout,
+            output_params=options.output_params,
+            secrets=self._arguments.secrets,
+            volatile=options.volatile,
+            errors_are_clean=options.errors_are_clean,
+            honours_key=options.honours_key,
+        )
+
+    async def __call__(self, call: ToolCall) -> Any:
+        values = self._arguments.read(call.parameters)
+        context = ToolContext.of(call, asyncio.get_running_loop())
+        positional, named = self._arguments.given(values, context)
+        token = enter(context)
+        try:
+            if self._kind == "async":
+                result = await self.function(*positional, **named)
+            elif self._kind == "async generator":
+                result = await _exhaust(self.function(*positional, **named), context)
+            else:
+                return await self._in_thread(positional, named, context)
+            return to_plain(result, self._write)
+        except asyncio.CancelledError as error:
+            context.cancel()
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise ToolCallError(
+                f"the tool {self.spec.id!r} ended itself with CancelledError though nobody cancelled it",
+                happened="unknown",
+            ) from error
+        except SystemExit as error:
+            raise ToolCallError(f"the tool {self.spec.id!r} called exit ({error.code!r})") from error
+        finally:
+            leave(token)
+
+    async def _in_thread(self, positional: list[Any], named: dict[str, Any], context: ToolContext) -> Any:
+        def work() -> Any:
+            result = self.function(*positional, **named)
+            if isinstance(result, GeneratorType):
+                result = list(result) if result.__name__ == "<genexpr>" else _drain(result, context)
+            elif isinstance(result, AsyncGeneratorType) or hasattr(type(result), "__await__"):
+                return _Unfinished(result)
+            return to_plain(result, self._write)
+
+        result = await self._threads.run(work)
+        if isinstance(result, _Unfinished):  # a plain function around an async one
+            value = result.value
+            finished = await (_exhaust(value, context) if isinstance(value, AsyncGeneratorType) else value)
+            return to_plain(finished, self._write)
+        return result
+
+
+class _Unfinished:
+    """What a function gave back that the event loop has to finish."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: AsyncGenerator[Any, None] | Awaitable[Any]) -> None:
+        self.value: Any = value
+
+
+async def _exhaust(generator: AsyncGenerator[Any, None], context: ToolContext) -> Any:
+    result: Any = None
+    async with contextlib.aclosing(generator):
+        async for item in generator:
+            if not _report(item, context):
+                result = item
+    return result
+
+
+def _drain(generator: GeneratorType[Any, Any, Any], context: ToolContext) -> Any:
+    result: Any = None
+    with contextlib.closing(generator):
+        while not context.cancelled:
+            try:
+                item = next(generator)
+            except StopIteration as end:
+                return result if end.value is None else end.value
+            if not _report(item, context):
+                result = item
+    return result
+
+
+def _report(item: Any, context: ToolContext) -> bool:
+    """Show what was yielded, if it is progress; True if it can be nothing else."""
+    if isinstance(item, Progress):
+        context.pass_on(item)
+        return True
+    if isinstance(item, str):
+        context.report(item)
+    elif type(item) is tuple and len(item) == 2 and all(type(part) in (int, float) for part in item):
+        context.report("", float(item[0]), float(item[1]))
+    return False
+
+
+def _kind_of(function: Callable[..., Any]) -> _Kind:
+    for candidate in (function, underlying(function)):
+        if inspect.iscoroutinefunction(candidate):
+            return "async"
+        if inspect.isasyncgenfunction(candidate):
+            return "async generator"
+    return "sync"
+
+
+def _documentation(function: Callable[..., Any]) -> str | None:
+    inner = innermost(function)
+    if inner.__doc__ or getattr(inner, "__name__", "") != "__call__":
+        said: str | None = inner.__doc__
+        return said
+    return getattr(type(function), "__doc__", None)  # an object with `__call__`: what its class says
+
+
+def _result_annotation(function: Callable[..., Any], namespace: dict[str, Any]) -> Any:
+    """What the function gives in the end; Any where its annotation cannot be evaluated."""
+    inner = innermost(function)
+    try:
+        annotation = inspect.signature(inner).return_annotation
+        annotation = evaluate(function, "return", annotation, namespace)
+    except (NameError, TypeError, AttributeError, SyntaxError, ValueError):
+        return Any
+    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
+        return yielded_result_of(annotation)
+    return result_of(annotation)
+
+
+def _declared_output(function: Callable[..., Any], options: ToolOptions) -> JsonObject | None:
+    declared = options.output_schema
+    if declared is None or isinstance(declared, dict):
+        return declared
+    try:
+        return TypeAdapter(declared).json_schema(mode="serialization", schema_generator=PlainSchema)
+    except UNREADABLE as error:
+        raise refused(
+            function, f"output_schema is neither a JSON Schema nor a type that has one: {error}"
+        ) from error

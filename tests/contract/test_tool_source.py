@@ -1,0 +1,285 @@
+"""What every `ToolSource` keeps to, whatever its tools are made of.
+
+A source takes part by a kit: a function that gives one with these tools, of which `name` says the id.
+
+`echo(value)`: the value. `add(a, b)`: their sum, with an output schema. `fail(text)`: raises `ValueError(text)`.
+`wait()`: sets `kit.started`, waits until it is cancelled, then sets `kit.reached`.
+`progress()`: reports ("half", 1, 2), then ("done", 2, 2), and gives {"ok": true}. `meet(n)`: returns when n calls have come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from replan.errors import ToolCallError
+from replan.ports import Progress, ToolCall, ToolSource
+from replan.tools import Catalog, FunctionSource, ToolContext, tool
+
+pytestmark = pytest.mark.anyio
+
+WAIT_SECS = 10.0
+
+
+class Kit:
+    """A source under test, and what its tools tell the test."""
+
+    def __init__(self) -> None:
+        self.started = threading.Event()
+        self.reached = threading.Event()
+        self.source: ToolSource
+        self.names: dict[str, str] = {}
+
+    def name(self, tool_id: str) -> str:
+        return self.names.get(tool_id, tool_id)
+
+    async def call(self, tool_id: str, report: Any = None, /, **parameters: Any) -> Any:
+        return await self.source.call(ToolCall(self.name(tool_id), parameters, "key", report=report))
+
+
+def sync_functions() -> Kit:
+    kit = Kit()
+    arrived = threading.Condition()
+    count = [0]
+
+    @tool(effect="reads")
+    def echo(value: Any) -> Any:
+        return value
+
+    @tool(effect="reads")
+    def add(a: int, b: int) -> dict[str, int]:
+        return {"sum": a + b}
+
+    @tool
+    def fail(text: str) -> None:
+        raise ValueError(text)
+
+    @tool
+    def wait(ctx: ToolContext) -> None:
+        kit.started.set()
+        if ctx.wait(WAIT_SECS):
+            kit.reached.set()
+
+    @tool
+    def progress(ctx: ToolContext) -> dict[str, bool]:
+        ctx.report("half", 1, 2)
+        ctx.report("done", 2, 2)
+        return {"ok": True}
+
+    @tool
+    def meet(n: int) -> bool:
+        with arrived:
+            count[0] += 1
+            arrived.notify_all()
+            return arrived.wait_for(lambda: count[0] >= n, WAIT_SECS)
+
+    kit.source = FunctionSource([echo, add, fail, wait, progress, meet])
+    return kit
+
+
+def async_functions() -> Kit:
+    kit = Kit()
+    count = [0]
+    everyone: list[asyncio.Event] = []
+
+    @tool(effect="reads")
+    async def echo(value: Any) -> Any:
+        return value
+
+    @tool(effect="reads")
+    async def add(a: int, b: int) -> dict[str, int]:
+        return {"sum": a + b}
+
+    @tool
+    async def fail(text: str) -> None:
+        raise ValueError(text)
+
+    @tool
+    async def wait() -> None:
+        kit.started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            kit.reached.set()
+
+    @tool
+    async def progress() -> AsyncIterator[Progress | dict[str, bool]]:
+        yield Progress("half", 1, 2)
+        yield Progress("done", 2, 2)
+        yield {"ok": True}
+
+    @tool
+    async def meet(n: int) -> bool:
+        if not everyone:
+            everyone.append(asyncio.Event())
+        count[0] += 1
+        if count[0] >= n:
+            everyone[0].set()
+        async with asyncio.timeout(WAIT_SECS):
+            return await everyone[0].wait()
+
+    kit.source = FunctionSource([echo, add, fail, wait, progress, meet])
+    return kit
+
+
+def catalog(inner: Callable[[], Kit]) -> Callable[[], Kit]:
+    """The catalogue over a kit, its ids taken by another source too."""
+
+    def opened() -> Kit:
+        kit = inner()
+
+        async def echo(other: int) -> int:
+            return other
+
+        other = FunctionSource([echo], name="other")
+        kit.source = Catalog([other, kit.source])
+        return kit
+
+    opened.__name__ = f"catalog of {inner.__name__}"
+    return opened
+
+
+KITS = [
+    pytest.param(sync_functions, id="sync functions"),
+    pytest.param(async_functions, id="async functions"),
+    pytest.param(catalog(sync_functions), id="catalog of sync functions"),
+    pytest.param(catalog(async_functions), id="catalog of async functions"),
+]
+
+
+@pytest.fixture(params=KITS)
+async def kit(request: pytest.FixtureRequest) -> AsyncIterator[Kit]:
+    made: Kit = request.param()
+    for spec in await made.source.tools():
+        if spec.id.endswith(".echo") and "value" in spec.parameters["properties"]:
+            made.names["echo"] = spec.id
+    yield made
+    await made.source.aclose()
+
+
+async def test_the_list_is_stable_and_its_schemas_are_valid(kit: Kit) -> None:
+    first, second = await kit.source.tools(), await kit.source.tools()
+    assert list(first) == list(second)
+    ids = [spec.id for spec in first]
+    assert len(set(ids)) == len(ids)
+    assert {kit.name(name) for name in ("echo", "add", "fail", "wait", "progress", "meet")} <= set(ids)
+    for spec in first:
+        assert spec.id
+        assert spec.source
+        assert spec.parameters["type"] == "object"
+        Draft202012Validator.check_schema(spec.parameters)
+        json.dumps(spec.model_dump(mode="json"))
+
+
+async def test_a_result_is_plain_json_and_as_the_output_schema_says(kit: Kit) -> None:
+    output = await kit.call("add", a=2, b=3)
+    assert output == {"sum": 5}
+    (spec,) = [spec for spec in await kit.source.tools() if spec.id == kit.name("add")]
+    assert spec.output_schema is not None
+    assert Draft202012Validator(spec.output_schema).is_valid(output)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(None, id="null"),
+        pytest.param([1, 1.5, True, {"a": []}, ""], id="every kind"),
+        pytest.param(2**63 - 1, id="a large number"),
+        pytest.param({"": {"${x}": "{{y}}"}}, id="what looks like a reference"),
+        pytest.param("näïve 北京 🏳️‍🌈 \u0000 \r\n \u2028 e\u0301", id="text, byte for byte"),
+        pytest.param("x" * 1_000_000, id="a long text"),
+    ],
+)
+async def test_a_value_comes_back_as_it_went_in(kit: Kit, value: Any) -> None:
+    found = await kit.call("echo", value=value)
+    assert found == value
+    assert json.dumps(found, ensure_ascii=False) == json.dumps(value, ensure_ascii=False)
+
+
+async def test_parameters_are_left_as_they_were(kit: Kit) -> None:
+    value = {"items": [1]}
+    found = await kit.call("echo", value=value)
+    found["items"].append(2)
+    assert value == {"items": [1]}
+
+
+async def test_an_error_of_the_tool_keeps_its_words(kit: Kit) -> None:
+    with pytest.raises(Exception, match="no such thing: 北京 🚫") as caught:
+        await kit.call("fail", text="no such thing: 北京 🚫")
+    assert isinstance(caught.value, ValueError | ToolCallError)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        pytest.param({}, id="missing"),
+        pytest.param({"a": 1, "b": "many"}, id="of another type"),
+        pytest.param({"a": 1, "b": 2, "c": 3}, id="one too many"),
+    ],
+)
+async def test_wrong_parameters_are_known_not_to_have_had_an_effect(
+    kit: Kit, parameters: dict[str, Any]
+) -> None:
+    with pytest.raises(ToolCallError) as caught:
+        await kit.call("add", **parameters)
+    assert (caught.value.kind, caught.value.happened) == ("parameter", "no")
+
+
+async def test_an_unknown_tool_is_known_not_to_have_been_called(kit: Kit) -> None:
+    with pytest.raises(ToolCallError, match="nowhere") as caught:
+        await kit.source.call(ToolCall("nowhere", {}, "key"))
+    assert (caught.value.kind, caught.value.happened) == ("unknown_tool", "no")
+
+
+async def test_a_cancellation_returns_at_once_and_reaches_the_tool(kit: Kit) -> None:
+    task = asyncio.create_task(kit.call("wait"))
+    assert await asyncio.to_thread(kit.started.wait, WAIT_SECS)
+    task.cancel()
+    turns = 0
+    while not task.done():
+        await asyncio.sleep(0)
+        turns += 1
+        assert turns <= 3, "the caller had to wait for the tool"
+    assert task.cancelled()
+    assert await asyncio.to_thread(kit.reached.wait, WAIT_SECS)
+
+
+async def test_a_deadline_around_the_call_is_kept(kit: Kit) -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await kit.call("wait")
+    if kit.started.is_set():
+        assert await asyncio.to_thread(kit.reached.wait, WAIT_SECS)
+
+
+async def test_progress_comes_in_order_in_the_loop_and_before_the_result(kit: Kit) -> None:
+    seen: list[tuple[Progress, int]] = []
+    output = await kit.call("progress", lambda item: seen.append((item, threading.get_ident())))
+    here = threading.get_ident()
+    assert output == {"ok": True}
+    assert seen == [(Progress("half", 1, 2), here), (Progress("done", 2, 2), here)]
+    assert await kit.call("progress") == {"ok": True}
+
+
+async def test_calls_run_side_by_side_and_are_not_mixed_up(kit: Kit) -> None:
+    assert await asyncio.gather(*(kit.call("meet", n=20) for _ in range(20))) == [True] * 20
+    found = await asyncio.gather(*(kit.call("add", a=n, b=n) for n in range(50)))
+    assert found == [{"sum": 2 * n} for n in range(50)]
+
+
+async def test_one_failed_call_leaves_the_others_alone(kit: Kit) -> None:
+    calls = [kit.call("fail", text="x"), kit.call("add", a=1, b=1), kit.call("fail", text="y")]
+    found = await asyncio.gather(*calls, return_exceptions=True)
+    assert [isinstance(each, Exception) for each in found] == [True, False, True]
+
+
+async def test_closing_twice_is_closing_once(kit: Kit) -> None:
+    await kit.call("add", a=1, b=1)
+    await kit.source.aclose()
+    await kit.source.aclose()

@@ -1,0 +1,212 @@
+"""What functions return, as JSON."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import datetime as dt
+import decimal
+import enum
+import json
+import math
+import pathlib
+import sqlite3
+import uuid
+from typing import Annotated, Any, NamedTuple
+
+import pytest
+from pydantic import BaseModel, Field, PlainSerializer, SecretStr, computed_field
+
+from replan.errors import ToolCallError
+from replan.ports import ToolCall
+from replan.tools import FunctionSource, tool
+from replan.tools.output import to_plain
+
+pytestmark = pytest.mark.anyio
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+class Base(BaseModel):
+    name: str = Field(alias="Name")
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def length(self) -> int:
+        return len(self.name)
+
+
+class Derived(Base):
+    more: bytes = b"b"
+
+
+@dataclasses.dataclass
+class Part:
+    x: int
+    raw: bytes = b""
+
+
+@dataclasses.dataclass
+class SubPart(Part):
+    y: int = 2
+
+
+class Pair(NamedTuple):
+    a: int
+    b: str
+
+
+class Array:
+    """As numpy has it."""
+
+    dtype = "int64"
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def tolist(self) -> Any:
+        return self.value
+
+
+def rows() -> list[sqlite3.Row]:
+    connection = sqlite3.connect(":memory:")
+    connection.row_factory = sqlite3.Row
+    try:
+        return connection.execute("select 1 as a, 'x' as b").fetchall()
+    finally:
+        connection.close()
+
+
+BINARY = "data:application/octet-stream;base64,/wA="
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param(None, None, id="None"),
+        pytest.param(2**80, 2**80, id="a large whole number"),
+        pytest.param(0.1, 0.1, id="float"),
+        pytest.param("näh 北京 👩‍👩‍👧 \x00\u2028", "näh 北京 👩‍👩‍👧 \x00\u2028", id="text"),
+        pytest.param("\ud83d\ude80 \udcff", "🚀 \ufffd", id="lone surrogates"),
+        pytest.param({"a": ("x", {"y"})}, {"a": ["x", ["y"]]}, id="tuples and sets are lists"),
+        pytest.param(
+            {1: "a", None: "b", 1.5: "c"}, {"1": "a", "None": "b", "1.5": "c"}, id="keys become text"
+        ),
+        pytest.param([math.nan, math.inf, -math.inf], [None] * 3, id="what is no number is null"),
+        pytest.param(b"text", "text", id="bytes that are text"),
+        pytest.param(b"\xff\x00", BINARY, id="bytes that are none"),
+        pytest.param(
+            {"deep": [Part(1, b"\xff\x00")]}, {"deep": [{"x": 1, "raw": BINARY}]}, id="binary deep inside"
+        ),
+        pytest.param({b"\xff\x00": memoryview(b"a")}, {BINARY: "a"}, id="binary key"),
+        pytest.param(bytearray(b"a"), "a", id="bytearray"),
+        pytest.param(decimal.Decimal("1.10"), "1.10", id="Decimal"),
+        pytest.param(dt.datetime(2024, 1, 1, tzinfo=dt.UTC), "2024-01-01T00:00:00Z", id="datetime"),
+        pytest.param(dt.timedelta(seconds=90), "PT1M30S", id="timedelta"),
+        pytest.param(uuid.UUID(int=0), str(uuid.UUID(int=0)), id="UUID"),
+        pytest.param(pathlib.PurePosixPath("a/b"), "a/b", id="Path"),
+        pytest.param(Color.RED, "red", id="Enum"),
+        pytest.param(SecretStr("s3cret"), "**********", id="a secret stays one"),
+        pytest.param(Base(Name="ab"), {"Name": "ab", "length": 2}, id="model"),
+        pytest.param([Derived(Name="ab")], [{"Name": "ab", "length": 2, "more": "b"}], id="derived model"),
+        pytest.param(
+            Derived(Name="ab", more=b"\xff\x00"),
+            {"Name": "ab", "length": 2, "more": BINARY},
+            id="model with binary",
+        ),
+        pytest.param(SubPart(1), {"x": 1, "raw": "", "y": 2}, id="derived dataclass"),
+        pytest.param(Pair(1, "b"), [1, "b"], id="NamedTuple"),
+        pytest.param(collections.deque([1]), [1], id="deque"),
+        pytest.param(collections.OrderedDict(a=1), {"a": 1}, id="OrderedDict"),
+        pytest.param(range(3), [0, 1, 2], id="range"),
+        pytest.param({"a": 1}.keys(), ["a"], id="a view of keys"),
+        pytest.param(collections.ChainMap({"a": 1}), {"a": 1}, id="a mapping"),
+        pytest.param(collections.Counter("aab"), {"a": 2, "b": 1}, id="Counter"),
+        pytest.param(Array([1, 2]), [1, 2], id="an array like numpy's"),
+        pytest.param({"n": Array(5)}, {"n": 5}, id="a number like numpy's"),
+        pytest.param(rows(), [{"a": 1, "b": "x"}], id="rows of sqlite3"),
+    ],
+)
+def test_a_value_becomes_plain_json(value: Any, expected: Any) -> None:
+    found = to_plain(value)
+    assert found == expected
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def looped() -> list[Any]:
+    loop: list[Any] = []
+    loop.append(loop)
+    return loop
+
+
+def deep(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        pytest.param(object(), "no JSON form for the type object", id="object"),
+        pytest.param({"a": [sqlite3]}, "no JSON form for the type module", id="deep inside"),
+        pytest.param(ValueError("x"), "no JSON form for the type ValueError", id="an exception"),
+        pytest.param(Part, "no JSON form for the type type", id="a class"),
+        pytest.param(looped(), "Circular reference", id="in itself"),
+        pytest.param([b"\xff", looped()], "contains itself|Circular", id="in itself, with binary"),
+        pytest.param(deep(250), "more than 200 levels", id="too deep"),
+        pytest.param(deep(100_000), "depth|levels|deeply", id="far too deep"),
+    ],
+)
+def test_a_value_without_json_form_is_an_error_that_leaves_the_outcome_open(value: Any, reason: str) -> None:
+    with pytest.raises(ToolCallError, match=reason) as caught:
+        to_plain(value)
+    assert (caught.value.kind, caught.value.happened) == ("output", "unknown")
+    while isinstance(value, list) and value and value[0] is not value:
+        value = value[0]  # taken apart by hand: Python's own way down is not deep enough
+
+
+def test_a_model_that_holds_what_it_should_not_is_written_without_a_warning() -> None:
+    value = Derived(Name="ab")
+    value.more = 7  # type: ignore[assignment]
+    assert to_plain(value) == {"Name": "ab", "length": 2, "more": 7}
+
+
+def test_what_is_given_out_is_not_shared_with_the_function() -> None:
+    state = {"items": [1]}
+    found = to_plain(state)
+    state["items"].append(2)
+    assert found == {"items": [1]}
+
+
+async def test_an_annotation_that_decides_the_form_is_followed_in_value_and_schema() -> None:
+    @tool
+    def tag() -> list[Annotated[int, PlainSerializer(lambda n: f"n{n}", return_type=str)]]:
+        return [1, 2]
+
+    source = FunctionSource([tag])
+    (spec,) = await source.tools()
+    assert spec.output_schema == {"type": "array", "items": {"type": "string"}}
+    assert await source.call(ToolCall("tag", {}, "k")) == ["n1", "n2"]
+
+
+async def test_bytes_go_from_one_tool_to_the_next_unchanged() -> None:
+    every = bytes(range(256))
+    received = []
+
+    def give() -> bytes:
+        return every
+
+    def take(data: bytes, more: list[bytes]) -> int:
+        received.extend([data, *more])
+        return len(data)
+
+    source = FunctionSource([give, take])
+    data = await source.call(ToolCall("give", {}, "k"))
+    assert await source.call(ToolCall("take", {"data": data, "more": [data, "text"]}, "k")) == 256
+    assert received == [every, every, b"text"]
+    with pytest.raises(ToolCallError, match="not base64"):
+        await source.call(ToolCall("take", {"data": "data:;base64,%%", "more": []}, "k"))
