@@ -161,7 +161,7 @@ _BOOLS = {
 def _parse(text: str, kind: Kind) -> Any:
     """The value that a variable's text means; `ValueError` only for what is no list. The rest is checked later."""
     stripped = text.strip()
-    if kind.optional and not stripped:
+    if kind.optional and not (text if kind.base is str else stripped):
         return None
     if kind.base is bool:
         return _BOOLS.get(stripped.lower(), text)

@@ -103,8 +103,8 @@ def _lay(merged: _Merged, layer: Layer) -> None:
 
 def _set(merged: _Merged, given: Given) -> None:
     deprecated = DEPRECATED.get((given.section, given.key))
-    if deprecated:
-        merged.warnings.append(f"{given.origin}: [{given.section}] {given.key} is deprecated: {deprecated}")
+    if deprecated and given.value is not None:
+        merged.warnings.append(f"{given.origin}: {given.key} is deprecated: {deprecated}")
     merged.values.setdefault(given.section, {})[given.key] = given
 
 
@@ -121,14 +121,12 @@ def _unknown_section(given: Given) -> str:
 def _unknown_key(given: Given) -> str:
     keys = SECTIONS[given.section].model_fields
     what = f'{given.origin}: unknown key "{given.key}" in [{given.section}]'
-    close = difflib.get_close_matches(given.key, keys, n=1, cutoff=0.75)
-    owners = [name for name, model in SECTIONS.items() if given.key in model.model_fields]
-    if owners and not close:
-        return f"{what}; it belongs below [{owners[0]}]"
     near = _nearest(given.key, keys)
-    if given.origin.kind == "env":
-        return f"{what}; did you mean APP_{given.section.upper()}_{near.upper()}?"
-    return f'{what}; did you mean "{near}"?'
+    right = f"APP_{given.section.upper()}_{near.upper()}" if given.origin.kind == "env" else f'"{near}"'
+    owners = [f"[{name}]" for name, model in SECTIONS.items() if given.key in model.model_fields]
+    if owners:
+        return f"{what}; it belongs below {' or '.join(owners[:3])}, or did you mean {right}?"
+    return f"{what}; did you mean {right}?"
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

@@ -255,6 +255,7 @@ class Settings(Section):
                 max_rounds=limits.max_rounds,
             ),
             evaluation=loop.evaluation,
+            approval=self.approval.mode,
             success_threshold=loop.success_threshold,
             correctness_excellent=loop.correctness_excellent,
             enable_two_stage_planning=loop.enable_two_stage_planning,

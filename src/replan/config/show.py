@@ -46,7 +46,7 @@ def as_toml(loaded: Loaded) -> str:
 def _row(loaded: Loaded, section: str, key: str, value: Any) -> tuple[str, str]:
     origin = str(loaded.origins[f"{section}.{key}"])
     if value is None:
-        return f"# {key} =", "not set" if origin == "default" else f"not set by {origin}"
+        return f"# {key} =", "not set" if origin == "default" else f"emptied by {origin}"
     shown = _masked(section, key, value)
     hidden = "# " if shown != value else ""
     return f"{hidden}{key} = {_toml(shown)}", origin

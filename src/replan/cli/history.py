@@ -1,0 +1,146 @@
+"""A task's past, told from its log: the plan, every step, every call with its error, every model call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from replan.cli.terminal import Out
+from replan.cli.words import clean, secs
+from replan.core import events as e
+from replan.core.events import Record
+from replan.core.state import CallState, State, StepState, fold
+
+
+def as_json(records: Sequence[Record]) -> dict[str, Any]:
+    """What `tasks show --json` prints."""
+    state = fold(records)
+    return {
+        "task_id": state.task_id or records[0].task_id,
+        "status": state.status,
+        "task_description": state.description,
+        "metadata": state.metadata,
+        "created": state.created,
+        "current_round": state.round,
+        "total_steps": len(state.steps),
+        "open_steps": state.open_steps,
+        "usage": state.usage.model_dump(mode="json"),
+        "plan": state.plan.model_dump(mode="json", exclude_defaults=True) if state.plan else None,
+        "steps": [_step_json(step) for step in state.steps.values()],
+        "last_seq": records[-1].seq,
+    }
+
+
+def _step_json(step: StepState) -> dict[str, Any]:
+    return {
+        "step_id": step.step.step_id,
+        "name": step.step.name,
+        "tool": step.step.tool,
+        "dependencies": list(step.step.dependencies),
+        "status": step.status,
+        "error": step.fault.message if step.fault else None,
+        "reason": step.skip.reason if step.skip else None,
+        "attempts": step.attempts,
+        "started": step.started,
+        "ended": step.ended,
+    }
+
+
+def tell(out: Out, records: Sequence[Record]) -> None:
+    """The past of a task for people, at most some thousand lines."""
+    state = fold(records)
+    task_id = records[0].task_id
+    out.line(f"{task_id}  {state.status}  {len(records)} events")
+    out.line(f"  task: {clean(state.description, 1_000)}")
+    when = datetime.fromtimestamp(state.created).strftime("%Y-%m-%d %H:%M:%S")
+    out.line(f"  submitted {when}, driven for {secs(state.active_secs)}")
+    if state.metadata:
+        out.line(f"  metadata: {_short(state.metadata, 300)}")
+    _tell_models(out, records)
+    for number, rejection in enumerate(state.rejections, 1):
+        out.line(f"  plan sent back ({number}): {clean('; '.join(rejection.violations), 1_000)}")
+    if state.plan is not None:
+        mode = f", {state.mode.mode} ({clean(state.mode.reason)})" if state.mode else ""
+        out.line(f"plan {state.plan.version}: {len(state.steps)} steps{mode}")
+        _tell_steps(out, state)
+    if state.evaluation is not None:
+        _tell_judgement(out, state.evaluation)
+    _tell_end(out, state)
+
+
+def _tell_models(out: Out, records: Sequence[Record]) -> None:
+    for record in records:
+        if isinstance(record.event, e.LlmCallCompleted):
+            call = record.event
+            tokens = f"{call.usage.input_tokens} + {call.usage.output_tokens} tokens"
+            error = f": {clean(call.error)}" if call.error else ""
+            out.line(
+                f"  asked {clean(call.model)} ({call.role}): {secs(call.duration_secs)}, {tokens}{error}"
+            )
+
+
+def _tell_steps(out: Out, state: State) -> None:
+    for step in state.steps.values():
+        needs = f" after {', '.join(step.step.dependencies)}" if step.step.dependencies else ""
+        took = "" if step.started is None or step.ended is None else f" in {secs(step.ended - step.started)}"
+        name = f" ({clean(step.step.name, 80)})" if step.step.name not in ("", step.step.step_id) else ""
+        out.line(f"  {step.step.step_id}{name}: {step.status}{took}{needs}")
+        if step.fault:
+            out.line(f"    error ({step.fault.category}): {clean(step.fault.message, 1_000)}")
+        if step.skip:
+            out.line(f"    {clean(step.skip.reason)}")
+        for call in list(step.calls.values())[:50]:
+            out.line(f"    {_call(call)}")
+        if len(step.calls) > 50:
+            out.line(f"    and {len(step.calls) - 50} more calls")
+
+
+def _call(call: CallState) -> str:
+    slot = "".join((f"{call.slot.action_id} " if call.slot.action_id else "",
+                    f"[{call.slot.item}] " if call.slot.item is not None else ""))  # fmt: skip
+    attempt = f", try {call.attempt}" if call.attempt > 1 else ""
+    text = f"{slot}{call.tool_id}({_short(call.parameters, 160)}){attempt}: "
+    if call.reused:
+        return text + "its recorded output was used again"
+    if call.output is not None:
+        kept = call.output.artifact
+        return text + (f"{kept.size} bytes, {kept.shape}" if kept else _short(call.output.value, 200))
+    if call.status == "unknown":
+        return text + f"outcome unknown (call key {call.key})"
+    if call.fault is not None:
+        return text + f"{call.status}: {clean(call.fault.message, 500)}"
+    return text + call.status
+
+
+def _tell_judgement(out: Out, event: e.EvaluationCompleted) -> None:
+    judged = event.evaluation
+    if judged is None:
+        out.line(f"could not be judged: {clean(event.reason)}")
+        return
+    each = judged.dimensions
+    out.line(
+        f"judged by {event.by}: {judged.overall_score:g} of 100 (completeness {each.completeness:g}, correctness "
+        f"{each.correctness:g}, efficiency {each.efficiency:g}, reliability {each.reliability:g})"
+    )
+    for failure in judged.failures:
+        out.line(f"  shortfall: {clean(failure)}")
+
+
+def _tell_end(out: Out, state: State) -> None:
+    outcome = state.outcome
+    if outcome is None:
+        out.line(f"not ended: {state.status}" + (", asked to cancel" if state.cancel else ""))
+        return
+    if not isinstance(outcome, e.TaskCompleted):
+        out.line(f"{state.status}: {clean(outcome.failure.reason, 1_000)}")
+        for line in outcome.failure.advice:
+            out.line(f"  to do: {clean(line, 1_000)}")
+    if isinstance(outcome, e.TaskCompleted | e.TaskFailed) and outcome.final_output is not None:
+        out.line(f"answer: {_short(outcome.final_output, 2_000)}")
+
+
+def _short(value: Any, limit: int) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return clean(text, limit)

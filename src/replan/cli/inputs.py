@@ -1,0 +1,85 @@
+"""What people type and the files they name, read into values; every mistake says what would be right."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from replan.errors import InputError
+
+
+def metadata_of(pairs: list[str], texts: Collection[str] = ()) -> dict[str, Any]:
+    """`KEY=VALUE` pairs as an object; a VALUE that is JSON is read as that, all else is text.
+
+    `n=3` is a number, `id="3"` a text, `tags=["a","b"]` a list, `note=hello world` a text. `texts`: keys whose
+    values are texts in any case; those of JSON's other kinds are taken as they are written.
+    """
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise InputError(f"{pair!r}: expected KEY=VALUE, like project_id=42")
+        value = value_of(text)
+        found[key] = text if key in texts and not isinstance(value, str) else value
+    return found
+
+
+def value_of(text: str) -> Any:
+    """The JSON value that the text is, or else the text."""
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except ValueError:
+        return text
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def json_file(path: Path, what: str) -> Any:
+    """The JSON document in a file, `-` for stdin; `what` names it in messages."""
+    name = "stdin" if str(path) == "-" else str(path)
+    try:
+        raw = sys.stdin.buffer.read() if name == "stdin" else path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"there is no {what} file {name}") from None
+    except IsADirectoryError:
+        raise InputError(f"{name} is a folder; name a JSON file with the {what}") from None
+    except OSError as error:
+        raise InputError(f"the {what} file {name} cannot be read: {error.strerror or error}") from None
+    try:
+        return json.loads(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name}: the {what} file is not UTF-8 text (byte {error.start})") from None
+    except json.JSONDecodeError as error:
+        message = error.msg[:1].lower() + error.msg[1:]
+        raise InputError(f"{name}:{error.lineno}:{error.colno}: not valid JSON: {message}") from None
+    except RecursionError:
+        raise InputError(f"{name}: the {what} is nested too deeply") from None
+
+
+def plan_file(path: Path) -> dict[str, Any]:
+    """A plan as an object; a bare list is taken as its steps."""
+    value = json_file(path, "plan")
+    if isinstance(value, list):
+        return {"steps": value}
+    if not isinstance(value, dict):
+        raise InputError(f'{path}: a plan is an object like {{"steps": [...]}}; found {type(value).__name__}')
+    return value
+
+
+def task_text(text: str | None, plan: dict[str, Any] | None, plan_path: Path | None) -> str:
+    """The task's words: as given, from stdin for `-`, or from the plan that is to be run."""
+    if text == "-":
+        text = sys.stdin.read()
+    if text is None and plan is not None:
+        text = str(plan.get("task_description") or f"Run the plan {plan_path}")
+    if text is None:
+        raise InputError('say what is to be done: replan run "…" (or give a plan with --plan FILE)')
+    if not text.strip():
+        raise InputError("the task is empty: say what is to be done in a sentence")
+    return text

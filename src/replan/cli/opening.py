@@ -1,0 +1,74 @@
+"""From options to a running Replan: settings, the local model's weights, the facade."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from replan.cli.terminal import warn
+
+if TYPE_CHECKING:
+    from replan.app import Replan
+    from replan.config import Settings
+    from replan.wiring import ModelChoice
+
+
+def settings_of(config: Path | None) -> Settings:
+    """The merged settings; warnings are told on stderr."""
+    from replan.config import load_settings
+
+    loaded = load_settings(config, env=os.environ, cwd=Path.cwd())
+    for warning in loaded.warnings:
+        warn(warning)
+    return loaded.settings
+
+
+def open_replan(
+    settings: Settings,
+    *,
+    tools: list[str] | None = None,
+    model: ModelChoice = None,
+    endpoint: str | None = None,
+    db: str | None = None,
+    record: Path | None = None,
+    replay: Path | None = None,
+    **policy: Any,
+) -> Replan:
+    """The facade with what the options say laid over the settings; nothing is opened before it is entered."""
+    from replan.app import Replan
+
+    return Replan(
+        model,
+        list(tools or ()),
+        db=db,
+        settings=settings,
+        endpoint=endpoint,
+        record=record,
+        replay=replay,
+        **policy,
+    )
+
+
+def tell_tool_problems(replan: Any) -> None:
+    """Sources of tools that could not be reached, on stderr: the rest works without them."""
+    for problem in replan.tool_problems:
+        warn(str(problem))
+
+
+def built_in_model(settings: Settings, model: str | None, endpoint: str | None) -> str | None:
+    """The name of the built-in local model, where that answers: asked for as `local`, or nothing else configured."""
+    from replan.llm.weights import DEFAULT
+
+    llm = settings.llm
+    named = model or llm.default_model
+    if named is None:
+        return None if endpoint or llm.endpoint else llm.local_model or DEFAULT
+    kind, _, name = named.partition(":")
+    return (name or llm.local_model or DEFAULT) if kind == "local" else None
+
+
+def interactive() -> bool:
+    """Whether there is a person at a terminal to ask."""
+    return sys.stdin.isatty() and sys.stderr.isatty()

@@ -1,0 +1,49 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="Configuration file instead of ./config.toml; FILE.{APP_ENV}.toml lies over it.",
+    ),
+]
+Db = Annotated[
+    str | None,
+    typer.Option(
+        "--db", metavar="URL", help="sqlite:///FILE or postgresql://…; default: SQLite in the state folder."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+Tools = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tools",
+        "-t",
+        metavar="SPEC",
+        help="Where tools come from: tools.py, package.module or module:name. May be given several times.",
+    ),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="PROVIDER:NAME",
+        help="The model, like openai:gpt-4.1; with --endpoint a bare name.",
+    ),
+]
+Endpoint = Annotated[
+    str | None,
+    typer.Option(
+        "--endpoint", metavar="URL", help="OpenAI-compatible base URL, like http://127.0.0.1:8000/v1."
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No picture of the progress on stderr.")]
+Events = Annotated[bool, typer.Option("--events", help="Print the events as NDJSON on stdout.")]

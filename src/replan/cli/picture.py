@@ -1,0 +1,296 @@
+"""A running task as people see it: what the records add up to, kept small enough to draw many times a second.
+
+`PictureState.apply` takes one record (stored, or for watchers only) in constant time; only a new plan costs
+more. Nothing here draws: see `draw`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from replan.core import events as e
+from replan.core.graph import Graph
+from replan.core.types import Evaluation, Plan
+
+OPEN = ("pending", "ready", "running")
+CLOSED = ("succeeded", "failed", "skipped")
+
+
+@dataclass(slots=True)
+class StepView:
+    """One step, as shown."""
+
+    step_id: str
+    name: str = ""
+    tool: str = ""
+    needs: tuple[str, ...] = ()
+    layer: int = 0
+    status: str = "pending"
+    started: float | None = None
+    ended: float | None = None
+    attempt: int = 0
+    items: int | None = None
+    items_done: int = 0
+    reused: bool = False
+    message: str = ""
+    """The latest progress, retry, error or reason to skip."""
+    progress: float | None = None
+    """From 0 to 1, where the tool tells."""
+
+
+@dataclass(slots=True)
+class ModelCallView:
+    """A model call under way."""
+
+    role: str
+    model: str
+    started: float
+    characters: int = 0
+
+
+@dataclass(slots=True)
+class PictureState:
+    """Everything that the picture of a task needs."""
+
+    task_id: str = ""
+    description: str = ""
+    status: str = "queued"
+    round: int = 0
+    created: float | None = None
+    ended: float | None = None
+    plan_version: int = 0
+    mode: str = ""
+    mode_reason: str = ""
+    steps: dict[str, StepView] = field(default_factory=dict)
+    layers: list[list[str]] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    running: dict[str, None] = field(default_factory=dict)
+    failed: dict[str, None] = field(default_factory=dict)
+    model_calls: dict[str, ModelCallView] = field(default_factory=dict)
+    model_calls_done: int = 0
+    model_secs: float = 0.0
+    notes: deque[str] = field(default_factory=lambda: deque(maxlen=3))
+    evaluation: Evaluation | None = None
+    cancelling: bool = False
+    failure: str = ""
+
+    @property
+    def done(self) -> int:
+        """Steps that have come to an end."""
+        return sum(self.counts[status] for status in CLOSED)
+
+    def waits_for(self, step: StepView) -> list[str]:
+        """Which steps have to end before this one can start."""
+        return [need for need in step.needs if (other := self.steps.get(need)) and other.status not in CLOSED]
+
+    def apply(self, record: e.Record) -> None:
+        """Take one record."""
+        self.round = max(self.round, record.round)
+        handler = _HANDLERS.get(type(record.event))
+        if handler is not None:
+            handler(self, record.event, record.ts)
+
+    @classmethod
+    def of(cls, records: Iterable[e.Record]) -> PictureState:
+        """The picture after all these records."""
+        view = cls()
+        for record in records:
+            view.task_id = record.task_id
+            view.apply(record)
+        return view
+
+    # ── the task ──
+
+    def _submitted(self, event: e.TaskSubmitted, ts: float) -> None:
+        self.description = event.description
+        self.created = ts
+
+    def _started(self, event: e.TaskStarted, ts: float) -> None:
+        self.status = "planning"
+
+    def _resumed(self, event: e.TaskResumed, ts: float) -> None:
+        self.model_calls.clear()
+        self.notes.append("taken up again" + (f": {event.reason}" if event.reason else ""))
+
+    def _cancel(self, event: e.CancelRequested, ts: float) -> None:
+        self.cancelling = True
+        self.notes.append("cancelling" + (f": {event.reason}" if event.reason else ""))
+
+    def _progress_update(self, event: e.ProgressUpdate, ts: float) -> None:
+        self.notes.append(event.message)
+
+    def _budget(self, event: e.BudgetWarning, ts: float) -> None:
+        self.notes.append(f"{event.limit}: {event.used:g} of {event.allowed:g} used")
+
+    def _evaluated(self, event: e.EvaluationCompleted, ts: float) -> None:
+        self.evaluation = event.evaluation
+        if event.evaluation is None:
+            self.notes.append(f"could not be judged: {event.reason}")
+
+    def _ended(self, event: Any, ts: float) -> None:
+        self.status = _ENDS[type(event)]
+        self.ended = ts
+        self.model_calls.clear()
+        if not isinstance(event, e.TaskCompleted):
+            self.failure = event.failure.reason
+
+    # ── models ──
+
+    def _model_started(self, event: e.LlmCallStarted, ts: float) -> None:
+        self.model_calls[event.call_id] = ModelCallView(event.role, event.model, ts)
+        if event.role == "evaluation":
+            self.status = "evaluating"
+
+    def _token(self, event: e.LlmToken, ts: float) -> None:
+        if call := self.model_calls.get(event.call_id):
+            call.characters += len(event.text)
+
+    def _model_completed(self, event: e.LlmCallCompleted, ts: float) -> None:
+        self.model_calls.pop(event.call_id, None)
+        self.model_calls_done += 1
+        self.model_secs += event.duration_secs
+        if event.error:
+            self.notes.append(f"{event.role} call failed: {event.error}")
+
+    def _selected(self, event: e.ToolSelectionCompleted, ts: float) -> None:
+        if event.asked:
+            self.notes.append("tools chosen: " + ", ".join(tool.tool_id for tool in event.tools))
+
+    def _rejected(self, event: e.PlanRejected, ts: float) -> None:
+        more = f" (and {len(event.violations) - 1} more)" if len(event.violations) > 1 else ""
+        self.notes.append(f"plan sent back: {event.violations[0] if event.violations else ''}{more}")
+
+    # ── the plan ──
+
+    def _planned(self, event: e.PlanGenerated | e.PlanUpdated, ts: float) -> None:
+        self.status = "executing"
+        self._take_plan(event.plan)
+
+    def _take_plan(self, plan: Plan) -> None:
+        kept = self.steps
+        self.plan_version = plan.version
+        self.layers = Graph.of(plan).layers()
+        layer_of = {step_id: number for number, layer in enumerate(self.layers, 1) for step_id in layer}
+        self.steps = {}
+        for step in plan.steps:
+            view = kept.get(step.step_id) or StepView(step.step_id)
+            view.name = step.name
+            view.tool = step.tool or ", ".join(dict.fromkeys(action.tool for action in step.actions))
+            view.needs = step.dependencies
+            view.layer = layer_of.get(step.step_id, 0)
+            self.steps[step.step_id] = view
+        self.counts = Counter(step.status for step in self.steps.values())
+        self.running = {name: None for name, step in self.steps.items() if step.status == "running"}
+        self.failed = {name: None for name, step in self.steps.items() if step.status == "failed"}
+
+    def _mode(self, event: e.ExecutionMode, ts: float) -> None:
+        self.mode = event.mode
+        self.mode_reason = event.reason
+
+    # ── steps ──
+
+    def _move(self, step: StepView, status: str) -> None:
+        self.counts[step.status] -= 1
+        self.counts[status] += 1
+        self.running.pop(step.step_id, None)
+        self.failed.pop(step.step_id, None)
+        step.status = status
+        if status == "running":
+            self.running[step.step_id] = None
+        elif status == "failed":
+            self.failed[step.step_id] = None
+
+    def _ready(self, event: e.StepReady, ts: float) -> None:
+        if step := self.steps.get(event.step_id):
+            self._move(step, "ready")
+
+    def _step_started(self, event: e.StepStarted, ts: float) -> None:
+        if step := self.steps.get(event.step_id):
+            self._move(step, "running")
+            step.items = event.items
+            step.ended = None
+            if step.started is None:
+                step.started = ts
+
+    def _call_started(self, event: e.CallStarted, ts: float) -> None:
+        if step := self.steps.get(event.step_id):
+            step.attempt = max(step.attempt, event.attempt)
+
+    def _call_completed(self, event: e.CallCompleted, ts: float) -> None:
+        if step := self.steps.get(event.step_id):
+            step.reused = step.reused or event.reused
+            if event.index is not None and event.action_id is None:
+                step.items_done += 1
+
+    def _call_failed(self, event: e.CallFailed, ts: float) -> None:
+        if step := self.steps.get(event.step_id):
+            again = "" if event.retry_in_secs is None else f"; again in {event.retry_in_secs:.1f} s"
+            step.message = f"{event.error.message}{again}"
+
+    def _unknown(self, event: e.OutcomeUnknown, ts: float) -> None:
+        if step := self.steps.get(event.step_id):
+            step.message = f"outcome unknown: {event.reason}"
+
+    def _step_progress(self, event: e.StepProgress, ts: float) -> None:
+        if step := self.steps.get(event.step_id):
+            step.message = event.message or step.message
+            if event.progress is not None:
+                step.progress = event.progress / event.total if event.total else None
+
+    def _step_completed(self, event: e.StepCompleted, ts: float) -> None:
+        if step := self.steps.get(event.step_id):
+            self._move(step, "succeeded")
+            step.message, step.progress, step.ended = "", None, ts
+
+    def _step_failed(self, event: e.StepFailed, ts: float) -> None:
+        if step := self.steps.get(event.step_id):
+            self._move(step, "failed")
+            step.message, step.ended = event.error.message, ts
+
+    def _step_skipped(self, event: e.StepSkipped, ts: float) -> None:
+        if step := self.steps.get(event.step_id):
+            self._move(step, "skipped")
+            step.message, step.ended = event.reason, ts
+
+
+_ENDS: dict[type, str] = {
+    e.TaskCompleted: "succeeded",
+    e.TaskFailed: "failed",
+    e.TaskCancelled: "cancelled",
+    e.TaskTimedOut: "timed_out",
+}
+
+_HANDLERS: dict[type, Any] = {
+    e.TaskSubmitted: PictureState._submitted,
+    e.TaskStarted: PictureState._started,
+    e.TaskResumed: PictureState._resumed,
+    e.CancelRequested: PictureState._cancel,
+    e.ProgressUpdate: PictureState._progress_update,
+    e.BudgetWarning: PictureState._budget,
+    e.EvaluationCompleted: PictureState._evaluated,
+    e.LlmCallStarted: PictureState._model_started,
+    e.LlmToken: PictureState._token,
+    e.LlmCallCompleted: PictureState._model_completed,
+    e.ToolSelectionCompleted: PictureState._selected,
+    e.PlanRejected: PictureState._rejected,
+    e.PlanGenerated: PictureState._planned,
+    e.PlanUpdated: PictureState._planned,
+    e.ExecutionMode: PictureState._mode,
+    e.StepReady: PictureState._ready,
+    e.StepStarted: PictureState._step_started,
+    e.CallStarted: PictureState._call_started,
+    e.CallCompleted: PictureState._call_completed,
+    e.CallFailed: PictureState._call_failed,
+    e.OutcomeUnknown: PictureState._unknown,
+    e.StepProgress: PictureState._step_progress,
+    e.StepCompleted: PictureState._step_completed,
+    e.StepFailed: PictureState._step_failed,
+    e.StepSkipped: PictureState._step_skipped,
+    e.TaskCompleted: PictureState._ended,
+    e.TaskFailed: PictureState._ended,
+    e.TaskCancelled: PictureState._ended,
+    e.TaskTimedOut: PictureState._ended,
+}

@@ -1,0 +1,57 @@
+"""The end of a task in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from replan.cli.terminal import Out, paint, say
+from replan.cli.words import clean, secs
+
+if TYPE_CHECKING:
+    from replan.core.result import TaskResult
+
+_COLOUR = {"succeeded": "green", "waiting": "yellow", "cancelled": "yellow"}
+
+
+def tell_result(result: TaskResult, out: Out, *, json: bool, events: bool) -> None:
+    """The answer on stdout; on stderr how it ended, and why if it did not succeed."""
+    if json:
+        out.json(result.model_dump(mode="json"))
+    elif not events and result.final_output is not None:
+        out.answer(result.final_output)
+    for line in summary(result):
+        say(line)
+
+
+def summary(result: TaskResult) -> list[str]:
+    """How the task ended, in one line; and for one that did not succeed: why, and what a person could do."""
+    status = result.status.replace("_", " ")
+    parts = [paint(status, _COLOUR.get(result.status, "red")), f"in {secs(result.total_duration_secs)}"]
+    if result.final_score is not None:
+        parts.append(f"with {result.final_score:g} of 100")
+    used = result.usage
+    parts.append(f"({_count(used.llm_calls, 'model call')}, {_count(used.tool_calls, 'tool call')})")
+    lines = [f"{' '.join(parts)} {paint(result.task_id, 'dim')}"]
+    failure = result.failure
+    if failure is not None:
+        lines.append(f"  why: {clean(failure.reason, 2_000)}")
+        told = failure.reason
+        for label, texts in (("cause: ", failure.root_causes), ("- ", failure.violations)):
+            for text in texts:
+                if text not in told:
+                    told += text
+                    lines.append(f"  {label}{clean(text, 1_000)}")
+        finished = [step.step_id for step in result.steps if step.status == "succeeded"]
+        if finished:
+            shown = ", ".join(finished[:10]) + (
+                f" and {len(finished) - 10} more" if len(finished) > 10 else ""
+            )
+            lines.append(
+                f"  finished steps: {shown} (their outputs: replan tasks result {result.task_id} --json)"
+            )
+        lines += [f"  to do: {clean(advice, 1_000)}" for advice in failure.advice]
+    return lines
+
+
+def _count(number: int, what: str) -> str:
+    return f"1 {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,146 @@
+"""`replan run`: one task, from its words to its answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from replan.cli import options
+
+if TYPE_CHECKING:
+    from replan.app import Replan
+    from replan.cli.terminal import Out
+
+
+def run(
+    text: Annotated[
+        str | None,
+        typer.Argument(metavar="TEXT", help="What is to be done; - reads it from stdin.", show_default=False),
+    ] = None,
+    tools: options.Tools = None,
+    model: options.Model = None,
+    endpoint: options.Endpoint = None,
+    config: options.Config = None,
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-m",
+            "--metadata",
+            metavar="KEY=VALUE",
+            help="Metadata of the task; a JSON VALUE is read as such.",
+        ),
+    ] = None,
+    task_id: Annotated[
+        str | None, typer.Option("--task-id", metavar="ID", help="The task's id; default: a new one.")
+    ] = None,
+    db: options.Db = None,
+    approve: Annotated[
+        Literal["never", "destructive", "all"] | None,
+        typer.Option("--approve", help="Which calls a person has to approve first."),
+    ] = None,
+    evaluation: Annotated[
+        Literal["model", "steps"] | None,
+        typer.Option("--evaluation", help="Who judges: the model, or the steps' success alone."),
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option("--plan", metavar="FILE", help="Run this plan (JSON; - for stdin) without the planner."),
+    ] = None,
+    plan_only: Annotated[
+        bool, typer.Option("--plan-only", help="Print the checked plan as JSON and run nothing.")
+    ] = False,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="S", min=0, help="Seconds that the task may take.")
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option("--record", metavar="FILE", help="Record the model's answers to this file.")
+    ] = None,
+    replay: Annotated[
+        Path | None, typer.Option("--replay", metavar="FILE", help="Take the model's answers from this file.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result object on stdout.")] = False,
+    events: options.Events = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Run one task: plan it, run the plan, judge the outcome, print the answer."""
+    import asyncio
+
+    from replan.cli import opening
+    from replan.cli.inputs import metadata_of, plan_file, task_text
+    from replan.cli.terminal import own_stdout, warn
+
+    _exclusive({"--json": json, "--events": events})
+    _exclusive({"--record": record, "--replay": replay})
+    given = plan_file(plan) if plan else None
+    words = task_text(text, given, plan)
+    facts = metadata_of(metadata or [])
+    settings = opening.settings_of(config)
+    if (approve or settings.approval.mode) != "never":
+        warn("nobody can be asked yet: a call that needs approval is not made, and its step fails")
+    judged_by = evaluation or settings.orchestrator.evaluation
+    asks_a_model = replay is None and (given is None or (judged_by == "model" and not plan_only))
+    if asks_a_model and (built_in := opening.built_in_model(settings, model, endpoint)):
+        from replan.cli.model import have_weights
+
+        have_weights(built_in)
+    replan = opening.open_replan(
+        settings,
+        tools=tools,
+        model=model,
+        endpoint=endpoint,
+        db=db,
+        record=record,
+        replay=replay,
+        approval=approve or settings.approval.mode,
+    )
+    with own_stdout() as out:
+        if plan_only:
+            asyncio.run(_plan(replan, words, facts, given, out))
+            return
+        request = {
+            "metadata": facts,
+            "task_id": task_id,
+            "timeout": timeout,
+            "plan": given,
+            "evaluation": evaluation,
+        }
+        code = asyncio.run(_run(replan, words, request, out, json=json, events=events, quiet=quiet))
+    raise typer.Exit(code)
+
+
+def _exclusive(given: dict[str, Any]) -> None:
+    named = [name for name, value in given.items() if value]
+    if len(named) > 1:
+        raise typer.BadParameter(f"{' and '.join(named)} exclude each other: give one of them")
+
+
+async def _run(
+    replan: Replan, text: str, request: dict[str, Any], out: Out, *, json: bool, events: bool, quiet: bool
+) -> int:
+    from replan.cli.exits import of_result
+    from replan.cli.follow import to_the_end
+    from replan.cli.live import show_for
+    from replan.cli.opening import tell_tool_problems
+    from replan.cli.report import tell_result
+
+    async with replan:
+        tell_tool_problems(replan)
+        if request["plan"] is not None:  # a bad plan is a bad input: said before there is a task
+            await replan.plan(text, metadata=request["metadata"], plan=request["plan"])
+        task_id = await replan.submit(text, **request)
+        result = await to_the_end(replan, task_id, show_for(quiet=quiet), out if events else None)
+    tell_result(result, out, json=json, events=events)
+    return of_result(result)
+
+
+async def _plan(
+    replan: Replan, text: str, metadata: dict[str, Any], given: dict[str, Any] | None, out: Out
+) -> None:
+    from replan.cli.opening import tell_tool_problems
+
+    async with replan:
+        tell_tool_problems(replan)
+        plan = await replan.plan(text, metadata=metadata, plan=given)
+    out.json(plan.model_dump(mode="json", exclude_defaults=True))

@@ -1,0 +1,230 @@
+"""`replan tasks list|show|watch|result|cancel|resume`: tasks of the store, from any process."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from replan.cli import options
+from replan.cli.terminal import Out, own_stdout, say
+
+if TYPE_CHECKING:
+    from replan.config import Settings
+    from replan.core.events import Record, TaskSubmitted
+    from replan.core.result import TaskResult
+
+tasks_app = typer.Typer(
+    name="tasks",
+    help="List, show, watch, cancel and resume tasks.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+TaskName = Annotated[str, typer.Argument(metavar="ID", help="The task's id.")]
+
+
+@tasks_app.command(name="list")
+def list_tasks(
+    status: Annotated[
+        list[str] | None,
+        typer.Option("--status", metavar="STATUS", help="Only these; may be given several times."),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = 20,
+    config: options.Config = None,
+    db: options.Db = None,
+    json: options.Json = False,
+) -> None:
+    """List tasks, newest first."""
+    from typing import get_args
+
+    from replan.cli.opening import open_replan, settings_of
+    from replan.core.state import TaskStatus
+    from replan.errors import InputError
+
+    for name in status or []:
+        if name not in get_args(TaskStatus):
+            raise InputError(f"--status {name!r}: there are {', '.join(get_args(TaskStatus))}")
+
+    async def read() -> list[Any]:
+        async with open_replan(settings_of(config), db=db) as replan:
+            return list(await replan.tasks(tuple(status or ()), limit=limit))
+
+    with own_stdout() as out:
+        found = asyncio.run(read())
+        if json:
+            out.json([row._asdict() for row in found])
+            return
+        if not found:
+            say("no tasks" if not status else f"no tasks that are {' or '.join(status)}")
+        for row in found:
+            _row(out, row)
+
+
+def _row(out: Out, row: Any) -> None:
+    from datetime import datetime
+
+    from replan.cli.words import clean
+
+    when = datetime.fromtimestamp(row.created).strftime("%Y-%m-%d %H:%M:%S")
+    held = " (running)" if row.held else ""
+    out.line(f"{row.task_id}  {when}  {row.status}{held}  {clean(row.description, 80)}")
+
+
+@tasks_app.command()
+def show(
+    task_id: TaskName,
+    config: options.Config = None,
+    db: options.Db = None,
+    json: options.Json = False,
+    events: options.Events = False,
+) -> None:
+    """Show what a task has done: its plan, every step, every call with its error."""
+    from replan.cli.history import as_json, tell
+    from replan.cli.opening import settings_of
+
+    with own_stdout() as out:
+        records = asyncio.run(_history(task_id, settings_of(config), db))
+        if events:
+            for record in records:
+                out.json(record.wire(), compact=True)
+        elif json:
+            out.json(as_json(records))
+        else:
+            tell(out, records)
+
+
+@tasks_app.command()
+def watch(
+    task_id: TaskName,
+    after: Annotated[
+        int, typer.Option("--after", metavar="SEQ", min=0, help="Events after this one only.")
+    ] = 0,
+    config: options.Config = None,
+    db: options.Db = None,
+    json: options.Json = False,
+    events: options.Events = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Watch a task until it ends, whichever process drives it; Ctrl-C stops watching, not the task."""
+    from replan.cli.exits import of_result
+    from replan.cli.follow import watch as follow
+    from replan.cli.live import show_for
+    from replan.cli.opening import open_replan, settings_of
+    from replan.cli.report import tell_result
+
+    async def until_the_end(out: Out) -> TaskResult:
+        async with open_replan(settings_of(config), db=db) as replan:
+            await replan.history(task_id)  # no such task: told before anything is drawn
+            await follow(replan, task_id, show_for(quiet=quiet), out if events else None, after=after)
+            return await replan.result(task_id)
+
+    with own_stdout() as out:
+        result = asyncio.run(until_the_end(out))
+        tell_result(result, out, json=json, events=events)
+    raise typer.Exit(of_result(result))
+
+
+@tasks_app.command()
+def result(
+    task_id: TaskName, config: options.Config = None, db: options.Db = None, json: options.Json = False
+) -> None:
+    """Print the answer of a task that has ended; the exit code is that of its end."""
+    from replan.cli.exits import of_result
+    from replan.cli.opening import open_replan, settings_of
+    from replan.cli.picture import PictureState
+    from replan.cli.report import tell_result
+    from replan.errors import InputError
+
+    async def read() -> TaskResult:
+        async with open_replan(settings_of(config), db=db) as replan:
+            view = PictureState.of(await replan.history(task_id))
+            if view.ended is None:
+                raise InputError(
+                    f"task {task_id!r} has not ended ({view.status}): wait for it with `replan tasks watch {task_id}`, "
+                    f"or drive it on with `replan tasks resume {task_id}`"
+                )
+            return await replan.result(task_id)
+
+    with own_stdout() as out:
+        ended = asyncio.run(read())
+        tell_result(ended, out, json=json, events=False)
+    raise typer.Exit(of_result(ended))
+
+
+@tasks_app.command()
+def cancel(
+    task_id: TaskName,
+    reason: Annotated[str, typer.Option("--reason", help="Why; recorded with the task.")] = "",
+    config: options.Config = None,
+    db: options.Db = None,
+) -> None:
+    """Ask a task to end, whichever process drives it."""
+    from replan.cli.opening import open_replan, settings_of
+
+    async def ask() -> None:
+        async with open_replan(settings_of(config), db=db) as replan:
+            await replan.cancel(task_id, reason=reason, by="replan tasks cancel")
+
+    with own_stdout():
+        asyncio.run(ask())
+        say(f"asked {task_id} to end; see it with `replan tasks show {task_id}`")
+
+
+@tasks_app.command()
+def resume(
+    task_id: TaskName,
+    tools: options.Tools = None,
+    model: options.Model = None,
+    endpoint: options.Endpoint = None,
+    config: options.Config = None,
+    db: options.Db = None,
+    json: options.Json = False,
+    events: options.Events = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Drive a task on from its log, when no living process drives it; finished steps do not run again."""
+    from replan.cli.exits import of_result
+    from replan.cli.follow import to_the_end
+    from replan.cli.live import show_for
+    from replan.cli.opening import open_replan, settings_of
+    from replan.cli.report import tell_result
+
+    async def drive(out: Out) -> TaskResult:
+        settings = settings_of(config)
+        submitted = _submitted(await _history(task_id, settings, db))
+        named = submitted.settings.get("models") or {}
+        async with open_replan(
+            settings,
+            tools=tools or list(submitted.tools),
+            model=model or (None if endpoint or not all(named.values()) else named),
+            endpoint=endpoint,
+            db=db,
+        ) as replan:
+            return await to_the_end(
+                replan, task_id, show_for(quiet=quiet), out if events else None, finish=replan.resume
+            )
+
+    with own_stdout() as out:
+        ended = asyncio.run(drive(out))
+        tell_result(ended, out, json=json, events=events)
+    raise typer.Exit(of_result(ended))
+
+
+async def _history(task_id: str, settings: Settings, db: str | None) -> list[Record]:
+    from replan.cli.opening import open_replan
+
+    async with open_replan(settings, db=db) as replan:
+        return list(await replan.history(task_id))
+
+
+def _submitted(records: list[Record]) -> TaskSubmitted:
+    """How the task was submitted: with which tools and models."""
+    from replan.core.events import TaskSubmitted
+    from replan.errors import StoreUnusable
+
+    first = records[0].event
+    if not isinstance(first, TaskSubmitted):
+        raise StoreUnusable(f"the log of task {records[0].task_id!r} does not begin with its submission")
+    return first

@@ -1,0 +1,163 @@
+"""`replan tools list|show|call`: what a task could use."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from replan.cli import options
+from replan.cli.terminal import Out, own_stdout
+
+if TYPE_CHECKING:
+    from replan.core.types import ToolSpec
+
+tools_app = typer.Typer(
+    name="tools", help="List, show and call tools.", no_args_is_help=True, rich_markup_mode=None
+)
+
+ToolName = Annotated[str, typer.Argument(metavar="TOOL", help="The tool's id.")]
+
+
+@tools_app.command(name="list")
+def list_tools(
+    tools: options.Tools = None, config: options.Config = None, json: options.Json = False
+) -> None:
+    """List the tools of the sources given with --tools."""
+    from replan.cli.words import clean
+
+    with own_stdout() as out:
+        found = asyncio.run(_specs(tools, config))
+        if json:
+            out.json([tool.model_dump(mode="json") for tool in found])
+            return
+        width = max((len(tool.id) for tool in found), default=0)
+        for tool in found:
+            head = clean(tool.description.strip().split("\n")[0], 120)
+            out.line(f"{tool.id:<{width}}  {tool.effect:<10}  {head}".rstrip())
+
+
+@tools_app.command()
+def show(
+    tool: ToolName, tools: options.Tools = None, config: options.Config = None, json: options.Json = False
+) -> None:
+    """Show one tool: what it does and takes, and what may be done with it."""
+    with own_stdout() as out:
+        spec = _one(asyncio.run(_specs(tools, config)), tool)
+        if json:
+            out.json(spec.model_dump(mode="json"))
+        else:
+            _tell(out, spec)
+
+
+@tools_app.command()
+def call(
+    tool: ToolName,
+    parameters: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="KEY=VALUE…", help="Parameters; a JSON VALUE is read as such.", show_default=False
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--parameters", metavar="FILE", help="Parameters as a JSON object; - for stdin."),
+    ] = None,
+    tools: options.Tools = None,
+    config: options.Config = None,
+    json: options.Json = False,
+) -> None:
+    """Call one tool and print what it gives: text as it is (JSON with --json), all else as JSON."""
+    from replan.cli.inputs import json_file
+    from replan.errors import InputError
+
+    values: Any = json_file(file, "parameters") if file else {}
+    if not isinstance(values, dict):
+        raise InputError(f"{file}: the parameters are an object; found {type(values).__name__}")
+    with own_stdout() as out:
+        output = asyncio.run(_call(tool, values, parameters or [], tools, config))
+        if json:
+            out.json(output)
+        else:
+            out.answer(output)
+
+
+async def _specs(tools: list[str] | None, config: Path | None) -> list[ToolSpec]:
+    from replan.cli.opening import open_replan, settings_of, tell_tool_problems
+
+    async with open_replan(settings_of(config), tools=tools) as replan:
+        found = await replan.tools()
+        tell_tool_problems(replan)
+        return list(found)
+
+
+async def _call(
+    tool: str, values: dict[str, Any], pairs: list[str], tools: list[str] | None, config: Path | None
+) -> Any:
+    from replan.cli.inputs import metadata_of
+    from replan.cli.opening import open_replan, settings_of, tell_tool_problems
+
+    async with open_replan(settings_of(config), tools=tools) as replan:
+        found = await replan.tools()
+        tell_tool_problems(replan)
+        spec = _one(found, tool)
+        properties = spec.parameters.get("properties", {})
+        texts = {name for name, schema in properties.items() if schema.get("type") == "string"}
+        return await replan.call(spec.id, values | metadata_of(pairs, texts))
+
+
+def _one(found: list[ToolSpec], name: str) -> ToolSpec:
+    """The tool of that id or alias, whatever its case."""
+    import difflib
+
+    from replan.errors import InputError
+
+    for spec in found:
+        if spec.id == name:
+            return spec
+    for spec in found:
+        if name.casefold() in {known.casefold() for known in (spec.id, *spec.aliases)}:
+            return spec
+    if not found:
+        raise InputError(
+            f"there is no tool {name!r}: no tools were given; name their source with --tools tools.py"
+        )
+    near = difflib.get_close_matches(name, [spec.id for spec in found], n=3, cutoff=0.0)
+    raise InputError(f"there is no tool {name!r}; the nearest are: {', '.join(near)}")
+
+
+_EFFECTS = {
+    "reads": "only reads: may be started early, retried, and called again",
+    "repeatable": "changes something, and calling it again does no harm",
+    "once": "changes something: never called again blindly",
+}
+
+
+def _tell(out: Out, spec: ToolSpec) -> None:
+    import json
+
+    from replan.cli.words import printable
+
+    out.line(f"{spec.id}" + (f"  ({spec.name})" if spec.name and spec.name != spec.id else ""))
+    if spec.description:
+        out.line("\n".join(f"  {line}" for line in printable(spec.description).strip().splitlines()))
+    out.line(f"  effect: {spec.effect} ({_EFFECTS[spec.effect]})")
+    rows: list[tuple[str, Any]] = [
+        ("source", spec.source),
+        ("also called", ", ".join(spec.aliases)),
+        ("time limit", f"{spec.timeout_secs:g} s" if spec.timeout_secs else ""),
+        ("output goes to metadata", ", ".join(spec.output_params)),
+        ("masked parameters", ", ".join(spec.secrets)),
+    ]
+    for label, value in rows:
+        if value:
+            out.line(f"  {label}: {value}")
+    out.line("  parameters:" + _indented(json.dumps(spec.parameters, ensure_ascii=False, indent=2)))
+    if spec.output_schema:
+        out.line("  output:" + _indented(json.dumps(spec.output_schema, ensure_ascii=False, indent=2)))
+
+
+def _indented(text: str) -> str:
+    return "".join(f"\n    {line}" for line in text.splitlines())

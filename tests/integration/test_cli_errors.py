@@ -1,0 +1,144 @@
+"""Every bad input gets one clear message on stderr, nothing on stdout, and its exit code."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_process import BY_STEPS, folder, one_step, replan
+
+from replan.cli.exits import of_error
+from replan.errors import StoreFull
+from replan.testing import ScriptedEndpoint
+
+CYCLE = {
+    "steps": [
+        {"step_id": "a", "tool": "count", "parameters": {"text": "${b.output}"}},
+        {"step_id": "b", "tool": "count", "parameters": {"text": "${a.output}"}},
+    ]
+}
+STAR = "def many(*args: int) -> int:\n    '''Add.'''\n    return sum(args)\n"
+
+CASES = [
+    pytest.param(
+        {"config.toml": "[server]\nport = = 1\n"},
+        BY_STEPS,
+        2,
+        ["config.toml:2:8: not valid TOML"],
+        id="bad TOML",
+    ),
+    pytest.param(
+        {"config.toml": "[orchestrator]\nsucess_threshold = 1\n"},
+        BY_STEPS,
+        2,
+        ['config.toml:2: unknown key "sucess_threshold"', 'did you mean "success_threshold"'],
+        id="unknown key",
+    ),
+    pytest.param(
+        {}, (*BY_STEPS, "--config", "none.toml"), 2, ["none.toml: there is no such"], id="no config file"
+    ),
+    pytest.param({}, (*BY_STEPS[:-1], "tols.py"), 2, ["there is no file tols.py"], id="unknown tools file"),
+    pytest.param({"star.py": STAR}, (*BY_STEPS[:-1], "star.py"), 2, ["many", "*args"], id="tool with *args"),
+    pytest.param({"plan.json": json.dumps(CYCLE)}, BY_STEPS, 2, ["circle", "a → b"], id="cyclic plan"),
+    pytest.param(
+        {"plan.json": '{"steps": [}'}, BY_STEPS, 2, ["plan.json:1:12: not valid JSON"], id="bad plan file"
+    ),
+    pytest.param(
+        {"plan.json": json.dumps(one_step("cuont", text="x"))},
+        BY_STEPS,
+        2,
+        ["cuont", "count"],
+        id="unknown tool",
+    ),
+    pytest.param(
+        {}, ("run", "x", "--json", "--events"), 2, ["--json and --events exclude"], id="options that clash"
+    ),
+    pytest.param({}, ("run", "x", "-m", "novalue"), 2, ["expected KEY=VALUE"], id="bad metadata"),
+    pytest.param({}, ("run",), 2, ["say what is to be done"], id="no task"),
+    pytest.param({}, ("rnu", "x"), 2, ["No such command 'rnu'. Did you mean 'run'?"], id="unknown command"),
+    pytest.param(
+        {},
+        ("run", "Count", "--tools", "tools.py"),
+        2,
+        ["no model is configured", "`replan model pull`", "--endpoint"],
+        id="no model",
+    ),
+    pytest.param({}, (*BY_STEPS, "--db", "mysql://h/d"), 2, ["mysql://"], id="unknown database"),
+    pytest.param(
+        {"x.db": "no database at all, " * 100},
+        (*BY_STEPS, "--db", "sqlite:///x.db"),
+        2,
+        ["x.db"],
+        id="no database",
+    ),
+]
+
+
+@pytest.mark.parametrize(("files", "args", "code", "parts"), CASES)
+def test_a_bad_input_is_told_on_stderr_with_exit_code_2(
+    tmp_path: Path, files: dict[str, str], args: tuple[str, ...], code: int, parts: list[str]
+) -> None:
+    folder(tmp_path)
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    done = replan(*args, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    for part in parts:
+        assert part in done.stderr
+
+
+def test_a_dead_endpoint_fails_the_task_and_names_the_address(tmp_path: Path) -> None:
+    folder(tmp_path)
+    url = ScriptedEndpoint.refused_url()
+    done = replan(
+        "run", "Count", "--tools", "tools.py", "--endpoint", url, "--model", "m", "--json", cwd=tmp_path
+    )
+    assert done.returncode == 1
+    result = json.loads(done.stdout)
+    assert (result["status"], result["is_success"]) == ("failed", False)
+    assert url in result["failure"]["reason"]
+    assert "why: " in done.stderr
+
+
+def test_the_older_services_configuration_runs_with_warnings_only(tmp_path: Path) -> None:
+    folder(tmp_path)
+    older = Path(__file__).parent.parent / "unit" / "config" / "older_service.toml"
+    shutil.copy(older, tmp_path / "config.toml")
+    done = replan(*BY_STEPS, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "7\n"
+    assert "warning: config.toml:80: [database_service] service_name has no use any more" in done.stderr
+
+
+UNEXPECTED: list[Any] = [
+    pytest.param(
+        ZeroDivisionError("division by zero"), {}, 1, "unexpected ZeroDivisionError", False, id="unexpected"
+    ),
+    pytest.param(ZeroDivisionError("x"), {"REPLAN_DEBUG": "1"}, 1, "Traceback", True, id="debugging"),
+    pytest.param(StoreFull("the disk is full"), {}, 2, "error: the disk is full", False, id="deliberate"),
+]
+
+
+@pytest.mark.parametrize(("error", "env", "code", "part", "traceback"), UNEXPECTED)
+def test_an_error_becomes_a_message_and_an_exit_code(
+    error: Exception,
+    env: dict[str, str],
+    code: int,
+    part: str,
+    traceback: bool,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(type(error)) as caught:
+        raise error
+    assert of_error(caught.value, env) == code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert part in said.err
+    assert ("Traceback" in said.err) == traceback
+    if code == 1 and not traceback:
+        assert "REPLAN_DEBUG=1" in said.err

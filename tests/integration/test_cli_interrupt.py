@@ -1,0 +1,183 @@
+"""Ctrl-C and the live picture, with real signals and a real terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cli_process import BY_STEPS, COMMAND, environment, folder, one_step, replan
+
+
+@contextmanager
+def started(cwd: Path, *args: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [*COMMAND, *args],
+        cwd=cwd,
+        env=environment(cwd),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def read_until(process: subprocess.Popen[str], part: str) -> None:
+    """Read stderr up to a line with these words."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if part in line:
+            return
+    raise AssertionError(f"it ended without saying {part!r}")
+
+
+def test_ctrl_c_cancels_the_task_and_leaves_with_exit_code_3(tmp_path: Path) -> None:
+    folder(tmp_path, one_step("wait_for_ever"))
+    with started(tmp_path, *BY_STEPS, "--json", "--task-id", "t-1") as process:
+        read_until(process, "only started")
+        process.send_signal(signal.SIGINT)
+        out, said = process.communicate(timeout=60)
+    assert process.returncode == 3, said
+    assert json.loads(out)["status"] == "cancelled"
+    assert "press Ctrl-C again" in said
+    events = [
+        json.loads(line)
+        for line in replan("tasks", "show", "t-1", "--events", cwd=tmp_path).stdout.splitlines()
+    ]
+    assert [event["type"] for event in events].count("cancel_requested") == 1
+    assert events[-1]["type"] == "task_cancelled"
+
+
+def test_a_second_ctrl_c_stops_at_once_and_the_task_stays_in_the_log(tmp_path: Path) -> None:
+    folder(tmp_path, one_step("stubborn"))
+    with started(tmp_path, *BY_STEPS, "--task-id", "t-1") as process:
+        read_until(process, "only started")
+        process.send_signal(signal.SIGINT)
+        read_until(process, "holding on")
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "stopped at once" in said
+    resumed = replan("tasks", "resume", "t-1", cwd=tmp_path)
+    assert resumed.returncode == 3, resumed.stderr
+
+
+CRASH_TOOLS = '''
+from pathlib import Path
+from replan import tool
+
+
+@tool(effect="once")
+def note() -> str:
+    """Write a line."""
+    with Path("notes.txt").open("a") as notes:
+        notes.write("noted\\n")
+    return "noted"
+
+
+@tool(effect="reads")
+async def wait_for_file(name: str) -> str:
+    """Wait until there is a file of that name."""
+    import asyncio
+
+    while not Path(name).exists():
+        await asyncio.sleep(0.02)
+    return "there"
+'''
+
+
+def test_a_killed_run_is_resumed_from_its_log_and_finished_steps_do_not_run_again(tmp_path: Path) -> None:
+    steps = [
+        {"step_id": "first", "tool": "note", "parameters": {}},
+        {
+            "step_id": "second",
+            "tool": "wait_for_file",
+            "parameters": {"name": "go"},
+            "dependencies": ["first"],
+        },
+    ]
+    folder(tmp_path, {"steps": steps})
+    (tmp_path / "tools.py").write_text(CRASH_TOOLS, encoding="utf-8")
+    with started(tmp_path, *BY_STEPS, "--task-id", "t-1") as process:
+        read_until(process, "second started")
+        unfinished = replan("tasks", "result", "t-1", cwd=tmp_path)
+        held = replan("tasks", "resume", "t-1", cwd=tmp_path)
+        process.kill()
+        process.communicate(timeout=60)
+    assert (unfinished.returncode, unfinished.stdout) == (2, "")
+    assert "replan tasks watch t-1" in unfinished.stderr
+    assert held.returncode == 2, held.stderr
+    (tmp_path / "go").touch()
+    resumed = replan("tasks", "resume", "t-1", "--json", cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    assert json.loads(resumed.stdout)["final_output"] == "there"
+    assert (tmp_path / "notes.txt").read_text() == "noted\n"
+    again = replan("tasks", "resume", "t-1", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "ended" in again.stderr
+
+
+def test_ctrl_c_while_watching_leaves_the_task_alone(tmp_path: Path) -> None:
+    folder(tmp_path, one_step("wait_for_ever"))
+    with started(tmp_path, *BY_STEPS, "--task-id", "t-1") as driver:
+        read_until(driver, "only started")
+        with started(tmp_path, "tasks", "watch", "t-1") as watcher:
+            read_until(watcher, "only started")
+            watcher.send_signal(signal.SIGINT)
+            watcher.communicate(timeout=60)
+            assert watcher.returncode == 130
+        assert "planning" not in replan("tasks", "list", "--status", "cancelled", cwd=tmp_path).stdout
+        assert replan("tasks", "cancel", "t-1", "--reason", "enough", cwd=tmp_path).returncode == 0
+        _, said = driver.communicate(timeout=60)
+    assert driver.returncode == 3
+    assert "enough" in said
+
+
+def test_on_a_terminal_the_plan_is_drawn_live_and_the_answer_stays_alone(tmp_path: Path) -> None:
+    folder(tmp_path)
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *BY_STEPS],
+        cwd=tmp_path,
+        env=environment(
+            tmp_path, {"TERM": "xterm-256color", "COLUMNS": "90", "LINES": "30", "LANG": "C.UTF-8"}
+        ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = bytearray()
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if select.select([ours], [], [], 0.1)[0]:
+            try:
+                data = os.read(ours, 65_536)
+            except OSError:  # Linux: the other side is closed
+                break
+            if not data:
+                break
+            shown += data
+    os.close(ours)
+    assert process.stdout is not None
+    with process.stdout:
+        answer = process.stdout.read()
+    assert process.wait(timeout=30) == 0
+    assert answer == b"7\n"
+    picture = shown.decode()
+    for part in ("plan 1: 3 steps in 2 layers, parallel", "✓ one", "✓ sum", "✓ 3 succeeded"):
+        assert part in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", picture)
+    assert picture.rindex("\x1b[?25h") > picture.rindex("\x1b[?25l"), "the cursor is shown again"

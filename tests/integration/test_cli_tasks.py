@@ -1,0 +1,129 @@
+"""`replan tasks`, `tools`, `config`, `model`, `doctor`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_process import BY_STEPS, folder, one_step, replan
+
+from replan.testing import ScriptedEndpoint
+
+
+def test_tasks_are_listed_shown_and_their_results_read_again(tmp_path: Path) -> None:
+    folder(tmp_path)
+    assert replan(*BY_STEPS, "--task-id", "good", cwd=tmp_path).returncode == 0
+    folder(tmp_path, one_step("fail", why="没有 🚫"))
+    assert replan(*BY_STEPS, "--task-id", "bad", cwd=tmp_path).returncode == 1
+
+    rows = json.loads(replan("tasks", "list", "--json", cwd=tmp_path).stdout)
+    assert [(row["task_id"], row["status"]) for row in rows] == [("bad", "failed"), ("good", "succeeded")]
+    failed = replan("tasks", "list", "--status", "failed", cwd=tmp_path)
+    assert [line.split()[0] for line in failed.stdout.splitlines()] == ["bad"]
+    wrong = replan("tasks", "list", "--status", "done", cwd=tmp_path)
+    assert wrong.returncode == 2
+    assert "succeeded" in wrong.stderr
+
+    shown = replan("tasks", "show", "bad", cwd=tmp_path)
+    assert shown.returncode == 0
+    assert "only: failed" in shown.stdout
+    assert 'fail({"why": "没有 🚫"})' in shown.stdout
+    data = json.loads(replan("tasks", "show", "good", "--json", cwd=tmp_path).stdout)
+    assert (data["status"], data["total_steps"], data["open_steps"]) == ("succeeded", 3, 0)
+
+    result = replan("tasks", "result", "good", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (0, "7\n")
+    watched = replan("tasks", "watch", "good", "--json", cwd=tmp_path)
+    assert (watched.returncode, json.loads(watched.stdout)["final_output"]) == (0, 7)
+    ended = replan("tasks", "cancel", "good", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "ended" in ended.stderr
+
+
+def test_tools_are_listed_shown_and_called(tmp_path: Path) -> None:
+    folder(tmp_path)
+    listed = json.loads(replan("tools", "list", "--tools", "tools.py", "--json", cwd=tmp_path).stdout)
+    assert [tool["id"] for tool in listed] == ["count", "add", "fail", "wait_for_ever", "stubborn"]
+    shown = replan("tools", "show", "ADD", "--tools", "tools.py", cwd=tmp_path)
+    assert shown.stdout.startswith("add\n  Add two numbers.\n")
+    near = replan("tools", "show", "coutn", "--tools", "tools.py", cwd=tmp_path)
+    assert near.returncode == 2
+    assert "count" in near.stderr
+
+
+CALLS: list[Any] = [
+    pytest.param(("count", "text=北京"), 0, {"text": "北京", "letters": 2}, id="text"),
+    pytest.param(("count", "text=42"), 0, {"text": "42", "letters": 2}, id="digits for a text"),
+    pytest.param(("add", "--parameters", "-", "b=2"), 0, 3, id="object from stdin, and a pair over it"),
+    pytest.param(("add", "a=one", "b=2"), 2, "a", id="wrong type"),
+    pytest.param(("fail", "why=nothing there"), 1, "nothing there", id="the tool fails"),
+]
+
+
+@pytest.mark.parametrize(("args", "code", "expected"), CALLS)
+def test_a_tool_is_called_with_what_is_given(
+    tmp_path: Path, args: tuple[str, ...], code: int, expected: Any
+) -> None:
+    done = replan(
+        "tools", "call", *args, "--tools", "tools.py", cwd=folder(tmp_path), stdin='{"a": 1, "b": 9}'
+    )
+    assert done.returncode == code, done.stderr
+    if code == 0:
+        assert json.loads(done.stdout) == expected
+    else:
+        assert done.stdout == ""
+        assert expected in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_config_is_shown_with_origins_and_checked(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('[llm]\napi_key = "sk-hidden"\n', encoding="utf-8")
+    env = {"APP_SERVER_PORT": "81"}
+    shown = replan("config", "show", cwd=tmp_path, env=env)
+    assert shown.returncode == 0
+    assert "hidden" not in shown.stdout + shown.stderr
+    assert any(
+        line.split() == ["port", "=", "81", "#", "APP_SERVER_PORT"] for line in shown.stdout.splitlines()
+    )
+    data = json.loads(replan("config", "show", "--json", cwd=tmp_path, env=env).stdout)
+    assert data["settings"]["llm"]["api_key"] == {"value": "********", "origin": "config.toml:2"}
+    assert replan("config", "check", cwd=tmp_path).returncode == 0
+    bad = replan("config", "check", "--json", cwd=tmp_path, env={"APP_SERVER_PRT": "81"})
+    assert bad.returncode == 2
+    assert json.loads(bad.stdout)["problems"] == [
+        'APP_SERVER_PRT: unknown key "prt" in [server]; did you mean APP_SERVER_PORT?'
+    ]
+
+
+def test_doctor_finds_what_is_missing_and_says_what_to_do(tmp_path: Path) -> None:
+    done = replan("doctor", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "replan model pull" in done.stdout
+    with ScriptedEndpoint({}) as endpoint:
+        env = {"APP_LLM_ENDPOINT": endpoint.url, "APP_LLM_DEFAULT_MODEL": "scripted"}
+        well = replan("doctor", "--json", cwd=tmp_path, env=env)
+        checks = {check["name"]: check for check in json.loads(well.stdout)["checks"]}
+        assert well.returncode == 0, checks
+        assert checks["model"]["state"] == checks["store"]["state"] == checks["config"]["state"] == "ok"
+        wrong = replan("doctor", "--json", cwd=tmp_path, env={**env, "APP_LLM_DEFAULT_MODEL": "other"})
+        model = next(check for check in json.loads(wrong.stdout)["checks"] if check["name"] == "model")
+        assert (wrong.returncode, model["state"]) == (1, "problem")
+        assert "scripted" in model["todo"]
+
+
+def test_models_are_listed_with_their_size_and_licence(tmp_path: Path) -> None:
+    rows = json.loads(replan("model", "list", "--json", cwd=tmp_path).stdout)
+    assert [row["name"] for row in rows if row["default"]] == ["qwen2.5-coder-1.5b"]
+    assert all(row["path"] is None and row["size"] > 10**8 and row["license"] == "Apache-2.0" for row in rows)
+    unknown = replan("model", "pull", "gpt-9", cwd=tmp_path)
+    assert unknown.returncode == 2
+    assert "qwen2.5-coder-1.5b" in unknown.stderr
+
+
+def test_the_shell_completes_commands_and_choices(tmp_path: Path) -> None:
+    env = {"_REPLAN_COMPLETE": "complete_bash", "COMP_WORDS": "replan ta", "COMP_CWORD": "1"}
+    assert replan(cwd=tmp_path, env=env).stdout.split() == ["tasks"]
+    env |= {"COMP_WORDS": "replan run --evaluation ", "COMP_CWORD": "3"}
+    assert replan(cwd=tmp_path, env=env).stdout.split() == ["model", "steps"]

@@ -1,0 +1,99 @@
+"""What `config show` prints: masked, with origins, and readable as a configuration file again."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from replan.config import as_json, as_toml, load_settings, mask
+from replan.config.sections import SECRETS, SECTIONS
+from replan.config.values import kind_of
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12).filter(
+    lambda text: mask(text) == text
+)
+
+
+def _values(section: str, key: str) -> st.SearchStrategy[Any] | None:
+    field = SECTIONS[section].model_fields[key]
+    kind = kind_of(field.annotation, tuple(field.metadata))
+    if (section, key) in SECRETS:
+        return None
+    if kind.choices:
+        return st.sampled_from(kind.choices)
+    return {
+        bool: st.booleans(),
+        int: st.integers(1024, 60_000),
+        float: st.floats(0.001, 1.0),
+        str: TEXTS,
+        tuple: st.lists(TEXTS, max_size=3),
+    }[kind.base]
+
+
+EVERY_KEY = {
+    f"{section}.{key}": strategy
+    for section, model in SECTIONS.items()
+    for key in model.model_fields
+    if (strategy := _values(section, key)) is not None
+}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.fixed_dictionaries({}, optional=EVERY_KEY))
+def test_what_is_shown_reads_back_as_the_same_settings(chosen: dict[str, Any]) -> None:
+    env = {
+        f"APP_{name.replace('.', '_').upper()}": text if isinstance(text, str) else json.dumps(text)
+        for name, text in chosen.items()
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        cwd = Path(folder)
+        first = load_settings(env=env, cwd=cwd)
+        (cwd / "shown.toml").write_text(as_toml(first), encoding="utf-8", newline="\n")
+        again = load_settings(Path("shown.toml"), env={}, cwd=cwd)
+        assert again.settings == first.settings
+        set_there = {name for name, origin in again.origins.items() if origin.kind == "file"}
+        assert set(chosen) <= set_there
+        lines = as_toml(first).split("\n")
+        for name in set_there:
+            line = again.origins[name].line
+            assert line is not None
+            assert lines[line - 1].startswith(name.split(".")[1])
+
+
+def test_each_value_is_shown_with_its_origin_and_secrets_are_masked(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("[server]\nport = 9\n")
+    env = {
+        "APP_LLM_API_KEY": "sk-hidden",
+        "APP_LLM_ENDPOINT": "https://ann:hidden@models.example/v1?api_key=hidden",
+        "APP_DATABASE_SERVICE_CONNECTION_STRING": "postgresql://ann:hidden@db.example/x",
+    }
+    loaded = load_settings(env=env, cwd=tmp_path)
+    data = as_json(loaded)
+    assert data["server"]["port"] == {"value": 9, "origin": "config.toml:2"}
+    assert data["server"]["host"] == {"value": "127.0.0.1", "origin": "default"}
+    assert data["llm"]["api_key"] == {"value": "********", "origin": "APP_LLM_API_KEY"}
+    assert data["llm"]["endpoint"]["value"] == "https://ann:********@models.example/v1?api_key=********"
+    assert data["database_service"]["connection_string"]["value"] == "postgresql://ann:********@db.example/x"
+    text = as_toml(loaded)
+    assert "hidden" not in text
+    assert "hidden" not in json.dumps(data)
+    assert any(line.startswith("port = 9") and line.endswith("# config.toml:2") for line in text.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        pytest.param("sqlite:///a/b.db", "sqlite:///a/b.db", id="nothing to hide"),
+        pytest.param("postgresql://u@h/d", "postgresql://u@h/d", id="a user alone"),
+        pytest.param("host=h password=s3 user=u", "host=h password=******** user=u", id="keyword form"),
+        pytest.param("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1", id="a port is no password"),
+    ],
+)
+def test_mask_hides_passwords_and_nothing_else(text: str, masked: str) -> None:
+    assert mask(text) == masked
