@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from replan.config.layers import Given, Layer, Origin, read_environment, read_file
-from replan.config.sections import DEPRECATED, IGNORED, MOVED, SECRETS, SECTIONS, Settings
+from replan.config.sections import DEPRECATED, IGNORED, LATER, MOVED, SECRETS, SECTIONS, Settings
 from replan.config.values import expected, found, kind_name
 from replan.errors import ConfigError
 
@@ -55,6 +55,7 @@ def load_settings(path: Path | None = None, *, env: Mapping[str, str], cwd: Path
         for given in [merged.values.get(section, {})]
         for key in model.model_fields
     }
+    merged.warnings += _without_effect(merged, settings)
     return Loaded(settings, origins, tuple(merged.warnings), tuple(file for file, _ in files))
 
 
@@ -131,6 +132,19 @@ def _unknown_key(given: Given) -> str:
 
 def _nearest(name: str, known: Iterable[str]) -> str:
     return difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.0)[0]
+
+
+def _without_effect(merged: _Merged, settings: Settings) -> list[str]:
+    """One line for all that was set to something else than its default and that nothing acts on yet."""
+    defaults = Settings()
+    names = [
+        f"[{section}] {key}"
+        for section, given in merged.values.items()
+        for key in given
+        if key in LATER.get(section, ())
+        and getattr(getattr(settings, section), key) != getattr(getattr(defaults, section), key)
+    ]
+    return [f"without effect in this release: {', '.join(names)}"] if names else []
 
 
 # ── checking ──────────────────────────────────────────────────────────────────

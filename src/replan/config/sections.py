@@ -309,3 +309,23 @@ DEPRECATED: dict[tuple[str, str], str] = {
         "max_reflection_rounds",
     )
 }
+
+LATER: dict[str, frozenset[str]] = {
+    "server": frozenset(Server.model_fields),
+    "llm": frozenset({"service_name", "protocol", "max_streaming_indicators"}),
+    "tool_service": frozenset(ToolService.model_fields) - {"max_retries"},
+    "orchestrator": frozenset({"enable_auto_reflection", "enable_builtin_workflows"}),
+    "reflection": frozenset(Reflection.model_fields),
+    "approval": frozenset({"review_plan", "expires_secs"}),
+    "response": frozenset(Response.model_fields),
+    "debug": frozenset(Debug.model_fields),
+    "logging": frozenset(Logging.model_fields),
+    "consul": frozenset(Consul.model_fields),
+    "database_service": frozenset({"max_connections"}),
+    "kafka_service": frozenset(KafkaService.model_fields),
+    "store": frozenset({"retention_days"}),
+    "engine": frozenset(Engine.model_fields),
+    "tracing": frozenset(Tracing.model_fields),
+    "scenes": frozenset(Scenes.model_fields),
+}
+"""Keys that are read and checked, and that nothing in this release acts on yet: setting one is told."""
