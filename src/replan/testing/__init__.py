@@ -8,7 +8,7 @@ from __future__ import annotations
 from replan.testing.clock import ManualIds, VirtualClock, VirtualTimeLoop, virtual_time
 from replan.testing.endpoint import EndpointFault, ScriptedEndpoint
 from replan.testing.model import ScriptedModel
-from replan.testing.script import ScriptExhausted
+from replan.testing.script import ScriptError
 from replan.testing.store import MemoryStore
 from replan.testing.tools import FakeSource, FakeTool, fake_source
 
@@ -18,7 +18,7 @@ __all__ = [
     "FakeTool",
     "ManualIds",
     "MemoryStore",
-    "ScriptExhausted",
+    "ScriptError",
     "ScriptedEndpoint",
     "ScriptedModel",
     "VirtualClock",

@@ -27,7 +27,7 @@ SCHEMA_NAMES = (
 """Every schema name that Replan asks for."""
 
 
-class ScriptExhausted(ReplanError):
+class ScriptError(ReplanError):
     """The script holds no further answer for what was asked: a fault of the test, not of a model."""
 
 
@@ -41,19 +41,19 @@ class Script(Generic[Q]):
         self._lock = threading.Lock()
 
     def next(self, schema_name: str, request: Q) -> str:
-        """The text of the next answer; raises it where it is an error, and `ScriptExhausted` past the end."""
+        """The text of the next answer; raises it where it is an error, and `ScriptError` past the end."""
         if self._every is not None:
             return _text(self._every(request))
         if schema_name not in self._answers:
             known = ", ".join(sorted(self._answers)) or "nothing"
-            raise ScriptExhausted(f"asked for {schema_name!r}, but the script has answers for {known} only")
+            raise ScriptError(f"asked for {schema_name!r}, but the script has answers for {known} only")
         entry = self._answers[schema_name]
         if isinstance(entry, Sequence) and not isinstance(entry, str):
             with self._lock:
                 position = self._used.get(schema_name, 0)
                 self._used[schema_name] = position + 1
             if position >= len(entry):
-                raise ScriptExhausted(
+                raise ScriptError(
                     f"asked for {schema_name!r} {position + 1} times, but the script has {len(entry)} "
                     f"{'answer' if len(entry) == 1 else 'answers'} for it"
                 )

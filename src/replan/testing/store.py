@@ -6,15 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
-from replan.core.events import TERMINAL, AnyEvent, Record, TaskSubmitted, UnknownEvent, dump, load
+from replan.core.events import TERMINAL, AnyEvent, Record, TaskSubmitted, dump, load
+from replan.core.ids import canonical, digest
 from replan.core.state import status_of
-from replan.errors import InputError, StaleWriter, TaskEnded, TaskExists, TaskHeld, TaskNotFound
+from replan.errors import InputError, ReplanError, StaleWriter, TaskEnded, TaskExists, TaskHeld, TaskNotFound
 from replan.ports import Appended, Claim, NewArtifact, TaskSummary
 
 
 @dataclass
 class _Task:
-    submitted: str
+    request: str
     created: float
     records: list[Record] = field(default_factory=list)
     fence: int = 0
@@ -33,14 +34,15 @@ class MemoryStore:
     def __init__(self) -> None:
         self._tasks: dict[str, _Task] = {}
         self._changed: dict[str, asyncio.Event] = {}
+        self._closed = False
 
     async def create(self, task_id: str, event: TaskSubmitted, ts: float) -> bool:
-        text = dump(event)
+        request = digest(canonical(event.model_dump(mode="json", exclude={"settings", "tools"})))
         if (known := self._tasks.get(task_id)) is not None:
-            if known.submitted != text:
+            if known.request != request:
                 raise TaskExists(task_id)
             return False
-        task = self._tasks[task_id] = _Task(submitted=text, created=ts)
+        task = self._tasks[task_id] = _Task(request=request, created=ts)
         self._write(task_id, task, [event], ts, 0)
         return True
 
@@ -56,6 +58,7 @@ class MemoryStore:
         task = self._task(claim.task_id)
         if task.fence == claim.fence:
             task.held = False
+            task.fence += 1  # what was given back writes no more
 
     def append(
         self,
@@ -63,13 +66,13 @@ class MemoryStore:
         events: Sequence[AnyEvent],
         *,
         ts: float,
-        round: int,  # noqa: A002 - the port's own name
+        round: int,
         artifacts: Sequence[NewArtifact] = (),
     ) -> asyncio.Future[Appended]:
         done: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
         try:
             done.set_result(self._append(claim, events, ts, round, artifacts))
-        except (StaleWriter, TaskEnded, TaskNotFound, InputError) as error:
+        except ReplanError as error:
             done.set_exception(error)
         return done
 
@@ -83,49 +86,62 @@ class MemoryStore:
     ) -> Appended:
         task = self._task(claim.task_id)
         if task.fence != claim.fence:
-            raise StaleWriter(f"task {claim.task_id!r} has been claimed anew; this driver must stop")
+            raise StaleWriter(
+                f"task {claim.task_id!r} has been taken over by another driver, or was given back"
+            )
         if task.ended:
             raise TaskEnded(f"task {claim.task_id!r} has ended")
-        for artifact in artifacts:
-            task.artifacts[artifact.artifact_id] = artifact.data
+        if any(isinstance(event, TERMINAL) for event in events[:-1]):
+            raise TaskEnded(f"nothing can come after the end of task {claim.task_id!r}")
         first = len(task.records) + 1
         self._write(claim.task_id, task, events, ts, round_)
+        for artifact in artifacts:
+            task.artifacts.setdefault(artifact.artifact_id, artifact.data)
         return Appended(first, len(task.records))
 
     async def signal(self, task_id: str, event: AnyEvent, ts: float) -> Record:
+        if not event.signal:
+            raise InputError(f"{event.type} can be written only by whoever drives the task")
         task = self._task(task_id)
         if task.ended:
             raise TaskEnded(f"task {task_id!r} has ended")
-        last_round = task.records[-1].round if task.records else 0
-        self._write(task_id, task, [event], ts, last_round)
+        self._write(task_id, task, [event], ts, task.records[-1].round)
         return task.records[-1]
 
-    async def read(self, task_id: str, after: int = 0, limit: int | None = None) -> list[Record]:
-        records = self._task(task_id).records[max(after, 0) :]
-        return records if limit is None else records[:limit]
+    async def read(
+        self, task_id: str, after: int = 0, limit: int | None = None, *, signals_only: bool = False
+    ) -> list[Record]:
+        records = self._after(task_id, after, signals_only)
+        return records if limit is None else records[: max(limit, 0)]
 
-    async def follow(self, task_id: str, after: int = 0) -> AsyncIterator[Record]:
+    def _after(self, task_id: str, after: int, signals_only: bool) -> list[Record]:
+        records = self._task(task_id).records[max(after, 0) :]
+        return [record for record in records if record.event.signal] if signals_only else records
+
+    async def follow(
+        self, task_id: str, after: int = 0, *, signals_only: bool = False
+    ) -> AsyncIterator[Record]:
         task = self._task(task_id)
-        while True:
+        while not self._closed:
             # Taken before the reading: what comes in between sets it.
             changed = self._changed.setdefault(task_id, asyncio.Event())
-            for record in task.records[max(after, 0) :]:
-                after = record.seq
+            ended = task.ended
+            for record in self._after(task_id, after, signals_only):
                 yield record
-            if task.ended and after >= len(task.records):
+                after = record.seq
+            if ended and not signals_only:
                 return
-            if after >= len(task.records):
-                await changed.wait()
+            await changed.wait()
 
     async def list_tasks(
         self, *, status: Sequence[str] = (), limit: int = 100, before: str | None = None
     ) -> list[TaskSummary]:
-        newest_first = sorted(self._tasks, key=lambda task_id: (self._tasks[task_id].created, task_id), reverse=True)
+        newest_first = list(reversed(self._tasks))
         if before is not None:
             self._task(before)
             newest_first = newest_first[newest_first.index(before) + 1 :]
         summaries = [self._summary(task_id) for task_id in newest_first]
-        return [summary for summary in summaries if not status or summary.status in status][:limit]
+        return [summary for summary in summaries if not status or summary.status in status][: max(limit, 0)]
 
     async def summary(self, task_id: str) -> TaskSummary:
         return self._summary(task_id)
@@ -137,7 +153,10 @@ class MemoryStore:
         return artifacts[artifact_id]
 
     async def aclose(self) -> None:
-        return None
+        """End followers. What is stored can still be read."""
+        self._closed = True
+        for changed in self._changed.values():
+            changed.set()
 
     def crash(self) -> None:
         """Forget every holder and void every claim: what the next process would find after a kill."""
@@ -164,9 +183,9 @@ class MemoryStore:
         )
 
     def _write(self, task_id: str, task: _Task, events: Sequence[AnyEvent], ts: float, round_: int) -> None:
-        stored = [event for event in events if isinstance(event, UnknownEvent) or event.stored]
-        for event in stored:
-            kept = load(event.type, dump(event))
+        # Stored forms first: one event that cannot be stored keeps all of them out.
+        stored = [load(event.type, dump(event).encode("utf-8")) for event in events if event.stored]
+        for kept in stored:
             task.records.append(Record(len(task.records) + 1, task_id, ts, round_, kept))
             task.status = status_of(kept) or task.status
             task.ended = task.ended or isinstance(kept, TERMINAL)

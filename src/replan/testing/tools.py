@@ -103,6 +103,8 @@ class FakeSource:
         self.closed = True
 
 
-def fake_source(tools: Mapping[str, FakeTool | Callable[[JsonObject], Any] | Any], *, name: str = "fake") -> FakeSource:
+def fake_source(
+    tools: Mapping[str, FakeTool | Callable[[JsonObject], Any] | Any], *, name: str = "fake"
+) -> FakeSource:
     """A source of fake tools: `{"weather": FakeTool(...), "add": lambda parameters: …, "hello": "a fixed output"}`."""
     return FakeSource(tools, name=name)

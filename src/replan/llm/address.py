@@ -1,0 +1,97 @@
+"""Where an OpenAI-compatible endpoint is, what it serves, and which key goes to it."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from replan.errors import ConfigError
+from replan.llm.faults import EndpointError, unreachable, wrong_key
+
+_VERSIONED = re.compile(r"/v\d[\w.]*(/|$)")
+_OPERATION = re.compile(r"/(chat/completions|completions|responses|models)/?$")
+
+
+def base_url(endpoint: str) -> str:
+    """The base URL that an endpoint's address means: `http://host:port` gets `/v1`, a longer path stays."""
+    text = endpoint.strip()
+    if "://" not in text:
+        text = f"http://{text}"
+    parts = urlsplit(text)
+    try:
+        port_ok = parts.port is None or parts.port > 0
+    except ValueError:
+        port_ok = False
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_ok:
+        raise ConfigError(
+            f"{endpoint!r} is no endpoint: give the base URL of an OpenAI-compatible API, "
+            "such as http://127.0.0.1:8000/v1"
+        )
+    path = _OPERATION.sub("", parts.path).rstrip("/")
+    if not path:
+        path = "/v1"
+    return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
+
+
+def is_loopback(url: str) -> bool:
+    """Whether the URL points to this machine."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def key_for(url: str, api_key: str | None) -> str:
+    """The key to send. One from the environment goes only to where it belongs; none is a word without meaning."""
+    if api_key:
+        return api_key
+    own = os.environ.get("OPENAI_BASE_URL", "https://api.openai.com/v1")
+    if urlsplit(url).netloc == urlsplit(own).netloc:
+        return os.environ.get("OPENAI_API_KEY") or "none"
+    return "none"
+
+
+def looks_unversioned(url: str) -> bool:
+    """Whether the path names no API version, which is the usual slip."""
+    return _VERSIONED.search(urlsplit(url).path) is None
+
+
+def new_client(url: str) -> Any:
+    """An HTTP client for the endpoint (`httpx2.AsyncClient`); nothing on this machine is asked through a proxy."""
+    import httpx2
+
+    return httpx2.AsyncClient(
+        trust_env=not is_loopback(url), timeout=httpx2.Timeout(600.0, connect=10.0), follow_redirects=True
+    )
+
+
+async def served_models(client: Any, url: str, key: str) -> list[str]:
+    """The names of the models that the endpoint serves."""
+    import httpx2
+
+    try:
+        answer = await client.get(f"{url}/models", headers={"Authorization": f"Bearer {key}"}, timeout=10.0)
+    except httpx2.TransportError as error:
+        raise EndpointError(unreachable(url, error), transient=True) from error
+    if answer.status_code in (401, 403):
+        raise EndpointError(wrong_key(url, answer.status_code), status=answer.status_code, setup=True)
+    try:
+        listed = answer.json()["data"] if answer.status_code == 200 else None
+        names = [str(entry["id"]) for entry in listed] if listed is not None else []
+    except (ValueError, KeyError, TypeError):
+        names = []
+    if not names:
+        slip = f" (is it {url}/v1?)" if looks_unversioned(url) else ""
+        raise EndpointError(
+            f"{url}/models did not list its models (status {answer.status_code}){slip}: "
+            "name the model with --model or [llm] default_model",
+            status=answer.status_code,
+            transient=answer.status_code >= 500,
+        )
+    return names

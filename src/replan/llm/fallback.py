@@ -1,0 +1,74 @@
+"""Several models that stand in for one another, tried in order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from replan.errors import ModelUnavailable
+from replan.llm.breaker import Breaker
+from replan.llm.relay import Relay
+from replan.ports import Model, ModelReply, ModelRequest
+
+
+class FallbackModel:
+    """The first of `models` that answers; each behind a circuit breaker of its own.
+
+    The prompts are rendered for the first one's style. All of them failing is one `ModelUnavailable` that
+    names each with its reason, transient if any of them is worth another try.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[Model],
+        *,
+        threshold: int = 3,
+        cool_down_secs: float = 30.0,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if not models:
+            raise ValueError("a fallback needs at least one model")
+        self._models = tuple(models)
+        self._breakers = tuple(
+            Breaker(threshold=threshold, cool_down_secs=cool_down_secs, now=now) for _ in self._models
+        )
+        self.name = self._models[0].name
+        self.style: Literal["standard", "small"] = self._models[0].style
+
+    async def ask(self, request: ModelRequest, on_text: Callable[[str], None] | None = None) -> ModelReply:
+        relay = None if on_text is None else Relay(on_text)
+        reasons: list[str] = []
+        transient = False
+        codes: set[int] = set()
+        for model, breaker in zip(self._models, self._breakers, strict=True):
+            if not breaker.allow():
+                transient = True
+                reasons.append(
+                    f"{model.name}: left alone for {breaker.wait_secs:.0f} s after several failures"
+                )
+                continue
+            if relay is not None:
+                relay.begin()
+            try:
+                reply = await model.ask(request, relay)
+            except ModelUnavailable as error:
+                breaker.failed()
+                transient = transient or error.transient
+                codes.add(error.exit_code)
+                reasons.append(str(error))
+            except BaseException:
+                breaker.abandoned()
+                raise
+            else:
+                breaker.succeeded()
+                return reply
+        # A single model speaks for itself.
+        text = (
+            reasons[0] if len(reasons) == 1 else "no model answered:\n" + "\n".join(f"- {r}" for r in reasons)
+        )
+        raise ModelUnavailable(text, transient=transient, setup=codes == {2})
+
+    async def aclose(self) -> None:
+        for model in self._models:
+            await model.aclose()

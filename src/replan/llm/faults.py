@@ -1,0 +1,59 @@
+"""What goes wrong between us and a model's endpoint, and what to do about it, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from replan.errors import ModelUnavailable
+
+_TRANSIENT = frozenset({408, 409, 425, 429})
+
+
+class EndpointError(ModelUnavailable):
+    """A model's endpoint failed or refused. `status`: HTTP status, if any; `retry_after`: seconds it asked for."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        transient: bool = False,
+        setup: bool = False,
+        status: int | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, transient=transient, setup=setup)
+        self.status = status
+        self.retry_after = retry_after
+
+
+def of_status(where: str, error: Any, *, quota: bool, key: str) -> EndpointError:
+    """The fault that an answer of status 400 or more is. `key`: what to do about a refused key."""
+    status: int = error.status_code
+    body = error.body
+    said = body.get("message") if isinstance(body, dict) else body
+    detail = f": {str(said)[:500]}" if said else ""
+    transient = not quota and (status in _TRANSIENT or (status >= 500 and status != 501))
+    if status in (401, 403):
+        return EndpointError(
+            f"{where} refuses access (status {status}){detail}; {key}", status=status, setup=True
+        )
+    return EndpointError(
+        f"{where} answered with status {status}{detail}",
+        transient=transient,
+        status=status,
+        retry_after=error.retry_after,
+    )
+
+
+def unreachable(where: str, error: BaseException) -> str:
+    """The message for an endpoint that could not be reached."""
+    inner: BaseException = error
+    while (next_ := inner.__cause__ or inner.__context__) is not None:
+        inner = next_
+    detail = str(inner) or str(error) or type(error).__name__
+    return f"{where} cannot be reached ({detail}): is the server running there, and is the address right?"
+
+
+def wrong_key(where: str, status: int) -> str:
+    """The message for an endpoint that refuses the key."""
+    return f"{where} refuses the API key (status {status}): set [llm] api_key, or APP_LLM_API_KEY in the environment"

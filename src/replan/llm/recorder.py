@@ -1,0 +1,235 @@
+"""Calls to a model, recorded to a file and replayed from it, keyed by the request.
+
+The file is JSON Lines: a header `{"replan_recording": 1, "name", "style"}`, then one line a call with the key,
+the request and the reply (or the error). It holds what was asked and answered, and no keys or addresses.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+from replan.core.ids import canonical, digest
+from replan.core.types import JsonObject
+from replan.errors import InputError, ModelUnavailable
+from replan.ports import Model, ModelReply, ModelRequest
+
+_FORMAT = 1
+_DATE = re.compile(r"Today is \d{4}-\d{2}-\d{2}\.")
+"""The prompts tell the date; a recording has to serve on later days too."""
+_PIECE = 24
+"""Characters of a replayed piece, as a model would stream them."""
+
+
+def request_of(request: ModelRequest) -> JsonObject:
+    """What makes two requests the same: all but limits."""
+    return {
+        "role": request.role,
+        "schema_name": request.schema_name,
+        "temperature": request.temperature,
+        "instructions": request.instructions,
+        "turns": [turn.model_dump() for turn in request.turns],
+        "json_schema": request.json_schema,
+    }
+
+
+def request_key(request: ModelRequest) -> str:
+    """The key under which the answers to a request are kept: the same on every day."""
+    return digest(_DATE.sub("Today is any day.", canonical(request_of(request))))
+
+
+class RecordingModel:
+    """A model whose calls are written to a file as they end, each line whole or not at all.
+
+    An existing recording is gone on with; a line that was cut off by a crash is removed from it first.
+    Several models may record into one file.
+    """
+
+    def __init__(self, model: Model, path: Path | str) -> None:
+        self._model = model
+        self.name = model.name
+        self.style: Literal["standard", "small"] = model.style
+        self._path = Path(path)
+        self._lock = threading.Lock()
+        self._file = _open_to_append(self._path)
+
+    async def ask(self, request: ModelRequest, on_text: Callable[[str], None] | None = None) -> ModelReply:
+        try:
+            reply = await self._model.ask(request, on_text)
+        except ModelUnavailable as error:
+            kind = {"message": str(error), "transient": error.transient, "setup": error.exit_code == 2}
+            self._write(request, {"error": kind})
+            raise
+        self.name = self._model.name
+        self._write(request, {"reply": reply.model_dump(mode="json")})
+        return reply
+
+    async def aclose(self) -> None:
+        await self._model.aclose()
+        with self._lock:
+            if self._file >= 0:
+                os.close(self._file)
+                self._file = -1
+
+    def _write(self, request: ModelRequest, outcome: JsonObject) -> None:
+        line = {"key": request_key(request), "request": request_of(request), **outcome}
+        with self._lock:
+            if self._file < 0:
+                self._file = _open_to_append(self._path)
+            if os.fstat(self._file).st_size == 0:
+                _put(self._file, {"replan_recording": _FORMAT, "name": self.name, "style": self.style})
+            _put(self._file, line)
+
+
+class ReplayModel:
+    """Answers from a recording, byte for byte; several answers to one request come in the order of recording.
+
+    A request that was not recorded, or that has no answer left, is a `ModelUnavailable` that names the nearest
+    recorded one and what differs. An unreadable file is an `InputError`.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self._path = Path(path)
+        header, self._calls = _read(self._path)
+        self.name = str(header.get("name", "replay"))
+        self.style: Literal["standard", "small"] = "small" if header.get("style") == "small" else "standard"
+        self._answers: dict[str, list[JsonObject]] = {}
+        for call in self._calls:
+            self._answers.setdefault(call["key"], []).append(call)
+        self._given: dict[str, int] = {}
+
+    @property
+    def left(self) -> int:
+        """How many recorded calls have not been replayed."""
+        return len(self._calls) - sum(self._given.values())
+
+    async def ask(self, request: ModelRequest, on_text: Callable[[str], None] | None = None) -> ModelReply:
+        key = request_key(request)
+        answers = self._answers.get(key, [])
+        position = self._given.get(key, 0)
+        if position >= len(answers):
+            raise ModelUnavailable(self._missing(request, len(answers)), setup=True)
+        self._given[key] = position + 1
+        call = answers[position]
+        if error := call.get("error"):
+            raise ModelUnavailable(error["message"], transient=error["transient"], setup=error["setup"])
+        reply = ModelReply.model_validate(call["reply"])
+        if on_text is not None:
+            for start in range(0, len(reply.text), _PIECE):
+                on_text(reply.text[start : start + _PIECE])
+        return reply
+
+    async def aclose(self) -> None:
+        return None
+
+    def _missing(self, request: ModelRequest, recorded: int) -> str:
+        what = f"{request.schema_name!r} of the role {request.role!r}"
+        if recorded:
+            times = "once" if recorded == 1 else f"{recorded} times"
+            return f"{self._path} has the request for {what} {times}, and it was asked once more"
+        wanted = request_of(request)
+        alike = [c["request"] for c in self._calls if c["request"].get("schema_name") == request.schema_name]
+        if not alike:
+            names = sorted({c["request"].get("schema_name", "?") for c in self._calls})
+            return f"{self._path} has no request for {what}; it has: {', '.join(names) or 'none'}"
+        nearest = max(alike, key=lambda known: _likeness(known, wanted))
+        return f"{self._path} has no such request for {what}; the nearest recorded one differs in {_difference(nearest, wanted)}"
+
+
+def _open_to_append(path: Path) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and path.stat().st_size:
+        with path.open("rb+") as file:
+            data = file.read()
+            whole = data.rfind(b"\n") + 1
+            first = data[:whole].split(b"\n", 1)[0]
+            if whole and not _is_header(first):
+                raise InputError(f"{path} is not a recording of Replan: choose another file to record to")
+            if not whole and not data.startswith(b'{"replan_recording"'):
+                raise InputError(f"{path} is not a recording of Replan: choose another file to record to")
+            file.truncate(whole)
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+
+
+def _put(file: int, line: JsonObject) -> None:
+    os.write(
+        file,
+        json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n",
+    )
+
+
+def _is_header(line: bytes) -> bool:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and value.get("replan_recording") == _FORMAT
+
+
+def _read(path: Path) -> tuple[JsonObject, list[JsonObject]]:
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise InputError(f"the recording {path} cannot be read: {error.strerror or error}") from error
+    if not _is_header(lines[0]):
+        raise InputError(
+            f"{path} is not a recording of Replan, or one of another release (--record makes one)"
+        )
+    calls: list[JsonObject] = []
+    for number, line in enumerate(lines[1:], start=2):
+        if not line or number == len(lines):  # what follows the last line's end was cut off
+            continue
+        try:
+            call = json.loads(line)
+            if not isinstance(call["key"], str) or ("reply" not in call and "error" not in call):
+                raise ValueError("neither a reply nor an error")
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"line {number} of the recording {path} cannot be read: {error}") from error
+        calls.append(call)
+    return json.loads(lines[0]), calls
+
+
+def _text(request: JsonObject) -> str:
+    return "\n".join(str(turn.get("text", "")) for turn in request.get("turns", ()))
+
+
+def _likeness(known: JsonObject, wanted: JsonObject) -> float:
+    same: int = sum(known.get(name) == value for name, value in wanted.items())
+    return (
+        same
+        + difflib.SequenceMatcher(
+            None, _text(known)[-4000:], _text(wanted)[-4000:], autojunk=False
+        ).quick_ratio()
+    )
+
+
+def _difference(known: JsonObject, wanted: JsonObject) -> str:
+    parts = []
+    for name, value in wanted.items():
+        before: Any = known.get(name)
+        if before == value:
+            continue
+        old, new = (
+            (_text(known), _text(wanted))
+            if name == "turns"
+            else (canonical_text(before), canonical_text(value))
+        )
+        parts.append(f"{name} ({_first_difference(old, new)})")
+    return ", ".join(parts) or "nothing that can be shown"
+
+
+def canonical_text(value: Any) -> str:
+    """A text as it is, anything else as its canonical JSON."""
+    return value if isinstance(value, str) else canonical(value)
+
+
+def _first_difference(old: str, new: str) -> str:
+    at = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    start = max(0, at - 20)
+    return f"recorded …{old[start : at + 40]!r}, asked …{new[start : at + 40]!r}"

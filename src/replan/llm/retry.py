@@ -1,0 +1,86 @@
+"""Trying again after a transient fault of a model: the one layer that does."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Literal
+
+from replan.errors import ModelUnavailable
+from replan.llm.faults import EndpointError
+from replan.llm.relay import Relay
+from replan.ports import Model, ModelReply, ModelRequest
+
+
+class RetryingModel:
+    """A model whose transient faults are tried again, within one time limit for the whole.
+
+    Waits grow from `first_wait_secs` by two up to `longest_wait_secs`, each shortened by a random part of up to
+    a half; a `retry_after` of the endpoint is waited for in full. `timeout_secs` holds where the request sets none.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        max_retries: int = 3,
+        timeout_secs: float | None = None,
+        first_wait_secs: float = 0.5,
+        longest_wait_secs: float = 30.0,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        rand: Callable[[], float] = random.random,
+    ) -> None:
+        self._model = model
+        self.name = model.name
+        self.style: Literal["standard", "small"] = model.style
+        self.max_retries = max_retries
+        self.timeout_secs = timeout_secs
+        self._first = first_wait_secs
+        self._longest = longest_wait_secs
+        self._sleep = sleep
+        self._rand = rand
+
+    async def ask(self, request: ModelRequest, on_text: Callable[[str], None] | None = None) -> ModelReply:
+        limit = self.timeout_secs if request.timeout_secs is None else request.timeout_secs
+        last: ModelUnavailable | None = None
+        deadline = None if limit is None else asyncio.get_running_loop().time() + limit
+        try:
+            async with asyncio.timeout_at(deadline) as scope:
+                relay = None if on_text is None else Relay(on_text)
+                attempt = 0
+                while True:
+                    attempt += 1
+                    if relay is not None:
+                        relay.begin()
+                    try:
+                        reply = await self._model.ask(request, relay)
+                        self.name = self._model.name  # it may have asked the endpoint for it
+                        return reply
+                    except ModelUnavailable as error:
+                        last = error
+                        if not error.transient or attempt > self.max_retries:
+                            raise
+                    wait = self._wait(attempt, last)
+                    if deadline is not None and asyncio.get_running_loop().time() + wait >= deadline:
+                        raise last  # it would only run into the limit
+                    await self._sleep(wait)
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            before = "" if last is None else f"; before that: {last}"
+            raise EndpointError(
+                f"{self.name} did not answer within {limit:g} s{before} "
+                "(the limit is [llm] timeout_secs; a slow model needs a longer one)",
+                transient=True,
+            ) from last
+
+    async def aclose(self) -> None:
+        await self._model.aclose()
+
+    def _wait(self, attempt: int, error: ModelUnavailable) -> float:
+        asked = getattr(error, "retry_after", None)
+        if asked is not None:
+            return max(0.0, float(asked))
+        grown = min(self._longest, self._first * 2.0 ** min(attempt - 1, 30))
+        return grown * (1.0 - 0.5 * self._rand())

@@ -1,0 +1,234 @@
+"""The HTTP side of the scripted endpoint: connections, streams and the faults that are seen on the wire."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+from replan.core.types import JsonObject
+from replan.testing.script import ScriptError
+
+if TYPE_CHECKING:
+    from replan.testing.endpoint import EndpointFault, ScriptedEndpoint
+
+
+class Server(ThreadingHTTPServer):
+    """Listens on a free port of 127.0.0.1; can break what is open."""
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def __init__(self, endpoint: ScriptedEndpoint) -> None:
+        self.endpoint = endpoint
+        self._open: set[socket.socket] = set()
+        super().__init__(("127.0.0.1", 0), Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._open.discard(request)
+        super().shutdown_request(request)
+
+    def hang_up(self) -> None:
+        """Break every open connection."""
+        for connection in list(self._open):
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue  # the other side was first
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no news for a test."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    protocol_version = "HTTP/1.1"
+    server: Server
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's own name
+        """Quiet."""
+
+    def do_GET(self) -> None:
+        if self.path.rstrip("/") != "/v1/models":
+            self._error(404, f"no such path: {self.path}")
+        elif self._allowed():
+            listed = [
+                {"id": model, "object": "model", "created": 0, "owned_by": "test"}
+                for model in self._end.models
+            ]
+            self._json(200, {"object": "list", "data": listed})
+
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.path.rstrip("/") != "/v1/chat/completions":
+            self._error(404, f"no such path: {self.path}")
+            return
+        body = json.loads(raw)
+        self._end.seen(body, dict(self.headers.items()))
+        if not self._allowed():
+            return
+        if body.get("model") not in self._end.models:
+            self._error(404, f"the model {body.get('model')!r} does not exist", code="model_not_found")
+            return
+        fault = self._end.next_fault()
+        if fault is not None and fault.kind not in ("cut", "ends_early"):
+            self._fail(fault)
+            return
+        if refusal := self._end.refusal(body):
+            self._error(400, refusal, code="invalid_request_error")
+            return
+        try:
+            text, function = self._end.answer(body)
+        except ScriptError as error:
+            self._error(418, str(error))
+            return
+        if body.get("stream"):
+            self._stream(body, text, function, fault)
+        else:
+            self._whole(body, text, function, fault)
+
+    @property
+    def _end(self) -> ScriptedEndpoint:
+        return self.server.endpoint
+
+    def _allowed(self) -> bool:
+        key = self._end.api_key
+        if key is None or self.headers.get("Authorization") == f"Bearer {key}":
+            return True
+        self._error(401, "incorrect API key provided", code="invalid_api_key")
+        return False
+
+    def _fail(self, fault: EndpointFault) -> None:
+        match fault.kind:
+            case "hang":
+                self._end.stopping.wait()
+                self.close_connection = True
+            case "drop":
+                self.close_connection = True
+            case "garbage":
+                self._send(200, b"<html><body>Welcome to the proxy</body></html>", "text/html")
+            case _:
+                extra = {} if fault.retry_after is None else {"Retry-After": fault.retry_after}
+                self._error(fault.status, fault.message, extra=extra)
+
+    def _whole(self, body: JsonObject, text: str, function: str | None, fault: EndpointFault | None) -> None:
+        message: JsonObject = {"role": "assistant", "content": text}
+        finish = "stop"
+        if function is not None:
+            call = {"id": "call_1", "type": "function", "function": {"name": function, "arguments": text}}
+            message, finish = {"role": "assistant", "content": None, "tool_calls": [call]}, "tool_calls"
+        answer = {
+            "id": "chatcmpl-1",
+            "object": "chat.completion",
+            "created": 0,
+            "model": body["model"],
+            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+            "usage": _usage(body, text),
+        }
+        data = json.dumps(answer).encode()
+        if fault is not None:
+            self._send(200, data[: len(data) // 2], "application/json", claim=len(data))
+            self.close_connection = True
+        else:
+            self._send(200, data, "application/json")
+
+    def _stream(self, body: JsonObject, text: str, function: str | None, fault: EndpointFault | None) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        sent = text if fault is None else text[: len(text) // 2]
+        for delta, finish in self._deltas(sent, function):
+            if finish is not None and fault is not None:
+                break
+            self._event({"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}, body)
+        if fault is not None and fault.kind == "cut":
+            self.close_connection = True
+            return
+        if fault is None:
+            if (body.get("stream_options") or {}).get("include_usage"):
+                self._event({"choices": [], "usage": _usage(body, text)}, body)
+            self._chunk(b"data: [DONE]\n\n")
+        self._chunk(b"")
+
+    def _deltas(self, text: str, function: str | None) -> Iterator[tuple[JsonObject, str | None]]:
+        pieces = [text[start : start + self._end.piece] for start in range(0, len(text), self._end.piece)]
+        if function is None:
+            yield {"role": "assistant", "content": ""}, None
+            for piece in pieces:
+                yield {"content": piece}, None
+            yield {}, "stop"
+            return
+        head = {
+            "index": 0,
+            "id": "call_1",
+            "type": "function",
+            "function": {"name": function, "arguments": ""},
+        }
+        yield {"role": "assistant", "content": None, "tool_calls": [head]}, None
+        for piece in pieces:
+            yield {"tool_calls": [{"index": 0, "function": {"arguments": piece}}]}, None
+        yield {}, "tool_calls"
+
+    def _event(self, fields: JsonObject, body: JsonObject) -> None:
+        whole = {
+            "id": "chatcmpl-1",
+            "object": "chat.completion.chunk",
+            "created": 0,
+            "model": body["model"],
+            **fields,
+        }
+        self._chunk(f"data: {json.dumps(whole)}\n\n".encode())
+
+    def _chunk(self, data: bytes) -> None:
+        self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        self.wfile.flush()
+
+    def _error(
+        self, status: int, message: str, *, code: str = "error", extra: dict[str, str] | None = None
+    ) -> None:
+        self._json(status, {"error": {"message": message, "type": code, "code": code}}, extra)
+
+    def _json(self, status: int, value: JsonObject, extra: dict[str, str] | None = None) -> None:
+        self._send(status, json.dumps(value).encode(), "application/json", extra=extra)
+
+    def _send(
+        self,
+        status: int,
+        data: bytes,
+        content_type: str,
+        *,
+        extra: dict[str, str] | None = None,
+        claim: int | None = None,
+    ) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(data) if claim is None else claim))
+        for name, value in (extra or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+
+def _usage(body: JsonObject, text: str) -> JsonObject:
+    asked = sum(len(text_of(message.get("content"))) for message in body.get("messages", ())) // 4
+    return {
+        "prompt_tokens": asked,
+        "completion_tokens": len(text) // 4,
+        "total_tokens": asked + len(text) // 4,
+    }
+
+
+def text_of(content: Any) -> str:
+    """The text of a message's content, in either of its forms."""
+    if isinstance(content, list):
+        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return str(content or "")

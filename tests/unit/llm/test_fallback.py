@@ -1,0 +1,137 @@
+"""Models that stand in for one another, and the breaker before each."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replan.errors import ModelUnavailable
+from replan.llm.breaker import Breaker
+from replan.llm.fallback import FallbackModel
+from replan.llm.relay import Relay
+from replan.llm.retry import RetryingModel
+from replan.ports import ModelRequest, Turn
+from replan.testing import ScriptedModel, virtual_time
+
+pytestmark = pytest.mark.anyio
+
+REQUEST = ModelRequest(
+    role="evaluation",
+    schema_name="evaluation",
+    json_schema={},
+    instructions="Judge.",
+    turns=(Turn(role="user", text="?"),),
+)
+DOWN = ModelUnavailable("first is down", transient=True)
+NO_KEY = ModelUnavailable("second has no key", setup=True)
+
+
+def model(*answers: object, name: str = "m") -> ScriptedModel:
+    return ScriptedModel({"evaluation": list(answers)}, name=name)  # type: ignore[dict-item]
+
+
+class Time:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_the_first_that_answers_is_taken() -> None:
+    first, second, third = model(DOWN), model({"by": 2}), model({"by": 3})
+    reply = await FallbackModel([first, second, third]).ask(REQUEST)
+    assert reply.text == '{"by": 2}'
+    assert [len(m.requests) for m in (first, second, third)] == [1, 1, 0]
+
+
+async def test_all_of_them_failing_is_one_error_that_names_each() -> None:
+    with pytest.raises(ModelUnavailable, match=r"(?s)first is down.*second has no key") as caught:
+        await FallbackModel([model(DOWN), model(NO_KEY)]).ask(REQUEST)
+    assert caught.value.transient
+    assert caught.value.exit_code == 1
+
+
+async def test_a_fault_that_is_not_of_the_model_is_not_covered_up() -> None:
+    second = model({"by": 2})
+    with pytest.raises(ZeroDivisionError):
+        await FallbackModel([model(ZeroDivisionError()), second]).ask(REQUEST)
+    assert not second.requests
+
+
+async def test_a_model_that_keeps_failing_is_left_alone_for_a_while_and_then_tried_once() -> None:
+    time = Time()
+    first = model(DOWN, DOWN, {"by": 1}, {"by": 1})
+    fallback = FallbackModel([first, model(*[{"by": 2}] * 9)], threshold=2, cool_down_secs=30, now=time)
+    asked = []
+    for time.now in (0, 1, 2, 30, 32, 33):
+        before = len(first.requests)
+        reply = await fallback.ask(REQUEST)
+        asked.append((len(first.requests) - before, reply.text))
+    other, own = '{"by": 2}', '{"by": 1}'
+    assert asked == [(1, other), (1, other), (0, other), (0, other), (1, own), (1, own)]
+
+
+async def test_closing_closes_every_model() -> None:
+    models = [model(), model()]
+    await FallbackModel(models).aclose()
+    assert all(m.closed for m in models)
+
+
+@given(st.lists(st.sampled_from(["ok", "fail", "abandon", "tick"]), max_size=60), st.integers(1, 4))
+def test_a_breaker_is_open_exactly_after_enough_failures_and_until_its_rest_is_over(
+    events: list[str], threshold: int
+) -> None:
+    time = Time()
+    breaker = Breaker(threshold=threshold, cool_down_secs=10, now=time)
+    failures, opened = 0, None  # the model: failures in a row, and when it opened
+    for event in events:
+        time.now += 4 if event == "tick" else 0
+        if event == "tick":
+            continue
+        allowed = breaker.allow()
+        assert allowed == (opened is None or time.now >= opened + 10)
+        if not allowed:
+            assert breaker.wait_secs > 0
+            continue
+        if opened is not None:
+            assert not breaker.allow(), "one try at a time while half open"
+        if event == "ok":
+            breaker.succeeded()
+            failures, opened = 0, None
+        elif event == "abandon":
+            breaker.abandoned()
+        else:
+            breaker.failed()
+            failures += 1
+            if opened is not None or failures >= threshold:
+                opened = time.now
+
+
+@given(st.text(max_size=12), st.lists(st.tuples(st.text(max_size=12), st.integers(1, 4)), max_size=4))
+def test_a_listener_hears_a_prefix_of_some_try_and_no_piece_twice(
+    first: str, tries: list[tuple[str, int]]
+) -> None:
+    heard: list[str] = []
+    relay = Relay(heard.append)
+    for text, size in [(first, 3), *tries]:
+        relay.begin()
+        for start in range(0, len(text), size):
+            relay(text[start : start + size])
+    told = "".join(heard)
+    assert any(text.startswith(told) for text, _ in [(first, 3), *tries])
+    assert told.startswith(first)
+
+
+def test_retries_wait_in_virtual_time_and_stop_at_the_limit() -> None:
+    async def main() -> tuple[int, str]:
+        failing = model(*[DOWN] * 99)
+        patient = RetryingModel(failing, max_retries=50, timeout_secs=60, rand=lambda: 0.0)
+        with pytest.raises(ModelUnavailable) as caught:
+            await patient.ask(REQUEST)
+        return len(failing.requests), str(caught.value)
+
+    tries, text = virtual_time(main())
+    assert tries == 7  # waits of 0.5, 1, 2, 4, 8, 16 s; the next one would end after the limit
+    assert text == "first is down"
