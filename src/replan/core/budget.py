@@ -8,7 +8,9 @@ from replan.core.policy import Budget
 from replan.core.types import Usage
 
 
-def limit_reached(budget: Budget, usage: Usage, *, what: Literal["llm", "tool", "round"], rounds: int = 0) -> str:
+def limit_reached(
+    budget: Budget, usage: Usage, *, what: Literal["llm", "tool", "round"], rounds: int = 0
+) -> str:
     """The limit that forbids one more of `what`, as `name = value`; empty if there is none. 0 allows nothing."""
 
     def reached(name: str, used: float) -> bool:

@@ -397,4 +397,5 @@ def load(kind: str, data: str | bytes) -> AnyEvent:
             pass
     import json
 
-    return UnknownEvent(type=kind, data=json.loads(data))
+    read = json.loads(data)
+    return UnknownEvent(type=kind, data=read if isinstance(read, dict) else {"value": read})

@@ -74,7 +74,9 @@ def steps_failed(state: State) -> Failure:
         reason += f" (and {len(failed) - 1} more failed)"
     if held:
         reason += f"; so {_list(held)} could not run"
-    advice = dict.fromkeys(_ADVICE.get(step.fault.category, _ADVICE["unknown"]) for step in failed if step.fault)
+    advice = dict.fromkeys(
+        _ADVICE.get(step.fault.category, _ADVICE["unknown"]) for step in failed if step.fault
+    )
     return Failure(
         kind="step", reason=reason, root_causes=tuple(causes), tried=_tried(state), advice=tuple(advice)
     )
@@ -110,7 +112,10 @@ def planning_failed(state: State, violations: Sequence[str]) -> Failure:
         reason="no plan passed the checks" + (f": {violations[0]}" if violations else ""),
         root_causes=tuple(violations),
         violations=tuple(violations),
-        tried=tuple(f"plan {n} was refused: {len(r.violations)} faults" for n, r in enumerate(state.rejections, 1)),
+        tried=tuple(
+            f"plan {n} was refused: {_count(len(r.violations), 'fault')}"
+            for n, r in enumerate(state.rejections, 1)
+        ),
         advice=("Say the task more exactly, offer the tools it needs, or use a stronger model.",),
     )
 
@@ -171,6 +176,10 @@ def _name(step: StepState) -> str:
 def _short(fault: Fault | None) -> str:
     text = " ".join(fault.message.split()) if fault else "for an unknown reason"
     return text if len(text) <= 300 else text[:300] + "…"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _list(names: Sequence[str]) -> str:

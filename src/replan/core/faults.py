@@ -5,8 +5,9 @@ Decided in code, by the kind of failure, never by a model (specification §5).
 
 from __future__ import annotations
 
+import errno
 import re
-from collections.abc import Mapping
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
@@ -24,11 +25,13 @@ FaultKind = Literal[
     "output",  # it answered with something that cannot be kept
     "cancelled",  # stopped by us
     "crashed",  # the process ended before the answer was recorded
+    "approval",  # a person's yes is needed: no call was made
     "unknown_tool",  # no such tool
     "unavailable",  # its source is not there
+    "approval",  # a person would have to agree, and nobody can be asked: no call was made
     "internal",  # a fault of Replan
 ]
-NOT_MADE = frozenset({"parameter", "reference", "refused", "unknown_tool", "unavailable"})
+NOT_MADE = frozenset({"approval", "parameter", "reference", "refused", "unknown_tool", "unavailable"})
 TRANSIENT_STATUS = frozenset({408, 425, 429})
 
 
@@ -53,74 +56,149 @@ def classify(error: BaseException, tool: ToolSpec | None = None, *, now: float |
 
 def text_of(error: BaseException) -> str:
     """The error in words; its class where it says nothing, or where the class is half of the message."""
-    text = str(error).strip()
+    name = type(error).__name__
+    try:
+        text = str(error).strip()
+    except Exception:  # noqa: BLE001 - a tool's exception may be anything
+        return name
     if isinstance(error, ToolCallError | UnresolvedReference) and text:
         return text
-    name = type(error).__name__
     return f"{name}: {text}" if text else name
 
 
-def _kind_of(
-    error: BaseException, now: float | None
-) -> tuple[str, int | None, float | None, Literal["no", "unknown"] | None]:
+_Kind = tuple[str, int | None, float | None, Literal["no", "unknown"] | None]
+"""Kind, status, seconds to wait, and whether it happened where the error itself says so."""
+
+
+def _kind_of(error: BaseException, now: float | None) -> _Kind:
+    """Libraries are told by the names of their exceptions, so that none has to be imported."""
     if isinstance(error, ToolCallError):
         told: Literal["no", "unknown"] | None = None
         if error.happened is not None:
             told = "no" if error.happened == "no" else "unknown"
         return error.kind, error.status, error.retry_after, told
-    names = {kind.__name__ for kind in type(error).__mro__}
-    status = _status(error)
-    if status is not None and status >= 400:
-        return "http", status, _retry_after(error, now), None
-    if isinstance(error, ConnectionRefusedError) or names & {"ConnectError", "ConnectTimeout", "NewConnectionError"}:
-        return "refused", None, None, None
-    if isinstance(error, TimeoutError) or names & {"TimeoutException", "Timeout", "ReadTimeout"}:
-        return "timeout", None, None, None
-    reason = getattr(error, "reason", None)  # urllib wraps the cause
-    if isinstance(reason, ConnectionRefusedError):
-        return "refused", None, None, None
-    if isinstance(reason, TimeoutError):
-        return "timeout", None, None, None
-    lost = {"TransportError", "NetworkError", "RemoteProtocolError", "RemoteDisconnected", "IncompleteRead"}
-    if isinstance(error, ConnectionError | EOFError) or isinstance(reason, ConnectionError) or names & lost:
-        return "connection_lost", None, None, None
+    seen: set[int] = set()
+    at: BaseException | None = error
+    while at is not None and id(at) not in seen:
+        seen.add(id(at))
+        status = _status(at)
+        if status is not None and status >= 400:
+            return "http", status, _retry_after(at, now), None
+        if (kind := _transport_kind(at)) is not None:
+            return kind, None, None, None
+        at = _cause(at)
     return "tool", None, None, None
 
 
+def _cause(error: BaseException) -> BaseException | None:
+    """What the error was raised from, or wraps: urllib's `reason`, requests' and aiohttp's arguments."""
+    for inner in (error.__cause__, _attribute(error, "reason"), *error.args):
+        if isinstance(inner, BaseException):
+            return inner
+    return None
+
+
+_REFUSED = {
+    "ConnectError",
+    "ConnectTimeout",
+    "ConnectTimeoutError",
+    "PoolTimeout",
+    "NewConnectionError",
+    "ClientConnectorError",
+    "EndpointConnectionError",
+    "gaierror",
+}
+_LOST = {
+    "TransportError",
+    "NetworkError",
+    "RemoteProtocolError",
+    "ProtocolError",
+    "RemoteDisconnected",
+    "IncompleteRead",
+    "IncompleteReadError",
+    "ChunkedEncodingError",
+    "ClientConnectionError",
+    "ClientPayloadError",
+    "SSLEOFError",
+    "SSLZeroReturnError",
+}
+_TIMED_OUT = re.compile(r"(Timeout|TimeoutError|TimeoutException|DeadlineExceeded)$")
+_DISCONNECTED = re.compile(r"(ConnectionError|ConnectionClosed\w*|ConnectionLost|Disconnected(Error)?)$")
+_GRPC = {"UNAVAILABLE": "connection_lost", "DEADLINE_EXCEEDED": "timeout", "ABORTED": "connection_lost"}
+
+
+def _transport_kind(error: BaseException, depth: int = 0) -> str | None:
+    """How the connection failed, if it did; `refused` only where nothing can have been sent."""
+    names = [kind.__name__ for kind in type(error).__mro__]
+    if isinstance(error, ConnectionRefusedError) or _REFUSED.intersection(names):
+        return "refused"
+    if isinstance(error, OSError) and error.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH):
+        return "refused"
+    if isinstance(error, TimeoutError) or any(_TIMED_OUT.search(name) for name in names):
+        return "timeout"
+    inner = _cause(error) if depth < 8 else None
+    if inner is not None and _transport_kind(inner, depth + 1) == "refused":
+        return "refused"
+    if isinstance(error, ConnectionError | EOFError) or _LOST.intersection(names):
+        return "connection_lost"
+    if any(_DISCONNECTED.search(name) for name in names):
+        return "connection_lost"
+    code = _attribute(error, "code")
+    if callable(code) and "RpcError" in names:
+        try:
+            return _GRPC.get(str(getattr(code(), "name", "")))
+        except Exception:  # noqa: BLE001 - somebody else's method
+            return None
+    return None
+
+
+def _attribute(holder: object, name: str) -> Any:
+    try:
+        return getattr(holder, name, None)
+    except Exception:  # noqa: BLE001 - a property may raise what it likes
+        return None
+
+
 def _status(error: BaseException) -> int | None:
-    for holder in (getattr(error, "response", None), error):
+    for holder in (_attribute(error, "response"), error):
         for name in ("status_code", "status", "code"):
-            value = getattr(holder, name, None)
+            value = _attribute(holder, name)
             if isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599:
-                return value
+                return int(value)
     return None
 
 
 def _retry_after(error: BaseException, now: float | None) -> float | None:
-    for holder in (getattr(error, "response", None), error):
-        headers = getattr(holder, "headers", None)
-        if isinstance(headers, Mapping) or hasattr(headers, "get"):
-            value: Any = headers.get("Retry-After") or headers.get("retry-after")  # type: ignore[union-attr]
-            if value is not None:
+    for holder in (_attribute(error, "response"), error):
+        headers = _attribute(holder, "headers")
+        try:
+            pairs = (
+                [(str(name).lower(), value) for name, value in headers.items()] if headers is not None else []
+            )
+        except Exception:  # noqa: BLE001 - headers of a form that nobody knows
+            continue
+        for name, value in pairs:
+            if name == "retry-after":
                 return retry_after_secs(str(value), now)
     return None
 
 
 def retry_after_secs(value: str, now: float | None) -> float | None:
-    """Seconds of a Retry-After header (RFC 9110 §10.2.3): a number, or a date."""
-    if re.fullmatch(r"\s*\d+(\.\d+)?\s*", value):
+    """Seconds of a Retry-After header (RFC 9110 §10.2.3): a number, or a date; None for anything else."""
+    if re.fullmatch(r"\s*\d{1,9}(\.\d+)?\s*", value):
         return float(value)
+    if now is None:
+        return None
     try:
-        return None if now is None else max(0.0, parsedate_to_datetime(value).timestamp() - now)
-    except (TypeError, ValueError):
+        when = parsedate_to_datetime(value)
+        return max(0.0, (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() - now)
+    except (TypeError, ValueError, IndexError, OverflowError):
         return None
 
 
 def _transient(kind: str, status: int | None) -> bool:
-    if kind == "http" and status is not None:
+    if status is not None:
         return status in TRANSIENT_STATUS or status >= 500
-    if status is not None and (status in TRANSIENT_STATUS or status >= 500):
-        return True
     return kind in ("refused", "connection_lost", "timeout", "unavailable")
 
 
@@ -146,7 +224,7 @@ def _category(kind: str, status: int | None) -> Category:
             return "parameter_error"
         case "reference":
             return "dependency_error"
-        case "refused" | "connection_lost" | "timeout" | "unavailable" | "cancelled" | "crashed":
+        case "refused" | "connection_lost" | "timeout" | "unavailable" | "cancelled" | "crashed" | "approval":
             return "external_error"
         case "tool" | "output" | "unknown_tool":
             return "tool_error"

@@ -25,7 +25,9 @@ def task_id_problem(text: str) -> str:
     """Why the text cannot be a task id; empty if it can."""
     if _TASK_ID.fullmatch(text):
         return ""
-    return f"{text!r} is no task id: 1 to 128 of letters, digits, . _ : and -, starting with a letter or digit"
+    return (
+        f"{text!r} is no task id: 1 to 128 of letters, digits, . _ : and -, starting with a letter or digit"
+    )
 
 
 def canonical(value: Any) -> str:
@@ -33,7 +35,9 @@ def canonical(value: Any) -> str:
     try:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
     except TypeError:  # keys of several types
-        return json.dumps(_texted(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+        return json.dumps(
+            _texted(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str
+        )
 
 
 def _texted(value: Any) -> Any:
@@ -49,9 +53,27 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
+def call_content(tool_id: str, parameters: Any) -> str:
+    """The one text of what a call asks for. 5, 5.0 and 5e0 are one number, as in JSON Schema."""
+    text = canonical(parameters)
+    if ".0" in text or "e+" in text:
+        text = canonical(_whole_numbers(parameters))
+    return f"{tool_id}\x00{text}"
+
+
+def _whole_numbers(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {key: _whole_numbers(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_whole_numbers(item) for item in value]
+    return value
+
+
 def call_base(task_id: str, tool_id: str, parameters: Any) -> str:
     """What identifies a call by content: task, tool and canonical parameters."""
-    return digest(f"{task_id}\x00{tool_id}\x00{canonical(parameters)}")
+    return digest(f"{task_id}\x00{call_content(tool_id, parameters)}")
 
 
 def call_key(base: str, occurrence: int) -> str:
@@ -60,6 +82,6 @@ def call_key(base: str, occurrence: int) -> str:
 
 
 def split_key(key: str) -> tuple[str, int]:
-    """The base and the occurrence of a call key."""
+    """The base and the occurrence of a call key; a key of another form is a base of its own."""
     base, _, occurrence = key.rpartition(".")
-    return base, int(occurrence)
+    return (base, int(occurrence)) if base and occurrence.isdecimal() else (key, 1)

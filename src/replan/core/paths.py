@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import jmespath
-from jmespath import exceptions, visitor
+from jmespath import exceptions, functions, visitor
+
+MAX_LENGTH = 2_000
+"""Characters of a path."""
 
 
 class PathError(Exception):
@@ -55,27 +60,75 @@ def quote_keys(path: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _compile(path: str) -> Any:
-    return jmespath.compile(path)
+    with warnings.catch_warnings():  # `text` for a text is deprecated there, and common
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        return jmespath.compile(path)
+
+
+def parsed(path: str) -> Any:
+    """The syntax tree of a path that passes `check_path`."""
+    return _compile(path).parsed
 
 
 def check_path(path: str) -> str:
     """Why the path cannot be read, in words; empty if it can."""
+    if len(path) > MAX_LENGTH:
+        return f"the path {path[:40]!r}… has {len(path)} characters; at most {MAX_LENGTH} are allowed"
     try:
-        _compile(path)
+        return _misread(path) or _unknown_function(parsed(path))
+    except RecursionError:
+        return f"the path {path[:40]!r}… is nested too deep"
     except exceptions.JMESPathError as error:
-        hint = ""
-        if re.search(r"(^|\.)\d+(\.|$|\[)", path):
-            hint = "; an item of a list is written [0]"
-        elif re.search(r"[A-Za-z0-9_]-[A-Za-z0-9_]", path) or " " in path.strip():
-            hint = '; a name with other characters is written in double quotes: ."like-this"'
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        return f"the path {path!r} is no JMESPath ({reason}){hint}"
+        return f"the path {path!r} is no JMESPath ({reason}){_hint(path)}"
+
+
+_COMPARED = r"(?:[=!<>]=|[<>])\s*"
+
+
+def _hint(path: str) -> str:
+    if re.search(_COMPARED + r"[-\d]", path):
+        return "; a number to compare with is written in backticks: > `5`"
+    if re.search(r"(^|\.)\d+(\.|$|\[)", path):
+        return "; an item of a list is written [0]"
+    if re.search(r"[A-Za-z0-9_]-[A-Za-z0-9_]", path) or " " in path.strip():
+        return '; a name with other characters is written in double quotes: "like-this"'
     return ""
+
+
+def _misread(path: str) -> str:
+    """Right in form, but JMESPath reads it as a field where a value is meant, and would quietly find nothing."""
+    if found := re.search(_COMPARED + r'("(?:[^"\\]|\\.)*")', path):
+        text = found.group(1)[1:-1]
+        return (
+            f"the path {path!r} compares with the field {found.group(1)}; a text is written in single quotes: "
+            f"'{text}' (and a field: @.{found.group(1)})"
+        )
+    if found := re.search(_COMPARED + r"(true|false|null)(?![\w.\[(-])", path):
+        return f"the path {path!r} compares with a field named {found.group(1)}; the value is written `{found.group(1)}`"
+    return ""
+
+
+def _unknown_function(node: Any) -> str:
+    if not isinstance(node, dict):
+        return ""
+    if node["type"] == "function_expression":
+        table = functions.Functions.FUNCTION_TABLE
+        known = table.get(node["value"])
+        if known is None:
+            return f"JMESPath has no function {node['value']}(); it has: {', '.join(sorted(table))}"
+        wanted, given = len(known["signature"]), len(node["children"])
+        if given < wanted or (given > wanted and not known["signature"][-1].get("variadic")):
+            return f"{node['value']}() takes {wanted} arguments, not {given}"
+    return next((found for child in node.get("children", ()) if (found := _unknown_function(child))), "")
 
 
 def select(path: str, data: Any) -> Any:
     """What the path selects; `PathError` if that is nothing. An empty projection is `[]`."""
-    return _walk(_compile(path).parsed, data)
+    try:
+        return _walk(parsed(path), data)
+    except RecursionError:
+        raise PathError("it is nested too deep") from None
 
 
 def static_steps(path: str) -> list[str | int] | None:
@@ -97,32 +150,67 @@ def static_steps(path: str) -> list[str | int] | None:
             case _:
                 return False
 
-    return out if visit(_compile(path).parsed) else None
+    return out if visit(parsed(path)) else None
 
 
+def gives_list(path: str) -> bool:
+    """True if the path can select nothing but a list."""
+    return parsed(path)["type"] in (*_PROJECTIONS, "multi_select_list")
+
+
+_PROJECTIONS = ("projection", "value_projection", "flatten", "filter_projection")
 _INTERPRETER = visitor.TreeInterpreter()
 
 
 def _walk(node: Any, data: Any) -> Any:
     kind = node["type"]
+    children = node["children"]
     if kind in ("subexpression", "index_expression", "pipe"):
-        for child in node["children"]:
+        for child in children:
             data = _walk(child, data)
         return data
-    if kind == "field":
-        return _field(node["value"], _opened(data))
-    if kind == "index":
-        return _index(node["value"], _opened(data))
-    if kind in ("identity", "current"):
-        return data
-    if kind in ("projection", "value_projection", "flatten", "filter_projection"):
-        return _project(node, kind, data)
-    if kind == "or_expression":
-        return _either(node["children"], data)
+    match kind:
+        case "field":
+            return _field(node["value"], _opened(data))
+        case "index":
+            return _index(node["value"], _opened(data))
+        case "identity" | "current":
+            return data
+        case "projection" | "value_projection" | "flatten" | "filter_projection":
+            return _project(node, kind, data)
+        case "or_expression":
+            return _either(children, data)
+        case "and_expression":
+            left = _walk(children[0], data)
+            return left if _is_empty(left) else _walk(children[1], data)
+        case "multi_select_list":
+            return [_walk(child, data) for child in children]
+        case "multi_select_dict":
+            return {pair["value"]: _walk(pair["children"][0], data) for pair in children}
+        case "function_expression" if node["value"] != "not_null":
+            given = [
+                child if child["type"] == "expref" else _literal(_argument(child, data)) for child in children
+            ]
+            return _interpret({**node, "children": given}, data)
+        case _:
+            return _interpret(node, _opened(data))
+
+
+def _interpret(node: Any, data: Any) -> Any:
+    """What JMESPath itself says: what is missing is null there."""
     try:
-        return _INTERPRETER.visit(node, _opened(data))
-    except exceptions.JMESPathError as error:
-        raise PathError(str(error)) from None
+        return _INTERPRETER.visit(node, data)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise PathError(str(error).splitlines()[0] if str(error) else type(error).__name__) from None
+
+
+def _literal(value: Any) -> Any:
+    return {"type": "literal", "value": value, "children": []}
+
+
+def _argument(node: Any, data: Any) -> Any:
+    value = _walk(node, data)
+    return _opened(value) if node["type"] == "current" else value
 
 
 def _project(node: Any, kind: str, data: Any) -> Any:
@@ -131,12 +219,11 @@ def _project(node: Any, kind: str, data: Any) -> Any:
     if kind == "flatten" and isinstance(base, list):
         base = [_opened(item) for item in base]
     if not isinstance(base, wanted):
-        raise PathError(f"[*] needs a {'object' if wanted is dict else 'list'}, and there is {_kind(base)}")
-    rewritten: Any = {**node, "children": [{"type": "literal", "value": base, "children": []}, *node["children"][1:]]}
-    try:
-        return _INTERPRETER.visit(rewritten, base)
-    except exceptions.JMESPathError as error:
-        raise PathError(str(error)) from None
+        sign = ".*" if wanted is dict else "[…]"
+        raise PathError(
+            f"{sign} needs {'an object' if wanted is dict else 'a list'}, and there is {_kind(base)}"
+        )
+    return _interpret({**node, "children": [_literal(base), *node["children"][1:]]}, base)
 
 
 def _either(children: list[Any], data: Any) -> Any:
@@ -144,8 +231,12 @@ def _either(children: list[Any], data: Any) -> Any:
         left = _walk(children[0], data)
     except PathError:
         return _walk(children[1], data)
-    empty = left is None or left is False or left in ("", [], {})
-    return _walk(children[1], data) if empty else left
+    return _walk(children[1], data) if _is_empty(left) else left
+
+
+def _is_empty(value: Any) -> bool:
+    """What JMESPath takes for false: not the number 0."""
+    return value is None or value is False or (isinstance(value, str | list | dict) and not value)
 
 
 def _opened(data: Any) -> Any:
@@ -153,7 +244,7 @@ def _opened(data: Any) -> Any:
     if isinstance(data, str) and data.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(data)
-        except ValueError:
+        except (ValueError, RecursionError):
             return data
     return data
 
@@ -162,7 +253,7 @@ def _field(name: str, data: Any) -> Any:
     if isinstance(data, dict):
         if name in data:
             return data[name]
-        raise PathError(f"there is no {name!r}", tuple(str(key) for key in data))
+        raise PathError(f"there is no {name!r}", tuple(str(key)[:80] for key in islice(data, 21)))
     raise PathError(f"{name!r} needs an object, and there is {_kind(data)}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from replan.core.types import Frozen, JsonObject
+from replan.core.types import Frozen, JsonObject, Step, ToolSpec
 
 
 class Budget(Frozen):
@@ -33,6 +33,8 @@ class Policy(Frozen):
     budget: Budget = Budget()
     limits: PlanLimits = PlanLimits()
     evaluation: Literal["model", "steps"] = "model"
+    approval: Literal["never", "destructive", "all"] = "never"
+    """Which calls need a person's yes. Nobody can be asked yet, so such a call is not made."""
     success_threshold: float = 80.0
     correctness_excellent: float = 95.0
     enable_two_stage_planning: bool = True
@@ -48,3 +50,10 @@ class Policy(Frozen):
     enable_streaming: bool = True
     output_schema: JsonObject | None = None
     """What the final answer has to look like; None: free text."""
+
+
+def needs_approval(policy: Policy, step: Step, tool: ToolSpec) -> bool:
+    """True if a person has to agree before the step's tool is called."""
+    if step.requires_approval or policy.approval == "all":
+        return True
+    return policy.approval == "destructive" and tool.effect == "once"

@@ -32,7 +32,11 @@ def shape_of(value: Any, depth: int = 2) -> str:
         case list():
             if not value:
                 return "empty list"
-            return f"list of {len(value)} × {shape_of(value[0], depth - 1)}" if depth else f"list of {len(value)}"
+            return (
+                f"list of {len(value)} × {shape_of(value[0], depth - 1)}"
+                if depth
+                else f"list of {len(value)}"
+            )
         case dict():
             if not depth:
                 return f"object of {len(value)} fields"

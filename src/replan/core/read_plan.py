@@ -2,50 +2,101 @@
 
 from __future__ import annotations
 
+import difflib
 import json
+import math
 from typing import Any
 
 from replan.core.types import Action, JsonObject, Plan, Step
 from replan.errors import PlanInvalid
 
+MAX_DEPTH = 64
+"""Levels of objects and lists within a plan."""
+
+_ACTION_FIELDS = {
+    "action_id": ("id",),
+    "name": ("title",),
+    "tool": ("tool_id", "tool_name"),
+    "parameters": ("params", "arguments", "args", "input", "inputs"),
+    "repeat": (),
+}
+_STEP_FIELDS = {
+    **{name: others for name, others in _ACTION_FIELDS.items() if name != "action_id"},
+    "step_id": ("id",),
+    "dependencies": ("depends_on", "needs"),
+    "expected_output": (),
+    "actions": (),
+    "when": ("condition", "if"),
+    "for_each": (),
+    "timeout_secs": ("timeout", "timeout_seconds"),
+    "requires_approval": (),
+}
+
 
 def read_plan(answer: JsonObject, *, plan_id: str, version: int = 1, task: str = "") -> Plan:
     """The plan that the answer describes. `PlanInvalid` with every fault of form; sense is `check_plan`'s."""
     faults: list[str] = []
-    raw_steps = answer.get("steps", [])
-    if isinstance(raw_steps, str):
-        raw_steps = _parsed(raw_steps)
-    if not isinstance(raw_steps, list):
-        raise PlanInvalid(["`steps` has to be a list of steps"])
+    body = _clean(answer, "the plan", faults)
+    if faults:
+        raise PlanInvalid(faults)
+    raw_steps = _steps_of(body)
     steps = [_step(raw, f"steps[{at}]", at, faults) for at, raw in enumerate(raw_steps)]
     if faults:
         raise PlanInvalid(faults)
+    if not isinstance(body, dict):
+        body = {}
     return Plan(
         plan_id=plan_id,
         version=version,
-        task_description=str(answer.get("task_description") or task),
+        task_description=_text(body.get("task_description")) or task,
         steps=tuple(step for step in steps if step is not None),
-        estimated_duration=_number(answer.get("estimated_duration")),
-        reasoning=str(answer.get("reasoning") or ""),
+        estimated_duration=_number(body.get("estimated_duration")),
+        reasoning=_text(body.get("reasoning")),
     )
+
+
+def _steps_of(body: Any) -> list[Any]:
+    if isinstance(body, dict) and "steps" not in body:
+        inner = next(
+            (body[name] for name in ("plan", "execution_plan") if isinstance(body.get(name), dict)), None
+        )
+        body = inner if inner is not None else body
+    if isinstance(body, list):
+        return body
+    if not isinstance(body, dict) or "steps" not in body:
+        has = (
+            f", and has: {', '.join(map(str, list(body)[:10])) or 'nothing'}"
+            if isinstance(body, dict)
+            else ""
+        )
+        raise PlanInvalid([f"a plan is an object with a list `steps`; this is {_kind(body)}{has}"])
+    steps = body["steps"]
+    if isinstance(steps, str):
+        steps = _parsed(steps)
+    if steps is None:
+        return []
+    if not isinstance(steps, list):
+        raise PlanInvalid([f"`steps` has to be a list of steps, not {_kind(steps)}"])
+    return steps
 
 
 def _step(raw: Any, where: str, at: int, faults: list[str]) -> Step | None:
     if not isinstance(raw, dict):
         faults.append(f"{where} has to be an object with step_id, tool and parameters")
         return None
-    step_id = _text(raw.get("step_id", raw.get("id"))) or f"step_{at + 1}"
+    raw = _named(raw, _STEP_FIELDS, where, faults)
+    step_id = _text(raw.get("step_id")) or f"step_{at + 1}"
     where = f"step {step_id!r}"
     actions = raw.get("actions") or []
     if isinstance(actions, str):
         actions = _parsed(actions)
     if not isinstance(actions, list):
-        faults.append(f"{where}: `actions` has to be a list")
+        faults.append(f"{where}: `actions` has to be a list, not {_kind(raw['actions'])}")
         actions = []
     return Step(
         step_id=step_id,
         name=_text(raw.get("name")),
-        tool=_text(raw.get("tool", raw.get("tool_id"))),
+        tool=_word(raw, "tool", where, faults),
         parameters=_parameters(raw.get("parameters"), where, faults),
         dependencies=_names(raw.get("dependencies"), where, faults),
         expected_output=_text(raw.get("expected_output")),
@@ -54,52 +105,90 @@ def _step(raw: Any, where: str, at: int, faults: list[str]) -> Step | None:
             for n, item in enumerate(actions)
             if (action := _action(item, where, step_id, n, faults)) is not None
         ),
-        when=_text(raw.get("when")) or None,
-        for_each=_text(raw.get("for_each")) or None,
+        when=_condition(raw, where, faults),
+        for_each=_word(raw, "for_each", where, faults) or None,
         timeout_secs=_timeout(raw.get("timeout_secs"), where, faults),
-        requires_approval=_truth(raw.get("requires_approval")),
-        repeat=_truth(raw.get("repeat")),
+        requires_approval=_truth(raw, "requires_approval", where, faults),
+        repeat=_truth(raw, "repeat", where, faults),
     )
 
 
 def _action(raw: Any, where: str, step_id: str, at: int, faults: list[str]) -> Action | None:
     if not isinstance(raw, dict):
-        faults.append(f"{where}: actions[{at}] has to be an object with action_id, tool and parameters")
+        faults.append(
+            f"{where}: actions[{at}] has to be an object with action_id, tool and parameters, not {_kind(raw)}"
+        )
         return None
-    action_id = _text(raw.get("action_id", raw.get("id"))) or f"{step_id}_action_{at + 1}"
+    raw = _named(raw, _ACTION_FIELDS, f"{where}, actions[{at}]", faults)
+    action_id = _text(raw.get("action_id")) or f"{step_id}_action_{at + 1}"
+    where = f"{where}, action {action_id!r}"
     return Action(
         action_id=action_id,
         name=_text(raw.get("name")),
-        tool=_text(raw.get("tool", raw.get("tool_id"))),
-        parameters=_parameters(raw.get("parameters"), f"{where}, action {action_id!r}", faults),
-        repeat=_truth(raw.get("repeat")),
+        tool=_word(raw, "tool", where, faults),
+        parameters=_parameters(raw.get("parameters"), where, faults),
+        repeat=_truth(raw, "repeat", where, faults),
     )
+
+
+def _named(raw: JsonObject, fields: dict[str, tuple[str, ...]], where: str, faults: list[str]) -> JsonObject:
+    """The fields by their own names, however they are spelled; a near miss is a fault, anything else is left out."""
+    folded = {_folded(name): name for name in fields}
+    others = {_folded(other): name for name, all_others in fields.items() for other in all_others}
+    out: JsonObject = {}
+    for key, value in raw.items():
+        name = folded.get(_folded(key))
+        if name is not None:
+            out[name] = value
+        elif (name := others.get(_folded(key))) is not None:
+            out.setdefault(name, value)
+        elif near := difflib.get_close_matches(_folded(key), folded, 1, 0.8):
+            faults.append(f"{where} has no field {key!r}; did you mean {folded[near[0]]!r}?")
+    return out
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "").replace(" ", "")
 
 
 def _parameters(raw: Any, where: str, faults: list[str]) -> JsonObject:
     if raw is None or raw == "":
         return {}
+    read = _parsed(raw) if isinstance(raw, str) else raw
+    if isinstance(raw, str) and isinstance(read, dict):
+        read = _clean(read, f"{where}: `parameters`", faults)
+    if isinstance(read, dict):
+        return read
     if isinstance(raw, str):
-        read = _parsed(raw)
-        if not isinstance(read, dict):
-            faults.append(f"{where}: `parameters` is a text that holds no JSON object: {raw[:80]!r}")
-            return {}
-        raw = read
-    if not isinstance(raw, dict):
-        faults.append(f"{where}: `parameters` has to be an object, not {type(raw).__name__}")
-        return {}
-    return {str(key): value for key, value in raw.items()}
+        faults.append(f"{where}: `parameters` is a text that holds no JSON object: {raw[:80]!r}")
+    else:
+        faults.append(f"{where}: `parameters` has to be an object, not {_kind(raw)}")
+    return {}
 
 
 def _names(raw: Any, where: str, faults: list[str]) -> tuple[str, ...]:
     if raw is None or raw == "":
         return ()
     if isinstance(raw, str):
-        raw = [part.strip() for part in raw.split(",") if part.strip()]
-    if not isinstance(raw, list | tuple):
+        raw = [part.strip() for part in raw.strip("[]").split(",") if part.strip()]
+    if not isinstance(raw, list) or not all(_text(item) for item in raw):
         faults.append(f"{where}: `dependencies` has to be a list of step ids")
         return ()
-    return tuple(dict.fromkeys(_text(item) for item in raw if _text(item)))
+    return tuple(dict.fromkeys(_text(item) for item in raw))
+
+
+def _condition(raw: JsonObject, where: str, faults: list[str]) -> str | None:
+    if isinstance(raw.get("when"), bool):
+        return "`true`" if raw["when"] else "`false`"
+    return _word(raw, "when", where, faults) or None
+
+
+def _word(raw: JsonObject, name: str, where: str, faults: list[str]) -> str:
+    value = raw.get(name)
+    if value is not None and not isinstance(value, str):
+        faults.append(f"{where}: `{name}` has to be a text, not {_kind(value)}")
+        return ""
+    return _text(value)
 
 
 def _timeout(raw: Any, where: str, faults: list[str]) -> float | None:
@@ -112,29 +201,71 @@ def _timeout(raw: Any, where: str, faults: list[str]) -> float | None:
     return number
 
 
+def _truth(raw: JsonObject, name: str, where: str, faults: list[str]) -> bool:
+    value = raw.get(name)
+    text = value.strip().lower() if isinstance(value, str) else value
+    if text in (True, "true", "yes", "1"):
+        return True
+    if text not in (None, False, "false", "no", "0", ""):
+        faults.append(f"{where}: `{name}` has to be true or false, not {value!r}")
+    return False
+
+
 def _number(raw: Any) -> float | None:
-    if isinstance(raw, bool):
+    if isinstance(raw, bool) or not isinstance(raw, int | float | str):
         return None
-    if isinstance(raw, int | float):
-        return float(raw)
     try:
-        return float(raw) if isinstance(raw, str) else None
-    except ValueError:
+        number = float(raw)
+    except (ValueError, OverflowError):
         return None
-
-
-def _truth(raw: Any) -> bool:
-    return raw.strip().lower() in ("true", "yes", "1") if isinstance(raw, str) else bool(raw)
+    return number if math.isfinite(number) else None
 
 
 def _text(raw: Any) -> str:
     if raw is None or isinstance(raw, dict | list | bool):
         return ""
-    return str(raw).strip()
+    try:
+        return str(raw).strip()
+    except ValueError:  # a number of thousands of digits
+        return ""
 
 
 def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
+
+
+def _clean(value: Any, where: str, faults: list[str], depth: int = 0) -> Any:
+    """The value with what no store can hold replaced (half a surrogate pair) or said to be a fault."""
+    if isinstance(value, str):
+        return (
+            value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        )
+    if isinstance(value, dict | list | tuple):
+        if depth >= MAX_DEPTH:
+            faults.append(f"{where} is nested deeper than {MAX_DEPTH} levels; take levels out")
+            return None
+        if isinstance(value, dict):
+            return {
+                _clean(str(key), where, faults): _clean(item, where, faults, depth + 1)
+                for key, item in value.items()
+            }
+        return [_clean(item, where, faults, depth + 1) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        faults.append(f"{where} holds {value}, which is no JSON value; give a number, a text or null")
+        return None
+    return value
+
+
+def _kind(value: Any) -> str:
+    names = {
+        dict: "an object",
+        list: "a list",
+        str: "a text",
+        bool: "a truth value",
+        int: "a number",
+        float: "a number",
+    }
+    return "null" if value is None else names.get(type(value), type(value).__name__)

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 from replan.core.paths import PathError, check_path, quote_keys, select
 from replan.errors import UnresolvedReference
@@ -41,11 +41,15 @@ Segment = str | Reference
 # ── reading ───────────────────────────────────────────────────────────────────
 
 
-@lru_cache(maxsize=4096)
 def parse(text: str) -> tuple[Segment, ...]:
     """The text cut into literal pieces and references, in order."""
-    if "${" not in text and "{{" not in text:
+    if is_plain(text):
         return (text,) if text else ()
+    return _parsed(text) if len(text) <= 1_000 else tuple(_merge(_scan(text, literal=False)))
+
+
+@lru_cache(maxsize=32_768)
+def _parsed(text: str) -> tuple[Segment, ...]:
     return tuple(_merge(_scan(text, literal=False)))
 
 
@@ -76,61 +80,55 @@ def escape(text: str) -> str:
     return "".join(out)
 
 
+_ESCAPES = re.compile(r"\$\$\{|\{\{\{\{")
+_MARKS = re.compile(r"\$\$\{|\{\{\{\{|\$\{|\{\{")
+
+
 def _scan(text: str, *, literal: bool) -> Iterator[Segment]:
     """Pieces of `text`; inside a literal only escapes are undone."""
-    at = start = 0
-    size = len(text)
-    while at < size:
-        char = text[at]
-        if char == "$" and text.startswith("$${", at):
-            yield text[start:at]
+    marks = _ESCAPES if literal else _MARKS
+    at = 0
+    while found := marks.search(text, at):
+        yield text[at : found.start()]
+        mark, at = found.group(), found.end()
+        if mark == "$${":
             yield "${"
-            at = start = at + 3
-        elif char == "{" and text.startswith("{{{{", at):
-            yield text[start:at]
-            end = text.find("}}}}", at + 4)
+        elif mark == "{{{{":
             yield "{{"
-            if end < 0:
-                at = start = at + 4
-            else:
-                yield from _scan(text[at + 4 : end], literal=True)
+            end = text.find("}}}}", at)
+            if end >= 0:
+                yield from _scan(text[at:end], literal=True)
                 yield "}}"
-                at = start = end + 4
-        elif not literal and char == "$" and text.startswith("${", at):
-            yield text[start:at]
-            end = _close(text, at + 2, "}")
-            yield _reference(text[at:] if end < 0 else text[at : end + 1], 2, 1, closed=end >= 0)
-            at = start = size if end < 0 else end + 1
-        elif not literal and char == "{" and text.startswith("{{", at):
-            yield text[start:at]
-            end = _close(text, at + 2, "}}")
-            yield _reference(text[at:] if end < 0 else text[at : end + 2], 2, 2, closed=end >= 0)
-            at = start = size if end < 0 else end + 2
+                at = end + 4
         else:
-            at += 1
-    yield text[start:]
+            closer = "}" if mark == "${" else "}}"
+            end = _close(text, at, closer)
+            after = len(text) if end < 0 else end + len(closer)
+            yield _reference(text[found.start() : after], 2, len(closer), closed=end >= 0)
+            at = after
+    yield text[at:]
+
+
+_STOPS = re.compile(r"[\"'`{}]")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|`(?:[^`\\]|\\.)*`', re.DOTALL)
 
 
 def _close(text: str, at: int, closer: str) -> int:
     """Where the closing braces of a reference begin; braces and quotes inside its path are passed over."""
     depth = 0
-    while at < len(text):
-        char = text[at]
-        if char in "\"'`":
-            end = at + 1
-            while end < len(text) and text[end] != char:
-                end += 2 if text[end] == "\\" else 1
-            if end < len(text):  # a lone quote is just a character
-                at = end + 1
+    while found := _STOPS.search(text, at):
+        at, char = found.start(), found.group()
+        if char == "{":
+            depth += 1
+        elif char != "}":
+            quoted = _QUOTED.match(text, at)
+            if quoted:  # a lone quote is just a character
+                at = quoted.end()
                 continue
         elif depth == 0 and text.startswith(closer, at):
             return at
-        elif char == "{":
-            depth += 1
-        elif char == "}":
-            depth -= 1
-            if depth < 0:
-                return -1
+        elif (depth := depth - 1) < 0:
+            return -1
         at += 1
     return -1
 
@@ -149,9 +147,13 @@ def _merge(pieces: Iterator[Segment]) -> Iterator[Segment]:
         yield text
 
 
+def written_as_text(raw: str) -> str:
+    """How a reference is written to be plain text."""
+    return "$" + raw if raw.startswith("$") else "{{" + raw + "}}"
+
+
 def _literal_hint(raw: str) -> str:
-    written = "$" + raw if raw.startswith("$") else "{{" + raw + "}}"
-    return f"if it is meant as text, write it as {written}"
+    return f"if it is meant as text, write it as {written_as_text(raw)}"
 
 
 def _reference(raw: str, opening: int, closing: int, *, closed: bool) -> Reference:
@@ -165,18 +167,22 @@ def _reference(raw: str, opening: int, closing: int, *, closed: bool) -> Referen
         return Reference(raw, "", None, "", f"{raw} is no reference; {_literal_hint(raw)}")
     head, rest = found.group(), inner[found.end() :].strip()
     if head == "env":
-        return Reference(raw, head, None, "", f"{raw}: the environment cannot be read from a plan; {_literal_hint(raw)}")
+        return Reference(
+            raw, head, None, "", f"{raw}: the environment cannot be read from a plan; {_literal_hint(raw)}"
+        )
     if head in WORDS:
         return _word(raw, head, rest)
     return _of_step(raw, head, rest)
 
 
 def _word(raw: str, head: str, rest: str) -> Reference:
-    path = rest.removeprefix(".")
-    if rest and not rest.startswith((".", "[")):
+    path = _path(rest)
+    if path is None:
         return Reference(raw, head, None, "", f"{raw} is no reference; {_literal_hint(raw)}")
     if head == "task" and path not in ("description", "id"):
-        return Reference(raw, head, None, "", f"{raw}: of the task there is ${{task.description}} and ${{task.id}}")
+        return Reference(
+            raw, head, None, "", f"{raw}: of the task there is ${{task.description}} and ${{task.id}}"
+        )
     if head == "index" and path:
         return Reference(raw, head, None, "", f"{raw}: index is a number and has no parts")
     return _with_path(raw, head, None, path)
@@ -192,12 +198,21 @@ def _of_step(raw: str, head: str, rest: str) -> Reference:
         action, rest = found.group(1), rest[found.end() :].strip()
     if not rest:
         return Reference(raw, head, action, "")
-    if found := _OUTPUT.match(rest):
-        path = rest[found.end() :].strip()
-        return _with_path(raw, head, action, path.removeprefix(".").strip())
+    if (found := _OUTPUT.match(rest)) and (path := _path(rest[found.end() :].strip())) is not None:
+        return _with_path(raw, head, action, path)
     name = head if action is None else f"{head}.actions.{action}"
-    wanted = "${" + name + ".output" + (rest if rest[0] in ".[" else "." + rest) + "}"
+    rest = _OUTPUT.sub("", rest, count=1).strip().removesuffix(".")
+    wanted = "${" + name + ".output" + (rest if rest[:1] in ("", ".", "[") else "." + rest) + "}"
     return Reference(raw, head, action, "", f"{raw}: an output is written {wanted}; {_literal_hint(raw)}")
+
+
+def _path(rest: str) -> str | None:
+    """What follows a head, as a JMESPath; None if it cannot follow one."""
+    if not rest or rest[0] == "[":
+        return rest
+    if rest[0] == "|":  # `output | length(@)`, `output || 'none'`
+        return "@ " + rest
+    return rest[1:].strip() or None if rest[0] == "." else None
 
 
 def _with_path(raw: str, head: str, action: str | None, path: str) -> Reference:
@@ -255,13 +270,11 @@ def has_references(value: Any) -> bool:
 # ── filling in ────────────────────────────────────────────────────────────────
 
 
-class Lookup(Protocol):
-    """What a reference's head stands for: the value, and what to call it in an error."""
-
-    def __call__(self, reference: Reference) -> tuple[Any, str]: ...
+Lookup: TypeAlias = Callable[[Reference], tuple[Any, str]]
+"""What a reference's head stands for: the value, and what to call it in an error."""
 
 
-def resolve(value: Any, lookup: Lookup | Callable[[Reference], tuple[Any, str]]) -> Any:
+def resolve(value: Any, lookup: Lookup) -> Any:
     """The value with every reference filled in.
 
     A string that is one reference keeps the value's type; inside a longer text strings go in as they are
@@ -282,7 +295,7 @@ def resolve(value: Any, lookup: Lookup | Callable[[Reference], tuple[Any, str]])
     return value
 
 
-def _resolve_text(text: str, lookup: Callable[[Reference], tuple[Any, str]]) -> Any:
+def _resolve_text(text: str, lookup: Lookup) -> Any:
     if is_plain(text):
         return text
     segments = parse(text)
@@ -291,7 +304,7 @@ def _resolve_text(text: str, lookup: Callable[[Reference], tuple[Any, str]]) -> 
     return "".join(s if isinstance(s, str) else _text(_value(s, lookup)) for s in segments)
 
 
-def _value(reference: Reference, lookup: Callable[[Reference], tuple[Any, str]]) -> Any:
+def _value(reference: Reference, lookup: Lookup) -> Any:
     if reference.problem:
         raise UnresolvedReference(reference.raw, where="this plan", why=reference.problem)
     found, where = lookup(reference)

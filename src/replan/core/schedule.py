@@ -16,7 +16,10 @@ def mode_of(state: State) -> tuple[Literal["parallel", "serial"], str]:
     if _fans_out(state):
         return "parallel", f"{steps} steps, up to {policy.parallel_max_concurrent} calls at a time"
     if steps < policy.parallel_min_steps:
-        return "serial", f"the plan has {steps} steps, fewer than parallel_min_steps = {policy.parallel_min_steps}"
+        return (
+            "serial",
+            f"the plan has {steps} {'step' if steps == 1 else 'steps'}, fewer than parallel_min_steps = {policy.parallel_min_steps}",
+        )
     if state.graph().is_chain():
         return "serial", "no two steps can overlap: each needs the one before"
     return "parallel", f"{steps} steps, up to {policy.parallel_max_concurrent} calls at a time"

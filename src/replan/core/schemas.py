@@ -16,10 +16,11 @@ from replan.core.types import JsonObject, ToolSpec
 @lru_cache(maxsize=4096)
 def _validator(text: str) -> Any:
     from jsonschema import validators
+    from referencing import Registry
 
     schema = json.loads(text)
     kind = validators.validator_for(schema, default=validators.Draft202012Validator)
-    return kind(schema)
+    return kind(schema, registry=Registry())  # the default one fetches `$ref` from the network
 
 
 _BY_ID: dict[int, tuple[JsonObject, Any]] = {}
@@ -48,6 +49,8 @@ def schema_problem(schema: Any) -> str:
     except exceptions.SchemaError as error:
         where = "/".join(str(part) for part in error.absolute_path)
         return f"no valid JSON Schema at /{where}: {error.message}"
+    except RecursionError:
+        return "a JSON Schema that is nested too deep"
     return ""
 
 
@@ -56,12 +59,19 @@ def problems(schema: JsonObject, value: Any) -> list[str]:
     return [describe(error) for error in sorted_errors(schema, value)]
 
 
-def matches(schema: JsonObject, value: Any) -> bool:
-    return bool(validator_of(schema).is_valid(value))
-
-
 def sorted_errors(schema: JsonObject, value: Any) -> list[Any]:
-    return sorted(validator_of(schema).iter_errors(value), key=lambda error: [str(p) for p in error.absolute_path])
+    """The validator's errors by place; one error of the whole if the schema itself cannot be applied."""
+    try:
+        return sorted(
+            validator_of(schema).iter_errors(value), key=lambda error: [str(p) for p in error.absolute_path]
+        )
+    except Exception as error:  # noqa: BLE001 - a `$ref` to nowhere, an unknown type, a bad pattern: each raises its own
+        from jsonschema import ValidationError
+
+        reason = (str(error).splitlines() or [""])[0] or type(error).__name__
+        return [
+            ValidationError(f"the schema cannot be applied ({reason})", validator="schema", instance=value)
+        ]
 
 
 def describe(error: Any) -> str:
@@ -97,6 +107,11 @@ class PathUnknown(Exception):
         self.name = name
         self.available = available
 
+    def say(self, of: str) -> str:
+        """The fault in words; `of`: what the schema describes."""
+        shown = ", ".join(self.available[:20]) + (", …" if len(self.available) > 20 else "")
+        return f"{of} has no {self.name}" + (f"; it has: {shown}" if shown else "")
+
 
 def schema_at(schema: JsonObject | None, path: Sequence[str | int]) -> JsonObject | None:
     """The schema of what a plain path selects; None where it cannot be told. `PathUnknown` if ruled out."""
@@ -108,8 +123,17 @@ def schema_at(schema: JsonObject | None, path: Sequence[str | int]) -> JsonObjec
         at = _deref(at, root)
         if at is None or any(word in at for word in ("anyOf", "oneOf", "allOf", "not", "if")):
             return None
+        _check_kind(at, part)
         at = _item(at, part) if isinstance(part, int) else _property(at, part)
     return _deref(at, root) if at is not None and root is not None else at
+
+
+def _check_kind(at: JsonObject, part: str | int) -> None:
+    """`PathUnknown` where there can be no such part. A text may hold JSON, which is read into."""
+    kinds = types_of(at)
+    if kinds is not None and not kinds & {"string", "array" if isinstance(part, int) else "object"}:
+        what = f"item [{part}]" if isinstance(part, int) else repr(part)
+        raise PathUnknown(f"{what}, being {words_of(kinds)}", ())
 
 
 def _property(at: JsonObject, name: str) -> JsonObject | None:
@@ -121,7 +145,7 @@ def _property(at: JsonObject, name: str) -> JsonObject | None:
         more = at.get("additionalProperties")
         return more if isinstance(more, dict) and not at.get("patternProperties") else None
     if isinstance(properties, dict) and properties:
-        raise PathUnknown(name, tuple(properties))
+        raise PathUnknown(repr(name), tuple(properties))
     return None
 
 
@@ -185,6 +209,13 @@ def _types_of_values(values: Sequence[Any]) -> frozenset[str]:
     return frozenset("null" if value is None else names.get(type(value), "object") for value in values)
 
 
+def words_of(types: frozenset[str] | None) -> str:
+    """The types as people say them: `a number or null`."""
+    names = {"boolean": "a truth value", "integer": "a whole number", "number": "a number", "string": "a text",
+             "array": "a list", "object": "an object", "null": "null"}  # fmt: skip
+    return " or ".join(names[name] for name in sorted(types or ()))
+
+
 def can_fit(produced: frozenset[str] | None, wanted: frozenset[str] | None) -> bool:
     """False only if no value of the produced types can be of a wanted type. A number may be a whole one."""
     if produced is None or wanted is None:
@@ -193,7 +224,9 @@ def can_fit(produced: frozenset[str] | None, wanted: frozenset[str] | None) -> b
     return bool(produced & wanted) or bool(produced & numbers and wanted & numbers)
 
 
-def parameter_schemas(schema: JsonObject, value: Any) -> Iterator[tuple[list[str | int], str, JsonObject | None]]:
+def parameter_schemas(
+    schema: JsonObject, value: Any
+) -> Iterator[tuple[list[str | int], str, JsonObject | None]]:
     """Every text inside a value with its place and, where the schema tells, its schema."""
     stack: list[tuple[list[str | int], Any]] = [([], value)]
     while stack:

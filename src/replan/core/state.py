@@ -8,87 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from replan.core import events as e
 from replan.core.graph import Graph
-from replan.core.ids import split_key
+from replan.core.ledger import Ledger, LedgerEntry
 from replan.core.policy import Policy
-from replan.core.types import Artifact, Effect, Fault, JsonObject, Plan, Step, StepId, ToolSpec, Usage
-
-StepStatus = Literal["pending", "ready", "running", "succeeded", "failed", "skipped"]
-CallStatus = Literal["running", "retrying", "succeeded", "failed", "unknown"]
-TaskStatus = Literal[
-    "queued", "planning", "executing", "evaluating", "reflecting", "replanning", "waiting",
-    "succeeded", "failed", "cancelled", "timed_out",
-]  # fmt: skip
-ENDED = frozenset({"succeeded", "failed", "cancelled", "timed_out"})
-
-
-class Slot(NamedTuple):
-    """Which of a step's calls: an action, an item of `for_each`, both, or the only one."""
-
-    action_id: str | None = None
-    item: int | None = None
-
-
-class Output(NamedTuple):
-    """A finished call's output: the value, or the artifact that holds it."""
-
-    value: Any = None
-    artifact: Artifact | None = None
-
-
-@dataclass(slots=True)
-class CallState:
-    """The latest try of one call."""
-
-    key: str
-    step_id: StepId
-    slot: Slot
-    tool_id: str
-    attempt: int
-    effect: Effect
-    parameters: JsonObject
-    status: CallStatus = "running"
-    output: Output | None = None
-    reused: bool = False
-    fault: Fault | None = None
-    started: float = 0.0
-    ended: float | None = None
-
-
-@dataclass(slots=True)
-class StepState:
-    """Where one step is."""
-
-    step: Step
-    status: StepStatus = "pending"
-    calls: dict[Slot, CallState] = field(default_factory=dict)
-    items: int | None = None
-    fault: Fault | None = None
-    skip: e.StepSkipped | None = None
-    metadata: JsonObject | None = None
-    started: float | None = None
-    ended: float | None = None
-
-    @property
-    def closed(self) -> bool:
-        return self.status in ("succeeded", "failed", "skipped")
-
-    @property
-    def attempts(self) -> int:
-        return max((call.attempt for call in self.calls.values()), default=0)
-
-
-@dataclass(slots=True)
-class LedgerEntry:
-    """A call that succeeded in this task."""
-
-    output: Output
-    effect: Effect
-    effects_before: int
-    """Effects that had been started when it was done: a reading is good while there are no more."""
+from replan.core.progress import END_STATUS, Place
+from replan.core.progress import ENDED as ENDED
+from replan.core.progress import CallState as CallState
+from replan.core.progress import CallStatus as CallStatus
+from replan.core.progress import Output as Output
+from replan.core.progress import Slot as Slot
+from replan.core.progress import StepState as StepState
+from replan.core.progress import StepStatus as StepStatus
+from replan.core.progress import TaskStatus as TaskStatus
+from replan.core.progress import status_of as status_of
+from replan.core.types import CallKey, JsonObject, Plan, StepId, ToolSpec, Usage
 
 
 @dataclass(slots=True)
@@ -102,7 +38,7 @@ class State:
     last_seq: int = 0
     last_ts: float = 0.0
     active_secs: float = 0.0
-    """Time in which somebody drove the task; a gap before a resumption does not count."""
+    """Time in which somebody drove the task: neither the wait before its start nor a gap before a resumption."""
     started: bool = False
     round: int = 0
     selection: e.ToolSelectionCompleted | None = None
@@ -111,21 +47,22 @@ class State:
     plans: int = 0
     rejections: list[e.PlanRejected] = field(default_factory=list)
     steps: dict[StepId, StepState] = field(default_factory=dict)
+    earlier: dict[StepId, StepState] = field(default_factory=dict)
+    """Finished steps that a later plan has left out: their outputs and metadata stay."""
     open_steps: int = 0
     """Steps that have not come to an end."""
     mode: e.ExecutionMode | None = None
-    ledger: dict[str, LedgerEntry] = field(default_factory=dict)
-    occurrences: dict[str, dict[tuple[StepId, Slot], int]] = field(default_factory=dict)
-    """Content of a call → which occurrence each place in the plan has."""
-    effects: int = 0
-    """Calls started that may change the world."""
+    ledger: Ledger = field(default_factory=Ledger)
     in_doubt: dict[str, CallState] = field(default_factory=dict)
     evaluation: e.EvaluationCompleted | None = None
     cancel: e.CancelRequested | None = None
     outcome: e.TaskCompleted | e.TaskFailed | e.TaskCancelled | e.TaskTimedOut | None = None
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     llm_running: dict[str, e.LlmCallStarted] = field(default_factory=dict)
     _metadata: JsonObject | None = None
+    _ids: set[str] = field(default_factory=set)
+    _calls: dict[CallKey, CallState] = field(default_factory=dict)
+    """The latest try of each call that has not succeeded, even of steps that a new plan has left out."""
 
     # ── readings ──
 
@@ -142,7 +79,7 @@ class State:
         """The task's metadata with what finished steps added; the last writer in plan order wins."""
         if self._metadata is None:
             merged = dict(self.submitted.metadata) if self.submitted else {}
-            for step in self.steps.values():
+            for step in (*self.earlier.values(), *self.steps.values()):
                 if step.metadata:
                     merged.update(step.metadata)
             self._metadata = merged
@@ -157,47 +94,32 @@ class State:
 
     def ids_used(self) -> frozenset[str]:
         """Every step and action id that this task has used."""
-        used = set(self.steps)
-        for state in self.steps.values():
-            used.update(action.action_id for action in state.step.actions)
-        return frozenset(used)
+        return frozenset(self._ids)
 
     def running_calls(self) -> list[CallState]:
         """Calls that were started and have no result."""
-        return [
-            call
-            for step in self.steps.values()
-            if step.status == "running"
-            for call in step.calls.values()
-            if call.status == "running"
-        ]
+        return [call for call in self._calls.values() if call.status == "running"]
 
-    def occurrence(self, base: str, place: tuple[StepId, Slot]) -> int:
-        """Which of the like calls this place in the plan makes, from 1."""
-        taken = self.occurrences.get(base)
-        if taken is None:
-            return 1
-        known = taken.get(place)
-        return known if known is not None else max(taken.values(), default=0) + 1
+    def occurrence(self, base: str, place: Place) -> int:
+        """Which of the like calls this place in the plan makes, from 1.
 
-    def reusable(self, key: str, tool: ToolSpec) -> LedgerEntry | None:
+        The place keeps the number at once: another that asks before the call is recorded gets another number.
+        """
+        return self.ledger.occurrence(base, place)
+
+    def reusable(self, key: CallKey, tool: ToolSpec) -> LedgerEntry | None:
         """The recorded output of this very call, if it may stand for a new one."""
-        entry = self.ledger.get(key)
-        if entry is None or tool.volatile:
-            return None
-        if tool.effect == "reads" and entry.effects_before != self.effects:
-            return None
-        return entry
+        return self.ledger.reusable(key, tool)
 
     # ── the fold ──
 
     def apply(self, event: e.AnyEvent, ts: float, round: int = 0, seq: int | None = None) -> None:
         """Take one event."""
         if seq is not None:
-            self.last_seq = seq
-        if self.last_ts and not isinstance(event, e.TaskResumed) and not event.signal and self.status != "waiting":
-            self.active_secs += max(0.0, ts - self.last_ts)
+            self.last_seq = max(self.last_seq, seq)
         if not event.signal:
+            if self.started and self.status != "waiting" and not isinstance(event, e.TaskResumed):
+                self.active_secs += max(0.0, ts - self.last_ts)
             self.last_ts = ts
         handler = _HANDLERS.get(type(event))
         if handler is not None:
@@ -254,17 +176,16 @@ class State:
         kept = self.steps
         self.steps = {}
         for step in event.plan.steps:
+            self._ids.update((step.step_id, *(action.action_id for action in step.actions)))
             known = kept.pop(step.step_id, None)
-            self.steps[step.step_id] = StepState(step) if known is None else known
-        for gone in kept:
-            self._forget(gone)
+            if known is None:
+                known = StepState(step)
+            known.step = step
+            self.steps[step.step_id] = known
         self.open_steps = sum(not state.closed for state in self.steps.values())
-
-    def _forget(self, step_id: StepId) -> None:
-        """A step that a new plan leaves out gives its occurrences back: a like call in the plan matches them."""
-        for taken in self.occurrences.values():
-            for place in [place for place in taken if place[0] == step_id]:
-                del taken[place]
+        if kept:
+            self.earlier.update((name, state) for name, state in kept.items() if state.status == "succeeded")
+            self.ledger.free(set(kept))
 
     def _mode(self, event: e.ExecutionMode, ts: float) -> None:
         self.mode = event
@@ -275,74 +196,79 @@ class State:
 
     def _step_started(self, event: e.StepStarted, ts: float) -> None:
         if step := self.steps.get(event.step_id):
+            if step.closed:
+                self.open_steps += 1
+                step.fault = step.skip = step.ended = None
             step.status = "running"
             step.items = event.items
             if step.started is None:
                 step.started = ts
 
     def _call_started(self, event: e.CallStarted, ts: float) -> None:
-        self.usage = Usage.model_construct(
-            **{**self.usage.__dict__, "tool_calls": self.usage.tool_calls + 1}
-        )
-        if event.effect != "reads":
-            self.effects += 1
-        slot = Slot(event.action_id, event.index)
-        self._occupy(event.call_key, event.step_id, slot)
+        self.usage = Usage.model_construct(**{**self.usage.__dict__, "tool_calls": self.usage.tool_calls + 1})
+        ledger, slot = self.ledger, Slot(event.action_id, event.index)
+        ledger.occupy(event.call_key, (event.step_id, slot))
+        call = CallState(
+            event.call_key, event.step_id, slot, event.tool_id, event.attempt,
+            event.effect, event.parameters, started=ts, effects_before=ledger.effects,
+        )  # fmt: skip
+        ledger.touch(call.effect)
+        self._calls[call.key] = call
         if step := self.steps.get(event.step_id):
-            step.calls[slot] = CallState(
-                event.call_key, event.step_id, slot, event.tool_id, event.attempt,
-                event.effect, event.parameters, started=ts,
-            )  # fmt: skip
+            step.calls[slot] = call
 
-    def _occupy(self, key: str, step_id: StepId, slot: Slot) -> None:
-        base, occurrence = split_key(key)
-        self.occurrences.setdefault(base, {})[step_id, slot] = occurrence
-
-    def _call_of(self, event: e._OfCall) -> CallState | None:
-        step = self.steps.get(event.step_id)
-        return step.calls.get(Slot(event.action_id, event.index)) if step else None
+    def _result_of(self, event: e._OfCall, ts: float) -> CallState | None:
+        """The call that the event ends."""
+        call = self._calls.get(event.call_key)
+        if call is not None:
+            call.ended = ts
+            self.ledger.touch(call.effect)
+        return call
 
     def _call_completed(self, event: e.CallCompleted, ts: float) -> None:
         output = Output(event.output, event.artifact)
-        call = self._call_of(event)
         if event.reused:
-            slot = Slot(event.action_id, event.index)
-            self._occupy(event.call_key, event.step_id, slot)
-            entry = self.ledger.get(event.call_key)
-            effect = entry.effect if entry else "reads"
-            if step := self.steps.get(event.step_id):
-                step.calls[slot] = CallState(
-                    event.call_key, event.step_id, slot, event.tool_id, event.attempt, effect, {},
-                    "succeeded", output, True, None, ts, ts,
-                )  # fmt: skip
-            return
-        if call is not None:
-            call.status = "succeeded"
-            call.output = output
-            call.fault = None
-            call.ended = ts
-            self.ledger[event.call_key] = LedgerEntry(output, call.effect, self.effects)
+            self._reused(event, output, ts)
+        elif call := self._result_of(event, ts):
+            self._succeeded(call, output)
         self.in_doubt.pop(event.call_key, None)
 
+    def _reused(self, event: e.CallCompleted, output: Output, ts: float) -> None:
+        slot = Slot(event.action_id, event.index)
+        self.ledger.occupy(event.call_key, (event.step_id, slot))
+        entry = self.ledger.entries.get(event.call_key)
+        if step := self.steps.get(event.step_id):
+            step.calls[slot] = CallState(
+                event.call_key, event.step_id, slot, event.tool_id, event.attempt,
+                entry.effect if entry else "reads", {}, "succeeded", output, True, None, ts, ts,
+            )  # fmt: skip
+
+    def _succeeded(self, call: CallState, output: Output) -> None:
+        call.status = "succeeded"
+        call.output = output
+        call.fault = None
+        self._calls.pop(call.key, None)
+        self.ledger.enter(call, output)
+
     def _call_failed(self, event: e.CallFailed, ts: float) -> None:
-        if call := self._call_of(event):
+        if call := self._result_of(event, ts):
             call.status = "failed" if event.retry_in_secs is None else "retrying"
             call.fault = event.error
-            call.ended = ts
 
     def _outcome_unknown(self, event: e.OutcomeUnknown, ts: float) -> None:
-        if call := self._call_of(event):
+        if call := self._result_of(event, ts):
             call.status = "unknown"
-            call.ended = ts
-            self.in_doubt[event.call_key] = call
+            self.in_doubt[call.key] = call
 
     def _outcome_settled(self, event: e.OutcomeSettled, ts: float) -> None:
         call = self.in_doubt.pop(event.call_key, None)
-        if call is not None:
-            call.status = "succeeded" if event.happened else "failed"
-            if event.happened:
-                call.output = Output(event.output)
-                self.ledger[event.call_key] = LedgerEntry(call.output, call.effect, self.effects)
+        if call is None:
+            return
+        self.ledger.touch(call.effect)
+        if event.happened:
+            self._succeeded(call, Output(event.output))
+        else:
+            call.status = "failed"
 
     def _close(self, step: StepState, status: StepStatus, ts: float) -> None:
         if not step.closed:
@@ -377,14 +303,8 @@ class State:
     def _ended(self, event: e.AnyEvent, ts: float) -> None:
         if isinstance(event, e.TERMINAL):
             self.outcome = event
-            self.status = _END_STATUS[type(event)]
+            self.status = END_STATUS[type(event)]
 
-_END_STATUS: dict[type, TaskStatus] = {
-    e.TaskCompleted: "succeeded",
-    e.TaskFailed: "failed",
-    e.TaskCancelled: "cancelled",
-    e.TaskTimedOut: "timed_out",
-}
 
 _HANDLERS: dict[type, Any] = {
     e.TaskSubmitted: State._submitted,
@@ -421,18 +341,3 @@ def fold(records: Iterable[e.Record], state: State | None = None) -> State:
         state.task_id = record.task_id
         state.apply(record.event, record.ts, record.round, record.seq)
     return state
-
-
-def status_of(event: e.AnyEvent) -> TaskStatus | None:
-    """The task status that an event brings, for the list of tasks; None if it changes nothing."""
-    match event:
-        case e.TaskStarted():
-            return "planning"
-        case e.PlanGenerated() | e.PlanUpdated():
-            return "executing"
-        case e.LlmCallStarted(role="evaluation"):
-            return "evaluating"
-        case e.TaskCompleted() | e.TaskFailed() | e.TaskCancelled() | e.TaskTimedOut():
-            return _END_STATUS[type(event)]
-        case _:
-            return None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from replan.core.paths import PathError, _compile, check_path, select
-from replan.core.refs import Reference, is_plain, parse
+from replan.core.paths import PathError, check_path, parsed, select
+from replan.core.refs import WORDS, Reference, is_plain, parse
 
 
 def read_condition(text: str) -> str:
@@ -18,40 +19,70 @@ def read_condition(text: str) -> str:
             out += segment
         elif segment.problem or segment.action:
             return text
-        elif segment.head in ("metadata", "task", "item", "index"):
-            out += ".".join(part for part in (segment.head, segment.path) if part)
         else:
+            head = segment.head if segment.head.isidentifier() else json.dumps(segment.head)
+            if segment.head not in WORDS:
+                head += ".output"
             path = segment.path
-            out += f"{segment.head}.output" + (path if path.startswith("[") else f".{path}" if path else "")
+            out += head + (f".{path}" if path and path[0] not in "[@" else path.removeprefix("@"))
     return out.strip()
+
+
+def roots(text: str) -> list[tuple[str, str | None]]:
+    """Each name that the condition starts from, with the field that is taken of it; none if it cannot be read."""
+    if check_path(text):
+        return []
+    found: dict[tuple[str, str | None], None] = {}
+
+    def visit(node: Any, *, at_root: bool) -> None:
+        kind, children = node["type"], node.get("children", [])
+        if kind == "field":
+            if at_root:
+                found[node["value"], None] = None
+        elif kind in _CHAINS:
+            for place, child in enumerate(children):
+                following = children[place + 1] if place + 1 < len(children) else {}
+                if at_root and child["type"] == "field" and kind == "subexpression":
+                    found[
+                        child["value"], following["value"] if following.get("type") == "field" else None
+                    ] = None
+                else:
+                    visit(child, at_root=at_root)
+                at_root = at_root and child["type"] in ("current", "identity")
+        elif kind != "expref":  # `&name` looks at the items of a list
+            for child in children:
+                if isinstance(child, dict):
+                    visit(child, at_root=at_root)
+
+    visit(parsed(text), at_root=True)
+    return list(found)
+
+
+_CHAINS = (
+    "subexpression",
+    "index_expression",
+    "pipe",
+    "projection",
+    "filter_projection",
+    "value_projection",
+    "flatten",
+)
 
 
 def steps_in_condition(text: str) -> list[str]:
     """The names that the condition starts from: step ids, and `metadata`."""
-    if check_path(text):
-        return []
-    names: dict[str, None] = {}
-
-    def visit(node: Any, *, root: bool) -> None:
-        kind = node["type"]
-        children = node.get("children", [])
-        if kind == "field" and root:
-            names[node["value"]] = None
-        elif kind in ("subexpression", "index_expression", "pipe", "projection", "filter_projection",
-                      "value_projection", "flatten"):  # fmt: skip
-            for at, child in enumerate(children):
-                visit(child, root=root and at == 0)
-        else:
-            for child in children:
-                visit(child, root=root)
-
-    visit(_compile(text).parsed, root=True)
-    return list(names)
+    return list(dict.fromkeys(name for name, _ in roots(text)))
 
 
 def holds(text: str, scope: dict[str, Any]) -> bool:
     """True if the condition selects something that is not false, null, 0 or empty."""
+    full = {
+        name: {**value, "outputs": value["output"]}
+        if isinstance(value, dict) and "output" in value
+        else value
+        for name, value in scope.items()
+    }
     try:
-        return bool(select(text, scope))
+        return bool(select(text, full))
     except PathError:
         return False

@@ -1,0 +1,108 @@
+"""A plan while it is checked: its steps, what each calls, and what can be known of outputs beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from replan.core.paths import check_path, static_steps
+from replan.core.refs import Reference, references
+from replan.core.types import Action, JsonObject, Step, StepId, ToolSpec
+
+
+class PlannedCall(NamedTuple):
+    """A step's own call or one of its actions."""
+
+    where: str
+    """What to call it in a violation."""
+    tool: ToolSpec | None
+    parameters: JsonObject
+    repeat: bool
+
+
+@dataclass(slots=True)
+class Draft:
+    """What the checks know of a plan. Where an id is used twice, the first step has it."""
+
+    metadata: Mapping[str, Any]
+    earlier: Mapping[str, JsonObject | None]
+    """Finished steps of earlier rounds, with their output schemas."""
+    steps: dict[StepId, Step] = field(default_factory=dict)
+    calls: dict[StepId, list[PlannedCall]] = field(default_factory=dict)
+    actions: dict[str, tuple[StepId, int]] = field(default_factory=dict)
+    """Action id → its step and its place there."""
+    position: dict[StepId, int] = field(default_factory=dict)
+    writers: dict[str, list[StepId]] = field(default_factory=dict)
+    """Metadata name → the steps whose tools write it, in plan order."""
+
+    def owner(self, head: str) -> str:
+        """The step that a reference's head belongs to."""
+        return self.actions[head][0] if head in self.actions else head
+
+    def writers_before(self, step_id: StepId, name: str | None) -> list[StepId]:
+        """The steps before this one, in plan order, that write this metadata; any metadata if it is None."""
+        mine = self.position[step_id]
+        names: Iterable[str] = self.writers if name is None else (name,)
+        return [one for each in names for one in self.writers.get(each, ()) if self.position[one] < mine]
+
+    def filled(self, call: PlannedCall) -> JsonObject:
+        """The required parameters that the call leaves out and the metadata has."""
+        return {name: self.metadata[name] for name in missing(call) if name in self.metadata}
+
+    def produced(self, ref: Reference) -> JsonObject | None:
+        """The schema of what the reference's head (and action) gives, without its path; None if unknown."""
+        step = self.steps.get(self.owner(ref.head))
+        if step is None:
+            return self.earlier.get(ref.head) if ref.action is None else None
+        action = ref.action or (ref.head if ref.head in self.actions else None)
+        one = self._output_schema(step, action)
+        if step.for_each is None:
+            return one
+        return {"type": "array"} if one is None or _refers(one) else {"type": "array", "items": one}
+
+    def _output_schema(self, step: Step, action: str | None) -> JsonObject | None:
+        calls = self.calls[step.step_id]
+        if action is not None:
+            owner, place = self.actions.get(action, ("", 0))
+            tool = calls[place].tool if owner == step.step_id else None
+            return tool.output_schema if tool else None
+        if not step.actions:
+            return calls[0].tool.output_schema if calls[0].tool else None
+        each = {item.action_id: _inner(call) for item, call in zip(step.actions, calls, strict=True)}
+        return {"type": "object", "properties": each, "additionalProperties": False}
+
+
+def _inner(call: PlannedCall) -> JsonObject:
+    schema = call.tool.output_schema if call.tool else None
+    return {} if schema is None or _refers(schema) else schema
+
+
+def _refers(schema: Any) -> bool:
+    """True if the schema has references within itself: it cannot be put into another one."""
+    if isinstance(schema, dict):
+        return "$ref" in schema or "$defs" in schema or any(_refers(part) for part in schema.values())
+    return isinstance(schema, list) and any(_refers(part) for part in schema)
+
+
+def missing(call: PlannedCall) -> list[str]:
+    """The parameters that the tool requires and the call leaves out."""
+    required = call.tool.parameters.get("required", ()) if call.tool else ()
+    return [name for name in required if name not in call.parameters]
+
+
+def metadata_name(ref: Reference) -> str | None:
+    """The name of the metadata that the reference looks at; None for the whole, or where it cannot be told."""
+    names = static_steps(ref.path) if ref.path and not check_path(ref.path) else None
+    return names[0] if names and isinstance(names[0], str) else None
+
+
+def references_of(step: Step | Action) -> list[Reference]:
+    """Every reference of the step's calls and of its `for_each`."""
+    found = list(references(step.parameters))
+    if isinstance(step, Step):
+        for action in step.actions:
+            found.extend(references(action.parameters))
+        if step.for_each is not None:
+            found.extend(references(step.for_each))
+    return found

@@ -1,0 +1,121 @@
+"""The effect ledger: which calls have succeeded, and what may stand for a new one (specification §5).
+
+A call is known by its key: the digest of task, tool and canonical parameters, and which of the like calls of a
+plan it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+from replan.core.ids import split_key
+from replan.core.progress import CallState, Output, Place
+from replan.core.types import CallKey, Effect, StepId, ToolSpec
+
+
+@dataclass(slots=True)
+class LedgerEntry:
+    """A call that succeeded in this task."""
+
+    output: Output
+    effect: Effect
+    effects_before: int
+    """The task's count of effects when the call was started: a reading is good while it stands there."""
+
+
+@dataclass(slots=True)
+class Occurrences:
+    """The like calls of a plan, counted from 1: each place has its number, and a freed number is given first."""
+
+    places: dict[Place, int] = field(default_factory=dict)
+    _taken: dict[int, int] = field(default_factory=dict)
+    """Number → how many places have it: one, unless a log says otherwise."""
+    _next: int = 1
+    _free: list[int] = field(default_factory=list)
+    """A heap of the numbers below `_next` that may be free."""
+
+    def of(self, place: Place) -> int:
+        """The number of this place, which keeps it from here on."""
+        number = self.places.get(place)
+        if number is None:
+            number = self._lowest()
+            self.occupy(place, number)
+        return number
+
+    def _lowest(self) -> int:
+        while self._free:
+            if (number := heappop(self._free)) not in self._taken:
+                return number
+        return self._next
+
+    def occupy(self, place: Place, number: int) -> None:
+        """This place has this number: the log says so."""
+        known = self.places.get(place)
+        if known == number:
+            return
+        if known is not None:
+            self._drop(place)
+        self.places[place] = number
+        self._taken[number] = self._taken.get(number, 0) + 1
+        for skipped in range(self._next, min(number, self._next + _GAP)):
+            heappush(self._free, skipped)
+        self._next = max(self._next, number + 1)
+
+    def free(self, steps: set[StepId]) -> None:
+        """These steps are no part of the plan any more."""
+        for place in [place for place in self.places if place[0] in steps]:
+            self._drop(place)
+
+    def _drop(self, place: Place) -> None:
+        number = self.places.pop(place)
+        self._taken[number] -= 1
+        if not self._taken[number]:
+            del self._taken[number]
+            heappush(self._free, number)
+
+
+_GAP = 100_000
+"""A number from a log may be anything: no more than this many before it are counted as free."""
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What the calls of a task have done so far."""
+
+    entries: dict[CallKey, LedgerEntry] = field(default_factory=dict)
+    effects: int = 0
+    """Goes up when a call that may change the world starts, and when it ends: a reading from before may be old."""
+    _occurrences: dict[str, Occurrences] = field(default_factory=dict)
+
+    def occurrence(self, base: str, place: Place) -> int:
+        """Which of the like calls this place in the plan makes, from 1; the place keeps the number."""
+        return self._occurrences.setdefault(base, Occurrences()).of(place)
+
+    def occupy(self, key: CallKey, place: Place) -> None:
+        """The place makes the call of this key."""
+        base, number = split_key(key)
+        self._occurrences.setdefault(base, Occurrences()).occupy(place, number)
+
+    def free(self, steps: set[StepId]) -> None:
+        """Steps that a new plan leaves out: a like call in that plan matches what they have done."""
+        for like in self._occurrences.values():
+            like.free(steps)
+
+    def touch(self, effect: Effect) -> None:
+        """A call starts or ends."""
+        if effect != "reads":
+            self.effects += 1
+
+    def enter(self, call: CallState, output: Output) -> None:
+        """The call has succeeded."""
+        self.entries[call.key] = LedgerEntry(output, call.effect, call.effects_before)
+
+    def reusable(self, key: CallKey, tool: ToolSpec) -> LedgerEntry | None:
+        """The recorded output of this very call, if it may stand for a new one."""
+        entry = self.entries.get(key)
+        if entry is None or tool.volatile:
+            return None
+        if tool.effect == "reads" and entry.effects_before != self.effects:
+            return None
+        return entry

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from histories import (
+    ALL_DONE,
+    CANCEL,
+    FOUND,
+    OPENED,
+    PLANNED,
+    SENT_OF,
+    TIMED_OUT,
+    UNJUDGED,
+    begun,
+    broken,
+    called,
+    doubted,
+    judged,
+    missed,
+    planned,
+    skipped,
+    state_of,
+)
+
+from replan.core import explain
+from replan.core.events import PlanRejected
+from replan.core.types import Failure, Fault, Step
+
+IN_DOUBT = [
+    *OPENED, PLANNED, *FOUND, begun("send"), called("once", **SENT_OF), missed(TIMED_OUT, **SENT_OF),
+    doubted(**SENT_OF), broken("send", TIMED_OUT),
+]  # fmt: skip
+
+
+def words(failure: Failure) -> str:
+    return "\n".join([failure.reason, *failure.root_causes, *failure.tried, *failure.advice])
+
+
+def test_a_failed_step_is_named_with_its_tool_its_error_and_what_it_held_up() -> None:
+    failure = explain.steps_failed(
+        state_of([*OPENED, PLANNED, begun("find"), called(), missed(), broken("find"), skipped("send")])
+    )
+    assert failure.kind == "step"
+    assert failure.reason == "step 'find' (search) failed: no such city; so 'send' could not run"
+    assert failure.root_causes == ("step 'find' (search): no such city",)
+    assert failure.tried == ("the call of 'search' in step 'find' was tried once: no such city",)
+    assert "Check the values" in failure.advice[0]
+
+
+def test_several_failures_are_counted_and_retries_told() -> None:
+    steps = [Step(step_id=f"s{n}", tool="t") for n in range(3)]
+    history = [*OPENED, planned(*steps)]
+    for n in range(3):
+        of = {"step_id": f"s{n}", "key": f"k{n}.1", "tool": "t"}
+        history += [begun(f"s{n}"), called(**of), missed(TIMED_OUT, 0.1, **of)]
+        history += [called(**of, attempt=2), missed(TIMED_OUT, **of, attempt=2), broken(f"s{n}", TIMED_OUT)]
+    failure = explain.steps_failed(state_of(history))
+    assert failure.reason == "step 's0' (t) failed: no answer (and 2 more failed)"
+    assert len(failure.root_causes) == 3
+    assert failure.tried[0] == "the call of 't' in step 's0' was tried 2 times: no answer"
+    assert len(failure.advice) == 1
+
+
+def test_an_unknown_outcome_names_step_tool_and_key_and_what_to_do() -> None:
+    failure = explain.outcome_unknown(state_of(IN_DOUBT))
+    assert failure.kind == "outcome_unknown"
+    assert failure.call_key == "m.1"
+    assert failure.reason == (
+        "nobody can tell whether the call of 'mail' in step 'send' took effect (call key m.1)"
+    )
+    assert failure.root_causes == ("the call of 'mail' in step 'send', attempt 1: no answer",)
+    assert failure.advice == (
+        "Find out whether the call of 'mail' in step 'send' took effect (call key m.1) before you run it again.",
+    )
+
+
+def test_an_item_and_an_action_are_named() -> None:
+    of = {"step_id": "send", "key": "m.1", "tool": "mail", "action_id": "a", "index": 3}
+    failure = explain.outcome_unknown(
+        state_of(
+            [*OPENED, PLANNED, begun("send", 5), called("once", **of), missed(TIMED_OUT, **of), doubted(**of)]
+        )
+    )
+    assert "the call of 'mail' in step 'send', action a, item 3" in failure.reason
+
+
+def test_every_end_that_leaves_a_doubt_tells_of_it() -> None:
+    state = state_of([*IN_DOUBT, CANCEL])
+    for failure in (
+        explain.cancelled(state),
+        explain.timed_out(state, 300),
+        explain.budget(state, "max_tokens = 5"),
+    ):
+        assert "call key m.1" in words(failure)
+
+
+def test_a_cancel_says_who_and_why() -> None:
+    assert explain.cancelled(state_of([*OPENED, CANCEL])).reason == "cancelled by Ann: bored"
+    bare = CANCEL.model_copy(update={"reason": "", "by": ""})
+    assert explain.cancelled(state_of([*OPENED, bare])).reason == "cancelled"
+
+
+def test_a_timeout_names_what_had_not_finished_and_the_setting() -> None:
+    failure = explain.timed_out(state_of([*OPENED, PLANNED, *FOUND]), 2.5)
+    assert failure.reason == "the time limit of 2.5 seconds was reached while 'send' had not finished"
+    assert failure.limit == "task_timeout_secs"
+    many = explain.timed_out(
+        state_of([*OPENED, planned(*(Step(step_id=f"s{n}", tool="t") for n in range(9)))]), 1
+    )
+    assert "'s4' and 4 more had not finished" in many.reason
+
+
+def test_a_budget_names_its_limit() -> None:
+    failure = explain.budget(state_of(OPENED), "max_llm_calls = 0")
+    assert failure.limit == "max_llm_calls"
+    assert failure.reason == "the budget max_llm_calls = 0 was reached"
+    assert "Raise max_llm_calls under [budget]" in failure.advice[0]
+
+
+def test_planning_that_failed_lists_every_violation_and_each_try() -> None:
+    history = [*OPENED, PlanRejected(violations=("a", "b")), PlanRejected(violations=("c",), attempt=2)]
+    failure = explain.planning_failed(state_of(history), ["c"])
+    assert failure.reason == "no plan passed the checks: c"
+    assert failure.violations == ("c",)
+    assert failure.tried == ("plan 1 was refused: 2 faults", "plan 2 was refused: 1 fault")
+
+
+def test_a_judgement_names_the_score_that_is_needed_and_an_unjudged_task_why() -> None:
+    state = state_of([*ALL_DONE, judged(42, failures=("too short",), improvement_suggestions=("Say more",))])
+    evaluation = state.evaluation.evaluation if state.evaluation else None
+    assert evaluation is not None
+    failure = explain.judged_failed(state, evaluation)
+    assert failure.reason == "the result was judged 42 of 100, and 80 is needed"
+    assert (failure.root_causes, failure.advice) == (("too short",), ("Say more",))
+    unjudged = explain.unjudged(state_of([*ALL_DONE, UNJUDGED]))
+    assert unjudged.reason == "the result could not be judged: the judge answered nonsense"
+
+
+def test_a_long_error_is_cut_in_the_reason_and_whole_among_the_causes() -> None:
+    long = Fault(category="tool_error", kind="tool", message="line\n" * 1_000)
+    failure = explain.steps_failed(state_of([*OPENED, PLANNED, broken("find", long), skipped("send")]))
+    assert len(failure.reason) < 500
+    assert "\n" not in failure.reason
+    assert long.message in failure.root_causes[0]
+
+
+def test_faults_of_the_model_and_of_replan_are_told_apart() -> None:
+    state = state_of(OPENED)
+    assert explain.model_failed(state, "no key").reason == "the model gave no usable answer: no key"
+    assert explain.internal(state, "KeyError: 'x'").reason == "a fault of Replan: KeyError: 'x'"

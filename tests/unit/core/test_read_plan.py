@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from replan.core.events import PlanGenerated, dump, load
+from replan.core.read_plan import MAX_DEPTH, read_plan
+from replan.core.types import Plan
+from replan.errors import PlanInvalid
+
+
+def read(answer: Any) -> Plan:
+    return read_plan(answer, plan_id="p", version=3, task="the task")
+
+
+def first(**step: Any) -> Any:
+    return read({"steps": [{"step_id": "s", "tool": "t", **step}]}).steps[0]
+
+
+def test_a_whole_plan_is_read() -> None:
+    plan = read(
+        {
+            "task_description": "d",
+            "reasoning": "because",
+            "estimated_duration": "12.5",
+            "steps": [
+                {
+                    "step_id": "a",
+                    "name": "n",
+                    "tool": "t",
+                    "parameters": {"x": [1, {"y": None}]},
+                    "dependencies": ["b", "b", "c"],
+                    "expected_output": "o",
+                    "when": "b.output",
+                    "for_each": "${b.output}",
+                    "timeout_secs": 5,
+                    "requires_approval": True,
+                    "repeat": "true",
+                },
+                {"step_id": "g", "actions": [{"action_id": "g1", "tool": "t", "parameters": '{"q": 1}'}]},
+            ],
+        }
+    )
+    assert (plan.plan_id, plan.version, plan.task_description, plan.reasoning) == ("p", 3, "d", "because")
+    assert plan.estimated_duration == 12.5
+    step = plan.steps[0]
+    assert step.model_dump(exclude={"actions"}) == {
+        "step_id": "a", "name": "n", "tool": "t", "parameters": {"x": [1, {"y": None}]}, "dependencies": ("b", "c"),
+        "expected_output": "o", "when": "b.output", "for_each": "${b.output}", "timeout_secs": 5.0,
+        "requires_approval": True, "repeat": True,
+    }  # fmt: skip
+    assert plan.steps[1].actions[0].parameters == {"q": 1}
+
+
+@pytest.mark.parametrize(
+    ("answer", "ids"),
+    [
+        pytest.param({"steps": []}, [], id="no steps"),
+        pytest.param({"steps": None}, [], id="null for no steps"),
+        pytest.param({"steps": '[{"tool": "t"}]'}, ["step_1"], id="steps as a text"),
+        pytest.param([{"tool": "t"}, {"id": "x", "tool": "t"}], ["step_1", "x"], id="the bare list"),
+        pytest.param(
+            {"plan": {"steps": [{"step_id": 7, "tool": "t"}]}}, ["7"], id="wrapped, and a number for an id"
+        ),
+        pytest.param({"execution_plan": {"steps": []}}, [], id="wrapped by its schema's name"),
+        pytest.param({"steps": [{"stepId": "a", "toolId": "t"}]}, ["a"], id="camel case"),
+        pytest.param(
+            {"steps": [{"step_id": "a", "tool": "t", "refs": [], "status": "x"}]}, ["a"], id="more fields"
+        ),
+    ],
+)
+def test_the_form_is_tolerated(answer: Any, ids: list[str]) -> None:
+    assert [step.step_id for step in read(answer).steps] == ids
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "value"),
+    [
+        ({"parameters": '{"a": {"b": 1}}'}, "parameters", {"a": {"b": 1}}),
+        ({"parameters": None}, "parameters", {}),
+        ({"parameters": ""}, "parameters", {}),
+        ({"arguments": {"a": 1}}, "parameters", {"a": 1}),
+        ({"params": {"a": 1}, "parameters": {"b": 2}}, "parameters", {"b": 2}),
+        ({"dependencies": "a, b"}, "dependencies", ("a", "b")),
+        ({"dependencies": None}, "dependencies", ()),
+        ({"depends_on": ["a"]}, "dependencies", ("a",)),
+        ({"dependsOn": ["a"]}, "dependencies", ("a",)),
+        ({"timeout_secs": "2.5"}, "timeout_secs", 2.5),
+        ({"timeout": 2}, "timeout_secs", 2.0),
+        ({"when": False}, "when", "`false`"),
+        ({"when": True}, "when", "`true`"),
+        ({"when": ""}, "when", None),
+        ({"condition": "a.output"}, "when", "a.output"),
+        ({"for_each": ""}, "for_each", None),
+        ({"repeat": "no"}, "repeat", False),
+        ({"requires_approval": 1}, "requires_approval", True),
+        ({"requires_approval": None}, "requires_approval", False),
+        ({"name": "\ud800x"}, "name", "\ufffdx"),
+        ({"parameters": {"k\ud800": ["\udfff 🙂 日本"]}}, "parameters", {"k\ufffd": ["\ufffd 🙂 日本"]}),
+    ],
+)
+def test_a_field_is_read_in_the_sense_that_it_has(given: dict[str, Any], field: str, value: Any) -> None:
+    assert getattr(first(**given), field) == value
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        pytest.param("x", "a plan is an object with a list `steps`; this is a text", id="a text"),
+        pytest.param(None, "this is null", id="null"),
+        pytest.param({}, "this is an object, and has: nothing", id="nothing in it"),
+        pytest.param({"stepz": []}, "this is an object, and has: stepz", id="no steps in it"),
+        pytest.param({"steps": 5}, "`steps` has to be a list of steps, not a number", id="steps no list"),
+        pytest.param({"steps": ["x"]}, "steps[0] has to be an object with step_id, tool and parameters", id="a step no object"),
+    ],
+)  # fmt: skip
+def test_what_is_no_plan_is_refused(answer: Any, says: str) -> None:
+    with pytest.raises(PlanInvalid) as caught:
+        read(answer)
+    assert says in caught.value.violations[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (
+            {"parameters": "not json"},
+            "step 's': `parameters` is a text that holds no JSON object: 'not json'",
+        ),
+        ({"parameters": "[1]"}, "holds no JSON object"),
+        ({"parameters": [1]}, "`parameters` has to be an object, not a list"),
+        ({"parameters": "[" * 100_000}, "holds no JSON object"),
+        ({"parameters": {"x": float("nan")}}, "the plan holds nan, which is no JSON value"),
+        ({"parameters": '{"x": Infinity}'}, "step 's': `parameters` holds inf"),
+        ({"dependencies": {"a": 1}}, "`dependencies` has to be a list of step ids"),
+        ({"dependencies": [{"a": 1}]}, "`dependencies` has to be a list of step ids"),
+        ({"timeout_secs": 0}, "`timeout_secs` has to be a number of seconds above 0, not 0"),
+        ({"timeout_secs": "soon"}, "not 'soon'"),
+        ({"timeout_secs": 10**400}, "has to be a number of seconds above 0"),
+        ({"timeout_secs": True}, "not True"),
+        ({"for_each": [1, 2]}, "`for_each` has to be a text, not a list"),
+        ({"when": {"a": 1}}, "`when` has to be a text, not an object"),
+        ({"tool": {"id": "t"}}, "`tool` has to be a text, not an object"),
+        ({"actions": {"a": 1}}, "`actions` has to be a list, not an object"),
+        ({"actions": "x"}, "`actions` has to be a list, not a text"),
+        ({"actions": ["x"]}, "actions[0] has to be an object"),
+        ({"requires_approval": "maybe"}, "`requires_approval` has to be true or false, not 'maybe'"),
+        ({"dependancies": ["a"]}, "steps[0] has no field 'dependancies'; did you mean 'dependencies'?"),
+        ({"foreach": "${a}", "for-eachs": 1}, "has no field 'for-eachs'; did you mean 'for_each'?"),
+    ],
+)
+def test_a_fault_of_form_says_where_and_what_would_be_right(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(PlanInvalid) as caught:
+        first(**given)
+    assert [says in text for text in caught.value.violations] == [True], caught.value.violations
+
+
+def test_every_fault_comes_in_one_list() -> None:
+    with pytest.raises(PlanInvalid) as caught:
+        read({"steps": ["x", {"tool": 5, "timeout_secs": -1}, {"parameters": 1}]})
+    assert len(caught.value.violations) == 4
+
+
+def test_depth_is_bounded() -> None:
+    def nested(levels: int) -> Any:
+        value: Any = 1
+        for _ in range(levels):
+            value = {"a": value}
+        return value
+
+    assert first(parameters=nested(MAX_DEPTH - 3)).parameters
+    for levels in (MAX_DEPTH, 500):
+        with pytest.raises(PlanInvalid, match=f"deeper than {MAX_DEPTH} levels"):
+            first(parameters=nested(levels))
+
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from([10**400, "true", "[]", "{}", '{"a": 1}', "${a}", "", "1e999"])
+    | st.floats()
+    | st.text(st.characters(), max_size=8)
+)
+FIELDS = st.sampled_from(
+    ["step_id", "id", "name", "tool", "parameters", "dependencies", "actions", "action_id", "when", "for_each", "repeat",
+     "timeout_secs", "requires_approval", "expected_output", "steps", "plan", "reasoning", "estimated_duration",
+     "task_description", "depends_on", "stepId"]
+)  # fmt: skip
+ANY_JSON = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(FIELDS | st.text(max_size=4), inner, max_size=6)
+    ),
+    max_leaves=20,
+)
+STEPS = st.lists(st.dictionaries(FIELDS, ANY_JSON, max_size=8), max_size=3)
+
+
+@given(ANY_JSON | st.fixed_dictionaries({"steps": STEPS | ANY_JSON}) | STEPS)
+@example({"steps": [{"step_id": 10**400}]})
+def test_any_json_is_a_plan_or_a_refusal_and_a_plan_can_be_stored(answer: Any) -> None:
+    try:
+        plan = read(answer)
+    except PlanInvalid as error:
+        plan, faults = None, error.violations
+    if plan is None:
+        assert faults
+        assert all(isinstance(text, str) for text in faults)
+        return
+    event = PlanGenerated(plan=plan)
+    assert load("plan_generated", dump(event)) == event
+    json.dumps(plan.model_dump(mode="json"), allow_nan=False).encode()

@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from replan.core.refs import (
+    Reference,
+    escape,
+    has_references,
+    parse,
+    references,
+    resolve,
+    whole,
+    written_as_text,
+)
+from replan.errors import UnresolvedReference
+
+OUTPUT = {
+    "items": [{"id": 7, "name": "Ann"}, {"id": 8, "name": None}],
+    "total": 2,
+    "nothing": None,
+    "empty": [],
+    "odd key": {"a.b": "x"},
+    "text": '{"inside": [1, 2]}',
+    "hostile": "${step_2.output.secret} {{step_2.output}} $${x} {{{{y}}}}",
+    "ok": True,
+}
+ACTIONS = {"action_1_1": {"x": 1}, "action_1_2": "two"}
+
+
+def lookup(ref: Reference) -> tuple[Any, str]:
+    known = {
+        "step_1": OUTPUT,
+        "step-2": "dash",
+        "_s": 1,
+        "metadata": {"project_id": "p1", "nested": {"a": 1}},
+        "task": {"description": "Do it", "id": "task_1"},
+        "item": {"x": 5},
+        "index": 3,
+    }
+    if ref.action or ref.head in ACTIONS:
+        return ACTIONS[ref.action or ref.head], f"the output of {ref.head!r}"
+    return known[ref.head], f"the output of {ref.head!r}"
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("${step_1}", OUTPUT),
+        ("${step_1.output}", OUTPUT),
+        ("{{step_1.output}}", OUTPUT),
+        ("{{step_1}}", OUTPUT),
+        ("${step_1.outputs}", OUTPUT),
+        ("${step_1.output.items[0].id}", 7),
+        ("{{step_1.outputs.items[*].id}}", [7, 8]),
+        ("${step_1.output.items[-1].id}", 8),
+        ("${step_1.output.items[1].name}", None),
+        ("${step_1.output.nothing}", None),
+        ("${step_1.output.empty}", []),
+        ("${step_1.output.empty[*].id}", []),
+        ("${step_1.output.total}", 2),
+        ("${step_1.output.ok}", True),
+        ("${step_1.output.text.inside[1]}", 2),
+        ('${step_1.output["odd key"]["a.b"]}', "x"),
+        ("${step_1.output['odd key'].\"a.b\"}", "x"),
+        ('${step_1.output."odd key"."a.b"}', "x"),
+        ("${step_1.output.items[?name=='Ann'].id | [0]}", 7),
+        ("${step_1.output.items[?name=='}'].id}", []),
+        ("{{step_1.output.items[?name=='}}'].id}}", []),
+        ("${step_1.output.{n: total, s: ok}}", {"n": 2, "s": True}),
+        ("{{step_1.output.{n: total, m: {k: ok}}}}", {"n": 2, "m": {"k": True}}),
+        ("${step_1.output.length(items)}", 2),
+        ("${step_1.output | length(items)}", 2),
+        ("${step_1.output.none || 'nobody'}", "nobody"),
+        ("${step_1.output.items[?name==`Ann`].id}", [7]),
+        ("{{action_1_1.output}}", {"x": 1}),
+        ("${action_1_1}", {"x": 1}),
+        ("${step_1.actions.action_1_1.output.x}", 1),
+        ("${step_1.actions.action_1_2}", "two"),
+        ("${metadata.project_id}", "p1"),
+        ("${metadata}", {"project_id": "p1", "nested": {"a": 1}}),
+        ('${metadata["project_id"]}', "p1"),
+        ("${task.description}", "Do it"),
+        ("${task.id}", "task_1"),
+        ("${item}", {"x": 5}),
+        ("${item.x}", 5),
+        ("${index}", 3),
+        ("${step-2.output}", "dash"),
+        ("${_s}", 1),
+        ("${ step_1 . output . total }", 2),
+        ("{{  step_1.output.total  }}", 2),
+        ("${\n\tstep_1.output.total\n}", 2),
+    ],
+)
+def test_every_form_keeps_the_type_of_what_it_means(written: str, value: Any) -> None:
+    found = whole(written)
+    assert found is not None
+    assert found.problem == ""
+    assert resolve(written, lookup) == value
+    assert type(resolve(written, lookup)) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("${step_1.output.total} of ${step_1.output.total}", "2 of 2"),
+        ("${step_1.output.total}${step_1.output.total}", "22"),
+        ("{{step_1.output.total}}+${index}", "2+3"),
+        ("Hello ${step_1.output.items[0].name}!", "Hello Ann!"),
+        ("null: ${step_1.output.nothing}", "null: null"),
+        ("ok: ${step_1.output.ok}", "ok: true"),
+        ("list: ${step_1.output.empty}", "list: []"),
+        ("object: {{action_1_1.output}}", 'object: {"x": 1}'),
+        (" ${index}", " 3"),
+        ("$5 and $x and $ {a} and {b} and }}", "$5 and $x and $ {a} and {b} and }}"),
+        ("budget is $100 or $1", "budget is $100 or $1"),
+        ("$${step_1.output}", "${step_1.output}"),
+        ("{{{{step_1.output}}}}", "{{step_1.output}}"),
+        ("$$${x}", "$${x}"),
+        ("a $${b} ${index} {{{{c}}}}", "a ${b} 3 {{c}}"),
+        ("日本 ${index} 🙂", "日本 3 🙂"),
+        ("", ""),
+    ],
+)
+def test_inside_a_text_texts_go_in_as_they_are_and_all_else_as_json(written: str, text: str) -> None:
+    assert resolve(written, lookup) == text
+
+
+def test_any_depth_keys_and_several_per_text() -> None:
+    deep: Any = "${index}"
+    for _ in range(50):
+        deep = {"a": [deep, "x"]}
+    filled = resolve({"${metadata.project_id}": deep, "n": 1, "t": ("${index}",)}, lookup)
+    at = filled["p1"]
+    for _ in range(50):
+        assert at["a"][1] == "x"
+        at = at["a"][0]
+    assert at == 3
+    assert filled["t"] == [3]
+    heads = sorted(
+        ref.head for ref in references({"${metadata.a}": ["${index} ${item}", {"b": "${task.id}"}]})
+    )
+    assert heads == ["index", "item", "metadata", "task"]
+
+
+def test_two_keys_that_come_out_alike_are_an_error_and_nothing_is_lost() -> None:
+    with pytest.raises(UnresolvedReference, match="two keys come out as 'p1'"):
+        resolve({"p1": 1, "${metadata.project_id}": 2}, lookup)
+
+
+def test_what_is_put_in_is_never_scanned_again() -> None:
+    hostile = OUTPUT["hostile"]
+    assert resolve("${step_1.output.hostile}", lookup) == hostile
+    assert resolve("say: ${step_1.output.hostile}!", lookup) == f"say: {hostile}!"
+    assert resolve({"${step_1.output.hostile}": 1}, lookup) == {hostile: 1}
+
+
+@given(st.text(alphabet="${}abstep_1.output\"'`\\", max_size=40))
+def test_no_output_however_hostile_is_ever_read_as_a_reference(output: str) -> None:
+    def said(ref: Reference) -> tuple[Any, str]:
+        assert ref.head == "step_1"
+        return output, "the output of 'step_1'"
+
+    assert resolve("${step_1.output}", said) == output
+    assert resolve("a${step_1.output}b{{step_1}}", said) == f"a{output}b{output}"
+
+
+@given(st.text(alphabet="${}a \"'`\\.[]", max_size=30) | st.text())
+@example("${{a}}")
+@example("{{{{a}}}}}")
+@example("$${")
+@example("{{ {{b}} }} ${c")
+def test_an_escaped_text_says_itself(text: str) -> None:
+    written = escape(text)
+    assert all(isinstance(piece, str) for piece in parse(written))
+    assert "".join(str(piece) for piece in parse(written)) == text
+    assert resolve({"k": [written]}, lookup) == {"k": [text]}
+
+
+@given(st.text(alphabet="${}astep_1.output \"'`\\.[]*?=", max_size=60) | st.text())
+def test_any_text_can_be_read_and_nothing_is_lost(text: str) -> None:
+    pieces = parse(text)
+    for piece in pieces:
+        if isinstance(piece, Reference):
+            assert piece.problem or piece.head
+            assert piece.raw in text or piece.raw.endswith("…")
+    if not has_references(text):
+        assert "".join(str(piece) for piece in pieces) == text
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+def test_a_value_comes_through_a_whole_reference_unchanged_and_through_a_text_as_json(value: Any) -> None:
+    def said(ref: Reference) -> tuple[Any, str]:
+        return value, "the output of 's'"
+
+    assert resolve("${s}", said) == value
+    inside = resolve("x${s}", said)[1:]
+    assert inside == value if isinstance(value, str) else json.loads(inside) == value
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ("${step_1.output", "no closing braces"),
+        ("a {{step_1.output} b", "no closing braces"),
+        ("{{ x }", "write {{{{ for its braces"),
+        ("${ x", "write $${ for its braces"),
+        ("${}", "${} is no reference; if it is meant as text, write it as $${}"),
+        ("{{}}", "write it as {{{{}}}}"),
+        ("${1}", "is no reference"),
+        ("${-a}", "is no reference"),
+        ("${шаг.output}", "is no reference; if it is meant as text, write it as $${шаг.output}"),
+        ("${step_1é}", "an output is written ${step_1.output.é}"),
+        ("${{step_1.output}}", "is no reference"),
+        ("${step_1.result}", "an output is written ${step_1.output.result}"),
+        ("${step_1[0]}", "an output is written ${step_1.output[0]}"),
+        ("${step_1.outputx}", "an output is written ${step_1.output.outputx}"),
+        ("${step_1.output x}", "an output is written"),
+        ("${step_1.output.}", "an output is written ${step_1.output}"),
+        ("${step_1.actions}", "an output is written"),
+        ("${step_1.output.a-b}", 'written in double quotes: "like-this"'),
+        ("${step_1.output.items.0.id}", "an item of a list is written [0]"),
+        ("${step_1.output..a}", "no JMESPath"),
+        ('${step_1.output.items[?name=="Ann"]}', "a text is written in single quotes: 'Ann'"),
+        ("${step_1.output.items[?id==true]}", "the value is written `true`"),
+        ("${step_1.output.items[?id > 5]}", "a number to compare with is written in backticks: > `5`"),
+        ("${step_1.output.size(@)}", "JMESPath has no function size()"),
+        ("${step_1.output.length(@, @)}", "length() takes 1 arguments, not 2"),
+        ("${step_1.output." + "a." * 2_000 + "a}", "at most 2000 are allowed"),
+        ("${step_1.output." + "(" * 900 + ")" * 900 + "}", "nested too deep"),
+        ("${env.HOME}", "the environment cannot be read from a plan"),
+        ("${task}", "of the task there is ${task.description} and ${task.id}"),
+        ("${task.secret}", "of the task there is"),
+        ("${index.x}", "index is a number"),
+        ("${metadata x}", "is no reference"),
+    ],
+)
+def test_a_reference_that_cannot_be_used_says_why_and_what_would_be_right(written: str, says: str) -> None:
+    problems = [ref.problem for ref in references(written)]
+    assert len(problems) == 1
+    assert says in problems[0]
+    with pytest.raises(UnresolvedReference):
+        resolve(written, lookup)
+
+
+@pytest.mark.parametrize("raw", ["${step_9.output}", "{{step_9.output}}", "${a.b c}"])
+def test_a_reference_written_as_text_is_that_text(raw: str) -> None:
+    assert resolve(written_as_text(raw), lookup) == raw
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        (
+            "${step_1.output.hit}",
+            "${step_1.output.hit} selects nothing in the output of 'step_1': there is no 'hit'; it has: items, total",
+        ),
+        ("${step_1.output.items[9]}", "there is no item [9] in a list of 2"),
+        ("${step_1.output.nothing.x}", "'x' needs an object, and there is null"),
+        ("${step_1.output.items.id}", "'id' needs an object, and there is a list"),
+        ("${step_1.output.total[*]}", "needs a list, and there is a number"),
+        ("${metadata.team}", "it has: project_id, nested"),
+    ],
+)
+def test_a_path_that_selects_nothing_is_an_error_that_says_what_there_is(written: str, says: str) -> None:
+    for text in (written, f"in a text: {written}"):
+        with pytest.raises(UnresolvedReference) as caught:
+            resolve(text, lookup)
+        assert says in str(caught.value)
+
+
+def test_a_text_with_an_escape_only_is_filled_in_but_refers_to_nothing() -> None:
+    assert has_references({"a": ["$${x}"]})
+    assert list(references({"a": ["$${x}"]})) == []
+    assert whole("$${x}") is None
+    assert not has_references({"a": [1, None, "plain $x {y}"]})
