@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 _SHOWN_ANSWER = 24_000
 """Characters of a rejected answer that go back with its correction."""
+_SMALL_SECOND_THOUGHT = 0.6
+"""Asked again at 0, a small model tends to say the same again."""
 _SMALL_MAX_TOKENS = 1200
 """A small model that loops inside its grammar ends here."""
 
@@ -47,16 +49,19 @@ async def ask_typed(
     schema_name: str,
     json_schema: JsonObject,
     read: Callable[[Any], T],
+    needed: Sequence[str] | None = None,
     corrections: int = 1,
     on_rejected: Callable[[tuple[str, ...], int], None] | None = None,
 ) -> T:
     """The answer as `read` understands it.
 
+    `needed`: keys that `read` cannot do without; unless told, what the schema requires.
     `read` raises `Violations` (or any ValueError) for an answer that will not do; all of it goes back to the
     model in one message, at most `corrections` times. Then `AnswerInvalid` with the last problems and text.
     `on_rejected(problems, attempt)` is told of each answer that was refused.
     """
     small = talk.style == "small"
+    keys = tuple(json_schema.get("required", ()) if needed is None else needed)
     turns = [Turn(role="user", text=prompt.user)]
     attempt = 1
     while True:
@@ -66,12 +71,12 @@ async def ask_typed(
             json_schema=json_schema,
             instructions=prompt.instructions,
             turns=tuple(turns),
-            temperature=0.0 if small else None,
+            temperature=(0.0 if attempt == 1 else _SMALL_SECOND_THOUGHT) if small else None,
             max_tokens=_SMALL_MAX_TOKENS if small else None,
         )
         reply = await talk.ask(role, request, prompt, attempt)
         try:
-            return understand(reply.text, json_schema, read)
+            return understand(reply.text, keys, read)
         except Violations as refused:
             problems = refused.problems
         if on_rejected is not None:
@@ -99,20 +104,20 @@ def correction(problems: Sequence[str]) -> str:
     )
 
 
-def understand(text: str, json_schema: JsonObject, read: Callable[[Any], T]) -> T:
+def understand(text: str, needed: Sequence[str], read: Callable[[Any], T]) -> T:
     """What the text says, read by `read`; `Violations` if it cannot be used.
 
     Where a text holds several different values, the only one that passes is taken.
     """
     try:
-        values = [_unwrapped(value, json_schema) for value in candidates(text)]
+        values = [_unwrapped(value, needed) for value in candidates(text)]
     except Unreadable as error:
         raise Violations([str(error)]) from None
     good: list[T] = []
     problems: tuple[str, ...] = ()
     for value in values:
         try:
-            _check_shape(value, json_schema)
+            _check_shape(value, needed)
             good.append(read(value))
         except Violations as error:
             problems = _worse(problems, error.problems)
@@ -130,21 +135,20 @@ def _worse(known: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
     return new if not known or len(new) < len(known) else known
 
 
-def _check_shape(value: Any, json_schema: JsonObject) -> None:
+def _check_shape(value: Any, needed: Sequence[str]) -> None:
     """Only what no reader can do without: an object with the required keys. All else is the reader's."""
     if not isinstance(value, dict):
         raise Violations([f"the answer has to be a JSON object, not {_kind(value)}"])
-    missing = [key for key in json_schema.get("required", ()) if key not in value]
+    missing = [key for key in needed if key not in value]
     if missing:
         raise Violations([f"the answer has no {key!r}" for key in missing])
 
 
-def _unwrapped(value: Any, json_schema: JsonObject) -> Any:
+def _unwrapped(value: Any, needed: Sequence[str]) -> Any:
     """`{"plan": {…}}` for `{…}`: the object inside, where only that has the required keys."""
-    required = json_schema.get("required", ())
-    if isinstance(value, dict) and len(value) == 1 and required and not any(key in value for key in required):
+    if isinstance(value, dict) and len(value) == 1 and needed and not any(key in value for key in needed):
         (inner,) = value.values()
-        if isinstance(inner, dict) and all(key in inner for key in required):
+        if isinstance(inner, dict) and all(key in inner for key in needed):
             return inner
     return value
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from replan.core.types import JsonObject, ToolSpec
@@ -55,16 +55,21 @@ def _entry(tool: ToolSpec, each: int) -> str:
 
 
 def signature(tool: ToolSpec) -> str:
-    """The tool as `name(city: string, days?: integer) -> {temperature: number}`."""
+    """The tool as `name(city: string, days?: integer (1 to 7)) -> {temperature: number}`."""
     schema = inline(tool.parameters)
     required = set(schema.get("required", ()))
     parts = [
-        f"{name}{'' if name in required else '?'}: {shape(child)}"
+        f"{name}{'' if name in required else '?'}: {shape(child)}{_meaning(child)}"
         for name, child in _properties(schema).items()
         if isinstance(child, dict)
     ]
     result = f" -> {shape(inline(tool.output_schema))}" if tool.output_schema is not None else ""
     return f"{tool.id}({', '.join(parts)}){result}"
+
+
+def _meaning(schema: JsonObject) -> str:
+    told = schema.get("description")
+    return f" ({shorten(one_line(told), 80)})" if isinstance(told, str) and told.strip() else ""
 
 
 def shape(schema: Any, depth: int = 0) -> str:
@@ -130,15 +135,21 @@ def _trimmed(node: Any) -> Any:
 
 
 def task_data(task: TaskView, tools: Sequence[ToolSpec], *, limit: int) -> str:
-    """Metadata and context as JSON, secrets masked; empty if there are none."""
-    secret = {name for tool in tools for name in tool.secrets}
-    parts = []
-    if task.metadata:
-        shown = {key: "***" if key in secret else value for key, value in task.metadata.items()}
-        parts.append(f"metadata: {shorten(_json(shown), limit)}")
-    if task.context:
-        parts.append(f"context: {shorten(_json(task.context), limit)}")
-    return "\n".join(parts)
+    """Metadata and context as JSON, secrets masked at any depth; empty if there are none."""
+    secret = {*task.secrets, *(name for tool in tools for name in tool.secrets)}
+    return "\n".join(
+        f"{name}: {shorten(_json(_masked(value, secret)), limit)}"
+        for name, value in (("metadata", task.metadata), ("context", task.context))
+        if value
+    )
+
+
+def _masked(value: Any, secret: Collection[str]) -> Any:
+    if isinstance(value, dict):
+        return {key: "***" if key in secret else _masked(item, secret) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_masked(item, secret) for item in value]
+    return value
 
 
 def one_line(text: str) -> str:

@@ -9,6 +9,7 @@ from replan.core import schemas as json_schemas
 from replan.core.types import Dimensions, Evaluation, JsonObject, Plan
 from replan.reasoning.ask import Talk, Violations, ask_typed
 from replan.reasoning.describe import task_data
+from replan.reasoning.grounding import ungrounded_numbers
 from replan.reasoning.history import final_steps, render_steps, shorten
 from replan.reasoning.prompts import Rendered, fence, load
 from replan.reasoning.read_json import Unreadable, read_json
@@ -21,6 +22,10 @@ DIMENSIONS = ("completeness", "correctness", "efficiency", "reliability")
 _STEP_CHARS = {"standard": 60_000, "small": 5_000}
 _DATA_CHARS = {"standard": 6_000, "small": 800}
 _MOST_SCHEMA_PROBLEMS = 20
+_GROUNDING = (
+    "final_output says {}, which stands in no output: copy from the outputs; if what the task asks for "
+    "was not found out, is_successful is false"
+)
 
 
 async def evaluate(
@@ -33,16 +38,27 @@ async def evaluate(
 ) -> Evaluation:
     """One call that judges and answers; `AnswerInvalid` if it cannot be understood after one correction.
 
-    A successful evaluation has a `final_output`: a text, or what matches `output_schema`. `evaluation_id` is
-    left to the caller.
+    A successful evaluation has a `final_output`: a text, or what matches `output_schema`; where the model wrote
+    none, it is what the final steps gave. `evaluation_id` is left to the caller.
     """
+
+    fallback = _outputs(plan, steps)
+
+    def read(answer: Any) -> Evaluation:
+        found = _read(answer, output_schema, fallback)
+        checked = talk.style == "small" and found.is_successful and bool(steps)
+        if checked and (strange := ungrounded_numbers(found.final_output, task, steps)):
+            raise Violations([_GROUNDING.format(", ".join(strange))])
+        return found
+
     return await ask_typed(
         talk,
         "evaluation",
         evaluation_prompt(talk.style, task, plan, steps, output_schema),
         schema_name="evaluation",
         json_schema=evaluation_schema(talk.style, output_schema),
-        read=lambda answer: _read(answer, output_schema),
+        read=read,
+        needed=("overall_score", "is_successful", "dimensions"),
     )
 
 
@@ -83,7 +99,7 @@ def _plan_note(plan: Plan) -> str:
 # ── reading ───────────────────────────────────────────────────────────────────
 
 
-def _read(answer: Any, output_schema: JsonObject | None) -> Evaluation:
+def _read(answer: Any, output_schema: JsonObject | None, fallback: Any) -> Evaluation:
     problems: list[str] = []
     scores: dict[str, float] = {}
     given = answer["dimensions"]
@@ -101,7 +117,10 @@ def _read(answer: Any, output_schema: JsonObject | None) -> Evaluation:
     success = _truth(answer["is_successful"])
     if success is None:
         problems.append(f"is_successful has to be true or false, not {str(answer['is_successful'])[:40]!r}")
-    output, faults = _final_output(answer.get("final_output"), output_schema, wanted=bool(success))
+    output = answer.get("final_output")
+    if success and (output is None or (isinstance(output, str) and not output.strip())):
+        output = fallback
+    output, faults = _final_output(output, output_schema, wanted=bool(success))
     problems += faults
     if problems or success is None:
         raise Violations(problems)
@@ -119,8 +138,8 @@ def _read(answer: Any, output_schema: JsonObject | None) -> Evaluation:
 def _final_output(output: Any, output_schema: JsonObject | None, *, wanted: bool) -> tuple[Any, list[str]]:
     """The answer to the user and what is wrong with it. An unsuccessful task may have none."""
     if output_schema is None:
-        empty = output is None or (isinstance(output, str) and not output.strip())
-        return output, ["final_output is missing: write the answer to the user"] if empty and wanted else []
+        missing = output is None and wanted
+        return output, ["final_output is missing: write the answer to the user"] if missing else []
     faults = json_schemas.problems(output_schema, output)
     if faults and isinstance(output, str):
         try:
@@ -150,7 +169,9 @@ def _texts(value: Any) -> tuple[str, ...]:
     if value is None or value == "":
         return ()
     items = value if isinstance(value, list) else [value]
-    return tuple(item if isinstance(item, str) else _said(item) for item in items if item not in (None, "", {}))
+    return tuple(
+        item if isinstance(item, str) else _said(item) for item in items if item not in (None, "", {})
+    )
 
 
 def _said(item: Any) -> str:
@@ -168,12 +189,16 @@ def evaluate_by_steps(plan: Plan, steps: Sequence[StepReport]) -> Evaluation:
     One final step: its output. Several: `{step_id: output}`. A plan without steps has nothing to answer with.
     """
     reports = {step.step_id: step for step in steps}
-    done = [s.step_id for s in plan.steps if s.step_id in reports and reports[s.step_id].status == "succeeded"]
-    skipped = [s.step_id for s in plan.steps if s.step_id in reports and reports[s.step_id].status == "skipped"]
-    failures = [_why(s.step_id, reports.get(s.step_id)) for s in plan.steps if s.step_id not in (*done, *skipped)]
+    done = [
+        s.step_id for s in plan.steps if s.step_id in reports and reports[s.step_id].status == "succeeded"
+    ]
+    skipped = [
+        s.step_id for s in plan.steps if s.step_id in reports and reports[s.step_id].status == "skipped"
+    ]
+    well = {*done, *skipped}
+    failures = [_why(s.step_id, reports.get(s.step_id)) for s in plan.steps if s.step_id not in well]
     if not done and not failures:
         failures.append("no step ran, so there is nothing to answer with")
-    outputs = {name: reports[name].value() for name in final_steps(plan, steps)}
     share = 100.0 if not failures else round(100.0 * len(done) / max(1, len(plan.steps)), 1)
     score = share if not failures else min(share, 50.0)
     return Evaluation(
@@ -182,8 +207,15 @@ def evaluate_by_steps(plan: Plan, steps: Sequence[StepReport]) -> Evaluation:
         dimensions=Dimensions(completeness=share, correctness=score, efficiency=100.0, reliability=share),
         successes=tuple(f"{name} succeeded" for name in done),
         failures=tuple(failures),
-        final_output=next(iter(outputs.values())) if len(outputs) == 1 else outputs or None,
+        final_output=_outputs(plan, steps),
     )
+
+
+def _outputs(plan: Plan, steps: Sequence[StepReport]) -> Any:
+    """What the final steps gave: one → its value, several → `{step_id: value}`, none → None."""
+    reports = {step.step_id: step for step in steps}
+    outputs = {name: reports[name].value() for name in final_steps(plan, steps)}
+    return next(iter(outputs.values())) if len(outputs) == 1 else outputs or None
 
 
 def _why(step_id: str, report: StepReport | None) -> str:

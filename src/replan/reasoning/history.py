@@ -46,7 +46,9 @@ def _block(step: StepReport, body: str) -> str:
     title = f"{step.step_id} ({shorten(step.name, 120)})" if step.name else step.step_id
     head = f"{title}: {step.tool} -> {step.status}"
     if step.parameters:
-        head += f"\n  parameters: {shorten(json.dumps(step.parameters, ensure_ascii=False, default=str), _LINE)}"
+        head += (
+            f"\n  parameters: {shorten(json.dumps(step.parameters, ensure_ascii=False, default=str), _LINE)}"
+        )
     return f"{head}\n  {body}" if body else head
 
 
@@ -127,9 +129,13 @@ def _boundary(text: str, at: int) -> bool:
     if at <= 0 or at >= len(text):
         return True
     before, after = text[at - 1], text[at]
-    if after == _JOINER or before == _JOINER or before == "\r" and after == "\n":
+    if after == _JOINER or before == _JOINER or (before == "\r" and after == "\n"):
         return False
-    if unicodedata.combining(after) or unicodedata.category(after) in ("Mn", "Me") or "\U0001f3fb" <= after <= "\U0001f3ff":
+    if (
+        unicodedata.combining(after)
+        or unicodedata.category(after) in ("Mn", "Me")
+        or "\U0001f3fb" <= after <= "\U0001f3ff"
+    ):
         return False
     if _regional(before) and _regional(after):
         run = at

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from replan.core.check_plan import Checked
+from replan.core.refs import Reference, parse, whole
 from replan.core.types import Frozen, JsonObject, Plan, ToolSpec
 from replan.errors import AnswerInvalid, PlanInvalid
 from replan.reasoning.ask import Talk, Violations, ask_typed
 from replan.reasoning.describe import task_data, tool_lines
+from replan.reasoning.loosen import loosen
 from replan.reasoning.prompts import Rendered, fence, load
 from replan.reasoning.schemas import plan_schema
 from replan.reasoning.view import TaskView
@@ -52,7 +54,12 @@ async def make_plan(
         on_rejected(problems, attempt)
 
     def read(answer: Any) -> Planned:
-        return _read(answer, new_plan, check)
+        planned = _read(answer, new_plan, check)
+        if talk.style != "small":
+            return planned
+        if problems := objects_in_texts(planned.plan, tools):
+            raise Violations(problems)
+        return planned.model_copy(update={"plan": loosen(planned.plan, tools)})
 
     try:
         planned = await ask_typed(
@@ -81,7 +88,9 @@ def plan_prompt(style: str, task: TaskView, tools: Sequence[ToolSpec]) -> Render
     if style != "small":
         values["guidance"] = f"# Advice for this kind of task\n\n{task.guidance}" if task.guidance else ""
         values["output"] = (
-            "The final answer has a prescribed shape: plan whatever its fields need." if task.has_output_schema else ""
+            "The final answer has a prescribed shape: plan whatever its fields need."
+            if task.has_output_schema
+            else ""
         )
     return load("plan", style).render(**values)
 
@@ -111,6 +120,32 @@ def _read(
         workflow_id=_word(answer.get("workflow_id")),
         reasoning=str(answer.get("reasoning") or ""),
     )
+
+
+def objects_in_texts(plan: Plan, tools: Sequence[ToolSpec]) -> list[str]:
+    """Places where a whole object stands inside a longer text: a small model means one field of it."""
+    fields = {tool.id: list((tool.output_schema or {}).get("properties", {})) for tool in tools}
+    tool_of = {step.step_id: step.tool for step in plan.steps if not step.actions and step.for_each is None}
+    return [
+        f"step {step.step_id!r}: {part.raw} is an object with {', '.join(has)}; "
+        f"inside a text write one of its fields, as ${{{part.head}.output.{has[0]}}}"
+        for step in plan.steps
+        for text in _texts(step.parameters)
+        if whole(text) is None
+        for part in parse(text)
+        if isinstance(part, Reference) and not part.path and (has := fields.get(tool_of.get(part.head, "")))
+    ]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
 
 
 def _word(value: Any) -> str | None:

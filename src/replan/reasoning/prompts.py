@@ -21,7 +21,8 @@ STYLES = ("standard", "small")
 
 _VARIABLE = re.compile(r"<<([a-z_]+)>>")
 _FILE = re.compile(
-    r"\A---\n(?P<front>.*?)\n---\n+=== instructions\n(?P<instructions>.*?)\n=== user\n(?P<user>.*)\Z", re.DOTALL
+    r"\A---\n(?P<front>.*?)\n---\n+=== instructions\n(?P<instructions>.*?)\n=== user\n(?P<user>.*)\Z",
+    re.DOTALL,
 )
 _KEYS = {"name", "role", "schema", "variables"}
 
@@ -71,7 +72,9 @@ def parse_prompt(text: str, where: str) -> Prompt:
         raise PromptInvalid(f"prompt {where}: wants a front matter, `=== instructions` and `=== user`")
     front = dict(_front_matter(parts["front"], where))
     if front.keys() != _KEYS:
-        raise PromptInvalid(f"prompt {where}: the front matter has to have exactly {', '.join(sorted(_KEYS))}")
+        raise PromptInvalid(
+            f"prompt {where}: the front matter has to have exactly {', '.join(sorted(_KEYS))}"
+        )
     if front["role"] not in get_args(Role):
         raise PromptInvalid(f"prompt {where}: role {front['role']!r} is none of {', '.join(get_args(Role))}")
     declared = frozenset(name.strip() for name in front["variables"].split(",") if name.strip())
@@ -79,7 +82,9 @@ def parse_prompt(text: str, where: str) -> Prompt:
     if used - declared:
         raise PromptInvalid(f"prompt {where}: uses {', '.join(sorted(used - declared))} without declaring it")
     if declared - used:
-        raise PromptInvalid(f"prompt {where}: declares {', '.join(sorted(declared - used))} and does not use it")
+        raise PromptInvalid(
+            f"prompt {where}: declares {', '.join(sorted(declared - used))} and does not use it"
+        )
     role: Role = front["role"]  # type: ignore[assignment]  # one of them, by the check above
     version = hashlib.sha256(text.encode()).hexdigest()[:16]
     return Prompt(

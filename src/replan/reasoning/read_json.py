@@ -54,7 +54,9 @@ def read_json(text: str) -> Any:
 def candidates(text: str) -> list[Any]:
     """Every different value that the text may mean, in order; at least one, else `Unreadable`."""
     if len(text) > MAX_CHARS:
-        raise Unreadable(f"the answer is too long: {len(text):,} characters, and at most {MAX_CHARS:,} are read")
+        raise Unreadable(
+            f"the answer is too long: {len(text):,} characters, and at most {MAX_CHARS:,} are read"
+        )
     bare = text.strip(_SPACE)
     if not bare:
         raise Unreadable("the answer is empty")

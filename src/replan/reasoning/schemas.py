@@ -34,7 +34,10 @@ def _plan(tools: Sequence[ToolSpec]) -> JsonObject:
     tool: JsonObject = {"type": "string"}
     if tools:
         tool["enum"] = [spec.id for spec in tools]
-    parameters = {"type": "object", "description": "as the tool's schema wants them; texts may hold references"}
+    parameters = {
+        "type": "object",
+        "description": "as the tool's schema wants them; texts may hold references",
+    }
     action = {
         "type": "object",
         "properties": {
@@ -58,7 +61,6 @@ def _plan(tools: Sequence[ToolSpec]) -> JsonObject:
             "when": {"type": "string"},
             "for_each": {"type": "string"},
             "timeout_secs": {"type": "number"},
-            "requires_approval": {"type": "boolean"},
             "repeat": {"type": "boolean"},
         },
         "required": ["step_id", "name"],
@@ -179,7 +181,11 @@ def _inline(node: Any, root: JsonObject, inside: tuple[str, ...]) -> Any:
         rest = {key: value for key, value in node.items() if key != "$ref"}
         named = _inline(found, root, (*inside, target)) if found is not None else {}
         return {**named, **_inline(rest, root, inside)}
-    return {key: _inline(value, root, inside) for key, value in node.items() if key not in ("$defs", "definitions")}
+    return {
+        key: _inline(value, root, inside)
+        for key, value in node.items()
+        if key not in ("$defs", "definitions")
+    }
 
 
 def _target(root: JsonObject, target: str) -> JsonObject | None:
@@ -208,7 +214,9 @@ def selection_schema(style: str, ids: Sequence[str]) -> JsonObject:
     }
     if style == "small":
         del tool["properties"]["reason"]  # type: ignore[attr-defined]
-        return _closed({"tools": {"type": "array", "items": {**tool, "additionalProperties": False}, "maxItems": 12}})
+        return _closed(
+            {"tools": {"type": "array", "items": {**tool, "additionalProperties": False}, "maxItems": 12}}
+        )
     return {
         "type": "object",
         "properties": {
@@ -238,12 +246,14 @@ def evaluation_schema(style: str, output_schema: Mapping[str, Any] | None) -> Js
             "improvement_suggestions": _TEXTS,
             "dimensions": {
                 "type": "object",
-                "properties": {name: _SCORE for name in score_names},
+                "properties": dict.fromkeys(score_names, _SCORE),
                 "required": list(score_names),
             },
             "overall_score": _SCORE,
             "is_successful": {"type": "boolean"},
-            "final_output": {"anyOf": [shape, {"type": "null"}]} if shape is not None else {},
+            "final_output": {"anyOf": [shape, {"type": "null"}]}
+            if shape is not None
+            else {"type": ["string", "null"]},
         },
         "required": ["overall_score", "is_successful", "dimensions", "final_output"],
     }
@@ -257,7 +267,7 @@ def _small_evaluation(shape: JsonObject | None) -> JsonObject:
         {
             "failures": {"type": "array", "items": {"type": "string"}, "maxItems": 3},
             "is_successful": {"type": "boolean"},
-            "dimensions": _closed({name: score for name in names}),
+            "dimensions": _closed(dict.fromkeys(names, score)),
             "overall_score": score,
             "final_output": answer if shape is None else {"anyOf": [answer, {"type": "null"}]},
         }

@@ -33,9 +33,13 @@ def read_scores(raw: Mapping[str, Any]) -> dict[str, float]:
         if not any(0 < number < 1 for number in plain.values()):
             problems.append(f"{', '.join(plain)}: it cannot be told whether 1 means 1 or 100; use 0 to 100")
         plain = {name: number * 100 for name, number in plain.items()}
+    elif fractions := [name for name, number in plain.items() if 0 < number < 1]:
+        problems.append(f"{', '.join(fractions)}: a fraction among scores of 0 to 100; use 0 to 100 for all")
     scores = {**plain, **scaled}
     problems += [
-        f"{name}: a score is between 0 and 100, not {score:g}" for name, score in scores.items() if not 0 <= score <= 100
+        f"{name}: a score is between 0 and 100, not {score:g}"
+        for name, score in scores.items()
+        if not 0 <= score <= 100
     ]
     if problems:
         raise Violations(problems)

@@ -19,6 +19,8 @@ class TaskView(Frozen):
     """The final answer has a prescribed shape."""
     guidance: str = ""
     """Advice for this kind of task, written by whoever runs the service."""
+    secrets: tuple[str, ...] = ()
+    """Names in `metadata` and `context` whose values no prompt may show."""
 
 
 class StepReport(Frozen):

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from replan.errors import AnswerInvalid
+from replan.reasoning.ask import Violations, ask_typed
+from replan.reasoning.prompts import Rendered
+
+pytestmark = pytest.mark.anyio
+
+PROMPT = Rendered("standard/x", "abc", "Be brief.", "How many?")
+SCHEMA = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
+
+
+def count(answer: Any) -> int:
+    problems = []
+    if not isinstance(answer["count"], int):
+        problems.append("count has to be a whole number")
+    if answer.get("unit") == "wrong":
+        problems.append("unit is wrong")
+    if problems:
+        raise Violations(problems)
+    return int(answer["count"])
+
+
+async def ask(talk: Any, **more: Any) -> int:
+    return await ask_typed(
+        talk, "planning", PROMPT, schema_name="execution_plan", json_schema=SCHEMA, read=count, **more
+    )
+
+
+async def test_a_good_answer_costs_one_call(script: Any) -> None:
+    talk = script({"count": 3})
+    assert await ask(talk) == 3
+    (asked,) = talk.asked
+    assert (asked.role, asked.attempt, asked.prompt) == ("planning", 1, PROMPT)
+    assert asked.request.schema_name == "execution_plan"
+    assert asked.request.json_schema == SCHEMA
+    assert [turn.text for turn in asked.request.turns] == ["How many?"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('{"answer": {"count": 3}}', id="wrapped in an object"),
+        pytest.param('First {"total": 9}, so:\n{"count": 3}', id="another object before"),
+        pytest.param('{"count": "three"} no: {"count": 3}', id="a refused object before"),
+    ],
+)
+async def test_the_one_object_that_passes_is_taken(script: Any, text: str) -> None:
+    assert await ask(script(text)) == 3
+
+
+async def test_every_problem_goes_back_in_one_message(script: Any) -> None:
+    talk = script({"count": "x", "unit": "wrong"}, {"count": 4})
+    seen: list[tuple[tuple[str, ...], int]] = []
+    assert await ask(talk, on_rejected=lambda problems, attempt: seen.append((problems, attempt))) == 4
+    turns = talk.asked[1].request.turns
+    assert [turn.role for turn in turns] == ["user", "assistant", "user"]
+    assert "- count has to be a whole number\n- unit is wrong" in turns[2].text
+    assert turns[1].text == '{"count": "x", "unit": "wrong"}'
+    assert seen == [(("count has to be a whole number", "unit is wrong"), 1)]
+    assert talk.asked[1].attempt == 2
+
+
+@pytest.mark.parametrize("corrections", [0, 1, 3])
+async def test_corrections_are_bounded(script: Any, corrections: int) -> None:
+    talk = script(*[{"count": "no"}] * 9)
+    with pytest.raises(AnswerInvalid, match="count has to be a whole number") as caught:
+        await ask(talk, corrections=corrections)
+    assert len(talk.asked) == corrections + 1
+    assert caught.value.problems == ("count has to be a whole number",)
+    assert caught.value.text == '{"count": "no"}'
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        pytest.param("", "the answer is empty", id="empty"),
+        pytest.param("I'd rather not.", "holds no JSON object", id="refused"),
+        pytest.param('{"count": 1', "cut off", id="cut"),
+        pytest.param("[1, 2]", "has to be a JSON object, not a list", id="a list"),
+        pytest.param("{}", "has no 'count'", id="a key missing"),
+        pytest.param('{"count": 1} {"count": 2}', "several different JSON objects", id="two answers"),
+    ],
+)
+async def test_an_unusable_answer_is_corrected_with_the_reason(script: Any, text: str, says: str) -> None:
+    talk = script(text, {"count": 5})
+    assert await ask(talk) == 5
+    turns = talk.asked[1].request.turns
+    assert says in turns[2].text
+    assert turns[1].text
+
+
+async def test_a_small_model_is_asked_with_an_end_and_by_chance_only_after_a_refusal(script: Any) -> None:
+    talk = script({"count": "no"}, {"count": 1}, style="small")
+    await ask(talk)
+    first, second = (asked.request for asked in talk.asked)
+    assert first.temperature == 0
+    assert second.temperature is not None
+    assert second.temperature > 0
+    assert first.max_tokens is not None

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from replan.core.types import ToolSpec
+from replan.reasoning.describe import shape, signature, task_data, tool_index, tool_lines
+from replan.reasoning.schemas import grammatical, inline
+from replan.reasoning.view import StepReport, TaskView
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        pytest.param({"type": "string"}, "string", id="scalar"),
+        pytest.param({"type": ["number", "null"]}, "number|null", id="several types"),
+        pytest.param({"enum": ["a", 1]}, '"a"|1', id="enum"),
+        pytest.param({"enum": list(range(20))}, "|".join(map(str, range(12))) + "|…", id="a long enum"),
+        pytest.param({"const": "x"}, '"x"', id="const"),
+        pytest.param({"anyOf": [{"type": "string"}, {"type": "integer"}]}, "string|integer", id="union"),
+        pytest.param({"type": "array", "items": {"type": "object", "properties": {"id": {"type": "integer"}}}}, "[{id: integer}]", id="list of objects"),
+        pytest.param({"type": "object", "additionalProperties": {"type": "number"}}, "{any key: number}", id="a map"),
+        pytest.param({"type": "object"}, "object", id="any object"),
+        pytest.param({}, "any", id="anything"),
+        pytest.param(True, "any", id="a schema that is true"),
+    ],
+)  # fmt: skip
+def test_a_schema_is_written_as_a_short_type(schema: Any, expected: str) -> None:
+    assert shape(schema) == expected
+
+
+FORECAST = ToolSpec(
+    id="forecast",
+    description="Weather\n to come.",
+    parameters={
+        "$defs": {"Unit": {"enum": ["C", "F"]}},
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "description": "a city's  name"},
+            "unit": {"$ref": "#/$defs/Unit"},
+        },
+        "required": ["city"],
+    },
+    output_schema={"type": "object", "properties": {"degrees": {"type": "number", "description": "at noon"}}},
+)
+
+
+def test_a_tool_is_written_as_a_signature() -> None:
+    expected = 'forecast(city: string (a city\'s name), unit?: "C"|"F") -> {degrees: number}'
+    assert signature(FORECAST) == expected
+    assert tool_lines([FORECAST], style="small", limit=1000) == f"{expected}: Weather to come."
+    assert tool_index([FORECAST], limit=1000) == "forecast(city, unit): Weather to come."
+
+
+def test_a_strong_model_sees_the_whole_schema_and_what_the_output_means() -> None:
+    text = tool_lines([FORECAST], style="standard", limit=1000)
+    assert '"unit": {"enum": ["C", "F"]}' in text
+    assert "output: {degrees: number}\noutput fields: degrees: at noon" in text
+    assert "each call does it once more" in text
+    bare = tool_lines([ToolSpec(id="x")], style="standard", limit=1000)
+    assert "output: not declared" in bare
+
+
+def test_a_parameter_that_is_called_title_is_kept() -> None:
+    tool = ToolSpec(
+        id="x", parameters={"type": "object", "title": "X", "properties": {"title": {"type": "string"}}}
+    )
+    text = tool_lines([tool], style="standard", limit=1000)
+    assert 'parameters: {"type": "object", "properties": {"title": {"type": "string"}}}' in text
+
+
+def test_without_tools_and_data_the_prompt_says_so() -> None:
+    assert tool_lines([], style="small", limit=10) == "(there are no tools)"
+    assert task_data(TaskView(description="x"), [], limit=10) == ""
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        pytest.param(
+            {"$ref": "#/$defs/A", "$defs": {"A": {"type": "string"}}}, {"type": "string"}, id="at the root"
+        ),
+        pytest.param(
+            {
+                "properties": {"a": {"$ref": "#/$defs/a~1b", "description": "d"}},
+                "$defs": {"a/b": {"enum": [1]}},
+            },
+            {"properties": {"a": {"enum": [1], "description": "d"}}},
+            id="escaped, with a word of its own",
+        ),
+        pytest.param(
+            {"$defs": {"N": {"properties": {"next": {"$ref": "#/$defs/N"}}}}, "items": {"$ref": "#/$defs/N"}},
+            {"items": {"properties": {"next": {}}}},
+            id="one that refers to itself",
+        ),
+        pytest.param({"items": {"$ref": "#/nowhere"}}, {"items": {}}, id="to nothing"),
+        pytest.param({"items": {"$ref": "https://example.org/s"}}, {"items": {}}, id="elsewhere"),
+    ],
+)
+def test_references_in_schemas_are_replaced_by_what_they_name(schema: Any, expected: Any) -> None:
+    assert inline(schema) == expected
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        pytest.param({"type": "integer", "minimum": 3, "title": "N"}, {"type": "integer"}, id="bounds"),
+        pytest.param({"oneOf": [{"type": "string"}, {"type": "null"}]}, {"anyOf": [{"type": "string"}, {"type": "null"}]}, id="oneOf"),
+        pytest.param({"anyOf": [{"type": "string"}, {"not": {}}]}, {}, id="a branch that cannot be told"),
+        pytest.param({"type": "array"}, {"type": "array", "items": {}}, id="any list"),
+        pytest.param({"type": "object"}, {"type": "object"}, id="any object"),
+        pytest.param(False, {}, id="no schema"),
+    ],
+)  # fmt: skip
+def test_only_what_a_grammar_can_hold_is_left(schema: Any, expected: Any) -> None:
+    assert grammatical(schema) == expected
+
+
+@pytest.mark.parametrize(
+    ("report", "text"),
+    [
+        pytest.param(StepReport(step_id="a", output={"é": [1]}), '{"é": [1]}', id="a value"),
+        pytest.param(
+            StepReport(step_id="a", output="two\nlines"), '"two\\nlines"', id="a text stays on one line"
+        ),
+        pytest.param(StepReport(step_id="a", output_text='{\n"a": 1}'), '{"a": 1}', id="JSON text"),
+        pytest.param(StepReport(step_id="a", output_text="two\nlines"), '"two\\nlines"', id="plain text"),
+        pytest.param(StepReport(step_id="a"), "null", id="nothing"),
+    ],
+)
+def test_an_output_is_one_line(report: StepReport, text: str) -> None:
+    assert report.text() == text

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from replan.core.types import ToolSpec
+from replan.errors import AnswerInvalid
+from replan.reasoning.selector import NothingSelected, select_tools
+from replan.reasoning.view import TaskView
+
+pytestmark = pytest.mark.anyio
+
+TOOLS = [
+    ToolSpec(id="web.search", name="search", description="Search the web for pages."),
+    ToolSpec(id="send_mail", aliases=("email",), description="Send an e-mail to a person."),
+    ToolSpec(id="Add-Numbers", description="Add two numbers."),
+]
+TASK = TaskView(description="Mail Bob the weather", metadata={"team": "red"})
+
+
+async def select(talk: Any, **more: Any) -> Any:
+    return await select_tools(
+        talk, **{"task": TASK, "tools": TOOLS, "threshold": 70.0, "retrieve": None, **more}
+    )
+
+
+async def test_tools_are_folded_sorted_and_what_is_dropped_is_recorded(script: Any) -> None:
+    talk = script(
+        {
+            "task_type": "mailing",
+            "workflow_id": "",
+            "reasoning": "r",
+            "tools": [
+                {"tool_id": "Email", "score": "80%", "reason": "to mail"},
+                {"tool_id": "add numbers", "score": 95},
+                {"tool_id": "WEB.SEARCH", "score": 40},
+                {"tool_id": "teleport", "score": 99},
+            ],
+        }
+    )
+    found = await select(talk)
+    assert [(tool.tool_id, tool.score) for tool in found.tools] == [("Add-Numbers", 95), ("send_mail", 80)]
+    assert found.dropped == ("web.search scored 40, under 70", "'teleport' does not exist")
+    assert (found.phase, found.task_type, found.workflow_id) == ("tool_selection", "mailing", None)
+    assert found.asked
+
+
+async def test_the_prompt_holds_task_tools_and_metadata(script: Any) -> None:
+    for style in ("standard", "small"):
+        talk = script({"tools": [{"tool_id": "send_mail", "score": 90}]}, style=style)
+        await select(talk)
+        user = talk.asked[0].request.turns[0].text
+        assert all(text in user for text in ("Mail Bob the weather", "web.search", "Send an e-mail", '"red"'))
+        assert talk.asked[0].request.schema_name == "tool_selection"
+
+
+async def test_nothing_left_names_the_nearest_tools(script: Any) -> None:
+    talk = script({"tools": [{"tool_id": "send_mails", "score": 99}, {"tool_id": "web.search", "score": 10}]})
+    with pytest.raises(NothingSelected, match="nearest tools are: send_mail") as caught:
+        await select(talk)
+    assert caught.value.nearest[0] == "send_mail"
+    assert "'send_mails' does not exist" in str(caught.value)
+
+
+async def test_a_model_that_needs_no_tool_may_say_so(script: Any) -> None:
+    found = await select(script({"tools": []}))
+    assert found.tools == ()
+
+
+async def test_scores_that_are_no_scores_are_corrected(script: Any) -> None:
+    talk = script({"tools": [{"tool_id": "send_mail", "score": "very"}]}, {"tools": ["send_mail"]})
+    assert [tool.tool_id for tool in (await select(talk)).tools] == ["send_mail"]
+    with pytest.raises(AnswerInvalid, match="`tools` has to be a list"):
+        await select(script({"tools": 5}, {"tools": 5}))
+
+
+class FirstOnly:
+    def __init__(self) -> None:
+        self.queries: list[str] = []
+
+    def narrow(self, query: str, tools: Sequence[ToolSpec]) -> Sequence[ToolSpec]:
+        self.queries.append(query)
+        return tools[:1]
+
+
+async def test_a_retriever_narrows_what_the_model_sees(script: Any) -> None:
+    retriever = FirstOnly()
+    talk = script({"tools": [{"tool_id": "web.search", "score": 90}]})
+    await select(talk, retrieve=retriever)
+    request = talk.asked[0].request
+    assert retriever.queries == ["Mail Bob the weather"]
+    assert "send_mail" not in request.turns[0].text
+    assert request.json_schema["properties"]["tools"]["items"]["properties"]["tool_id"]["enum"] == [
+        "web.search"
+    ]
+
+
+async def test_a_name_that_two_tools_share_means_neither(script: Any) -> None:
+    tools = [ToolSpec(id="a.find", name="find"), ToolSpec(id="b.find", name="find")]
+    with pytest.raises(NothingSelected):
+        await select(script({"tools": ["find"]}), tools=tools)
