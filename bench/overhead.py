@@ -46,7 +46,9 @@ def plan_of(layers: Layers) -> dict[str, Any]:
     before: list[str] = []
     for layer in layers:
         for name in layer:
-            steps.append({"step_id": name, "tool": "nothing", "parameters": {"i": len(steps)}, "dependencies": before})
+            steps.append(
+                {"step_id": name, "tool": "nothing", "parameters": {"i": len(steps)}, "dependencies": before}
+            )
         before = layer
     return {"steps": steps}
 
@@ -65,7 +67,9 @@ async def timed(rounds: int, once: Callable[[], Awaitable[Any]]) -> tuple[float,
 
 async def of_replan(layers: Layers, rounds: int, synchronous: str, folder: Path) -> tuple[float, float]:
     settings = Settings.model_validate({"store": {"synchronous": synchronous}})
-    async with Replan(tools=[nothing], db=folder / f"{synchronous}.db", settings=settings, evaluation="steps") as replan:
+    async with Replan(
+        tools=[nothing], db=folder / f"{synchronous}.db", settings=settings, evaluation="steps"
+    ) as replan:
 
         async def once() -> None:
             result = await replan.run("nothing", plan=plan_of(layers))
@@ -143,7 +147,9 @@ async def _langgraph_node(state: Any) -> dict[str, list[int]]:
 
 
 async def main(rounds: int) -> None:
-    print(f"Python {platform.python_version()}, {platform.machine()}, SQLite {sqlite3.sqlite_version}, {rounds} rounds")
+    print(
+        f"Python {platform.python_version()}, {platform.machine()}, SQLite {sqlite3.sqlite_version}, {rounds} rounds"
+    )
     print(f"{'':34} {'wide 10×10':>22} {'chain of 100':>22}")
     print(f"{'ms a step':34} {'wall':>11}{'CPU':>11} {'wall':>11}{'CPU':>11}")
     graphs = [wide(), chain()]
@@ -157,7 +163,9 @@ async def main(rounds: int) -> None:
         ]
         if importlib.util.find_spec("langgraph"):
             rows.append(("LangGraph, nothing saved", lambda g, f: of_langgraph(g, rounds, f, saved=False)))
-            rows.append(("LangGraph, SQLite saver (full)", lambda g, f: of_langgraph(g, rounds, f, saved=True)))
+            rows.append(
+                ("LangGraph, SQLite saver (full)", lambda g, f: of_langgraph(g, rounds, f, saved=True))
+            )
         for label, measure in rows:
             cells = ""
             for number, graph in enumerate(graphs):

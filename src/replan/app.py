@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
 
 from replan.config import Settings
 from replan.core.events import Record
@@ -17,13 +19,15 @@ from replan.core.policy import Policy
 from replan.core.result import TaskResult
 from replan.core.types import JsonObject, Plan, ToolSpec
 from replan.engine.local import LocalEngine
-from replan.errors import InputError, ReplanError
+from replan.errors import AnswerInvalid, InputError, ReplanError, TaskHeld
 from replan.ports import TaskSummary, ToolCall, ToolSource
 from replan.run.parts import Parts
 from replan.run.service import Service, Submission
 from replan.wiring import ModelChoice, Models, SystemClock, Ulids, driver_name, open_store, open_tools
 
 T = TypeVar("T")
+CANCEL_SECS = 3.0
+"""How long a cancelled caller waits for its task to end."""
 
 
 class Replan:
@@ -145,11 +149,19 @@ class Replan:
             result = await self.wait(task_id)
         except asyncio.CancelledError:
             with contextlib.suppress(ReplanError):
-                await self.cancel(task_id, reason="its caller was cancelled", by="caller")
+                await self._cancel_and_wait(task_id)
             raise
         if adapter is None or not result.is_success:
             return result
-        return result.model_copy(update={"final_output": adapter.validate_python(result.final_output)})
+        try:
+            typed = adapter.validate_json(to_json(result.final_output))
+        except ValidationError as error:
+            raise AnswerInvalid(
+                f"task {task_id!r} succeeded, but its answer is no {output_type}: {error}",
+                problems=[problem["msg"] for problem in error.errors()],
+                text=json.dumps(result.final_output, ensure_ascii=False),
+            ) from error
+        return result.model_copy(update={"final_output": typed})
 
     async def submit(
         self,
@@ -177,10 +189,20 @@ class Replan:
         """Wait for a task's end, whoever drives it; its result. Raises what stopped the driving, if that did."""
         driving = self._engine_now().driving(task_id)
         if driving is not None:
-            await asyncio.shield(driving)
-        else:
-            async for _ in self.service.watch(task_id):
-                pass
+            try:
+                await asyncio.shield(driving)
+                return await self.service.result(task_id)
+            except TaskHeld:
+                pass  # another process drives it
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if not driving.cancelled() or (task is not None and task.cancelling()):
+                    raise
+                raise ReplanError(
+                    f"Replan was closed before task {task_id!r} had ended; it can be resumed"
+                ) from None
+        async for _ in self.service.watch(task_id):
+            pass
         return await self.service.result(task_id)
 
     def watch(self, task_id: str, after: int = 0, *, ephemeral: bool = False) -> AsyncIterator[Record]:
@@ -188,7 +210,8 @@ class Replan:
 
         `ephemeral`: also what is not stored (tokens, progress), as records with seq 0.
         """
-        return self.service.watch(task_id, after, ephemeral=ephemeral)
+        driving = self._engine_now().driving(task_id)
+        return self.service.watch(task_id, after, ephemeral=ephemeral, driving=driving)
 
     async def result(self, task_id: str) -> TaskResult:
         """What the task has come to so far."""
@@ -201,7 +224,10 @@ class Replan:
     async def resume(self, task_id: str) -> TaskResult:
         """Drive on a task that nobody holds, to its end. `TaskHeld` if somebody does, `TaskEnded` if it has ended."""
         await self.service.check_resumable(task_id)
-        await asyncio.shield(self._engine_now().start(task_id))
+        engine = self._engine_now()
+        if engine.driving(task_id) is not None:
+            raise TaskHeld(f"task {task_id!r} is being driven here already; wait for it or watch it")
+        await asyncio.shield(engine.start(task_id))
         return await self.service.result(task_id)
 
     async def plan(
@@ -250,6 +276,13 @@ class Replan:
 
     # ── inside ──
 
+    async def _cancel_and_wait(self, task_id: str) -> None:
+        """Cancel the task of a caller that is being cancelled itself, and see it to its end if it runs here."""
+        driving = self._engine_now().driving(task_id)
+        await self.cancel(task_id, reason="its caller was cancelled", by="caller")
+        if driving is not None and (await self.service.parts.store.summary(task_id)).held:
+            await asyncio.wait({driving}, timeout=CANCEL_SECS)
+
     def _engine_now(self) -> LocalEngine:
         if self._engine is None:
             raise InputError("Replan is not open: use `async with Replan(...) as replan:`")
@@ -268,7 +301,9 @@ class Replan:
     ) -> Submission:
         changes: dict[str, Any] = {}
         if timeout is not None:
-            changes["budget"] = self._policy.budget.model_copy(update={"task_timeout_secs": _seconds(timeout)})
+            changes["budget"] = self._policy.budget.model_copy(
+                update={"task_timeout_secs": _seconds(timeout)}
+            )
         if evaluation is not None:
             changes["evaluation"] = evaluation
         if output_schema is not None:

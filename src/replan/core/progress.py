@@ -54,6 +54,8 @@ class CallState:
     ended: float | None = None
     effects_before: int = 0
     """The task's count of effects when it was started."""
+    retries: int = 0
+    """Faults of its earlier tries that code let pass; a try that was cut off is none."""
 
 
 @dataclass(slots=True)

@@ -212,6 +212,8 @@ class State:
             event.call_key, event.step_id, slot, event.tool_id, event.attempt,
             event.effect, event.parameters, started=ts, effects_before=ledger.effects,
         )  # fmt: skip
+        if (earlier := self._calls.get(call.key)) is not None:
+            call.retries = earlier.retries
         ledger.touch(call.effect)
         self._calls[call.key] = call
         if step := self.steps.get(event.step_id):
@@ -254,6 +256,7 @@ class State:
         if call := self._result_of(event, ts):
             call.status = "failed" if event.retry_in_secs is None else "retrying"
             call.fault = event.error
+            call.retries += event.retry_in_secs is not None and event.error.kind != "cancelled"
 
     def _outcome_unknown(self, event: e.OutcomeUnknown, ts: float) -> None:
         if call := self._result_of(event, ts):

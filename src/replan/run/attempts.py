@@ -7,23 +7,29 @@ depends on. Whether a fault may be retried is decided by its kind and the tool's
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import time
+from typing import Any
 
 from replan.core.budget import limit_reached
 from replan.core.events import CallCompleted, CallFailed, CallStarted, OutcomeUnknown, StepProgress
 from replan.core.faults import classify, in_doubt, may_retry
-from replan.core.types import Fault, JsonObject
-from replan.errors import ToolCallError
+from replan.core.state import Output
+from replan.core.types import Fault, JsonObject, ToolSpec
+from replan.errors import StoreError, ToolCallError
 from replan.ports import Progress, ToolCall
-from replan.run.calls import Call, recorded
+from replan.run.calls import Call, own_copy
 from replan.run.context import Batch, Run
-from replan.run.outputs import pack
-from replan.run.places import Places
+from replan.run.masking import hidden, secrets_of, shown
+from replan.run.outputs import pack, storable
+from replan.run.places import Places, PlacesClosed
 from replan.run.stops import BudgetReached
 
 BASE_DELAY = 0.2
 MAX_DELAY = 30.0
+LET_GO_SECS = 1.0
+"""How long a call that was cancelled at its time limit may take to end before it is left behind."""
 
 
 class Attempts:
@@ -36,11 +42,17 @@ class Attempts:
         self._policy = run.state.policy
         self._jitter = random.Random(run.task_id)
 
-    def begin(self, call: Call) -> Batch:
-        """Charge and record the start of an attempt."""
+    def allow(self) -> None:
+        """Raise what forbids one more call now, if anything does: `PlacesClosed` or `BudgetReached`."""
+        if self._run.stopping:
+            raise PlacesClosed
         if limit := limit_reached(self._policy.budget, self._run.state.usage, what="tool"):
             raise BudgetReached(limit)
-        parameters = recorded(call, self._policy.max_output_bytes)
+
+    def begin(self, call: Call) -> Batch:
+        """Charge and record the start of an attempt; raises as `allow` does."""
+        self.allow()
+        parameters = shown(call.tool, call.parameters, self._policy.max_output_bytes)
         return self._run.record(CallStarted(**call.labels(), effect=call.tool.effect, parameters=parameters))
 
     async def finish(self, call: Call, batch: Batch, urgency: float) -> Fault | JsonObject:
@@ -51,13 +63,18 @@ class Attempts:
         """
         while True:
             if call.tool.effect != "reads" or call.step.dependencies:
-                await self._run.durable(batch)
+                try:
+                    await self._run.durable(batch)
+                except asyncio.CancelledError:
+                    self._take_back(call)
+                    raise
             started = time.perf_counter()
             try:
-                output = await self._call(call)
-                packed = pack(output, self._policy.max_output_bytes)
-            except Exception as error:  # noqa: BLE001 - whatever a tool raises is its failure
-                fault = classify(error, call.tool, now=self._run.parts.clock.now())
+                packed = pack(await self._call(call), self._policy.max_output_bytes)
+            except Exception as error:
+                if self._run.stopping:  # it gave up because we stopped it: that says nothing about the call
+                    raise asyncio.CancelledError from error
+                fault = self._fault(call, error)
                 wait = self._retry_in(call, fault)
                 self._run.record(CallFailed(**call.labels(), error=fault, retry_in_secs=wait))
                 if wait is None:
@@ -68,28 +85,42 @@ class Attempts:
                 await self._run.parts.clock.sleep(wait)
                 await self._places.take(urgency)
                 call.attempt += 1
+                call.retries += 1
                 batch = self.begin(call)
                 continue
-            value, artifact, stored = packed
             self._run.record(
                 CallCompleted(
-                    **call.labels(), output=value, artifact=artifact, duration_secs=time.perf_counter() - started
+                    **call.labels(),
+                    output=None if packed.artifact else packed.value,
+                    artifact=packed.artifact,
+                    duration_secs=time.perf_counter() - started,
                 ),
-                artifacts=() if stored is None else (stored,),
+                artifacts=() if packed.stored is None else (packed.stored,),
             )
-            return _metadata_of(call, output)
+            return added_metadata(call.tool, packed.value)
 
-    def reuse(self, call: Call) -> JsonObject | None:
-        """Take the recorded output of this very call, if the ledger has it; None if the call has to be made."""
+    def _take_back(self, call: Call) -> None:
+        """Stopped before the call was made: it surely did not happen, and whoever drives on may make it."""
+        fault = Fault(
+            category="external_error", kind="cancelled", message="it was stopped before the call was made"
+        )
+        with contextlib.suppress(StoreError):
+            self._run.record(CallFailed(**call.labels(), error=fault, retry_in_secs=0.0))
+
+    def known(self, call: Call) -> Output | None:
+        """The recorded output of this very call, if the ledger has it; None if the call has to be made."""
         entry = self._run.state.reusable(call.key, call.tool)
-        if entry is None:
-            return None
-        value, artifact = entry.output
-        self._run.record(CallCompleted(**call.labels(), output=value, artifact=artifact, reused=True))
-        return _metadata_of(call, value)
+        return None if entry is None else entry.output
 
-    async def _call(self, call: Call) -> object:
-        limit = self._limit(call)
+    def reuse(self, call: Call, output: Output, value: Any) -> JsonObject:
+        """Take the recorded output for this call. `value`: what the output holds, where metadata come from it."""
+        self._run.record(
+            CallCompleted(**call.labels(), output=output.value, artifact=output.artifact, reused=True)
+        )
+        return added_metadata(call.tool, value)
+
+    async def _call(self, call: Call) -> Any:
+        own, left = self._limits(call)
         run = self._run
 
         def report(progress: Progress) -> None:
@@ -102,42 +133,90 @@ class Attempts:
                 )
             )
 
+        limit = left if own is None else own if left is None else min(own, left)
         request = ToolCall(
-            call.tool.id, call.parameters, call.key, run.task_id, call.step.step_id, call.attempt, limit, report
+            call.tool.id,
+            own_copy(call.parameters),
+            call.key,
+            run.task_id,
+            call.step.step_id,
+            call.attempt,
+            limit,
+            report,
         )
-        if limit is None:
-            return await run.parts.tools.call(request)
-        scope = asyncio.timeout(limit)
-        try:
-            async with scope:
-                return await run.parts.tools.call(request)
-        except TimeoutError:
-            if scope.expired():
-                raise ToolCallError(f"no answer within {limit:g} seconds", kind="timeout") from None
-            raise
+        if own is None or (left is not None and left <= own):
+            return await self._answer(request)  # the task's own deadline stops it
+        return await self._within(own, request)
 
-    def _limit(self, call: Call) -> float | None:
+    async def _answer(self, request: ToolCall) -> Any:
+        """What the tool gives. What would end the loop or a task unasked is an error of the tool too."""
+        try:
+            return await self._run.parts.tools.call(request)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            text = f"the call of {request.tool_id!r} was cut off from inside, though nobody had stopped it"
+            raise ToolCallError(text, kind="connection_lost") from error
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except Exception:
+            raise
+        except BaseException as error:
+            raise ToolCallError(f"the tool raised {type(error).__name__}: {error}".rstrip(": ")) from error
+
+    async def _within(self, secs: float, request: ToolCall) -> Any:
+        """The answer in time. A tool that does not listen when it is stopped is left behind."""
+        task = asyncio.get_running_loop().create_task(self._answer(request))
+        try:
+            done, _ = await asyncio.wait({task}, timeout=secs)
+            if not done:
+                task.cancel()
+                await asyncio.wait({task}, timeout=LET_GO_SECS)
+        except asyncio.CancelledError:
+            task.cancel()
+            task.add_done_callback(_noticed)
+            await asyncio.wait({task}, timeout=LET_GO_SECS)
+            raise
+        if task.done() and not task.cancelled():
+            return task.result()
+        task.add_done_callback(_noticed)
+        raise ToolCallError(f"no answer within {secs:g} seconds", kind="timeout")
+
+    def _fault(self, call: Call, error: Exception) -> Fault:
+        """What the error means, without the secrets that its message may quote."""
+        fault = classify(error, call.tool, now=self._run.parts.clock.now())
+        text = storable(hidden(fault.message, secrets_of(call.tool, call.parameters)))
+        return fault if text == fault.message else fault.model_copy(update={"message": text})
+
+    def _limits(self, call: Call) -> tuple[float | None, float | None]:
+        """Seconds: the step's or tool's own limit, and what is left of the task's."""
         own = call.step.timeout_secs or call.tool.timeout_secs
         if self._deadline is None:
-            return own
-        left = max(0.001, self._deadline - asyncio.get_running_loop().time())
-        return left if own is None else min(own, left)
+            return own, None
+        return own, max(0.001, self._deadline - asyncio.get_running_loop().time())
 
     def _retry_in(self, call: Call, fault: Fault) -> float | None:
         """Seconds until the next try; None if there is none. Full jitter: half of the wait at least."""
-        if not may_retry(fault, call.tool) or call.attempt > self._policy.max_transient_retries:
+        if not may_retry(fault, call.tool) or call.retries >= self._policy.max_transient_retries:
             return None
         if fault.retry_after is not None:
             wait = fault.retry_after
         else:
-            ceiling = min(MAX_DELAY, BASE_DELAY * 2 ** (call.attempt - 1))
+            ceiling = min(MAX_DELAY, BASE_DELAY * 2**call.retries)
             wait = ceiling * (0.5 + self._jitter.random() / 2)
         if self._deadline is not None and asyncio.get_running_loop().time() + wait >= self._deadline:
             return None  # nothing would come of it in time
         return wait
 
 
-def _metadata_of(call: Call, output: object) -> JsonObject:
-    if not call.tool.output_params or not isinstance(output, dict):
+def added_metadata(tool: ToolSpec | None, output: Any) -> JsonObject:
+    """What a successful output adds to the task's metadata."""
+    if tool is None or not tool.output_params or not isinstance(output, dict):
         return {}
-    return {name: output[name] for name in call.tool.output_params if name in output}
+    return {name: output[name] for name in tool.output_params if name in output}
+
+
+def _noticed(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 from replan.core import schemas
 from replan.core.ids import call_base, call_key
+from replan.core.policy import needs_approval
 from replan.core.refs import Reference, has_references, resolve
 from replan.core.state import Slot, State, StepState
 from replan.core.types import Fault, JsonObject, Step, ToolSpec
 from replan.errors import UnresolvedReference
 from replan.ports import Tools
+from replan.run.masking import hidden, secrets_of
 from replan.run.outputs import Loaded
-
-MASK = "***"
 
 
 class CannotCall(Exception):
@@ -36,6 +35,8 @@ class Call:
     parameters: JsonObject
     key: str
     attempt: int = 1
+    retries: int = 0
+    """Faults that were let pass, not tries: one that a crash cut off was no fault of the call."""
 
     def labels(self) -> dict[str, Any]:
         """What every event of this call says."""
@@ -76,21 +77,26 @@ class Scope:
         step = self._state.steps.get(ref.head)
         if step is None:
             step = next(
-                (s for s in self._state.steps.values() if any(a.action_id == ref.head for a in s.step.actions)), None
+                (
+                    s
+                    for s in self._state.steps.values()
+                    if any(a.action_id == ref.head for a in s.step.actions)
+                ),
+                None,
             )
             action = ref.head
         if step is None or step.status != "succeeded":
             status = step.status if step else "unknown"
-            raise UnresolvedReference(ref.raw, where="this task", why=f"{ref.head!r} has no output ({status})")
+            raise UnresolvedReference(
+                ref.raw, where="this task", why=f"{ref.head!r} has no output ({status})"
+            )
         value = self._loaded.output_of(step)
         if action is not None:
             value = [one[action] for one in value] if step.items is not None else value[action]
         return value, f"the output of {ref.head!r}"
 
 
-def prepare(
-    step: Step, slot: Slot, state: State, tools: Tools, loaded: Loaded, *, item: Any = None
-) -> Call:
+def prepare(step: Step, slot: Slot, state: State, tools: Tools, loaded: Loaded, *, item: Any = None) -> Call:
     """The call that a place in the plan makes. `CannotCall` if it cannot be made."""
     action = next((a for a in step.actions if a.action_id == slot.action_id), None)
     name, raw = (action.tool, action.parameters) if action else (step.tool, step.parameters)
@@ -109,7 +115,11 @@ def prepare(
     parameters = _filled(tool, parameters, state)
     if found := schemas.parameter_problems(tool, parameters):
         text = f"the parameters do not fit tool {tool.id!r}: " + "; ".join(found[:10])
+        text = hidden(text, secrets_of(tool, parameters))
         raise CannotCall(Fault(category="parameter_error", kind="parameter", message=text))
+    if needs_approval(state.policy, step, tool):
+        text = f"the call of {tool.id!r} needs a person's approval, and nobody can be asked here"
+        raise CannotCall(Fault(category="external_error", kind="approval", message=text))
     base = call_base(state.task_id, tool.id, parameters)
     occurrence = state.occurrence(base, (step.step_id, slot))
     return Call(step, slot, tool, parameters, call_key(base, occurrence))
@@ -122,27 +132,13 @@ def _filled(tool: ToolSpec, parameters: JsonObject, state: State) -> JsonObject:
     return {**parameters, **found} if found else parameters
 
 
-def recorded(call: Call, limit: int) -> JsonObject:
-    """The parameters as they go into the log: secrets masked, what is over `limit` bytes in few words."""
-    shown = call.parameters
-    if call.tool.secrets:
-        shown = {name: MASK if name in call.tool.secrets else value for name, value in shown.items()}
-    if _may_be_large(shown):
-        shown = {name: _short(value, limit) for name, value in shown.items()}
-    return shown
-
-
-def _may_be_large(parameters: JsonObject) -> bool:
-    return any(isinstance(v, dict | list) or (isinstance(v, str) and len(v) > 1_000) for v in parameters.values())
-
-
-def _short(value: Any, limit: int) -> Any:
-    if not isinstance(value, dict | list | str):
-        return value
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    if len(text) <= limit:
-        return value
-    return f"{text[:200]}… ({len(text)} characters)"
+def own_copy(value: Any) -> Any:
+    """The value for somebody who may change it: what is recorded stays as it is."""
+    if isinstance(value, dict):
+        return {name: own_copy(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [own_copy(item) for item in value]
+    return value
 
 
 def steps_referred(step: StepState, state: State) -> list[StepState]:

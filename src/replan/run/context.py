@@ -10,10 +10,13 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 
+from pydantic_core import PydanticSerializationError
+
 from replan.core.events import AnyEvent
 from replan.core.state import State, fold
-from replan.errors import ReplanError, StaleWriter
+from replan.errors import ReplanError, StaleWriter, StoreError
 from replan.ports import Appended, Claim, NewArtifact
+from replan.run.outputs import storable_value
 from replan.run.parts import Parts
 
 
@@ -43,6 +46,8 @@ class Run:
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Gets the error when the log can no longer be written."""
         self.closed = False
+        self.stopping = False
+        """Nothing new is begun: what runs is being stopped."""
         self._batch: Batch | None = None
         self._flying: set[Batch] = set()
 
@@ -63,12 +68,12 @@ class Run:
         if self.broken.done():
             self.broken.result()
         state = self.state
-        now = self.parts.clock.now()
-        if self.closed:  # a late answer after the end: it is nobody's any more
+        if self.closed or state.ended:  # a late answer after the end: it is nobody's any more
             raise StaleWriter(f"the drive of task {self.task_id!r} has ended")
+        batch = self._batch
+        now = self.parts.clock.now() if batch is None else batch.ts
         for event in events:
             state.apply(event, now, state.round)
-        batch = self._batch
         if batch is None or batch.round != state.round:
             if batch is not None:
                 self._flush()
@@ -106,13 +111,24 @@ class Run:
         batch.flushed = True
         self._flying.add(batch)
         try:
-            future = self.parts.store.append(
-                self.claim, batch.events, ts=batch.ts, round=batch.round, artifacts=batch.artifacts
-            )
+            future = self._append(batch)
         except Exception as error:  # noqa: BLE001 - an event that cannot be written breaks the run, whatever it was
             self._fail(batch, error)
             return
         future.add_done_callback(lambda done: self._landed(batch, done))
+
+    def _append(self, batch: Batch) -> asyncio.Future[Appended]:
+        try:
+            return self._append_events(batch, batch.events)
+        except (
+            PydanticSerializationError
+        ):  # half a surrogate pair in some text: better a replaced sign than no log
+            return self._append_events(batch, [_storable(event) for event in batch.events])
+
+    def _append_events(self, batch: Batch, events: Sequence[AnyEvent]) -> asyncio.Future[Appended]:
+        return self.parts.store.append(
+            self.claim, events, ts=batch.ts, round=batch.round, artifacts=batch.artifacts
+        )
 
     def _landed(self, batch: Batch, future: asyncio.Future[Appended]) -> None:
         if future.cancelled():
@@ -131,12 +147,25 @@ class Run:
     def _fail(self, batch: Batch, error: BaseException) -> None:
         batch.done = True
         self._flying.discard(batch)
+        if not isinstance(error, StoreError):
+            found = StoreError(f"the log could not take what was recorded: {type(error).__name__}: {error}")
+            found.__cause__ = error
+            error = found
         if not self.broken.done():
             self.broken.set_exception(error)
             self.broken.exception()  # whoever looks is told; nobody has to
         for waiter in batch.waiters:
             if not waiter.done():
                 waiter.set_exception(error)
+
+    async def artifact(self, task_id: str, artifact_id: str) -> bytes:
+        """`ports.ArtifactStore` that also sees what is still on its way to the log."""
+        on_the_way = [*self._flying] if self._batch is None else [*self._flying, self._batch]
+        for batch in on_the_way:
+            for made in batch.artifacts:
+                if made.artifact_id == artifact_id:
+                    return made.data
+        return await self.parts.store.artifact(task_id, artifact_id)
 
     async def settle(self) -> None:
         """Wait until everything recorded is in the log; raises what broke it."""
@@ -154,3 +183,7 @@ class Run:
         self.closed = True
         with contextlib.suppress(ReplanError):
             await self.parts.store.release(self.claim)
+
+
+def _storable(event: AnyEvent) -> AnyEvent:
+    return type(event).model_validate(storable_value(event.model_dump()))

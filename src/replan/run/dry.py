@@ -44,7 +44,8 @@ async def plan_unstored(
     state = State(task_id=task_id)
     run = Run(replace(parts, store=cast(Store, cast(Any, _NoLog()))), Claim(task_id, 0), state)
     run.record(
-        TaskSubmitted(description=description, metadata=metadata, policy=policy, plan=given), RoundStarted(round=1)
+        TaskSubmitted(description=description, metadata=metadata, policy=policy, plan=given),
+        RoundStarted(round=1),
     )
     try:
         if given is None:

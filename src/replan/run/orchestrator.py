@@ -19,23 +19,20 @@ from replan.core.decide import (
     decide,
 )
 from replan.core.events import (
-    CallFailed,
     CancelRequested,
-    OutcomeUnknown,
     RoundCompleted,
     RoundStarted,
-    StepFailed,
     TaskCancelled,
     TaskFailed,
     TaskResumed,
     TaskStarted,
     TaskTimedOut,
 )
-from replan.core.faults import in_doubt
-from replan.core.state import CallState, State
-from replan.core.types import Failure, Fault, ToolSpec
-from replan.errors import ModelError, PlanInvalid, ReplanError, StoreError
+from replan.core.state import State
+from replan.core.types import Failure
+from replan.errors import ModelError, PlanInvalid, StoreError
 from replan.run import stages
+from replan.run.closing import close_crashed, close_running
 from replan.run.context import Run
 from replan.run.executor import execute
 from replan.run.parts import Parts
@@ -43,6 +40,7 @@ from replan.run.stops import BudgetReached
 
 STOP_SECS = 1.5
 """How long cancelled work may take to stop before it is left behind."""
+LISTEN_AGAIN_SECS = 0.5
 
 
 async def drive(task_id: str, parts: Parts, *, steal: bool = False) -> State:
@@ -69,6 +67,8 @@ class _Drive:
         budget = run.state.policy.budget.task_timeout_secs
         self.deadline = None if budget is None else loop.time() + budget - run.state.active_secs
         self.cancelled: asyncio.Future[None] = loop.create_future()
+        self.heard = run.state.last_seq
+        """Up to where people's signals have been taken in."""
 
     async def attend(self) -> None:
         """Run the loop beside what may stop it; record how it ended."""
@@ -83,15 +83,13 @@ class _Drive:
             )
             await self._conclude(work)
         except asyncio.CancelledError:
-            # Not the task's end: what runs is stopped unrecorded, as after a crash, and goes on at the next start.
-            with contextlib.suppress(ReplanError):
-                await self.run.settle()
-            self.run.closed = True
+            # Not the task's end: what runs is cut off, as by a crash, and goes on at the next start.
             await self._stop(work)
             raise
         finally:
             listening.cancel()
             await asyncio.wait({listening})
+            _noticed(listening)
 
     def _begin(self) -> None:
         run = self.run
@@ -99,24 +97,28 @@ class _Drive:
             run.record(TaskStarted(driver=run.parts.driver))
             return
         run.record(TaskResumed(driver=run.parts.driver))
-        for call in run.state.running_calls():
-            tool = run.parts.tools.resolve(call.tool_id)
-            if call.effect == "once" and not (tool is not None and tool.honours_key):
-                self._close_call(call, "crashed", "the process ended before its result was recorded", tool)
+        close_crashed(run)
 
     async def _listen(self) -> None:
-        """Take in what people write to the task."""
+        """Take in what people write to the task. A log that cannot be read just now is read again."""
         run = self.run
-        async for record in run.parts.store.follow(run.task_id, run.state.last_seq, signals_only=True):
-            run.state.apply(record.event, record.ts)
-            if isinstance(record.event, CancelRequested) and not self.cancelled.done():
-                self.cancelled.set_result(None)
+        while not run.state.ended:
+            try:
+                async for record in run.parts.store.follow(run.task_id, self.heard, signals_only=True):
+                    self.heard = record.seq
+                    run.state.apply(record.event, record.ts)
+                    if isinstance(record.event, CancelRequested) and not self.cancelled.done():
+                        self.cancelled.set_result(None)
+            except StoreError:
+                await run.parts.clock.sleep(LISTEN_AGAIN_SECS)
+            else:
+                return
 
     async def _stop(self, work: asyncio.Task[None]) -> None:
+        self.run.stopping = True
         work.cancel()
         await asyncio.wait({work}, timeout=STOP_SECS)
-        if work.done() and not work.cancelled():
-            work.exception()
+        work.add_done_callback(_noticed)
 
     # ── ends ──
 
@@ -133,22 +135,25 @@ class _Drive:
             run.broken.result()
         if run.state.ended:
             return
-        self._close_running()
         if self.cancelled.done():
+            close_running(run)
             run.record(TaskCancelled(failure=explain.cancelled(run.state)))
         else:
             limit = run.state.policy.budget.task_timeout_secs or 0.0
-            run.record(TaskTimedOut(failure=explain.timed_out(run.state, limit)))
+            reason = explain.timed_out(run.state, limit).reason  # says what had not finished
+            close_running(run)
+            failure = explain.timed_out(run.state, limit)
+            run.record(TaskTimedOut(failure=failure.model_copy(update={"reason": reason})))
         await run.settle()
 
     async def _conclude_by_itself(self, work: asyncio.Task[None]) -> None:
         run = self.run
-        error = work.exception()
-        if error is None:
+        error = RuntimeError("the loop was cut off from inside") if work.cancelled() else work.exception()
+        if error is None or run.state.ended:
             return
         if isinstance(error, StoreError):
             raise error
-        self._close_running()
+        close_running(run)
         run.record(TaskFailed(failure=self._failure(error)))
         await run.settle()
 
@@ -164,34 +169,11 @@ class _Drive:
             case _:
                 return explain.internal(state, f"{type(error).__name__}: {error}")
 
-    def _close_running(self) -> None:
-        """Give every open call and step its end, in one append with the task's."""
-        run = self.run
-        for call in run.state.running_calls():
-            tool = run.parts.tools.resolve(call.tool_id)
-            self._close_call(call, "cancelled", "it was stopped before it had answered", tool)
-        for step in run.state.steps.values():
-            if step.status == "running":
-                fault = next((call.fault for call in step.calls.values() if call.fault), None)
-                stopped = Fault(category="external_error", kind="cancelled", message="it was stopped")
-                run.record(StepFailed(step_id=step.step.step_id, error=fault or stopped))
-
-    def _close_call(self, call: CallState, kind: str, message: str, tool: ToolSpec | None) -> None:
-        fault = Fault(category="external_error", kind=kind, message=message, happened="unknown")
-        labels = {
-            "call_key": call.key, "step_id": call.step_id, "action_id": call.slot.action_id,
-            "index": call.slot.item, "attempt": call.attempt, "tool_id": call.tool_id,
-        }  # fmt: skip
-        self.run.record(CallFailed.model_validate({**labels, "error": fault}))
-        known = tool or ToolSpec(id=call.tool_id, effect=call.effect)
-        if call.effect == "once" and in_doubt(fault, known):
-            self.run.record(OutcomeUnknown.model_validate({**labels, "reason": message}))
-
     # ── the loop ──
 
     async def _loop(self) -> None:
         run = self.run
-        while True:
+        while not run.stopping:
             match decide(run.state):
                 case Stop():
                     return
@@ -209,8 +191,17 @@ class _Drive:
                 case Evaluate():
                     await stages.judge(run)
                 case Finish(event):
-                    run.record(RoundCompleted(round=run.state.round), event)
+                    close_running(run)
+                    if run.state.round:
+                        run.record(RoundCompleted(round=run.state.round))
+                    run.record(event)
                     await run.settle()
                     return
                 case other:
                     assert_never(other)
+
+
+def _noticed(task: asyncio.Task[None]) -> None:
+    """Look at a task's error, so that nobody is told it was overlooked."""
+    if not task.cancelled():
+        task.exception()

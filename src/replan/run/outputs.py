@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from replan.core.ids import digest
 from replan.core.outputs import artifacts_of, compose
@@ -16,25 +16,48 @@ from replan.core.types import Artifact
 from replan.errors import ToolCallError
 from replan.ports import ArtifactStore, NewArtifact
 
-_SMALL = (int, float, bool, type(None))
+
+class Packed(NamedTuple):
+    """A value as plain JSON values, and where it is kept if it is too large for the log."""
+
+    value: Any
+    artifact: Artifact | None = None
+    stored: NewArtifact | None = None
 
 
-def pack(value: Any, limit: int) -> tuple[Any, Artifact | None, NewArtifact | None]:
-    """A value as it goes into the log: itself, or the artifact that holds it (`limit`: bytes of JSON).
+def pack(value: Any, limit: int) -> Packed:
+    """A value as it goes into the log, independent of whoever made it (`limit`: bytes of JSON).
 
-    `ToolCallError` of kind `output` if JSON cannot hold it.
+    What is no finite number becomes null, as in the log. `ToolCallError` of kind `output` if JSON cannot hold it.
     """
-    if isinstance(value, _SMALL):
-        return value, None, None
+    if value is None or value is True or value is False or type(value) is int:
+        return Packed(value)
     try:
-        data = to_json(value, inf_nan_mode="constants")
+        data = to_json(value, inf_nan_mode="null")
+        plain = from_json(data)
     except (PydanticSerializationError, RecursionError, ValueError) as error:
         raise ToolCallError(f"the output cannot be kept as JSON: {error}", kind="output") from None
     if len(data) <= limit:
-        return value, None, None
+        return Packed(plain)
     text = data.decode("utf-8")
     artifact_id = "art_" + digest(text)
-    return None, artifact_of(artifact_id, text, value, len(data)), NewArtifact(artifact_id, data)
+    return Packed(plain, artifact_of(artifact_id, text, plain, len(data)), NewArtifact(artifact_id, data))
+
+
+def storable(text: str) -> str:
+    """The text without the lone halves of surrogate pairs, which nothing can store."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def storable_value(value: Any) -> Any:
+    """The value with every text in it storable, keys too."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, dict):
+        return {storable(str(name)): storable_value(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable_value(item) for item in value]
+    return value
 
 
 class Loaded:

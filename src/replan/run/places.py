@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 
 
@@ -13,14 +14,18 @@ class PlacesClosed(Exception):
 
 
 class Places:
-    """At most `limit` holders at a time. Equal urgency: first come, first served."""
+    """At most `limit` holders at a time. Equal urgency: first come, first served.
 
-    def __init__(self, limit: int) -> None:
+    `handed_out` is called each time that places have been given away: who still waits then has to wait.
+    """
+
+    def __init__(self, limit: int, handed_out: Callable[[], None] = lambda: None) -> None:
         self.free = limit
         self._waiting: list[tuple[float, int, Callable[[], None], Callable[[], None]]] = []
         self._order = count()
         self._giving = False
         self._closed = False
+        self._handed_out = handed_out
 
     def offer(self, urgency: float, launch: Callable[[], None]) -> None:
         """Queue something to be launched with a place, which it has to `give` back."""
@@ -53,6 +58,19 @@ class Places:
         self.free += 1
         self.hand_out()
 
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """What is given back and queued inside is handed out at the end, the most urgent first."""
+        if self._giving:
+            yield
+            return
+        self._giving = True
+        try:
+            yield
+        finally:
+            self._giving = False
+            self.hand_out()
+
     def hand_out(self) -> None:
         """Launch what waits while there are places. Never re-entered: a launch that ends at once only queues."""
         if self._giving:
@@ -64,6 +82,8 @@ class Places:
                 heapq.heappop(self._waiting)[2]()
         finally:
             self._giving = False
+        if not self._closed:
+            self._handed_out()
 
     def close(self) -> None:
         """Nothing is launched any more; whoever waits is told."""

@@ -58,5 +58,3 @@ def _step(step: StepState) -> StepResult:
 
 def _named(output: Output) -> Any:
     return output.value if output.artifact is None else output.artifact.model_dump(mode="json")
-
-

@@ -14,12 +14,14 @@ from replan.core.ids import task_id_problem
 from replan.core.policy import Policy
 from replan.core.result import TaskResult
 from replan.core.schemas import schema_problem
-from replan.core.state import State, fold
+from replan.core.state import ENDED, State, fold
 from replan.core.types import JsonObject, Plan
-from replan.errors import InputError, TaskEnded
+from replan.errors import InputError, TaskEnded, TaskHeld
 from replan.ports import TaskSummary
 from replan.run.dry import plan_unstored
+from replan.run.line import Line
 from replan.run.orchestrator import drive
+from replan.run.outputs import storable
 from replan.run.parts import Parts
 from replan.run.results import result_of
 
@@ -80,7 +82,8 @@ class Service:
         await self.parts.store.signal(task_id, CancelRequested(reason=reason, by=by), self.parts.clock.now())
         summary = await self.parts.store.summary(task_id)
         if not summary.held:
-            await drive(task_id, self.parts)
+            with contextlib.suppress(TaskHeld):  # taken up just now: its driver sees the signal
+                await drive(task_id, self.parts)
 
     async def check_resumable(self, task_id: str) -> State:
         state = await self.state(task_id)
@@ -93,63 +96,38 @@ class Service:
     ) -> list[TaskSummary]:
         return await self.parts.store.list_tasks(status=status, limit=limit, before=before)
 
-    async def watch(self, task_id: str, after: int = 0, *, ephemeral: bool = False) -> AsyncIterator[Record]:
-        """Every record after `after`, live, to the task's end; with `ephemeral` also unstored news (seq 0)."""
-        if not ephemeral:
-            async for record in self.parts.store.follow(task_id, after):
-                yield record
+    async def watch(
+        self,
+        task_id: str,
+        after: int = 0,
+        *,
+        ephemeral: bool = False,
+        driving: asyncio.Future[State] | None = None,
+    ) -> AsyncIterator[Record]:
+        """Every record after `after`, live, to the task's end; with `ephemeral` also unstored news (seq 0).
+
+        `driving`: the drive of the task in this process; if it breaks, so does the watch, with its error.
+        """
+        summary = await self.parts.store.summary(task_id)
+        if summary.status in ENDED and after >= summary.last_seq:
             return
-        with self.parts.feed.listen(task_id) as news:
-            stored = _Pump(self.parts.store.follow(task_id, after), news)
+        stored = self.parts.store.follow(task_id, after)
+        with self.parts.feed.listen(task_id) if ephemeral else contextlib.nullcontext() as news:
+            line = Line(stored, news, driving)
             try:
-                while True:
-                    record = await stored.next()
+                while (record := await line.next()) is not None:
                     yield record
                     if isinstance(record.event, TERMINAL):
                         return
             finally:
-                await stored.aclose()
+                await line.aclose()
 
     async def plan_only(self, wanted: Submission) -> Plan:
         """A checked plan for a task that is neither stored nor run. `PlanInvalid` if none passes."""
         check_submission(wanted)
-        return await plan_unstored(wanted.description, wanted.policy, wanted.metadata, wanted.plan, self.parts)
-
-
-class _Pump:
-    """Stored records and unstored news in one line, the stored ones all and in order."""
-
-    def __init__(self, stored: AsyncIterator[Record], news: asyncio.Queue[Record]) -> None:
-        self._stored = stored
-        self._news = news
-        self._next_stored: asyncio.Task[Record] | None = None
-        self._next_news: asyncio.Task[Record] | None = None
-
-    async def next(self) -> Record:
-        loop = asyncio.get_running_loop()
-        if self._next_stored is None:
-            self._next_stored = loop.create_task(_anext(self._stored))
-        if self._next_news is None:
-            self._next_news = loop.create_task(self._news.get())
-        done, _ = await asyncio.wait(
-            {self._next_stored, self._next_news}, return_when=asyncio.FIRST_COMPLETED
+        return await plan_unstored(
+            wanted.description, wanted.policy, wanted.metadata, wanted.plan, self.parts
         )
-        if self._next_news in done:
-            task, self._next_news = self._next_news, None
-        else:
-            task, self._next_stored = self._next_stored, None
-        return task.result()
-
-    async def aclose(self) -> None:
-        for task in (self._next_stored, self._next_news):
-            if task is not None:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
-                    await task
-
-
-async def _anext(records: AsyncIterator[Record]) -> Record:
-    return await anext(records)
 
 
 def check_submission(wanted: Submission) -> None:
@@ -161,9 +139,15 @@ def check_submission(wanted: Submission) -> None:
             f"the task has {len(wanted.description)} characters; at most {MAX_DESCRIPTION} are allowed: "
             "put long data into metadata or a tool"
         )
+    if storable(wanted.description) != wanted.description:
+        raise InputError("the task holds bytes that are no text: give it in UTF-8")
     if wanted.task_id is not None and (problem := task_id_problem(wanted.task_id)):
         raise InputError(problem)
-    for name, value in (("metadata", wanted.metadata), ("context", wanted.context), ("plan", wanted.plan or {})):
+    for name, value in (
+        ("metadata", wanted.metadata),
+        ("context", wanted.context),
+        ("plan", wanted.plan or {}),
+    ):
         if not isinstance(value, dict):
             raise InputError(f"{name} has to be an object, not {type(value).__name__}")
         size = _json_size(name, value)

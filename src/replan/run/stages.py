@@ -6,7 +6,13 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 
 from replan.core.check_plan import Checked, Toolbox, check_plan
-from replan.core.events import EvaluationCompleted, PlanGenerated, PlanRejected, SelectedTool, ToolSelectionCompleted
+from replan.core.events import (
+    EvaluationCompleted,
+    PlanGenerated,
+    PlanRejected,
+    SelectedTool,
+    ToolSelectionCompleted,
+)
 from replan.core.outputs import artifacts_of
 from replan.core.read_plan import read_plan
 from replan.core.schemas import problems
@@ -95,7 +101,11 @@ def check(run: Run, draft: Plan, tools: list[ToolSpec]) -> Checked:
     """The plan checked against the tools it may use."""
     policy = run.state.policy
     checked = check_plan(
-        draft, toolbox(run, tools), metadata=run.state.metadata, limits=policy.limits, used=run.state.ids_used()
+        draft,
+        toolbox(run, tools),
+        metadata=run.state.metadata,
+        limits=policy.limits,
+        used=run.state.ids_used(),
     )
     if not checked.plan.steps and policy.evaluation == "steps":
         nobody = "the plan has no steps, and with evaluation = steps there is no model to answer by itself"
@@ -129,8 +139,10 @@ async def judge(run: Run) -> None:
     loaded = Loaded()
     if by_steps:
         final = [state.steps[step_id] for step_id in state.graph().final()]
-        await loaded.load_steps(run.parts.store, run.task_id, final)
-        verdict = evaluate_by_steps(state.plan, reports(run, loaded, whole={step.step.step_id for step in final}))
+        await loaded.load_steps(run, run.task_id, final)
+        verdict = evaluate_by_steps(
+            state.plan, reports(run, loaded, whole={step.step.step_id for step in final})
+        )
         verdict = _checked_shape(run, verdict)
     else:
         found = await _ask_judge(run, loaded)
@@ -138,14 +150,14 @@ async def judge(run: Run) -> None:
             return
         verdict = found
     verdict = verdict.model_copy(update={"evaluation_id": run.parts.ids.new("eval")})
-    value, artifact, stored = pack(verdict.final_output, state.policy.max_output_bytes)
+    packed = pack(verdict.final_output, state.policy.max_output_bytes)
     run.record(
         EvaluationCompleted(
-            evaluation=verdict.model_copy(update={"final_output": value}),
-            artifact=artifact,
+            evaluation=verdict.model_copy(update={"final_output": None if packed.artifact else packed.value}),
+            artifact=packed.artifact,
             by="steps" if by_steps else "model",
         ),
-        artifacts=() if stored is None else (stored,),
+        artifacts=() if packed.stored is None else (packed.stored,),
     )
 
 
@@ -218,4 +230,3 @@ def _report(step: StepState, loaded: Loaded, whole: bool) -> StepReport:
         error=step.fault,
         reason=step.skip.reason if step.skip else "",
     )
-

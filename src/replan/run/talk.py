@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Callable
 
 from replan.core.budget import limit_reached
 from replan.core.events import LlmCallCompleted, LlmCallStarted, LlmToken
 from replan.core.types import Role
-from replan.errors import ModelError, ModelUnavailable
-from replan.ports import ModelReply, ModelRequest
+from replan.errors import ModelUnavailable, ReplanError
+from replan.ports import Model, ModelReply, ModelRequest
 from replan.reasoning.prompts import Rendered
 from replan.run.context import Run
+from replan.run.outputs import storable
 from replan.run.stops import BudgetReached
 
 
@@ -28,6 +31,8 @@ class RoleTalk:
     async def ask(self, role: Role, request: ModelRequest, prompt: Rendered, attempt: int) -> ModelReply:
         """Ask once. `BudgetReached` before the call, `ModelUnavailable` after it."""
         run, model = self._run, self._model
+        if run.stopping:
+            raise asyncio.CancelledError
         if model is None:
             raise ModelUnavailable(f"there is no model for {role}", setup=True)
         if limit := limit_reached(run.state.policy.budget, run.state.usage, what="llm"):
@@ -47,15 +52,16 @@ class RoleTalk:
         started = time.perf_counter()
         streaming = run.state.policy.enable_streaming
         try:
-            reply = await model.ask(request, on_text if streaming else None)
-        except ModelError as error:
+            reply = await self._answer(model, request, on_text if streaming else None)
+        except Exception as error:
             run.record(
                 LlmCallCompleted(
                     call_id=call_id, role=role, model=model.name,
-                    duration_secs=time.perf_counter() - started, error=str(error),
+                    duration_secs=time.perf_counter() - started, error=storable(str(error)),
                 )
             )  # fmt: skip
             raise
+        reply = reply.model_copy(update={"text": storable(reply.text)})
         run.record(
             LlmCallCompleted(
                 call_id=call_id, role=role, model=reply.model or model.name, usage=reply.usage,
@@ -63,6 +69,26 @@ class RoleTalk:
             )
         )  # fmt: skip
         return reply
+
+    async def _answer(
+        self, model: Model, request: ModelRequest, on_text: Callable[[str], None] | None
+    ) -> ModelReply:
+        """The model's answer; whatever else it raises than our own errors says that it cannot be used now."""
+        try:
+            return await model.ask(request, on_text)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise ModelUnavailable(
+                "the call was cut off from inside, though nobody had stopped it"
+            ) from error
+        except ReplanError:
+            raise
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            raise ModelUnavailable(f"{type(error).__name__}: {error}".rstrip(": ")) from error
 
 
 def _as_text(request: ModelRequest) -> str:

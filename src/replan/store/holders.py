@@ -1,7 +1,7 @@
 """Which process drives a task: one locked file a process, so that a dead one lets go by dying.
 
 Each process that opens the store keeps an operating-system lock on `<database>.holders/<holder>` for as
-long as it lives. A task's row names its holder; the holder lives if its file cannot be locked.
+long as it lives. A task's row names its holder; the holder lives if its file is locked.
 """
 
 from __future__ import annotations
@@ -9,9 +9,31 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import sys
+import weakref
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+TRIES = 100
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(fd: int, *, own: bool) -> bool:
+        try:
+            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+else:
+    import fcntl
+
+    def _lock(fd: int, *, own: bool) -> bool:
+        """Lock an open file; False if somebody else has it. Owners exclude all, those who look each other not."""
+        try:
+            fcntl.flock(fd, (fcntl.LOCK_EX if own else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
 
 class Holders:
@@ -19,38 +41,92 @@ class Holders:
 
     def __init__(self, database: Path) -> None:
         self._folder = database.with_name(database.name + ".holders")
-        self._folder.mkdir(exist_ok=True)
         self._sweep()
-        self.mine = f"{os.getpid()}-{secrets.token_hex(8)}"
-        self._lock = FileLock(str(self._folder / self.mine), is_singleton=False)
-        self._lock.acquire(blocking=False)
+        self.mine, self._fd = self._enter()
+        _OPEN.add(self)
 
     def alive(self, holder: str | None) -> bool:
         """True if a living process has this name."""
         if holder is None:
             return False
-        if holder == self.mine:
-            return True
-        path = self._folder / holder
-        if not path.exists():
-            return False
-        try:
-            with FileLock(str(path), is_singleton=False).acquire(blocking=False):
-                return False
-        except Timeout:
-            return True
+        return holder == self.mine or _locked(self._folder / holder)
 
     def close(self) -> None:
-        self._lock.release()
+        if self._fd is None:
+            return
         with contextlib.suppress(OSError):
             (self._folder / self.mine).unlink(missing_ok=True)
+        self.forget()
         with contextlib.suppress(OSError):
             self._folder.rmdir()  # only when nobody else is there
 
+    def forget(self) -> None:
+        """Close the file without a word to others: what a forked child has to do with its parent's lock."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def _enter(self) -> tuple[str, int | None]:
+        """Make and lock a file of our own. A sweep may take it for a dead one's before it is locked: then again."""
+        for _ in range(TRIES):
+            name = f"{os.getpid()}-{secrets.token_hex(8)}"
+            path = self._folder / name
+            self._folder.mkdir(exist_ok=True)
+            try:
+                fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+            except FileNotFoundError:  # the last one out has just removed the folder
+                continue
+            try:
+                if _lock(fd, own=True) and _names(path, fd):
+                    return name, fd
+            except BaseException:
+                os.close(fd)
+                raise
+            os.close(fd)
+        raise OSError(f"no lock file can be kept in {self._folder}")
+
     def _sweep(self) -> None:
         """Remove what dead processes left."""
-        for path in self._folder.iterdir():
-            with contextlib.suppress(OSError, Timeout), FileLock(str(path), is_singleton=False).acquire(
-                blocking=False
-            ):
+        with contextlib.suppress(OSError):
+            for path in self._folder.iterdir():
+                _locked(path, remove=True)
+
+
+def _locked(path: Path, *, remove: bool = False) -> bool:
+    """True if a process has the file locked; otherwise it may be removed while nobody can lock it."""
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True  # it cannot be told: rather wait for somebody dead than drive a task twice
+    try:
+        if not _lock(fd, own=False):
+            return True
+        if remove:
+            with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
+        return False
+    finally:
+        os.close(fd)
+
+
+def _names(path: Path, fd: int) -> bool:
+    """True if the path still leads to the open file."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(fd))
+    except FileNotFoundError:
+        return False
+
+
+_OPEN: weakref.WeakSet[Holders] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """A child shares its parent's lock, and would keep the parent's tasks held after its death."""
+    for holders in list(_OPEN):
+        holders.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -2,47 +2,72 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import time
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
 from replan.errors import StoreUnusable
 
 BUSY_SECS = 5.0
+_OURS = frozenset({"task", "event"})
+"""Tables that every release's database has."""
 
 
 def migrations() -> list[tuple[int, str]]:
     """Every migration: its number and its statements."""
     folder = resources.files("replan.store").joinpath("sql")
-    found = [(int(item.name[:4]), item.read_text("utf-8")) for item in folder.iterdir() if item.name.endswith(".sql")]
+    found = [
+        (int(item.name[:4]), item.read_text("utf-8"))
+        for item in folder.iterdir()
+        if item.name.endswith(".sql")
+    ]
     return sorted(found)
 
 
 def connect(path: Path, *, synchronous: str = "normal", busy_secs: float = BUSY_SECS) -> sqlite3.Connection:
     """A connection with this store's settings. It may be used from one thread at a time."""
+    if path.exists() and not os.access(path, os.W_OK) and not path.is_dir():
+        raise StoreUnusable(
+            f"the database {path} is read-only; check its permissions or give --db another file"
+        )
     connection = sqlite3.connect(path, timeout=busy_secs, isolation_level=None, check_same_thread=False)
-    connection.execute(f"PRAGMA synchronous = {synchronous.upper()}")
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA temp_store = MEMORY")
+    try:
+        connection.execute(f"PRAGMA synchronous = {synchronous.upper()}")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA temp_store = MEMORY")
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 
-def prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring the database to this release's form; `StoreUnusable` if it is from a newer one."""
-    connection.execute("PRAGMA journal_mode = WAL")
-    steps = migrations()
+def prepare(
+    connection: sqlite3.Connection,
+    path: Path,
+    *,
+    steps: Sequence[tuple[int, str]] | None = None,
+    busy_secs: float = BUSY_SECS,
+) -> None:
+    """Bring the database to this release's form, all of it or nothing.
+
+    `StoreUnusable` if it is from a newer release or of something else: then nothing in it is changed.
+    """
+    steps = migrations() if steps is None else steps
     newest = steps[-1][0]
-    if _version(connection) == newest:
+    connection.execute("BEGIN")  # version and tables as of one moment
+    try:
+        at = _version_of_ours(connection, path, newest)
+    finally:
+        connection.execute("ROLLBACK")
+    _use_wal(connection, busy_secs)
+    if at == newest:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        at = _version(connection)
-        if at > newest:
-            raise StoreUnusable(
-                f"{path} was made by a newer Replan (schema {at}, this one knows {newest}); upgrade Replan"
-            )
-        if at == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
-            raise StoreUnusable(f"{path} is a database of something else; give --db another file")
+        at = _version_of_ours(connection, path, newest)  # another process may have been faster
         for number, script in steps:
             if number > at:
                 for statement in _statements(script):
@@ -50,12 +75,38 @@ def prepare(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute(f"PRAGMA user_version = {newest}")
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
         raise
 
 
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+def _version_of_ours(connection: sqlite3.Connection, path: Path, newest: int) -> int:
+    """The version of a database that is ours; 0 if it is empty."""
+    at = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    rows = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    names = {name for (name,) in rows}
+    if at == 0 and not names:
+        return 0
+    if at == 0 or not names >= _OURS:
+        raise StoreUnusable(f"{path} is a database of something else; give --db another file")
+    if at > newest:
+        raise StoreUnusable(
+            f"{path} was made by a newer Replan (schema {at}, this one knows {newest}); upgrade Replan"
+        )
+    return at
+
+
+def _use_wal(connection: sqlite3.Connection, busy_secs: float) -> None:
+    """Readers beside the writer. Of two that change a fresh file at once SQLite sends one away without a wait."""
+    give_up = time.monotonic() + busy_secs
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
+                raise
+        time.sleep(0.01)
 
 
 def _statements(script: str) -> list[str]:

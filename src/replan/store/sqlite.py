@@ -9,71 +9,83 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
 
 from replan.core import events as e
 from replan.core.ids import canonical, digest
 from replan.core.state import ENDED, status_of
-from replan.errors import StaleWriter, StoreUnusable, TaskEnded, TaskExists, TaskHeld, TaskNotFound
+from replan.errors import (
+    InputError,
+    ReplanError,
+    StaleWriter,
+    StoreUnusable,
+    TaskEnded,
+    TaskExists,
+    TaskHeld,
+    TaskNotFound,
+)
 from replan.ports import Appended, Claim, NewArtifact, TaskSummary
 from replan.store import schema
 from replan.store.holders import Holders
-from replan.store.watch import News, Seen, Watchers
+from replan.store.reader import Reader, Row
+from replan.store.watch import Watchers
 from replan.store.writer import Writer, translate
 
-T = TypeVar("T")
 _FOLLOW_PAGE = 500
 
 
 class SqliteStore:
     """`ports.Store` on a SQLite file, which is made if it is not there."""
 
-    def __init__(self, path: Path, *, synchronous: str = "normal", busy_secs: float = schema.BUSY_SECS) -> None:
+    def __init__(
+        self, path: Path, *, synchronous: str = "normal", busy_secs: float = schema.BUSY_SECS
+    ) -> None:
         self.path = path
+        if str(path) == ":memory:":
+            raise StoreUnusable("a database in memory cannot be resumed: give --db a file")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreUnusable(f"the folder {path.parent} cannot be made: {error.strerror}") from None
-        self._reader: sqlite3.Connection | None = None
-        connection: sqlite3.Connection | None = None
+        opened: list[sqlite3.Connection] = []
         try:
-            connection = schema.connect(path, synchronous=synchronous, busy_secs=busy_secs)
-            schema.prepare(connection, path)
-            self._reader = schema.connect(path, synchronous=synchronous, busy_secs=busy_secs)
-            self._holders = Holders(path)
+            opened.append(schema.connect(path, synchronous=synchronous, busy_secs=busy_secs))
+            opened.append(schema.connect(path, synchronous=synchronous, busy_secs=busy_secs))
+            schema.prepare(opened[0], path, busy_secs=busy_secs)
+            # One file has one folder of holders, by whatever link it was reached.
+            self._holders = Holders(path.resolve())
         except (sqlite3.Error, OSError, StoreUnusable) as error:
-            for open_one in (connection, self._reader):
-                if open_one is not None:
-                    open_one.close()
+            for connection in opened:
+                connection.close()
             if isinstance(error, OSError):
-                raise StoreUnusable(f"the database {path} cannot be used: {error.strerror or error}") from None
+                why = f"{error.strerror or error}; its folder has to be writable"
+                raise StoreUnusable(f"the database {path} cannot be used: {why}") from None
             raise translate(error, path) from None
-        self._connection = connection
-        self._writer = Writer(connection, path)
-        self._reads = ThreadPoolExecutor(1, "replan-log-reader")
-        self._watchers = Watchers(self._look)
-        self._driven: set[str] = set()
-        self._rows: dict[str, int] = {}
+        self._connection = opened[0]
+        self._writer = Writer(opened[0], path)
+        self._reader = Reader(opened[1], path)
+        self._watchers = Watchers(self._reader.look)
+        self._driven: dict[str, int] = {}
+        """Tasks that this process drives: their fences."""
         self._closed = False
 
     async def aclose(self) -> None:
+        """Finish what is queued, end followers, and let go of every task."""
         if self._closed:
             return
         self._closed = True
+        self._writer.stop()
+        self._reader.stop()
         await self._watchers.aclose()
         await asyncio.to_thread(self._shut)
 
     def _shut(self) -> None:
-        self._writer.close()
-        self._reads.shutdown()
+        self._writer.join()
+        self._reader.close()
         with contextlib.suppress(sqlite3.Error):
             self._connection.execute("PRAGMA optimize")
         self._connection.close()
-        if self._reader is not None:
-            self._reader.close()
         self._holders.close()
 
     # ── writing ──
@@ -107,27 +119,48 @@ class SqliteStore:
             if row is None:
                 raise TaskNotFound(task_id)
             number, epoch, holder = row
-            here = holder == mine and task_id in self._driven
+            here = holder == mine and self._driven.get(task_id) == epoch
             if not steal and (here or (holder != mine and self._holders.alive(holder))):
-                raise TaskHeld(f"task {task_id!r} is being driven by another process (watch it: `replan tasks watch`)")
+                who = "this process already" if here else "another process"
+                raise TaskHeld(f"task {task_id!r} is being driven by {who} (watch it: `replan tasks watch`)")
             db.execute("UPDATE task SET epoch = ?, holder = ? WHERE id = ?", (epoch + 1, mine, number))
-            self._driven.add(task_id)
-            self._rows[task_id] = number
+            self._driven[task_id] = epoch + 1
             return Claim(task_id, epoch + 1)
 
-        claim: Claim = await self._writer.submit(work)
+        future = self._writer.submit(work)
+        try:
+            claim: Claim = await asyncio.shield(future)
+        except asyncio.CancelledError:
+            future.add_done_callback(self._give_back)
+            raise
         return claim
 
-    async def release(self, claim: Claim) -> None:
-        def work(db: sqlite3.Connection) -> None:
-            done = db.execute(
-                "UPDATE task SET holder = NULL WHERE task_id = ? AND epoch = ?", (claim.task_id, claim.fence)
-            ).rowcount
-            if done:
-                self._driven.discard(claim.task_id)
+    def _give_back(self, claimed: asyncio.Future[Claim]) -> None:
+        """Release a claim that nobody waits for any more."""
+        if not claimed.cancelled() and claimed.exception() is None:
+            self._let_go(claimed.result()).add_done_callback(lambda done: done.exception())
 
-        await self._writer.submit(work)
-        self._rows.pop(claim.task_id, None)
+    async def release(self, claim: Claim) -> None:
+        await asyncio.shield(self._let_go(claim))
+
+    def _let_go(self, claim: Claim) -> asyncio.Future[None]:
+        """The fence goes up, so that nothing can be appended with the claim that was given back."""
+
+        def work(db: sqlite3.Connection) -> None:
+            db.execute(
+                "UPDATE task SET holder = NULL, epoch = epoch + 1 WHERE task_id = ? AND epoch = ?",
+                tuple(claim),
+            )
+
+        def gone(_: asyncio.Future[None]) -> None:
+            # Even if it could not be written: nobody here drives it, so that it can be claimed here again.
+            self._writer.mend(claim)
+            if self._driven.get(claim.task_id) == claim.fence:
+                del self._driven[claim.task_id]
+
+        future = self._writer.submit(work)
+        future.add_done_callback(gone)
+        return future
 
     def append(
         self,
@@ -138,51 +171,59 @@ class SqliteStore:
         round: int,
         artifacts: Sequence[NewArtifact] = (),
     ) -> asyncio.Future[Appended]:
-        rows = [(event.type, e.dump(event)) for event in events]
+        rows = [(event.type, e.dump(event)) for event in events if event.stored]
         status = next((s for event in reversed(events) if (s := status_of(event)) is not None), None)
-        number = self._rows.get(claim.task_id)
         task_id, fence, count = claim.task_id, claim.fence, len(rows)
+        after_end = any(isinstance(event, e.TERMINAL) for event in events[:-1])
 
         def work(db: sqlite3.Connection) -> Appended:
-            last = None
-            if number is not None:
-                last = db.execute(
-                    "UPDATE task SET last_seq = last_seq + ?, updated = ?, status = coalesce(?, status) "
-                    "WHERE id = ? AND epoch = ? RETURNING last_seq",
-                    (count, ts, status, number, fence),
-                ).fetchone()
-            if last is None:
-                raise StaleWriter(f"task {task_id!r} has been taken over by another driver")
-            first = last[0] - count + 1
+            if after_end:
+                raise TaskEnded(f"nothing can come after the end of task {task_id!r}")
+            row = db.execute(_ADVANCE, (count, ts, status, task_id, fence)).fetchone()
+            if row is None:
+                raise _refusal(db, claim)
+            number, last = row
+            first = last - count + 1
             for artifact in artifacts:
                 db.execute(
-                    "INSERT OR IGNORE INTO artifact VALUES (?, ?, ?)", (number, artifact.artifact_id, artifact.data)
+                    "INSERT OR IGNORE INTO artifact VALUES (?, ?, ?)",
+                    (number, artifact.artifact_id, artifact.data),
                 )
             db.executemany(
                 "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)",
                 [(number, first + n, ts, round, kind, data) for n, (kind, data) in enumerate(rows)],
             )
-            return Appended(first, last[0])
+            return Appended(first, last)
 
-        future = self._writer.submit(work)
+        future = self._writer.submit(work, chain=claim)
         if self._watchers.waiting(task_id):
             future.add_done_callback(lambda _: self._watchers.changed(task_id))
         return future
 
     async def signal(self, task_id: str, event: e.AnyEvent, ts: float) -> e.Record:
+        if not event.signal:
+            raise InputError(f"{event.type} can be written only by whoever drives the task")
         data = e.dump(event)
 
         def work(db: sqlite3.Connection) -> e.Record:
-            row = db.execute("SELECT id, status, last_seq FROM task WHERE task_id = ?", (task_id,)).fetchone()
+            row = db.execute(
+                "SELECT id, status, last_seq, round FROM task JOIN event ON task = id AND seq = last_seq "
+                "WHERE task_id = ?",
+                (task_id,),
+            ).fetchone()
             if row is None:
                 raise TaskNotFound(task_id)
-            number, status, last = row
+            number, status, last, round_ = row
             if status in ENDED:
                 raise TaskEnded(f"task {task_id!r} has ended ({status}); an ended task never changes")
-            db.execute("UPDATE task SET last_seq = ?, updated = ? WHERE id = ?", (last + 1, ts, number))
-            db.execute("INSERT INTO event VALUES (?, ?, ?, 0, ?, ?)", (number, last + 1, ts, event.type, data))
-            db.execute("INSERT INTO signal (task, seq) VALUES (?, ?)", (number, last + 1))
-            return e.Record(last + 1, task_id, ts, 0, event)
+            record = e.Record(last + 1, task_id, ts, round_, event)
+            db.execute("UPDATE task SET last_seq = ?, updated = ? WHERE id = ?", (record.seq, ts, number))
+            db.execute(
+                "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)",
+                (number, record.seq, ts, round_, event.type, data),
+            )
+            db.execute("INSERT INTO signal (task, seq) VALUES (?, ?)", (number, record.seq))
+            return record
 
         record: e.Record = await self._writer.submit(work)
         self._watchers.changed(task_id, signal=True)
@@ -190,32 +231,10 @@ class SqliteStore:
 
     # ── reading ──
 
-    async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        def run() -> T:
-            try:
-                assert self._reader is not None
-                return work(self._reader)
-            except sqlite3.Error as error:
-                raise translate(error, self.path) from None
-
-        return await asyncio.get_running_loop().run_in_executor(self._reads, run)
-
     async def read(
         self, task_id: str, after: int = 0, limit: int | None = None, *, signals_only: bool = False
     ) -> list[e.Record]:
-        only = _SIGNALS_ONLY if signals_only else ""
-
-        def work(db: sqlite3.Connection) -> list[e.Record]:
-            row = db.execute("SELECT id FROM task WHERE task_id = ?", (task_id,)).fetchone()
-            if row is None:
-                raise TaskNotFound(task_id)
-            rows = db.execute(
-                f"SELECT seq, ts, round, type, data FROM event WHERE task = ? AND seq > ? {only} ORDER BY seq LIMIT ?",
-                (row[0], after, -1 if limit is None else limit),
-            )
-            return [e.Record(seq, task_id, ts, round, e.load(kind, data)) for seq, ts, round, kind, data in rows]
-
-        return await self._read(work)
+        return (await self._reader.page(task_id, after, limit, signals_only)).records
 
     async def follow(
         self, task_id: str, after: int = 0, *, signals_only: bool = False
@@ -223,83 +242,50 @@ class SqliteStore:
         with self._watchers.watch(task_id, signals_only) as watch:
             while not self._closed:
                 watch.clear()
-                records = await self.read(task_id, after, _FOLLOW_PAGE, signals_only=signals_only)
+                records, last = await self._reader.page(task_id, after, _FOLLOW_PAGE, signals_only)
                 for record in records:
                     yield record
                     if isinstance(record.event, e.TERMINAL):
                         return
                     after = record.seq
+                if last and not signals_only:
+                    return
                 if len(records) < _FOLLOW_PAGE:
                     await watch.wait()
 
     async def list_tasks(
         self, *, status: Sequence[str] = (), limit: int = 100, before: str | None = None
     ) -> list[TaskSummary]:
-        def work(db: sqlite3.Connection) -> list[TaskSummary]:
-            where, values = ["1"], list[Any]()
-            if status:
-                where.append(f"status IN ({', '.join('?' * len(status))})")
-                values.extend(status)
-            if before is not None:
-                where.append("id < (SELECT id FROM task WHERE task_id = ?)")
-                values.append(before)
-            query = f"{_SUMMARY} WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT ?"
-            return [self._summary(row) for row in db.execute(query, (*values, limit))]
-
-        return await self._read(work)
+        return [self._summary(row) for row in await self._reader.rows(status, limit, before)]
 
     async def summary(self, task_id: str) -> TaskSummary:
-        def work(db: sqlite3.Connection) -> TaskSummary:
-            row = db.execute(f"{_SUMMARY} WHERE task_id = ?", (task_id,)).fetchone()
-            if row is None:
-                raise TaskNotFound(task_id)
-            return self._summary(row)
+        return self._summary(await self._reader.row(task_id))
 
-        return await self._read(work)
-
-    def _summary(self, row: tuple[Any, ...]) -> TaskSummary:
-        task_id, status, description, created, updated, last_seq, holder = row
-        if holder == self._holders.mine:
-            held = task_id in self._driven
+    def _summary(self, row: Row) -> TaskSummary:
+        if row.holder == self._holders.mine:
+            held = row.task_id in self._driven
         else:
-            held = holder is not None and self._holders.alive(holder)
-        return TaskSummary(task_id, status, description, created, updated, last_seq, held)
+            held = self._holders.alive(row.holder)
+        return TaskSummary(*row[:-1], held=held)
 
     async def artifact(self, task_id: str, artifact_id: str) -> bytes:
-        def work(db: sqlite3.Connection) -> bytes:
-            row = db.execute(
-                "SELECT data FROM artifact WHERE artifact_id = ? AND task = (SELECT id FROM task WHERE task_id = ?)",
-                (artifact_id, task_id),
-            ).fetchone()
-            if row is None:
-                raise TaskNotFound(f"{task_id}/{artifact_id}")
-            data: bytes = row[0]
-            return data
-
-        return await self._read(work)
-
-    async def _look(self, seen: Seen) -> News:
-        """What other connections have written since `seen`."""
-
-        def work(db: sqlite3.Connection) -> News:
-            version = int(db.execute("PRAGMA data_version").fetchone()[0])
-            if version == seen.version:
-                return News(seen, False, ())
-            last = int(db.execute("SELECT coalesce(max(id), 0) FROM signal").fetchone()[0])
-            rows = db.execute(
-                "SELECT DISTINCT task_id FROM signal JOIN task ON task.id = signal.task WHERE signal.id > ?",
-                (max(seen.signal, 0),),
-            )
-            tasks = [row[0] for row in rows] if 0 <= seen.signal < last else []
-            return News(Seen(version, last), True, tasks)
-
-        return await self._read(work)
+        return await self._reader.artifact(task_id, artifact_id)
 
 
-_SIGNALS_ONLY = "AND type IN ({})".format(
-    ", ".join(f"'{name}'" for name, kind in sorted(e.KINDS.items()) if kind.signal)
-)
-_SUMMARY = "SELECT task_id, status, description, created, updated, last_seq, holder FROM task"
+_ADVANCE = (
+    "UPDATE task SET last_seq = last_seq + ?, updated = ?, status = coalesce(?, status) "
+    "WHERE task_id = ? AND epoch = ? AND status NOT IN ({}) RETURNING id, last_seq"
+).format(", ".join(f"'{status}'" for status in sorted(ENDED)))
+
+
+def _refusal(db: sqlite3.Connection, claim: Claim) -> ReplanError:
+    """Why the task does not take the append."""
+    row = db.execute("SELECT epoch, status FROM task WHERE task_id = ?", (claim.task_id,)).fetchone()
+    if row is None:
+        return TaskNotFound(claim.task_id)
+    if row[0] != claim.fence:
+        return StaleWriter(f"task {claim.task_id!r} has been taken over by another driver, or was given back")
+    return TaskEnded(f"task {claim.task_id!r} has ended ({row[1]}); an ended task never changes")
 
 
 def _storable(text: str) -> str:

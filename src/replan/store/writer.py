@@ -1,16 +1,18 @@
 """One thread that writes: jobs that wait together are committed together.
 
 A job is a function of the connection. It runs inside a transaction with others, so it must check before it
-writes: what it raises as a `ReplanError` fails it alone; any database error fails the whole group.
+writes: what it raises as a `ReplanError` fails it alone. After any other error the group is undone and its
+jobs are tried one by one, so that only what cannot be written fails.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,8 +23,12 @@ GROUP = 512
 
 class _Job(NamedTuple):
     work: Callable[[sqlite3.Connection], Any]
+    chain: Hashable
     future: asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop
+
+
+_Done = tuple[_Job, Any, BaseException | None]
 
 
 class Writer:
@@ -34,24 +40,38 @@ class Writer:
         self._jobs: deque[_Job] = deque()
         self._wake = threading.Event()
         self._closing = False
+        self._torn: dict[Hashable, BaseException] = {}
+        """Chains that lost a link: what was to come after it must not be written either."""
         self._thread = threading.Thread(target=self._work, name="replan-log-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, work: Callable[[sqlite3.Connection], Any]) -> asyncio.Future[Any]:
-        """Queue a job; its future is done once it is committed. Jobs are done in the order they came."""
+    def submit(
+        self, work: Callable[[sqlite3.Connection], Any], *, chain: Hashable = None
+    ) -> asyncio.Future[Any]:
+        """Queue a job; its future is done once it is committed. Jobs are done in the order they came.
+
+        Once a job of a `chain` could not be written, the later ones of that chain fail likewise.
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         if self._closing:
             future.set_exception(StoreError(f"the store {self._path} is closed"))
             return future
-        self._jobs.append(_Job(work, future, loop))
+        self._jobs.append(_Job(work, chain, future, loop))
         self._wake.set()
         return future
 
-    def close(self) -> None:
-        """Finish what is queued and stop."""
+    def mend(self, chain: Hashable) -> None:
+        """Nothing more will come of that chain."""
+        self._torn.pop(chain, None)
+
+    def stop(self) -> None:
+        """Take no more jobs; called where jobs are submitted. What is queued is still done."""
         self._closing = True
         self._wake.set()
+
+    def join(self) -> None:
+        """Wait until what was queued is done."""
         self._thread.join()
 
     def _work(self) -> None:
@@ -65,28 +85,42 @@ class Writer:
             jobs = [self._jobs.popleft() for _ in range(min(GROUP, len(self._jobs)))]
             _deliver(self._commit(jobs))
 
-    def _commit(self, jobs: list[_Job]) -> list[tuple[_Job, Any, BaseException | None]]:
-        done: list[tuple[_Job, Any, BaseException | None]] = []
+    def _commit(self, jobs: list[_Job]) -> list[_Done]:
+        done: list[_Done] = []
         execute = self._connection.execute
         try:
             execute("BEGIN IMMEDIATE")
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to the callers
+            return [self._fail(job, error) for job in jobs]
+        try:
             for job in jobs:
+                if job.chain is not None and (torn := self._torn.get(job.chain)) is not None:
+                    done.append((job, None, torn))
+                    continue
                 try:
                     done.append((job, job.work(self._connection), None))
                 except ReplanError as error:
                     done.append((job, None, error))
             execute("COMMIT")
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to the callers
+        except BaseException as error:  # noqa: BLE001
             if self._connection.in_transaction:
-                execute("ROLLBACK")
-            failure = translate(error, self._path)
-            return [(job, None, failure) for job in jobs]
+                with contextlib.suppress(sqlite3.Error):
+                    execute("ROLLBACK")
+            if len(jobs) == 1:
+                return [self._fail(jobs[0], error)]
+            return [one for job in jobs for one in self._commit([job])]
         return done
 
+    def _fail(self, job: _Job, error: BaseException) -> _Done:
+        failure = translate(error, self._path)
+        if job.chain is not None:
+            failure = self._torn.setdefault(job.chain, failure)
+        return job, None, failure
 
-def _deliver(done: list[tuple[_Job, Any, BaseException | None]]) -> None:
+
+def _deliver(done: list[_Done]) -> None:
     """Hand results over, one wake-up a loop."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[_Job, Any, BaseException | None]]] = {}
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Done]] = {}
     for item in done:
         by_loop.setdefault(item[0].loop, []).append(item)
     for loop, items in by_loop.items():
@@ -96,7 +130,7 @@ def _deliver(done: list[tuple[_Job, Any, BaseException | None]]) -> None:
             continue
 
 
-def _settle(items: list[tuple[_Job, Any, BaseException | None]]) -> None:
+def _settle(items: list[_Done]) -> None:
     for job, result, error in items:
         if job.future.done():
             continue
@@ -106,19 +140,28 @@ def _settle(items: list[tuple[_Job, Any, BaseException | None]]) -> None:
             job.future.set_exception(error)
 
 
+_FULL = {"SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_TRUNCATE"}
+
+
 def translate(error: BaseException, path: Path) -> BaseException:
     """The store error that a database error is."""
     if isinstance(error, ReplanError) or not isinstance(error, sqlite3.Error):
         return error
     text = str(error)
-    if "locked" in text or "busy" in text:
-        return StoreBusy(f"the database {path} is locked by another process; try again when it is done")
-    if "full" in text or "disk I/O error" in text:
+    code = getattr(error, "sqlite_errorname", "")
+    if code in _FULL:
         return StoreFull(f"the database {path} cannot grow ({text}): free some space, then resume the task")
-    if "readonly" in text or "read-only" in text:
-        return StoreUnusable(f"the database {path} cannot be written ({text}); check its permissions or give --db another file")
-    if "not a database" in text or "malformed" in text:
-        return StoreUnusable(f"{path} is no usable SQLite database ({text}); give --db another file")
-    if "unable to open" in text:
-        return StoreUnusable(f"the database {path} cannot be opened; check that its folder exists and can be written")
-    return StoreError(f"the database {path} failed: {text}")
+    match code.split("_")[1:2]:
+        case ["BUSY" | "LOCKED"]:
+            return StoreBusy(f"the database {path} is locked by another process; try again when it is done")
+        case ["READONLY" | "PERM" | "AUTH"]:
+            why = f"cannot be written ({text}); check its permissions or give --db another file"
+        case ["NOTADB" | "CORRUPT"]:
+            why = f"is no usable SQLite database ({text}); give --db another file"
+        case ["CANTOPEN"]:
+            why = "cannot be opened; check that it is a file and that its folder exists and can be written"
+        case ["IOERR"]:
+            why = f"cannot be read or written ({text}); check the disk"
+        case _:
+            return StoreError(f"the database {path} failed: {text}")
+    return StoreUnusable(f"the database {path} {why}")

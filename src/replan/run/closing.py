@@ -1,0 +1,47 @@
+"""The ends of calls and steps that nobody will see through any more."""
+
+from __future__ import annotations
+
+from replan.core.events import CallFailed, LlmCallCompleted, OutcomeUnknown, StepFailed
+from replan.core.faults import in_doubt
+from replan.core.state import CallState
+from replan.core.types import Fault, ToolSpec
+from replan.run.context import Run
+
+
+def close_call(run: Run, call: CallState, kind: str, message: str) -> None:
+    """End a started call without a result; nobody knows whether it took effect."""
+    fault = Fault(category="external_error", kind=kind, message=message, happened="unknown")
+    labels = {
+        "call_key": call.key, "step_id": call.step_id, "action_id": call.slot.action_id,
+        "index": call.slot.item, "attempt": call.attempt, "tool_id": call.tool_id,
+    }  # fmt: skip
+    run.record(CallFailed.model_validate({**labels, "error": fault}))
+    tool = run.parts.tools.resolve(call.tool_id) or ToolSpec(id=call.tool_id, effect=call.effect)
+    if call.effect == "once" and in_doubt(fault, tool):
+        run.record(OutcomeUnknown.model_validate({**labels, "reason": message}))
+
+
+def close_crashed(run: Run) -> None:
+    """End the calls that were cut off and must not be made again; all others can simply be made again."""
+    for call in run.state.running_calls():
+        tool = run.parts.tools.resolve(call.tool_id)
+        if call.effect == "once" and not (tool is not None and tool.honours_key):
+            close_call(run, call, "crashed", "the process ended before its result was recorded")
+
+
+def close_running(run: Run) -> None:
+    """Give everything that is open its end: model calls, tool calls, steps."""
+    for asked in list(run.state.llm_running.values()):
+        run.record(
+            LlmCallCompleted(
+                call_id=asked.call_id, role=asked.role, model=asked.model, error="it was stopped"
+            )
+        )
+    for call in run.state.running_calls():
+        close_call(run, call, "cancelled", "it was stopped before it had answered")
+    for step in run.state.steps.values():
+        if step.status == "running":
+            fault = next((call.fault for call in step.calls.values() if call.fault), None)
+            stopped = Fault(category="external_error", kind="cancelled", message="it was stopped")
+            run.record(StepFailed(step_id=step.step.step_id, error=fault or stopped))

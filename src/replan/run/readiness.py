@@ -1,0 +1,96 @@
+"""What a step that is due comes to before its first call: does it run at all, and for which items."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from replan.core.events import StepSkipped
+from replan.core.refs import references, resolve
+from replan.core.state import State, StepState
+from replan.core.types import Fault, Step
+from replan.core.when import holds, steps_in_condition
+from replan.errors import UnresolvedReference
+from replan.run.calls import CannotCall, Scope
+from replan.run.outputs import Loaded
+
+
+def skip_of(step: StepState, state: State, loaded: Loaded) -> StepSkipped | None:
+    """Why the step is left out, if it is: its condition does not hold, or an input was left out."""
+    when = step.step.when
+    if when is not None and not holds(when, _condition_scope(step.step, state, loaded)):
+        return StepSkipped(
+            step_id=step.step.step_id, kind="condition", reason=f"its condition does not hold: {when}"
+        )
+    return skipped_input(step, state)
+
+
+def skipped_input(step: StepState, state: State) -> StepSkipped | None:
+    """The skip of a step that refers to the output of a skipped one."""
+    wanted = [need for need in step.step.dependencies if state.steps[need].status == "skipped"]
+    if not wanted:
+        return None
+    heads = _heads(step.step)
+    for need in wanted:
+        if heads & {need, *(action.action_id for action in state.steps[need].step.actions)}:
+            return StepSkipped(
+                step_id=step.step.step_id,
+                kind="dependency_skipped",
+                because=need,
+                reason=f"it needs the output of {need!r}, which was skipped",
+            )
+    return None
+
+
+def _heads(step: Step) -> set[str]:
+    """What the step's references start from."""
+    heads = {reference.head for reference in references(step.parameters)}
+    for action in step.actions:
+        heads.update(reference.head for reference in references(action.parameters))
+    if step.for_each:
+        heads.update(reference.head for reference in references(step.for_each))
+    return heads
+
+
+def _condition_scope(step: Step, state: State, loaded: Loaded) -> dict[str, Any]:
+    scope: dict[str, Any] = {"metadata": state.metadata}
+    named = set(steps_in_condition(step.when or ""))
+    for need in step.dependencies:
+        if need in named:
+            other = state.steps[need]
+            output = loaded.output_of(other) if other.status == "succeeded" else None
+            scope[need] = {"status": other.status, "output": output}
+    return scope
+
+
+def items_of(step: StepState, state: State, loaded: Loaded) -> list[Any] | None:
+    """The items of a `for_each` step; None for any other. `CannotCall` if there is no list to go through."""
+    wanted = step.step.for_each
+    if wanted is None:
+        return None
+    try:
+        items = resolve(wanted, Scope(state, loaded))
+    except UnresolvedReference as error:
+        raise CannotCall(Fault(category="dependency_error", kind="reference", message=str(error))) from None
+    if not isinstance(items, list):
+        text = f"for_each: {wanted} gives {_kind(items)}, and a list is needed"
+        raise CannotCall(Fault(category="dependency_error", kind="reference", message=text))
+    limit = state.policy.limits.max_fan_out
+    if len(items) > limit:
+        text = f"for_each: {wanted} gives {len(items)} items; at most {limit} are allowed"
+        raise CannotCall(Fault(category="decomposition_error", kind="parameter", message=text))
+    return items
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a truth value"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a text"
+        case dict():
+            return "an object"
+    return type(value).__name__

@@ -1,0 +1,152 @@
+"""One thread that reads, on a connection of its own beside the writer's."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from replan.core import events as e
+from replan.core.state import ENDED
+from replan.errors import InputError, StoreError, TaskNotFound
+from replan.store.watch import News, Seen
+from replan.store.writer import translate
+
+T = TypeVar("T")
+
+
+class Page(NamedTuple):
+    """Some of a task's records."""
+
+    records: list[e.Record]
+    last: bool
+    """The task has ended, and nothing can come after these."""
+
+
+class Row(NamedTuple):
+    """A task as its row has it."""
+
+    task_id: str
+    status: str
+    description: str
+    created: float
+    updated: float
+    last_seq: int
+    holder: str | None
+
+
+class Reader:
+    """The store's only reading thread."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+        self._pool = ThreadPoolExecutor(1, "replan-log-reader")
+        self._closing = False
+
+    async def page(self, task_id: str, after: int, limit: int | None, signals_only: bool) -> Page:
+        """Records after `after`, at most `limit`."""
+        only = _SIGNALS_ONLY if signals_only else ""
+
+        def work(db: sqlite3.Connection) -> Page:
+            row = db.execute("SELECT id, status FROM task WHERE task_id = ?", (task_id,)).fetchone()
+            if row is None:
+                raise TaskNotFound(task_id)
+            rows = db.execute(
+                f"SELECT seq, ts, round, type, data FROM event WHERE task = ? AND seq > ? {only} ORDER BY seq LIMIT ?",
+                (row[0], after, -1 if limit is None else max(limit, 0)),
+            )
+            records = [
+                e.Record(seq, task_id, ts, round, e.load(kind, data)) for seq, ts, round, kind, data in rows
+            ]
+            return Page(records, row[1] in ENDED and (limit is None or len(records) < limit))
+
+        return await self._run(work)
+
+    async def rows(self, status: Sequence[str], limit: int, before: str | None) -> list[Row]:
+        """Tasks with one of these statuses, newest first."""
+
+        def work(db: sqlite3.Connection) -> list[Row]:
+            where, values = ["1"], list[Any]()
+            if status:
+                where.append(f"status IN ({', '.join('?' * len(status))})")
+                values.extend(status)
+            if before is not None:
+                known = db.execute("SELECT id FROM task WHERE task_id = ?", (before,)).fetchone()
+                if known is None:
+                    raise TaskNotFound(before)
+                where.append("id < ?")
+                values.append(known[0])
+            query = f"{_ROW} WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT ?"
+            return [Row(*row) for row in db.execute(query, (*values, max(limit, 0)))]
+
+        return await self._run(work)
+
+    async def row(self, task_id: str) -> Row:
+        def work(db: sqlite3.Connection) -> Row:
+            row = db.execute(f"{_ROW} WHERE task_id = ?", (task_id,)).fetchone()
+            if row is None:
+                raise TaskNotFound(task_id)
+            return Row(*row)
+
+        return await self._run(work)
+
+    async def artifact(self, task_id: str, artifact_id: str) -> bytes:
+        def work(db: sqlite3.Connection) -> bytes:
+            known = db.execute("SELECT id FROM task WHERE task_id = ?", (task_id,)).fetchone()
+            if known is None:
+                raise TaskNotFound(task_id)
+            row = db.execute(
+                "SELECT data FROM artifact WHERE task = ? AND artifact_id = ?", (known[0], artifact_id)
+            ).fetchone()
+            if row is None:
+                raise InputError(f"task {task_id!r} has no artifact {artifact_id!r}")
+            data: bytes = row[0]
+            return data
+
+        return await self._run(work)
+
+    async def look(self, seen: Seen) -> News:
+        """What other connections have written since `seen`."""
+
+        def work(db: sqlite3.Connection) -> News:
+            version = int(db.execute("PRAGMA data_version").fetchone()[0])
+            if version == seen.version:
+                return News(seen, False, ())
+            last = int(db.execute("SELECT coalesce(max(id), 0) FROM signal").fetchone()[0])
+            rows = db.execute(
+                "SELECT DISTINCT task_id FROM signal JOIN task ON task.id = signal.task WHERE signal.id > ?",
+                (max(seen.signal, 0),),
+            )
+            tasks = [row[0] for row in rows] if 0 <= seen.signal < last else []
+            return News(Seen(version, last), True, tasks)
+
+        return await self._run(work)
+
+    def stop(self) -> None:
+        """Take no more readings; what is queued is still done."""
+        self._closing = True
+
+    def close(self) -> None:
+        self._pool.shutdown()
+        self._connection.close()
+
+    async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        def run() -> T:
+            try:
+                return work(self._connection)
+            except sqlite3.Error as error:
+                raise translate(error, self._path) from None
+
+        if self._closing:
+            raise StoreError(f"the store {self._path} is closed")
+        return await asyncio.get_running_loop().run_in_executor(self._pool, run)
+
+
+_SIGNALS_ONLY = "AND type IN ({})".format(
+    ", ".join(f"'{name}'" for name, kind in sorted(e.KINDS.items()) if kind.signal)
+)
+_ROW = "SELECT task_id, status, description, created, updated, last_seq, holder FROM task"

@@ -1,0 +1,453 @@
+"""How tasks are stopped: by people, by the clock, by budgets; and that nothing goes on after that."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from run_tasks import Bench, FakeSource, FakeTool, Ran, action, bench, plan, step, verdict
+
+from replan.core.events import CancelRequested
+from replan.errors import StoreBusy, TaskEnded
+from replan.ports import ModelReply, ModelRequest, ToolCall
+from replan.testing import MemoryStore, ScriptedModel, virtual_time
+from replan.tools.context import current
+from replan.tools.functions import FunctionSource
+
+EXACT = 0.001
+FOREVER = 100_000.0
+
+
+class Deaf(FakeSource):
+    """Its tool `deaf` goes on when it is stopped, for `secs`; what it does afterwards is counted."""
+
+    def __init__(self, tools: dict[str, FakeTool], secs: float) -> None:
+        super().__init__(tools)
+        self.secs = secs
+        self.late = 0
+
+    async def call(self, call: ToolCall) -> Any:
+        if call.tool_id != "deaf":
+            return await super().call(call)
+        self.counts["deaf"] += 1
+        ends = asyncio.get_running_loop().time() + self.secs
+        while (left := ends - asyncio.get_running_loop().time()) > 0:
+            try:
+                await asyncio.sleep(left)
+            except asyncio.CancelledError:
+                continue
+        self.late += 1
+        return "late"
+
+
+class SlowModel(ScriptedModel):
+    """Takes a long time; `deaf` to cancellation if asked for."""
+
+    def __init__(self, answers: Any, *, slow: str, deaf: bool = False) -> None:
+        super().__init__(answers)
+        self.slow = slow
+        self.deaf = deaf
+
+    async def ask(self, request: ModelRequest, on_text: Callable[[str], None] | None = None) -> ModelReply:
+        if request.schema_name == self.slow:
+            try:
+                await asyncio.sleep(FOREVER)
+            except asyncio.CancelledError:
+                if not self.deaf:
+                    raise
+        return await super().ask(request, on_text)
+
+
+async def cancelled(made: Bench, task_id: str, after: float) -> tuple[Ran, float]:
+    """Drive a task, cancel it after some seconds; and how long its end took."""
+    loop = asyncio.get_running_loop()
+    driving = asyncio.create_task(made.service.drive(task_id))
+    await asyncio.sleep(after)
+    started = loop.time()
+    await made.service.cancel(task_id, reason="enough", by="ann")
+    driven = await driving
+    return (await made.ran(task_id, driven)).check(), loop.time() - started
+
+
+def check_cancelled(ran: Ran, secs: float) -> None:
+    assert ran.result.status == "cancelled"
+    assert ran.result.failure is not None
+    assert ran.result.failure.reason == "cancelled by ann: enough"
+    assert secs < 2.0
+
+
+WAYS: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
+    "a step": ({"t": FakeTool(delay_secs=FOREVER)}, [step("a", "t"), step("b", "t", "a")]),
+    "actions": (
+        {"t": FakeTool(delay_secs=FOREVER)},
+        [step("a", actions=[action("x", "t"), action("y", "t", n=1)])],
+    ),
+    "items": (
+        {"t": FakeTool(delay_secs=FOREVER)},
+        [step("a", "t", for_each="${metadata.items}", parameters={"n": "${item}"})],
+    ),
+    "a wait for the next try": (
+        {"t": FakeTool(fail=[ConnectionResetError()] * 9, spec={})},
+        [step("a", "t")],
+    ),
+    "many that wait for places": (
+        {"t": FakeTool(delay_secs=FOREVER)},
+        [step(f"s{n}", "t", parameters={"n": n}) for n in range(50)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("tools", "steps"), WAYS.values(), ids=WAYS)
+def test_a_cancel_ends_the_task_within_two_seconds(
+    tools: dict[str, Any], steps: list[dict[str, Any]]
+) -> None:
+    async def main() -> tuple[Ran, float, int]:
+        made = await bench(tools)
+        task_id = await made.submit(
+            plan(*steps),
+            metadata={"items": list(range(20))},
+            budget={"task_timeout_secs": None},
+            max_transient_retries=50,
+        )
+        ran, secs = await cancelled(made, task_id, 0.1)
+        calls = len(made.source.calls)
+        await asyncio.sleep(100)
+        assert len(made.source.calls) == calls, "something was started after the end"
+        return ran, secs, len(asyncio.all_tasks())
+
+    ran, secs, tasks = virtual_time(main())
+    check_cancelled(ran, secs)
+    assert tasks == 1, "tasks were left behind"
+    assert ran.source.running == 0
+
+
+@pytest.mark.parametrize("effect", ["reads", "repeatable", "once"])
+def test_open_calls_are_closed_with_the_task_and_effects_are_marked_in_doubt(effect: Any) -> None:
+    async def main() -> Ran:
+        made = await bench({"t": FakeTool(delay_secs=FOREVER, effect=effect)})
+        return (
+            await cancelled(
+                made, await made.submit(plan(step("a", "t"), step("b", "t", "a", parameters={"n": 1}))), 10
+            )
+        )[0]
+
+    ran = virtual_time(main())
+    (failed,) = ran.events("call_failed")
+    assert failed.error.kind == "cancelled"
+    assert ran.statuses() == {"a": "failed", "b": "pending"}
+    assert ("outcome_unknown" in ran.types()) is (effect == "once")
+    at = ran.types().index("call_failed")
+    assert {record.ts for record in ran.records[at:]} == {ran.records[at].ts}, "not one append"
+    assert ran.result.failure is not None
+    assert any(failed.call_key in advice for advice in ran.result.failure.advice) is (effect == "once")
+
+
+def test_what_finished_before_the_cancel_stays_finished() -> None:
+    async def main() -> Ran:
+        made = await bench({"t": FakeTool(output="kept", delay_secs=1), "slow": FakeTool(delay_secs=FOREVER)})
+        task_id = await made.submit(plan(step("a", "t"), step("b", "slow", "a")))
+        return (await cancelled(made, task_id, 10))[0]
+
+    assert virtual_time(main()).outputs() == {"a": "kept"}
+
+
+@pytest.mark.parametrize("secs", [0.5, 60.0], ids=["ends while it is stopped", "ends long after"])
+def test_a_tool_that_does_not_listen_cannot_hold_up_the_end(secs: float) -> None:
+    async def main() -> tuple[Ran, float]:
+        source = Deaf({"deaf": FakeTool(effect="once"), "t": FakeTool()}, 10 + secs)
+        made = await bench(source)
+        wanted = plan(step("a", "deaf"), step("b", "t", "a"))
+        ran, took = await cancelled(made, await made.submit(wanted), 10)
+        await asyncio.sleep(200)
+        assert source.late == 1
+        assert source.counts == {"deaf": 1}
+        again = (await made.ran(ran.state.task_id)).check()
+        assert len(again.records) == len(ran.records)
+        assert len(asyncio.all_tasks()) == 1
+        return ran, took
+
+    ran, took = virtual_time(main())
+    check_cancelled(ran, took)
+    assert ("call_completed" in ran.types()) is (secs < 1)
+    assert ("outcome_unknown" in ran.types()) is (secs > 1)
+
+
+@pytest.mark.parametrize("deaf", [False, True], ids=["that listens", "that does not listen"])
+@pytest.mark.parametrize("slow", ["execution_plan", "evaluation"])
+def test_a_cancel_while_a_model_thinks_ends_the_task(slow: str, deaf: bool) -> None:
+    async def main() -> tuple[Ran, float]:
+        answers = {"execution_plan": plan(step("a", "t")), "evaluation": verdict()}
+        made = await bench({"t": FakeTool()}, model=SlowModel(answers, slow=slow, deaf=deaf))
+        found = await cancelled(made, await made.submit(), 10)
+        await asyncio.sleep(100)
+        assert len(asyncio.all_tasks()) == 1
+        return found
+
+    ran, took = virtual_time(main())
+    check_cancelled(ran, took)
+    if slow == "execution_plan":
+        assert ran.source.calls == []
+
+
+@pytest.mark.parametrize("slow", ["execution_plan", "evaluation"])
+@pytest.mark.parametrize("deaf", [False, True], ids=["that listens", "that does not listen"])
+def test_the_deadline_ends_the_task_while_a_model_thinks(slow: str, deaf: bool) -> None:
+    async def main() -> Ran:
+        answers = {"execution_plan": plan(step("a", "t")), "evaluation": verdict()}
+        made = await bench({"t": FakeTool()}, model=SlowModel(answers, slow=slow, deaf=deaf))
+        return (await made.run(budget={"task_timeout_secs": 30})).check()
+
+    ran = virtual_time(main())
+    assert ran.result.status == "timed_out"
+    assert ran.state.active_secs == pytest.approx(30, abs=2)
+    if slow == "execution_plan":
+        assert ran.source.calls == []
+
+
+@pytest.mark.anyio
+async def test_a_tool_in_a_thread_is_let_go_and_told() -> None:
+    started, told = threading.Event(), threading.Event()
+
+    def blocking() -> str:
+        """Blocks until it is told to stop."""
+        context = current()
+        started.set()
+        while not context.cancelled:
+            told.wait(0.005)
+        told.set()
+        return "late"
+
+    source = FunctionSource([blocking])
+    made = await bench(source)
+    task_id = await made.submit(plan(step("a", "blocking")))
+    driving = asyncio.create_task(made.service.drive(task_id))
+    await asyncio.to_thread(started.wait, 5)
+    begun = asyncio.get_running_loop().time()
+    await made.service.cancel(task_id, reason="enough", by="ann")
+    ran = (await made.ran(task_id, await driving)).check()
+    check_cancelled(ran, asyncio.get_running_loop().time() - begun)
+    await asyncio.to_thread(told.wait, 5)
+    assert told.is_set()
+    await source.aclose()
+
+
+def test_a_task_that_nobody_drives_is_cancelled_at_once() -> None:
+    async def main() -> Ran:
+        made = await bench({"t": FakeTool()})
+        task_id = await made.submit(plan(step("a", "t")))
+        await made.service.cancel(task_id, reason="enough", by="ann")
+        return (await made.ran(task_id)).check()
+
+    ran = virtual_time(main())
+    check_cancelled(ran, 0)
+    assert ran.source.calls == []
+    assert "round_completed" not in ran.types()
+
+
+def test_a_cancel_of_a_task_left_in_the_middle_closes_what_was_open() -> None:
+    async def main() -> Ran:
+        made = await bench(
+            {"t": FakeTool(delay_secs=FOREVER), "pay": FakeTool(effect="once", delay_secs=FOREVER)}
+        )
+        task_id = await made.submit(plan(step("a", "t"), step("b", "pay")))
+        driving = asyncio.create_task(made.service.drive(task_id))
+        await asyncio.sleep(10)
+        driving.cancel()
+        await asyncio.wait({driving})
+        await made.service.cancel(task_id, reason="enough", by="ann")
+        return (await made.ran(task_id)).check()
+
+    ran = virtual_time(main())
+    check_cancelled(ran, 0)
+    assert ran.statuses() == {"a": "failed", "b": "failed"}
+    assert len(ran.events("outcome_unknown", tool_id="pay")) == 1
+
+
+def test_a_cancel_written_before_the_drive_begins_is_seen() -> None:
+    async def main() -> Ran:
+        made = await bench({"t": FakeTool()})
+        task_id = await made.submit(plan(step("a", "t")))
+        await made.store.signal(task_id, CancelRequested(reason="enough", by="ann"), 1.0)
+        return (await made.drive(task_id)).check()
+
+    check_cancelled(virtual_time(main()), 0)
+
+
+def test_an_ended_task_cannot_be_cancelled_and_two_cancels_are_one() -> None:
+    async def main() -> Ran:
+        made = await bench({"t": FakeTool(delay_secs=FOREVER)})
+        task_id = await made.submit(plan(step("a", "t")))
+        driving = asyncio.create_task(made.service.drive(task_id))
+        await asyncio.sleep(10)
+        await asyncio.gather(
+            made.service.cancel(task_id, "enough", "ann"), made.service.cancel(task_id, "too", "bob")
+        )
+        driven = await driving
+        with pytest.raises(TaskEnded):
+            await made.service.cancel(task_id)
+        return (await made.ran(task_id, driven)).check()
+
+    check_cancelled(virtual_time(main()), 0)
+
+
+class DeafToSignals(MemoryStore):
+    """Its first look for signals fails, as a locked database would."""
+
+    failures = 2
+
+    async def follow(self, task_id: str, after: int = 0, *, signals_only: bool = False) -> Any:
+        if signals_only and self.failures:
+            self.failures -= 1
+            raise StoreBusy("locked")
+        async for record in super().follow(task_id, after, signals_only=signals_only):
+            yield record
+
+
+def test_a_look_for_signals_that_fails_is_made_again() -> None:
+    async def main() -> tuple[Ran, float]:
+        made = await bench({"t": FakeTool(delay_secs=FOREVER)}, store=DeafToSignals())
+        return await cancelled(made, await made.submit(plan(step("a", "t"))), 10)
+
+    check_cancelled(*virtual_time(main()))
+
+
+# ── the deadline ──────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("effect", ["reads", "once"])
+def test_the_deadline_ends_the_task(effect: Any) -> None:
+    async def main() -> Ran:
+        made = await bench({"t": FakeTool(delay_secs=100, effect=effect), "ok": FakeTool(delay_secs=1)})
+        wanted = plan(step("a", "t"), step("b", "ok"), step("c", "ok", "a", parameters={"n": 1}))
+        ran = (await made.run(wanted, budget={"task_timeout_secs": 30})).check()
+        await asyncio.sleep(200)
+        assert len(asyncio.all_tasks()) == 1
+        return ran
+
+    ran = virtual_time(main())
+    assert ran.result.status == "timed_out"
+    assert ran.types()[-1] == "task_timed_out"
+    assert ran.state.active_secs == pytest.approx(30, abs=EXACT)
+    assert ran.result.failure is not None
+    assert ran.result.failure.limit == "task_timeout_secs"
+    assert "30 seconds was reached while 'a', 'c' had not finished" in ran.result.failure.reason
+    assert ran.outputs() == {"b": "ok"}
+    assert len(ran.source.cancelled) == 1
+    assert ("outcome_unknown" in ran.types()) is (effect == "once")
+
+
+def test_time_in_which_nobody_drove_the_task_does_not_count() -> None:
+    async def main() -> Ran:
+        made = await bench({"t": FakeTool(delay_secs=20)})
+        task_id = await made.submit(
+            plan(step("a", "t"), step("b", "t", "a", parameters={"n": 1})), budget={"task_timeout_secs": 60}
+        )
+        driving = asyncio.create_task(made.service.drive(task_id))
+        await asyncio.sleep(30)
+        driving.cancel()
+        await asyncio.wait({driving})
+        await asyncio.sleep(1_000)
+        return (await made.drive(task_id)).check()
+
+    ran = virtual_time(main())
+    assert ran.result.status == "succeeded"
+    assert 40 <= ran.state.active_secs < 60
+
+
+def test_the_deadline_counts_over_stops() -> None:
+    async def main() -> Ran:
+        made = await bench({"t": FakeTool(delay_secs=50)})
+        steps = [step("a", "t"), step("b", "t", "a", parameters={"n": 1})]
+        task_id = await made.submit(plan(*steps), budget={"task_timeout_secs": 60})
+        driving = asyncio.create_task(made.service.drive(task_id))
+        await asyncio.sleep(55)
+        driving.cancel()
+        await asyncio.wait({driving})
+        return (await made.drive(task_id)).check()
+
+    ran = virtual_time(main())
+    assert ran.result.status == "timed_out"
+
+
+# ── budgets ───────────────────────────────────────────────────────────────────
+
+
+def limited(budget: dict[str, Any], steps: list[dict[str, Any]] | None = None, **more: Any) -> Ran:
+    async def main() -> Ran:
+        answers = {"execution_plan": plan(step("a", "t")), "evaluation": verdict()}
+        made = await bench({"t": FakeTool(delay_secs=2), "slow": FakeTool(delay_secs=100)}, answers)
+        wanted = None if steps is None else plan(*steps)
+        return (await made.run(wanted, budget=budget, **more)).check()
+
+    return virtual_time(main())
+
+
+FIVE = [step(f"s{n}", "t", parameters={"n": n}) for n in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("budget", "steps", "llm_calls", "tool_calls", "limit"),
+    [
+        pytest.param({"max_rounds": 0}, None, 0, 0, "max_rounds", id="no round"),
+        pytest.param({"max_llm_calls": 0}, None, 0, 0, "max_llm_calls", id="no model call"),
+        pytest.param({"max_llm_calls": 1}, None, 1, 1, "max_llm_calls", id="one model call"),
+        pytest.param({"max_tokens": 0}, None, 0, 0, "max_tokens", id="no tokens"),
+        pytest.param({"max_tokens": 10}, None, 1, 1, "max_tokens", id="few tokens"),
+        pytest.param({"max_cost_usd": 0}, None, 0, 0, "max_cost_usd", id="no cost"),
+        pytest.param({"max_tool_calls": 0}, FIVE, 0, 0, "max_tool_calls", id="no tool call"),
+        pytest.param({"max_tool_calls": 3}, FIVE, 0, 3, "max_tool_calls", id="three tool calls"),
+    ],
+)
+def test_a_budget_ends_the_task_and_is_named(
+    budget: dict[str, Any], steps: Any, llm_calls: int, tool_calls: int, limit: str
+) -> None:
+    ran = limited(budget, steps)
+    assert ran.result.status == "failed"
+    failure = ran.result.failure
+    assert failure is not None
+    assert (failure.kind, failure.limit) == ("budget", limit)
+    assert f"{limit} = {budget[limit]}" in failure.reason
+    assert sum(ran.model.calls.values()) == llm_calls
+    assert len(ran.source.calls) == ran.state.usage.tool_calls == tool_calls
+
+
+def test_running_calls_are_let_finish_when_a_budget_is_used_up() -> None:
+    ran = limited({"max_tool_calls": 3}, FIVE, parallel_max_concurrent=2)
+    assert list(ran.statuses().values()).count("succeeded") == 3
+    assert ran.source.cancelled == []
+
+
+def test_running_calls_have_a_short_grace_only() -> None:
+    ran = limited(
+        {"max_tool_calls": 2}, [step("a", "slow"), step("b", "t"), step("c", "t", "b", parameters={"n": 1})]
+    )
+    assert ran.statuses() == {"a": "failed", "b": "succeeded", "c": "pending"}
+    assert ran.state.active_secs == pytest.approx(7, abs=EXACT)
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "budget"
+
+
+def test_every_attempt_is_charged() -> None:
+    async def main() -> Ran:
+        made = await bench({"t": FakeTool(fail=[ConnectionResetError()] * 9)})
+        return (await made.run(plan(step("a", "t")), budget={"max_tool_calls": 2})).check()
+
+    ran = virtual_time(main())
+    assert ran.source.counts["t"] == 2
+    assert ran.result.failure is not None
+    assert ran.result.failure.limit == "max_tool_calls"
+
+
+@pytest.mark.parametrize("limit", range(1, 5))
+def test_a_budget_for_items_is_never_passed(limit: int) -> None:
+    ran = limited(
+        {"max_tool_calls": limit},
+        [step("s", "t", for_each="${metadata.items}", parameters={"n": "${item}"})],
+        metadata={"items": list(range(9))},
+        parallel_max_concurrent=2,
+    )
+    assert len(ran.source.calls) == limit
+    assert len(ran.events("call_completed")) == limit

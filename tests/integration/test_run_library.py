@@ -1,0 +1,481 @@
+"""The library on a real database: submit, watch, resume, cancel, close; typed results."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime as dt
+import json
+from collections.abc import AsyncIterator, Callable
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, field_validator
+from run_tasks import plan, step, verdict
+
+from replan import Replan, tool
+from replan.core.events import CancelRequested, Record, TaskCompleted
+from replan.errors import (
+    AnswerInvalid,
+    InputError,
+    PlanInvalid,
+    ReplanError,
+    StaleWriter,
+    TaskEnded,
+    TaskExists,
+    TaskHeld,
+)
+from replan.ports import ModelReply, ModelRequest
+from replan.store.sqlite import SqliteStore
+from replan.testing import FakeSource, FakeTool, ScriptedModel, fake_source
+
+pytestmark = pytest.mark.anyio
+
+ONE = plan(step("a", "t"))
+TWO = plan(step("a", "t"), step("b", "hold", "a"))
+
+
+class Held(FakeSource):
+    """Its tool `hold` waits until it is let go."""
+
+    def __init__(self, tools: dict[str, Any] | None = None) -> None:
+        super().__init__({"t": FakeTool(), "hold": FakeTool(effect="repeatable"), **(tools or {})})
+        self.entered = asyncio.Event()
+        self.let_go = asyncio.Event()
+        self.inside = 0
+
+    async def call(self, call: Any) -> Any:
+        if call.tool_id == "hold":
+            self.inside += 1
+            self.entered.set()
+            try:
+                await self.let_go.wait()
+            except asyncio.CancelledError:
+                self.cancelled.append(call)
+                raise
+        return await super().call(call)
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    return tmp_path / "replan.db"
+
+
+@contextlib.asynccontextmanager
+async def opened(db: Path, source: Any = None, answers: Any = None, **policy: Any) -> AsyncIterator[Replan]:
+    model = answers if isinstance(answers, ScriptedModel) else ScriptedModel(answers or {})
+    async with Replan(model, [source or fake_source({"t": FakeTool()})], db=db, **policy) as replan:
+        yield replan
+
+
+async def history(replan: Replan, task_id: str) -> list[str]:
+    return [record.type for record in await replan.history(task_id)]
+
+
+# ── submitting ────────────────────────────────────────────────────────────────
+
+
+async def test_a_run_is_stored_and_its_result_can_be_read_later(db: Path) -> None:
+    async with opened(db, answers={"execution_plan": ONE, "evaluation": verdict(output="yes")}) as replan:
+        result = await replan.run("do it", task_id="mine")
+        assert (result.succeeded, result.output, result.score, result.rounds) == (True, "yes", 95, 1)
+    async with opened(db) as again:
+        assert await again.result("mine") == result
+        assert [one.task_id for one in await again.tasks()] == ["mine"]
+
+
+async def test_a_task_is_in_the_store_when_it_is_accepted(db: Path) -> None:
+    async with opened(db, Held()) as replan:
+        task_id = await replan.submit("do it", plan=TWO, evaluation="steps")
+        other = SqliteStore(db)
+        (first, *_) = await other.read(task_id)
+        assert first.type == "task_submitted"
+        await other.aclose()
+
+
+async def test_a_task_that_cannot_be_stored_is_not_accepted(db: Path) -> None:
+    async with opened(db) as replan:
+        await replan.service.parts.store.aclose()
+        with pytest.raises(ReplanError):
+            await replan.submit("do it", plan=ONE, evaluation="steps")
+
+
+async def test_the_same_id_with_the_same_request_is_the_same_task(db: Path) -> None:
+    source = fake_source({"t": FakeTool(effect="once")})
+    async with opened(db, source) as replan:
+        first = await replan.run("do it", task_id="x", plan=ONE, evaluation="steps")
+        second = await replan.run("do it", task_id="x", plan=ONE, evaluation="steps")
+        assert first == second
+        assert source.counts["t"] == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param({"text": "do that"}, id="another text"),
+        pytest.param({"metadata": {"a": 1}}, id="other metadata"),
+        pytest.param({"plan": TWO}, id="another plan"),
+        pytest.param({"timeout": 7.0}, id="another limit"),
+    ],
+)
+async def test_the_same_id_with_another_request_is_refused(db: Path, other: dict[str, Any]) -> None:
+    async with opened(db, Held()) as replan:
+        request = {"text": "do it", "plan": ONE, "evaluation": "steps", "task_id": "x"}
+        await replan.run(**request)
+        with pytest.raises(TaskExists):
+            await replan.run(**{**request, **other})
+
+
+async def test_two_callers_of_one_id_share_one_task(db: Path) -> None:
+    source = Held()
+    async with opened(db, source) as replan:
+        runs = [
+            asyncio.create_task(replan.run("do it", task_id="x", plan=TWO, evaluation="steps")) for _ in "12"
+        ]
+        await source.entered.wait()
+        source.let_go.set()
+        first, second = await asyncio.gather(*runs)
+        assert first == second
+        assert source.counts == {"t": 1, "hold": 1}
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        pytest.param({"text": "  "}, "the task is empty", id="no text"),
+        pytest.param({"text": "x" * 200_001}, "at most 200000", id="a text too long"),
+        pytest.param({"text": "half \ud83d"}, "no text", id="half a character"),
+        pytest.param({"task_id": "a b"}, "no task id", id="a bad id"),
+        pytest.param({"metadata": {"a": object()}}, "metadata cannot be kept as JSON", id="metadata that are no JSON"),
+        pytest.param({"metadata": {"a": "x" * 2_000_000}}, "at most 1000000", id="large metadata"),
+        pytest.param({"output_schema": {"type": "nonsense"}}, "output_schema", id="a bad schema"),
+        pytest.param({"timeout": 0}, "above 0", id="no time"),
+        pytest.param({"evaluation": "dice"}, "evaluation", id="an unknown way to judge"),
+    ],
+)  # fmt: skip
+async def test_a_bad_request_is_refused_with_what_is_wrong(
+    db: Path, request_: dict[str, Any], words: str
+) -> None:
+    async with opened(db) as replan:
+        with pytest.raises(InputError, match=words):
+            await replan.submit(**{"text": "do it", "plan": ONE, **request_})
+        assert await replan.tasks() == []
+
+
+async def test_an_unknown_setting_names_the_nearest() -> None:
+    with pytest.raises(InputError, match="success_threshold"):
+        Replan(ScriptedModel({}), success_treshold=70)
+
+
+# ── queueing ──────────────────────────────────────────────────────────────────
+
+
+async def test_tasks_past_the_limit_wait_in_the_order_they_came(db: Path) -> None:
+    source = Held()
+    async with opened(db, source) as replan:
+        names = [f"n{n}" for n in range(13)]
+        for name in names:
+            await replan.submit("do it", plan=TWO, evaluation="steps", task_id=name)
+        await source.entered.wait()
+        while source.counts["t"] < 10:  # noqa: ASYNC110 - what it waits for is on the way
+            await asyncio.sleep(0.001)
+        statuses = {one.task_id: one.status for one in await replan.tasks()}
+        assert [name for name in names if statuses[name] == "queued"] == names[10:]
+        await replan.cancel("n11", "not needed")
+        assert (await replan.result("n11")).status == "cancelled"
+        source.let_go.set()
+        results = [await replan.wait(name) for name in names]
+        assert [one.status for one in results] == ["succeeded"] * 11 + ["cancelled"] + ["succeeded"]
+        assert [call.task_id for call in source.calls if call.tool_id == "t"][-2:] == ["n10", "n12"]
+
+
+# ── cancelling ────────────────────────────────────────────────────────────────
+
+
+async def test_a_cancelled_caller_cancels_its_task(db: Path) -> None:
+    source = Held()
+    async with opened(db, source) as replan:
+        running = asyncio.create_task(replan.run("do it", plan=TWO, evaluation="steps", task_id="x"))
+        await source.entered.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        result = await replan.result("x")
+        assert result.status == "cancelled"
+        assert len(source.cancelled) == 1
+        assert result.failure is not None
+        assert "its caller was cancelled" in result.failure.reason
+
+
+async def test_a_cancelled_caller_that_closes_at_once_leaves_an_ended_task(db: Path) -> None:
+    source = Held()
+
+    async def whole() -> None:
+        async with opened(db, source) as replan:
+            await replan.run("do it", plan=TWO, evaluation="steps", task_id="x")
+
+    running = asyncio.create_task(whole())
+    await source.entered.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    async with opened(db) as again:
+        assert (await again.result("x")).status == "cancelled"
+
+
+async def test_a_cancel_from_another_process_is_seen_within_two_seconds(db: Path) -> None:
+    source = Held()
+    async with opened(db, source) as replan:
+        task_id = await replan.submit("do it", plan=TWO, evaluation="steps")
+        await source.entered.wait()
+        other = SqliteStore(db)
+        started = asyncio.get_running_loop().time()
+        await other.signal(task_id, CancelRequested(reason="from afar"), 1.0)
+        result = await replan.wait(task_id)
+        assert asyncio.get_running_loop().time() - started < 2
+        await other.aclose()
+        assert result.status == "cancelled"
+
+
+# ── closing and going on ──────────────────────────────────────────────────────
+
+
+async def test_closing_leaves_tasks_that_can_be_resumed(db: Path) -> None:
+    source = Held({"pay": FakeTool(effect="once")})
+    wanted = plan(step("a", "pay"), step("b", "hold", "a"), step("c", "t", "b"))
+    async with opened(db, source) as replan:
+        await replan.submit("do it", plan=wanted, evaluation="steps", task_id="x")
+        await replan.submit("do it", plan=wanted, evaluation="steps", task_id="y")
+        while source.inside < 2:  # noqa: ASYNC110 - what it waits for is on the way
+            await asyncio.sleep(0.001)
+    source.let_go.set()
+    async with opened(db, source) as again:
+        assert (await again.result("x")).status == "executing"
+        assert (await again.resume("x")).succeeded
+        assert (await again.resume("y")).succeeded
+        types = await history(again, "x")
+        assert types.count("task_resumed") == 1
+        assert source.counts["pay"] == 2
+
+
+async def test_a_waiter_is_told_when_everything_is_closed(db: Path) -> None:
+    source = Held()
+    async with opened(db, source) as replan:
+        task_id = await replan.submit("do it", plan=TWO, evaluation="steps")
+        waiting = asyncio.create_task(replan.wait(task_id))
+        await source.entered.wait()
+    with pytest.raises(ReplanError, match="can be resumed"):
+        await waiting
+
+
+async def test_an_ended_or_running_task_is_not_resumed(db: Path) -> None:
+    source = Held()
+    async with opened(db, source) as replan:
+        done = await replan.run("do it", plan=ONE, evaluation="steps")
+        with pytest.raises(TaskEnded):
+            await replan.resume(done.task_id)
+        running = await replan.submit("do it", plan=TWO, evaluation="steps")
+        await source.entered.wait()
+        with pytest.raises(TaskHeld):
+            await replan.resume(running)
+        with pytest.raises(InputError, match="no task"):
+            await replan.resume("nobody")
+
+
+async def test_a_task_that_another_driver_holds_is_waited_for(db: Path) -> None:
+    """Submitted again with its id, as a second process would, while the first drives it."""
+    source = Held()
+    async with opened(db, source) as first:
+        await first.submit("do it", plan=TWO, evaluation="steps", task_id="x")
+        await source.entered.wait()
+        async with opened(db, source) as second:
+            waiting = asyncio.create_task(second.run("do it", plan=TWO, evaluation="steps", task_id="x"))
+            while not second.service.parts.store._watchers.waiting("x"):  # type: ignore[attr-defined]  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+            source.let_go.set()
+            assert (await waiting).succeeded
+        assert source.counts == {"t": 1, "hold": 1}
+
+
+async def test_nothing_works_before_it_is_opened_and_after_it_is_closed(db: Path) -> None:
+    replan = Replan(ScriptedModel({}), [fake_source({})], db=db)
+    with pytest.raises(InputError, match="not open"):
+        await replan.run("do it")
+    async with replan:
+        pass
+    with pytest.raises(InputError, match="not open"):
+        await replan.submit("do it")
+
+
+# ── watching ──────────────────────────────────────────────────────────────────
+
+
+class Talkative(ScriptedModel):
+    """Gives the watcher time to listen before it says anything."""
+
+    def __init__(self, answers: Any, ready: asyncio.Event) -> None:
+        super().__init__(answers)
+        self._ready = ready
+
+    async def ask(self, request: ModelRequest, on_text: Callable[[str], None] | None = None) -> ModelReply:
+        await self._ready.wait()
+        return await super().ask(request, on_text)
+
+
+async def test_a_watcher_sees_every_stored_event_in_order_with_tokens_and_progress_between(db: Path) -> None:
+    ready = asyncio.Event()
+    model = Talkative({"execution_plan": ONE, "evaluation": verdict()}, ready)
+    source = fake_source({"t": FakeTool(progress=["half", "whole"])})
+    async with opened(db, source, model) as replan:
+        task_id = await replan.submit("do it")
+        seen = []
+        async for record in replan.watch(task_id, ephemeral=True):
+            seen.append(record)
+            ready.set()
+        stored = [record for record in seen if record.seq]
+        assert stored == await replan.history(task_id)
+        news = [record for record in seen if not record.seq]
+        assert {record.type for record in news} == {"llm_token", "step_progress"}
+        said = "".join(r.event.text for r in news if r.type == "llm_token" and r.event.role == "planning")  # type: ignore[union-attr]
+        assert said == json.dumps(ONE, ensure_ascii=False)
+        assert [r.event.message for r in news if r.type == "step_progress"] == ["half", "whole"]  # type: ignore[union-attr]
+
+
+async def test_a_watch_can_begin_anywhere(db: Path) -> None:
+    async with opened(db) as replan:
+        done = await replan.run("do it", plan=ONE, evaluation="steps")
+        whole = [record async for record in replan.watch(done.task_id)]
+        for after in (0, 3, len(whole) - 1):
+            assert [record async for record in replan.watch(done.task_id, after)] == whole[after:]
+
+
+@pytest.mark.parametrize("ephemeral", [False, True])
+async def test_a_watch_after_the_end_of_an_ended_task_ends_at_once(db: Path, ephemeral: bool) -> None:
+    async with opened(db) as replan:
+        done = await replan.run("do it", plan=ONE, evaluation="steps")
+        last = (await replan.history(done.task_id))[-1].seq
+        async with asyncio.timeout(5):
+            assert [record async for record in replan.watch(done.task_id, last, ephemeral=ephemeral)] == []
+
+
+async def test_a_watcher_that_leaves_disturbs_nobody(db: Path) -> None:
+    source = Held()
+    async with opened(db, source) as replan:
+        task_id = await replan.submit("do it", plan=TWO, evaluation="steps")
+        async for record in replan.watch(task_id, ephemeral=True):
+            if record.type == "call_started":
+                break
+        source.let_go.set()
+        assert (await replan.wait(task_id)).succeeded
+
+
+async def rest_of(watching: AsyncIterator[Record]) -> list[Record]:
+    return [record async for record in watching]
+
+
+async def test_a_watch_ends_with_the_error_that_broke_the_drive(db: Path) -> None:
+    source = Held()
+    async with opened(db, source) as replan:
+        task_id = await replan.submit("do it", plan=TWO, evaluation="steps")
+        await source.entered.wait()
+        thief = SqliteStore(db)
+        await thief.claim(task_id, steal=True)
+        watching = replan.watch(task_id)
+        assert (await anext(watching)).type == "task_submitted"
+        waiting = asyncio.create_task(replan.wait(task_id))
+        await asyncio.sleep(0)
+        source.let_go.set()
+        with pytest.raises(StaleWriter):
+            await asyncio.wait_for(rest_of(watching), 5)
+        with pytest.raises(StaleWriter):
+            await waiting
+        await thief.aclose()
+
+
+async def test_a_watch_ends_when_everything_is_closed(db: Path) -> None:
+    source = Held()
+    async with opened(db, source) as replan:
+        task_id = await replan.submit("do it", plan=TWO, evaluation="steps")
+        watching = replan.watch(task_id, ephemeral=True)
+        seen = [await anext(watching)]
+        await source.entered.wait()
+    async with asyncio.timeout(5):
+        seen += [record async for record in watching]
+    assert not isinstance(seen[-1].event, TaskCompleted)
+
+
+# ── answers ───────────────────────────────────────────────────────────────────
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+class Report(BaseModel):
+    title: str
+    day: dt.date
+    colour: Colour
+    parts: tuple[int, ...] = ()
+
+
+class Even(BaseModel):
+    n: int
+
+    @field_validator("n")
+    @classmethod
+    def even(cls, n: int) -> int:
+        if n % 2:
+            raise ValueError("it is odd")
+        return n
+
+
+async def test_an_output_type_gives_the_typed_object(db: Path) -> None:
+    answer = {"title": "x", "day": "2026-01-02", "colour": "red", "parts": [1, 2]}
+    async with opened(db, answers={"execution_plan": ONE, "evaluation": verdict(output=answer)}) as replan:
+        result = await replan.run("do it", output_type=Report)
+        assert result.output == Report(title="x", day=dt.date(2026, 1, 2), colour=Colour.RED, parts=(1, 2))
+        assert (await replan.result(result.task_id)).output == answer
+        numbers = await replan.run("do it", output_type=list[int], plan=ONE, evaluation="steps")
+        assert not numbers.succeeded
+
+
+async def test_an_answer_that_fits_the_schema_and_not_the_type_is_said_and_kept(db: Path) -> None:
+    async with opened(db, answers={"execution_plan": ONE, "evaluation": verdict(output={"n": 3})}) as replan:
+        with pytest.raises(AnswerInvalid, match="it is odd"):
+            await replan.run("do it", output_type=Even, task_id="x")
+        assert (await replan.result("x")).output == {"n": 3}
+
+
+async def test_a_plan_can_be_had_without_a_task(db: Path) -> None:
+    async with opened(db, answers={"execution_plan": ONE}) as replan:
+        assert [one.tool for one in (await replan.plan("do it")).steps] == ["t"]
+        with pytest.raises(PlanInvalid):
+            await replan.plan("do it", plan=plan(step("a", "nope")))
+        assert await replan.tasks() == []
+
+
+async def test_functions_are_tools(db: Path) -> None:
+    @tool(effect="reads")
+    def weather(city: str) -> dict[str, Any]:
+        """The weather in a city."""
+        return {"city": city, "degrees": 21}
+
+    async def mean(values: list[float]) -> float:
+        """The mean of some numbers."""
+        return sum(values) / len(values)
+
+    wanted = plan(
+        step("rome", "weather", parameters={"city": "Rome"}),
+        step("oslo", "weather", parameters={"city": "Oslo"}),
+        step("both", "mean", parameters={"values": ["${rome.output.degrees}", "${oslo.output.degrees}"]}),
+    )
+    async with Replan(ScriptedModel({}), [weather, mean], db=db) as replan:
+        result = await replan.run("compare", plan=wanted, evaluation="steps")
+        assert result.output == 21
+        assert await replan.call("mean", {"values": [1, 2]}) == 1.5
+        with pytest.raises(InputError, match="there are: weather"):
+            await replan.call("wether", {})
+        with pytest.raises(InputError, match="do not fit"):
+            await replan.call("weather", {"town": "Rome"})
