@@ -58,7 +58,9 @@ def plum_plan() -> dict[str, Any]:
 
 
 def word_plan() -> dict[str, Any]:
-    return {"steps": [{"step_id": "step_1", "tool": "word_count", "parameters": {"text": "to be or not to be"}}]}
+    return {
+        "steps": [{"step_id": "step_1", "tool": "word_count", "parameters": {"text": "to be or not to be"}}]
+    }
 
 
 ANSWERS = {
@@ -161,7 +163,11 @@ def test_every_event_kind_is_documented() -> None:
     from replan.core.events import KINDS
 
     text = (ROOT / "docs/reference/events.md").read_text("utf-8")
-    missing = [kind for kind in KINDS if f"`{kind}`" not in text and kind not in ("plan_updated", "outcome_settled", "budget_warning")]
+    missing = [
+        kind
+        for kind in KINDS
+        if f"`{kind}`" not in text and kind not in ("plan_updated", "outcome_settled", "budget_warning")
+    ]
     assert not missing
 
 
