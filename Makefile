@@ -26,7 +26,7 @@ setup: $(VENV)/.dev  ## Make .venv with everything
 	@echo "ready: $(BIN)/replan --help"
 
 run: $(VENV)/.run  ## Do the first task with the built-in model
-	$(BIN)/replan model pull --yes
+	$(BIN)/replan model pull
 	$(BIN)/python -m examples.first_run
 
 test: check  ## Check, then run the tests
