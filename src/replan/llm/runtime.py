@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import importlib
+import json
 import os
 import queue
 import threading
@@ -35,10 +36,7 @@ def chat_body(request: ModelRequest) -> JsonObject:
             {"role": "system", "content": request.instructions},
             *({"role": turn.role, "content": turn.text} for turn in request.turns),
         ],
-        "response_format": {
-            "type": "json_schema",
-            "json_schema": {"name": request.schema_name, "schema": request.json_schema},
-        },
+        "grammar": _compact(request.json_schema),
         "temperature": request.temperature or 0.0,
         "seed": 1,
         "cache_prompt": True,
@@ -47,6 +45,13 @@ def chat_body(request: ModelRequest) -> JsonObject:
         # Told of each batch of the prompt, the worker can leave in the middle of reading it.
         "return_progress": True,
     }
+
+
+def _compact(schema: JsonObject) -> str:
+    """The schema as a grammar that leaves no room for layout: half of a pretty-printed plan is spaces."""
+    layout = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+    text = json.dumps({**schema, "x-guidance": layout}, ensure_ascii=False)
+    return f"%llguidance {{}}\nstart: %json {text}"
 
 
 def _only_instructions(instructions: str) -> JsonObject:

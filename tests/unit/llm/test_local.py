@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import importlib.machinery
 import threading
 import types
@@ -121,7 +122,10 @@ async def test_it_is_asked_greedily_with_the_schema_and_streams(runtime: Runtime
     assert (reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.cost_usd) == (100, 12, 0.0)
     assert (model.name, model.style) == ("local:mine", "small")
     (body,) = runtime.bodies
-    assert body["response_format"]["json_schema"] == {"name": "execution_plan", "schema": {"type": "object"}}
+    head, _, schema = body["grammar"].partition("start: %json ")
+    assert head.startswith("%llguidance")
+    assert json.loads(schema)["type"] == "object"
+    assert json.loads(schema)["x-guidance"]["whitespace_flexible"] is False
     assert body["messages"] == [{"role": "system", "content": "Plan."}, {"role": "user", "content": "?"}]
     assert body["temperature"] == 0
     assert body["seed"] == 1
