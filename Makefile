@@ -41,7 +41,11 @@ check: $(VENV)/.dev  ## Format, lint, types, import rules
 prove: $(VENV)/.dev  ## The long proofs: every crash point, every recorded case
 	$(BIN)/python -m pytest -m prove -o addopts="-p no:asyncio --strict-markers --strict-config -q"
 
-bench: $(VENV)/.dev  ## Measure: overhead a step
+$(VENV)/.bench: $(VENV)/.run locks/bench.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r locks/bench.txt
+	@touch $@
+
+bench: $(VENV)/.bench  ## Measure: overhead a step, beside the peers
 	$(BIN)/python -m bench.overhead
 
 record: $(VENV)/.dev  ## Record the real model's answers anew, for the tests that replay them
@@ -54,6 +58,8 @@ lock: $(VENV)/.dev  ## Renew the lock files
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--no-emit-find-links --no-header --no-annotate --extra all -c locks/run.txt \
 		pyproject.toml locks/dev.in -o locks/dev.txt
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-emit-find-links --no-header --no-annotate -c locks/dev.txt locks/bench.in -o locks/bench.txt
 
 clean:  ## Remove the environment and what was built
 	rm -rf $(VENV) build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
