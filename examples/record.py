@@ -38,10 +38,6 @@ FIRST_RUN = {
         "Get the sales and the sales target of March 2025 and the US dollar rate. Compare revenue and target, "
         "convert the revenue to dollars, and write the results into the logbook."
     ),
-    "first_run_question": (
-        "What was the revenue of March 2025, how does it compare with the sales target of that month, and how many US "
-        "dollars is it at the exchange rate? Write all of that into the logbook."
-    ),
     "first_run_polite": (
         "Please look up what revenue we made in March 2025, what our sales target was, and the US dollar rate. Then "
         "note in the logbook how revenue and target compare, and the revenue in euros and in dollars."
