@@ -1,12 +1,12 @@
 """Replan: a self-healing task orchestrator.
 
-    from replan import Replan, tool
+from replan import Replan, tool
 
-    @tool(effect="reads")
-    def weather(city: str) -> dict: ...
+@tool(effect="reads")
+def weather(city: str) -> dict: ...
 
-    async with Replan(tools=[weather]) as replan:
-        result = await replan.run("Compare the weather in Rome and Oslo")
+async with Replan(tools=[weather]) as replan:
+    result = await replan.run("Compare the weather in Rome and Oslo")
 """
 
 from __future__ import annotations

@@ -177,8 +177,7 @@ class Replan:
     ) -> str:
         """Store a task and start it; its id. The same id with the same request is the same task."""
         wanted = self._submission(text, metadata, context, task_id, timeout, plan, evaluation, output_schema)
-        if wanted.plan is None or wanted.policy.evaluation == "model":
-            self._check_models(wanted)
+        self._check_models(plans=wanted.plan is None, judges=wanted.policy.evaluation == "model")
         task_id, _ = await self.service.submit(wanted)
         state = await self.service.state(task_id)
         if not state.ended:
@@ -222,11 +221,19 @@ class Replan:
         await self.service.cancel(task_id, reason, by)
 
     async def resume(self, task_id: str) -> TaskResult:
-        """Drive on a task that nobody holds, to its end. `TaskHeld` if somebody does, `TaskEnded` if it has ended."""
-        await self.service.check_resumable(task_id)
+        """Drive on a task that nobody holds, to its end. `TaskHeld` if somebody does, `TaskEnded` if it has ended.
+
+        `InputError` or `ModelUnavailable` if a tool or a model that it goes on with is not here; it stays as it is.
+        """
+        state = await self.service.check_resumable(task_id)
         engine = self._engine_now()
         if engine.driving(task_id) is not None:
             raise TaskHeld(f"task {task_id!r} is being driven here already; wait for it or watch it")
+        given = state.submitted is not None and state.submitted.plan is not None
+        self._check_models(
+            plans=state.plan is None and not given,
+            judges=state.evaluation is None and state.policy.evaluation == "model",
+        )
         await asyncio.shield(engine.start(task_id))
         return await self.service.result(task_id)
 
@@ -320,11 +327,11 @@ class Replan:
             settings=settings,
         )
 
-    def _check_models(self, wanted: Submission) -> None:
-        """Open the models that the task needs before it is stored: what was never set up is said at once."""
-        if wanted.plan is None:
+    def _check_models(self, *, plans: bool, judges: bool) -> None:
+        """Open the models that a task needs before it is driven: what was never set up does not end it."""
+        if plans:
             _ = self._models["planning"]
-        if wanted.policy.evaluation == "model":
+        if judges:
             _ = self._models["evaluation"]
 
 

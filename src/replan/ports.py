@@ -111,7 +111,9 @@ class Model(Protocol):
     style: Literal["standard", "small"]
     """Which prompts suit it: `small` for models that need few words and typed schemas."""
 
-    async def ask(self, request: ModelRequest, on_text: Callable[[str], None] | None = None) -> ModelReply: ...
+    async def ask(
+        self, request: ModelRequest, on_text: Callable[[str], None] | None = None
+    ) -> ModelReply: ...
     async def aclose(self) -> None: ...
 
 

@@ -70,7 +70,9 @@ def database_path(named: str | Path | None) -> Path:
     if kind == "sqlite":
         path = rest.removeprefix("/")
         if not path:
-            raise InputError(f"{named!r} names no file; write sqlite:///FILE (four slashes for an absolute path)")
+            raise InputError(
+                f"{named!r} names no file; write sqlite:///FILE (four slashes for an absolute path)"
+            )
         return Path(path).expanduser()
     if kind in ("postgresql", "postgres"):
         raise InputError("PostgreSQL comes in a later release; use sqlite:///FILE")
@@ -92,14 +94,18 @@ def open_tools(tools: Sequence[Callable[..., Any] | str | ToolSource]) -> Catalo
         elif callable(tool):
             functions.append(tool)
         else:
-            raise InputError(f"{tool!r} is no tool: give functions, SPECs such as 'tools.py', or tool sources")
+            raise InputError(
+                f"{tool!r} is no tool: give functions, SPECs such as 'tools.py', or tool sources"
+            )
     if functions:
         sources.insert(0, FunctionSource(functions))
     return Catalog(sources)
 
 
 def _is_source(tool: object) -> bool:
-    return all(hasattr(tool, name) for name in ("name", "tools", "call", "aclose")) and not isinstance(tool, type)
+    return all(hasattr(tool, name) for name in ("name", "tools", "call", "aclose")) and not isinstance(
+        tool, type
+    )
 
 
 # ── models ────────────────────────────────────────────────────────────────────
@@ -146,7 +152,9 @@ class Models(Mapping[Role, Model]):
 
     def named(self) -> dict[str, str]:
         """The choice of each role in words, for a process that takes a task up later."""
-        return {role: choice if isinstance(choice, str) else choice.name for role, choice in self._choices.items()}
+        return {
+            role: choice if isinstance(choice, str) else choice.name for role, choice in self._choices.items()
+        }
 
     async def aclose(self) -> None:
         opened, self._open = list(self._open.values()), {}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_process import BY_STEPS, folder, one_step, replan
+from cli_process import BY_STEPS, COMMAND, environment, folder, one_step, replan
 
 from replan.cli.exits import of_error
 from replan.errors import StoreFull
@@ -90,6 +94,40 @@ def test_a_bad_input_is_told_on_stderr_with_exit_code_2(
     assert "Traceback" not in done.stderr
     for part in parts:
         assert part in done.stderr
+
+
+def test_a_locked_database_is_told_with_exit_code_2(tmp_path: Path) -> None:
+    folder(tmp_path)
+    assert replan("tasks", "list", "--db", "sqlite:///x.db", cwd=tmp_path).returncode == 0
+    with contextlib.closing(sqlite3.connect(tmp_path / "x.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        done = replan(*BY_STEPS, "--db", "sqlite:///x.db", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert "x.db is locked by another process" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its limits are others")
+def test_a_full_disk_is_told_with_exit_code_2_and_the_task_can_be_resumed(tmp_path: Path) -> None:
+    """Files may not grow over a limit, as on a full disk."""
+    folder(tmp_path, one_step("count", text="x" * 300_000))
+    assert replan("tasks", "list", "--db", "sqlite:///x.db", cwd=tmp_path).returncode == 0
+    limited = ["/bin/sh", "-c", 'ulimit -f 1000; exec "$0" "$@"', *COMMAND, *BY_STEPS]
+    done = subprocess.run(
+        [*limited, "--db", "sqlite:///x.db", "--task-id", "t"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert "x.db cannot grow" in done.stderr
+    assert "free some space, then resume the task" in done.stderr
+    assert "Traceback" not in done.stderr
+    on = replan("tasks", "resume", "t", "--db", "sqlite:///x.db", cwd=tmp_path)
+    assert on.returncode == 0, on.stderr
 
 
 def test_a_dead_endpoint_fails_the_task_and_names_the_address(tmp_path: Path) -> None:

@@ -175,6 +175,42 @@ def test_a_tool_that_answers_when_it_is_stopped_has_answered() -> None:
     assert ran.outputs() == {"a": "just in time"}
 
 
+def test_a_once_call_that_fails_because_its_time_was_up_is_in_doubt() -> None:
+    """What a tool raises when it is stopped at its limit is not its word that nothing happened."""
+
+    class Sulky(FakeSource):
+        async def call(self, call: ToolCall) -> Any:
+            try:
+                await asyncio.sleep(100)
+            except asyncio.CancelledError:
+                raise ValueError("somebody stopped me") from None
+
+    ran = run(Sulky({"pay": FakeTool(effect="once")}), plan(step("a", "pay", timeout_secs=10)))
+    (failed,) = ran.events("call_failed")
+    assert (failed.error.kind, failed.error.happened) == ("timeout", "unknown")
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "outcome_unknown"
+
+
+def test_a_once_call_that_fails_because_a_budget_was_used_up_is_in_doubt() -> None:
+    class Sulky(FakeSource):
+        async def call(self, call: ToolCall) -> Any:
+            try:
+                await asyncio.sleep(100)
+            except asyncio.CancelledError:
+                raise ValueError("somebody stopped me") from None
+
+    ran = run(
+        Sulky({"pay": FakeTool(effect="once")}),
+        plan(step("a", "pay"), step("b", "pay", parameters={"n": 1})),
+        budget={"max_tool_calls": 1, "task_timeout_secs": None},
+    )
+    (unknown,) = ran.events("outcome_unknown")
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "budget"
+    assert unknown.call_key in ran.result.failure.advice[0]
+
+
 def test_a_once_call_that_times_out_is_in_doubt_and_ends_the_task_naming_call_and_key() -> None:
     ran = run(
         {"pay": FakeTool(effect="once", delay_secs=100), "t": "x"},
@@ -372,6 +408,22 @@ def test_a_once_call_that_was_cut_off_is_never_made_again_and_the_rest_goes_on()
     assert ran.result.failure.kind == "outcome_unknown"
 
 
+def test_a_call_that_was_cut_off_is_not_made_again_once_its_tool_says_that_each_call_counts() -> None:
+    async def main() -> Ran:
+        store = MemoryStore()
+        slow = FakeTool(effect="repeatable", delay_secs=10_000)
+        made = await bench({"pay": slow}, store=store)
+        task_id = await made.submit(plan(step("a", "pay")), budget={"task_timeout_secs": None})
+        await stopped_at(made, task_id, "pay")
+        changed = await bench({"pay": FakeTool(effect="once")}, store=store)
+        return (await changed.drive(task_id)).check()
+
+    ran = virtual_time(main())
+    assert ran.source.calls == []
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "outcome_unknown"
+
+
 def test_metadata_of_calls_that_had_ended_before_a_stop_are_not_lost() -> None:
     writer = FakeTool(effect="once", output={"token": "t"}, spec={"output_params": ("token",)})
     ran = stopped_and_driven_on(
@@ -399,6 +451,45 @@ def test_items_that_had_ended_before_a_stop_do_not_run_again() -> None:
     assert [call.parameters["n"] for call in ran.source.calls] == [0, 1, 2, 3, 4, 5, 4, 5]
     assert ran.outputs() == {"s": [0, 1, 2, 3, 4, 5]}
     assert len({call.key for call in ran.source.calls}) == 6
+
+
+def test_a_once_call_whose_parameters_have_changed_since_it_was_cut_off_is_not_made_anew() -> None:
+    """The tool honours its key, but with other parameters the key is another one: that would be a second effect."""
+
+    class Seats(FakeSource):
+        async def call(self, call: ToolCall) -> Any:
+            self.counts[call.tool_id] += 1
+            self.calls.append(call)
+            if call.tool_id == "choose":
+                await asyncio.sleep(1)
+                return {"seat": "B"}
+            await asyncio.sleep(10_000 if self.counts[call.tool_id] == 1 else 1)
+            return "booked"
+
+    async def main() -> Ran:
+        made = await bench(
+            Seats(
+                {
+                    "book": FakeTool(effect="once", spec={"honours_key": True}),
+                    "choose": FakeTool(spec={"output_params": ("seat",)}),
+                }
+            )
+        )
+        wanted = plan(
+            step("a", "book", parameters={"seat": "${metadata.seat}"}),
+            step("b", "choose"),
+        )
+        task_id = await made.submit(wanted, metadata={"seat": "A"}, budget={"task_timeout_secs": None})
+        driving = asyncio.create_task(made.service.drive(task_id))
+        await asyncio.sleep(5)
+        driving.cancel()
+        await asyncio.wait({driving})
+        return (await made.drive(task_id)).check()
+
+    ran = virtual_time(main())
+    assert [call.parameters for call in ran.source.calls if call.tool_id == "book"] == [{"seat": "A"}]
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "outcome_unknown"
 
 
 @pytest.mark.parametrize("end", ["closed", "cancelled"])

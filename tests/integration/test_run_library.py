@@ -284,6 +284,36 @@ async def test_an_ended_or_running_task_is_not_resumed(db: Path) -> None:
             await replan.resume("nobody")
 
 
+async def test_a_task_is_not_resumed_without_what_it_goes_on_with(db: Path) -> None:
+    """It would only fail, for good."""
+    source = Held()
+    async with opened(db, source) as replan:
+        await replan.submit("do it", plan=TWO, evaluation="steps", task_id="x")
+        await source.entered.wait()
+    source.let_go.set()
+    async with opened(db) as poorer:
+        with pytest.raises(InputError, match=r"goes on with 'hold'"):
+            await poorer.resume("x")
+        assert "task_resumed" not in await history(poorer, "x")
+    async with opened(db, source) as again:
+        assert (await again.resume("x")).succeeded
+
+
+async def test_a_task_is_not_resumed_without_its_judge(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    source = Held()
+    async with opened(db, source) as replan:
+        await replan.submit("do it", plan=TWO, task_id="x")
+        await source.entered.wait()
+    source.let_go.set()
+    async with Replan("openai:some-model", [source], db=db) as keyless:
+        with pytest.raises(ReplanError):
+            await keyless.resume("x")
+        assert "task_resumed" not in await history(keyless, "x")
+    async with opened(db, source, answers={"evaluation": verdict()}) as again:
+        assert (await again.resume("x")).succeeded
+
+
 async def test_a_task_that_another_driver_holds_is_waited_for(db: Path) -> None:
     """Submitted again with its id, as a second process would, while the first drives it."""
     source = Held()

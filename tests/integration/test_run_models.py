@@ -40,6 +40,21 @@ def test_a_happy_task_costs_two_model_calls() -> None:
     assert ran.result.usage.input_tokens > 0
 
 
+def test_no_prompt_shows_metadata_that_a_tool_calls_secret() -> None:
+    schema = {"type": "object", "properties": {"token": {"type": "string"}}, "required": ["token"]}
+    ran = run(
+        {"execution_plan": plan(step("a", "send")), "evaluation": verdict()},
+        tools={"send": FakeTool(parameters=schema, spec={"secrets": ("token",)})},
+        metadata={"token": "open-sesame", "room": "blue"},
+    )
+    assert ran.source.calls[0].parameters == {"token": "open-sesame"}
+    prompts = [turn.text for request in ran.model.requests for turn in request.turns]
+    assert len(prompts) == 2
+    assert all("blue" in text and "open-sesame" not in text for text in prompts)
+    written = [record.wire() for record in ran.records if record.type != "task_submitted"]
+    assert "open-sesame" not in json.dumps(written)
+
+
 def test_with_more_than_ten_tools_it_costs_three() -> None:
     chosen = {
         "task_type": "things",

@@ -136,7 +136,10 @@ def internal(state: State, message: str) -> Failure:
         reason=f"a fault of Replan: {message}",
         root_causes=(message,),
         tried=_tried(state),
-        advice=("Every event up to here is kept; please report it with `replan tasks show --json`.",),
+        advice=(
+            *_doubts(state),
+            "Every event up to here is kept; please report it with `replan tasks show --json`.",
+        ),
     )
 
 

@@ -25,7 +25,6 @@ FaultKind = Literal[
     "output",  # it answered with something that cannot be kept
     "cancelled",  # stopped by us
     "crashed",  # the process ended before the answer was recorded
-    "approval",  # a person's yes is needed: no call was made
     "unknown_tool",  # no such tool
     "unavailable",  # its source is not there
     "approval",  # a person would have to agree, and nobody can be asked: no call was made

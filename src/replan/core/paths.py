@@ -221,7 +221,7 @@ def _project(node: Any, kind: str, data: Any) -> Any:
     if not isinstance(base, wanted):
         sign = ".*" if wanted is dict else "[…]"
         raise PathError(
-            f"{sign} needs {'an object' if wanted is dict else 'a list'}, and there is {_kind(base)}"
+            f"{sign} needs {'an object' if wanted is dict else 'a list'}, and there is {kind_of(base)}"
         )
     return _interpret({**node, "children": [_literal(base), *node["children"][1:]]}, base)
 
@@ -254,7 +254,7 @@ def _field(name: str, data: Any) -> Any:
         if name in data:
             return data[name]
         raise PathError(f"there is no {name!r}", tuple(str(key)[:80] for key in islice(data, 21)))
-    raise PathError(f"{name!r} needs an object, and there is {_kind(data)}")
+    raise PathError(f"{name!r} needs an object, and there is {kind_of(data)}")
 
 
 def _index(at: int, data: Any) -> Any:
@@ -263,10 +263,11 @@ def _index(at: int, data: Any) -> Any:
             return data[at]
         except IndexError:
             raise PathError(f"there is no item [{at}] in a list of {len(data)}") from None
-    raise PathError(f"[{at}] needs a list, and there is {_kind(data)}")
+    raise PathError(f"[{at}] needs a list, and there is {kind_of(data)}")
 
 
-def _kind(data: Any) -> str:
+def kind_of(data: Any) -> str:
+    """The kind of a JSON value in words."""
     match data:
         case None:
             return "null"

@@ -72,7 +72,8 @@ class Attempts:
             try:
                 packed = pack(await self._call(call), self._policy.max_output_bytes)
             except Exception as error:
-                if self._run.stopping:  # it gave up because we stopped it: that says nothing about the call
+                # It gave up because we stopped it: that says nothing about the call.
+                if self._run.stopping or _being_cancelled():
                     raise asyncio.CancelledError from error
                 fault = self._fault(call, error)
                 wait = self._retry_in(call, fault)
@@ -153,8 +154,7 @@ class Attempts:
         try:
             return await self._run.parts.tools.call(request)
         except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
+            if _being_cancelled():
                 raise
             text = f"the call of {request.tool_id!r} was cut off from inside, though nobody had stopped it"
             raise ToolCallError(text, kind="connection_lost") from error
@@ -178,8 +178,9 @@ class Attempts:
             task.add_done_callback(_noticed)
             await asyncio.wait({task}, timeout=LET_GO_SECS)
             raise
-        if task.done() and not task.cancelled():
+        if done or (task.done() and not task.cancelled() and task.exception() is None):
             return task.result()
+        # What it raises because it was stopped is no word about whether it happened.
         task.add_done_callback(_noticed)
         raise ToolCallError(f"no answer within {secs:g} seconds", kind="timeout")
 
@@ -215,6 +216,11 @@ def added_metadata(tool: ToolSpec | None, output: Any) -> JsonObject:
     if tool is None or not tool.output_params or not isinstance(output, dict):
         return {}
     return {name: output[name] for name in tool.output_params if name in output}
+
+
+def _being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _noticed(task: asyncio.Task[Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from replan.core.events import CallFailed, LlmCallCompleted, OutcomeUnknown, StepFailed
-from replan.core.faults import in_doubt
 from replan.core.state import CallState
 from replan.core.types import Fault, ToolSpec
 from replan.run.context import Run
@@ -17,8 +16,7 @@ def close_call(run: Run, call: CallState, kind: str, message: str) -> None:
         "index": call.slot.item, "attempt": call.attempt, "tool_id": call.tool_id,
     }  # fmt: skip
     run.record(CallFailed.model_validate({**labels, "error": fault}))
-    tool = run.parts.tools.resolve(call.tool_id) or ToolSpec(id=call.tool_id, effect=call.effect)
-    if call.effect == "once" and in_doubt(fault, tool):
+    if _once(call, run.parts.tools.resolve(call.tool_id)):
         run.record(OutcomeUnknown.model_validate({**labels, "reason": message}))
 
 
@@ -26,8 +24,20 @@ def close_crashed(run: Run) -> None:
     """End the calls that were cut off and must not be made again; all others can simply be made again."""
     for call in run.state.running_calls():
         tool = run.parts.tools.resolve(call.tool_id)
-        if call.effect == "once" and not (tool is not None and tool.honours_key):
+        if _once(call, tool) and not (tool is not None and tool.honours_key):
             close_call(run, call, "crashed", "the process ended before its result was recorded")
+
+
+def unfinished_effect(call: CallState) -> bool:
+    """True if the call must not be repeated, has no result, and may have taken effect in one of its tries."""
+    if call.effect != "once" or call.status not in ("running", "retrying"):
+        return False
+    return call.status == "running" or call.attempt > 1 or call.fault is None or call.fault.happened != "no"
+
+
+def _once(call: CallState, tool: ToolSpec | None) -> bool:
+    """True if it was, or by now is, a call that must not be repeated."""
+    return call.effect == "once" or (tool is not None and tool.effect == "once")
 
 
 def close_running(run: Run) -> None:

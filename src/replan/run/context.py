@@ -90,12 +90,12 @@ class Run:
 
     async def durable(self, batch: Batch) -> None:
         """Wait until the batch, and so everything before it, is in the log."""
-        if batch.done:
-            return
         if not batch.flushed:
             self._flush()
-        if self.broken.done():
+        if self.broken.done():  # first: a batch that could not be written is done too
             self.broken.result()
+        if batch.done:
+            return
         waiter = asyncio.get_running_loop().create_future()
         batch.waiters.append(waiter)
         await waiter

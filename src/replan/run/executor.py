@@ -17,7 +17,7 @@ from replan.core.types import Fault, JsonObject, StepId
 from replan.errors import StoreError
 from replan.run.attempts import Attempts, added_metadata
 from replan.run.calls import Call, CannotCall, prepare, steps_referred
-from replan.run.closing import close_call, close_crashed
+from replan.run.closing import close_call, close_crashed, unfinished_effect
 from replan.run.context import Batch, Run
 from replan.run.outcomes import Outcomes, crashed_fault, internal_fault, summed
 from replan.run.outputs import Loaded
@@ -312,6 +312,11 @@ class Executor:
         except Exception as error:  # noqa: BLE001 - a fault of ours is this call's alone
             return internal_fault(error)
         if known is not None:
+            if known.key != call.key and unfinished_effect(known):
+                # Its references give something else by now: that would be a second effect, not the same again.
+                text = "it was cut off, and the parameters it was made with cannot be had again"
+                close_call(self._run, known, "crashed", text)
+                return known.fault or crashed_fault()
             call.attempt = known.attempt + 1
             call.retries = known.retries
         return call

@@ -134,6 +134,7 @@ class _Drive:
         if run.broken.done():
             run.broken.result()
         if run.state.ended:
+            await run.settle()  # an end that cannot be written is none
             return
         if self.cancelled.done():
             close_running(run)
@@ -150,6 +151,7 @@ class _Drive:
         run = self.run
         error = RuntimeError("the loop was cut off from inside") if work.cancelled() else work.exception()
         if error is None or run.state.ended:
+            await run.settle()
             return
         if isinstance(error, StoreError):
             raise error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from replan.core.events import StepSkipped
+from replan.core.paths import kind_of
 from replan.core.refs import references, resolve
 from replan.core.state import State, StepState
 from replan.core.types import Fault, Step
@@ -72,25 +73,10 @@ def items_of(step: StepState, state: State, loaded: Loaded) -> list[Any] | None:
     except UnresolvedReference as error:
         raise CannotCall(Fault(category="dependency_error", kind="reference", message=str(error))) from None
     if not isinstance(items, list):
-        text = f"for_each: {wanted} gives {_kind(items)}, and a list is needed"
+        text = f"for_each: {wanted} gives {kind_of(items)}, and a list is needed"
         raise CannotCall(Fault(category="dependency_error", kind="reference", message=text))
     limit = state.policy.limits.max_fan_out
     if len(items) > limit:
         text = f"for_each: {wanted} gives {len(items)} items; at most {limit} are allowed"
         raise CannotCall(Fault(category="decomposition_error", kind="parameter", message=text))
     return items
-
-
-def _kind(value: Any) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a truth value"
-        case int() | float():
-            return "a number"
-        case str():
-            return "a text"
-        case dict():
-            return "an object"
-    return type(value).__name__

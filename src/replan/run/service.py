@@ -86,9 +86,19 @@ class Service:
                 await drive(task_id, self.parts)
 
     async def check_resumable(self, task_id: str) -> State:
+        """The task's state; `TaskEnded`, or `InputError` if tools that it goes on with are not here.
+
+        Without them it would only come to its end, which cannot be taken back.
+        """
         state = await self.state(task_id)
         if state.ended:
             raise TaskEnded(f"task {task_id!r} has ended ({state.status}); an ended task never changes")
+        missing = [name for name in _tools_needed(state) if self.parts.tools.resolve(name) is None]
+        if missing and state.cancel is None:
+            raise InputError(
+                f"task {task_id!r} goes on with {', '.join(map(repr, missing))}, not to be found among the tools "
+                "here: give those that it was submitted with"
+            )
         return state
 
     async def tasks(
@@ -155,6 +165,20 @@ def check_submission(wanted: Submission) -> None:
             raise InputError(f"{name} has {size} bytes; at most {MAX_METADATA_BYTES} are allowed")
     if wanted.policy.output_schema is not None and (problem := schema_problem(wanted.policy.output_schema)):
         raise InputError(f"output_schema: {problem}")
+
+
+def _tools_needed(state: State) -> list[str]:
+    """Names of the tools that the task has still to call, or may plan with."""
+    if state.plan is None:
+        return [tool.tool_id for tool in state.selection.tools] if state.selection else []
+    names = [
+        name
+        for step in state.steps.values()
+        if not step.closed
+        for name in (step.step.tool, *(action.tool for action in step.step.actions))
+        if name
+    ]
+    return list(dict.fromkeys(names))
 
 
 def _json_size(name: str, value: Any) -> int:

@@ -202,6 +202,7 @@ def view_of(run: Run) -> TaskView:
         context=state.submitted.context if state.submitted else {},
         today=datetime.fromtimestamp(run.parts.clock.now(), UTC).date().isoformat(),
         has_output_schema=state.policy.output_schema is not None,
+        secrets=tuple(sorted({name for tool in run.parts.tools.specs() for name in tool.secrets})),
     )
 
 

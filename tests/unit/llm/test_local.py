@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import importlib.machinery
+import json
 import threading
 import types
 from collections.abc import Callable
