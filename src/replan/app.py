@@ -20,7 +20,8 @@ from replan.core.result import TaskResult
 from replan.core.types import JsonObject, Plan, ToolSpec
 from replan.engine.local import LocalEngine
 from replan.errors import AnswerInvalid, InputError, ReplanError, TaskHeld
-from replan.ports import TaskSummary, ToolCall, ToolSource
+from replan.ports import TaskSummary, ToolCall, ToolSource, Warmable
+from replan.reasoning.prompts import check_all, load
 from replan.run.parts import Parts
 from replan.run.service import Service, Submission
 from replan.wiring import ModelChoice, Models, SystemClock, Ulids, driver_name, open_store, open_tools
@@ -86,6 +87,7 @@ class Replan:
         """Open the store and list the tools."""
         if self._service is not None:
             return
+        check_all()
         store = open_store(self._db, self.settings)
         try:
             await self._catalog.open()
@@ -114,6 +116,12 @@ class Replan:
         if self._service is None:
             raise InputError("Replan is not open: use `async with Replan(...) as replan:`")
         return self._service
+
+    def warm(self) -> None:
+        """Load the built-in model in the background, so that the first task does not wait for it."""
+        model = self._models["planning"]
+        if isinstance(model, Warmable):
+            model.warm(load("plan", model.style).instructions)
 
     # ── tasks ──
 
@@ -178,10 +186,13 @@ class Replan:
         """Store a task and start it; its id. The same id with the same request is the same task."""
         wanted = self._submission(text, metadata, context, task_id, timeout, plan, evaluation, output_schema)
         self._check_models(plans=wanted.plan is None, judges=wanted.policy.evaluation == "model")
-        task_id, _ = await self.service.submit(wanted)
-        state = await self.service.state(task_id)
-        if not state.ended:
-            self._engine_now().start(task_id)
+        engine = self._engine_now()
+        task_id, new = await self.service.submit(wanted)
+        if not new:
+            if (await self.service.state(task_id)).ended or engine.driving(task_id) is not None:
+                return task_id
+            await self.service.check_resumable(task_id)
+        engine.start(task_id)
         return task_id
 
     async def wait(self, task_id: str) -> TaskResult:
@@ -200,8 +211,7 @@ class Replan:
                 raise ReplanError(
                     f"Replan was closed before task {task_id!r} had ended; it can be resumed"
                 ) from None
-        async for _ in self.service.watch(task_id):
-            pass
+        await self.service.ended_elsewhere(task_id)
         return await self.service.result(task_id)
 
     def watch(self, task_id: str, after: int = 0, *, ephemeral: bool = False) -> AsyncIterator[Record]:
@@ -252,6 +262,10 @@ class Replan:
     async def tasks(self, status: Sequence[str] = (), limit: int = 100) -> list[TaskSummary]:
         """The stored tasks, newest first."""
         return await self.service.tasks(status, limit)
+
+    async def summary(self, task_id: str) -> TaskSummary:
+        """The task's row in the list."""
+        return await self.service.parts.store.summary(task_id)
 
     async def history(self, task_id: str) -> list[Record]:
         """The task's whole log."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from replan.core.events import AnyEvent, Record, TaskSubmitted
 from replan.core.types import Frozen, JsonObject, Role, ToolSpec, Usage
@@ -115,6 +115,15 @@ class Model(Protocol):
         self, request: ModelRequest, on_text: Callable[[str], None] | None = None
     ) -> ModelReply: ...
     async def aclose(self) -> None: ...
+
+
+@runtime_checkable
+class Warmable(Protocol):
+    """A model that takes long to load and may be told to begin."""
+
+    style: Literal["standard", "small"]
+
+    def warm(self, instructions: str = "") -> None: ...
 
 
 # ── event log ─────────────────────────────────────────────────────────────────

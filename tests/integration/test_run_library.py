@@ -509,3 +509,43 @@ async def test_functions_are_tools(db: Path) -> None:
             await replan.call("wether", {})
         with pytest.raises(InputError, match="do not fit"):
             await replan.call("weather", {"town": "Rome"})
+
+
+async def test_whoever_waits_for_a_task_that_lost_its_driver_is_told(tmp_path: Path) -> None:
+    begun = asyncio.Event()
+
+    @tool(effect="reads")
+    async def hang() -> str:
+        """Never answer."""
+        begun.set()
+        await asyncio.Event().wait()
+        return ""
+
+    plan = {"steps": [{"step_id": "step_1", "tool": "hang"}]}
+    async with Replan(tools=[hang], db=tmp_path / "log.db", evaluation="steps") as waiting:
+        async with Replan(tools=[hang], db=tmp_path / "log.db", evaluation="steps") as driving:
+            task_id = await driving.submit("hang", plan=plan)
+            await begun.wait()
+            told = asyncio.create_task(waiting.wait(task_id))
+        with pytest.raises(ReplanError, match="nobody drives task"):
+            await told
+
+
+async def test_the_same_id_given_again_without_its_tools_does_not_end_the_task(tmp_path: Path) -> None:
+    begun = asyncio.Event()
+
+    @tool(effect="reads")
+    async def hang() -> str:
+        """Never answer."""
+        begun.set()
+        await asyncio.Event().wait()
+        return ""
+
+    plan = {"steps": [{"step_id": "step_1", "tool": "hang"}]}
+    async with Replan(tools=[hang], db=tmp_path / "log.db", evaluation="steps") as first:
+        await first.submit("hang", plan=plan, task_id="mine")
+        await begun.wait()
+    async with Replan(db=tmp_path / "log.db", evaluation="steps") as second:
+        with pytest.raises(InputError, match="goes on with 'hang'"):
+            await second.submit("hang", plan=plan, task_id="mine")
+        assert (await second.result("mine")).status == "executing"

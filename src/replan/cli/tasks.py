@@ -113,10 +113,14 @@ def watch(
     from replan.cli.live import show_for
     from replan.cli.opening import open_replan, settings_of
     from replan.cli.report import tell_result
+    from replan.cli.terminal import warn
+    from replan.core.state import ENDED
 
     async def until_the_end(out: Out) -> TaskResult:
         async with open_replan(settings_of(config), db=db) as replan:
-            await replan.history(task_id)  # no such task: told before anything is drawn
+            summary = await replan.summary(task_id)  # no such task: told before anything is drawn
+            if not summary.held and summary.status not in (*ENDED, "queued"):
+                warn(f"nobody drives this task now; `replan tasks resume {task_id}` goes on from its log")
             await follow(replan, task_id, show_for(quiet=quiet), out if events else None, after=after)
             return await replan.result(task_id)
 

@@ -16,7 +16,7 @@ from replan.core.result import TaskResult
 from replan.core.schemas import schema_problem
 from replan.core.state import ENDED, State, fold
 from replan.core.types import JsonObject, Plan
-from replan.errors import InputError, TaskEnded, TaskHeld
+from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld
 from replan.ports import TaskSummary
 from replan.run.dry import plan_unstored
 from replan.run.line import Line
@@ -26,6 +26,8 @@ from replan.run.parts import Parts
 from replan.run.results import result_of
 
 MAX_DESCRIPTION = 200_000
+LOOK_SECS = 1.0
+"""Between two looks at whether somebody still drives a task."""
 MAX_METADATA_BYTES = 1_000_000
 
 
@@ -100,6 +102,30 @@ class Service:
                 "here: give those that it was submitted with"
             )
         return state
+
+    async def ended_elsewhere(self, task_id: str) -> None:
+        """Wait for the end of a task that another process drives; `ReplanError` if that one is gone."""
+
+        async def follow() -> None:
+            async for _ in self.watch(task_id):
+                pass
+
+        following = asyncio.get_running_loop().create_task(follow())
+        alone = 0
+        try:
+            while not following.done():
+                await asyncio.wait({following}, timeout=LOOK_SECS)
+                summary = await self.parts.store.summary(task_id)
+                gone = not summary.held and summary.status not in (*ENDED, "queued")
+                alone = alone + 1 if gone else 0
+                if alone > 1:  # seen twice: not just between two drivers
+                    raise ReplanError(
+                        f"nobody drives task {task_id!r} any more; `replan tasks resume` goes on from its log"
+                    )
+            following.result()
+        finally:
+            following.cancel()
+            await asyncio.wait({following})
 
     async def tasks(
         self, status: Sequence[str] = (), limit: int = 100, before: str | None = None
