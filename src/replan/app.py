@@ -200,8 +200,7 @@ class Replan:
         driving = self._engine_now().driving(task_id)
         if driving is not None:
             try:
-                await asyncio.shield(driving)
-                return await self.service.result(task_id)
+                return await self.service.result_from(await asyncio.shield(driving))
             except TaskHeld:
                 pass  # another process drives it
             except asyncio.CancelledError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import math
+from functools import lru_cache
 from typing import Any
 
 from replan.core.types import Action, JsonObject, Plan, Step
@@ -147,6 +148,7 @@ def _named(raw: JsonObject, fields: dict[str, tuple[str, ...]], where: str, faul
     return out
 
 
+@lru_cache(maxsize=512)
 def _folded(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "").replace(" ", "")
 

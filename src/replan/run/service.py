@@ -74,7 +74,11 @@ class Service:
 
     async def result(self, task_id: str) -> TaskResult:
         """What the task has come to so far; `status` says whether it has ended."""
-        return await result_of(await self.state(task_id), self.parts.store)
+        return await self.result_from(await self.state(task_id))
+
+    async def result_from(self, state: State) -> TaskResult:
+        """The same of a state that is at hand, as `drive` gives it."""
+        return await result_of(state, self.parts.store)
 
     async def history(self, task_id: str) -> list[Record]:
         return await self.parts.store.read(task_id)
