@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import traceback
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -15,11 +16,12 @@ from pydantic_core import to_json
 
 from replan.config import Settings
 from replan.core.events import Record
+from replan.core.faults import text_of
 from replan.core.policy import Policy
 from replan.core.result import TaskResult
 from replan.core.types import JsonObject, Plan, ToolSpec
 from replan.engine.local import LocalEngine
-from replan.errors import AnswerInvalid, InputError, ReplanError, TaskHeld
+from replan.errors import AnswerInvalid, InputError, ReplanError, TaskHeld, ToolCallError
 from replan.ports import TaskSummary, ToolCall, ToolSource, Warmable
 from replan.reasoning.prompts import check_all, load
 from replan.run.parts import Parts
@@ -159,8 +161,10 @@ class Replan:
             with contextlib.suppress(ReplanError):
                 await self._cancel_and_wait(task_id)
             raise
-        if adapter is None or not result.is_success:
+        if adapter is None:
             return result
+        if not result.is_success:  # what there is has not the type: `.output` has it, or is None
+            return result.model_copy(update={"final_output": None})
         try:
             typed = adapter.validate_json(to_json(result.final_output))
         except ValidationError as error:
@@ -292,7 +296,15 @@ class Replan:
         given = dict(parameters)
         if found := parameter_problems(spec, given):
             raise InputError(f"the parameters do not fit tool {spec.id!r}: " + "; ".join(found))
-        return await self._catalog.call(ToolCall(spec.id, given, Ulids().new("call")))
+        try:
+            return await self._catalog.call(ToolCall(spec.id, given, Ulids().new("call")))
+        except ReplanError:
+            raise
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            raise ToolCallError(
+                f"tool {spec.id!r} raised {text_of(error)} ({Path(where.filename).name}:{where.lineno})"
+            ) from error
 
     # ── inside ──
 

@@ -14,11 +14,17 @@ _COLOUR = {"succeeded": "green", "waiting": "yellow", "cancelled": "yellow"}
 
 
 def tell_result(result: TaskResult, out: Out, *, json: bool, events: bool) -> None:
-    """The answer on stdout; on stderr how it ended, and why if it did not succeed."""
+    """The answer on stdout; on stderr how it ended, and why if it did not succeed.
+
+    What a task left that did not succeed is no answer: it goes to stderr, and a script gets nothing.
+    """
     if json:
         out.json(result.model_dump(mode="json"))
     elif not events and result.final_output is not None:
-        out.answer(result.final_output)
+        if result.is_success:
+            out.answer(result.final_output)
+        else:
+            say(f"no answer; what there is: {clean(_as_text(result.final_output), 2_000)}")
     for line in summary(result):
         say(line)
 
@@ -51,6 +57,12 @@ def summary(result: TaskResult) -> list[str]:
             )
         lines += [f"  to do: {clean(advice, 1_000)}" for advice in failure.advice]
     return lines
+
+
+def _as_text(value: object) -> str:
+    from json import dumps
+
+    return value if isinstance(value, str) else dumps(value, ensure_ascii=False, default=str)
 
 
 def _count(number: int, what: str) -> str:

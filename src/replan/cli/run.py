@@ -124,15 +124,29 @@ async def _run(
     from replan.cli.live import show_for
     from replan.cli.opening import tell_tool_problems
     from replan.cli.report import tell_result
+    from replan.cli.terminal import say
 
     async with replan:
         tell_tool_problems(replan)
         if request["plan"] is not None:  # a bad plan is a bad input: said before there is a task
             await replan.plan(text, metadata=request["metadata"], plan=request["plan"])
+        if request["task_id"] is not None and await known(replan, request["task_id"]):
+            say(f"task {request['task_id']} is there already: nothing that it has done is done again")
         task_id = await replan.submit(text, **request)
         result = await to_the_end(replan, task_id, show_for(quiet=quiet), out if events else None)
     tell_result(result, out, json=json, events=events)
     return of_result(result)
+
+
+async def known(replan: Replan, task_id: str) -> bool:
+    """Whether the store has a task of that id."""
+    from replan.errors import TaskNotFound
+
+    try:
+        await replan.summary(task_id)
+    except TaskNotFound:
+        return False
+    return True
 
 
 async def _plan(

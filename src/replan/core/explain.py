@@ -36,7 +36,11 @@ def timed_out(state: State, secs: float) -> Failure:
         kind="timeout",
         reason=f"the time limit of {secs:g} seconds was reached{at}",
         tried=_tried(state),
-        advice=(*_doubts(state), "Allow more time (--timeout, or [orchestrator] task_timeout_secs)."),
+        advice=(
+            *_doubts(state),
+            *_refused(state),
+            "Allow more time (--timeout, or [orchestrator] task_timeout_secs).",
+        ),
         limit="task_timeout_secs",
     )
 
@@ -100,8 +104,8 @@ def unjudged(state: State) -> Failure:
         reason="the result could not be judged" + (f": {why}" if why else ""),
         tried=_tried(state),
         advice=(
-            "Every output is kept and can be judged again.",
-            "Check the model (`replan doctor`), or judge by the steps alone: --evaluation steps.",
+            "Every output is kept: `replan tasks result ID --json` has them.",
+            "Look at the model's answers with `replan tasks show`; a stronger model judges more surely.",
         ),
     )
 
@@ -126,7 +130,7 @@ def model_failed(state: State, message: str) -> Failure:
         reason=f"the model gave no usable answer: {message}",
         root_causes=(message,),
         tried=_tried(state),
-        advice=("Check the model and its endpoint: `replan doctor`.",),
+        advice=("Check that the model's endpoint answers, and its name and key.",),
     )
 
 
@@ -141,6 +145,15 @@ def internal(state: State, message: str) -> Failure:
             "Every event up to here is kept; please report it with `replan tasks show --json`.",
         ),
     )
+
+
+def _refused(state: State) -> tuple[str, ...]:
+    """What to do if time went by with plans that did not pass."""
+    if state.plan is not None or not state.rejections:
+        return ()
+    last = state.rejections[-1].violations
+    told = f"{len(state.rejections)} plans were refused ({_cut(last[0])})"
+    return (f"{told}: say the task more exactly, offer the tools it needs, or use a stronger model.",)
 
 
 def _doubts(state: State) -> tuple[str, ...]:
@@ -188,3 +201,7 @@ def _count(number: int, thing: str) -> str:
 def _list(names: Sequence[str]) -> str:
     shown = ", ".join(repr(name) for name in names[:5])
     return shown + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 200 else text[:200] + "…"
