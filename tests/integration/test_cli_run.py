@@ -187,3 +187,27 @@ def test_help_and_version_load_nothing_heavy(tmp_path: Path) -> None:
         )
         assert done.returncode == 0
         assert done.stdout.endswith("LOADED []\n")
+
+
+def test_a_task_that_failed_leaves_nothing_on_stdout_that_looks_like_an_answer(tmp_path: Path) -> None:
+    folder(tmp_path)
+    poor = {
+        **ANSWERS["evaluation"],
+        "overall_score": 10,
+        "is_successful": False,
+        "final_output": "an invented 0",
+    }
+    with ScriptedEndpoint({**ANSWERS, "evaluation": poor}) as endpoint:
+        args = ("--tools", "tools.py", "--endpoint", endpoint.url, "--model", "scripted", "--task-id", "t-1")
+        done = replan("run", "count", *args, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "an invented 0" in done.stderr
+        again = replan("run", "count", *args, cwd=tmp_path)
+    assert "task t-1 is there already" in again.stderr
+
+
+def test_a_tool_that_raises_is_named_with_its_place_and_is_no_fault_of_replan(tmp_path: Path) -> None:
+    done = replan("tools", "call", "fail", "--tools", "tools.py", "why=because", cwd=folder(tmp_path))
+    assert done.returncode == 1
+    assert "tool 'fail' raised ValueError: because (tools.py:" in done.stderr
+    assert "fault of Replan" not in done.stderr
