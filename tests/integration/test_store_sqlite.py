@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ import pytest
 from replan.core.events import CancelRequested, StepReady, TaskCompleted, TaskStarted, TaskSubmitted
 from replan.errors import StaleWriter, StoreBusy, StoreError, StoreUnusable, TaskHeld
 from replan.store import schema
+from replan.store.holders import Holders
 from replan.store.sqlite import SqliteStore
 
 pytestmark = pytest.mark.anyio
@@ -324,6 +326,23 @@ def test_many_threads_open_a_fresh_database_at_the_same_moment(tmp_path: Path) -
 # ── holders ──
 
 
+def test_the_last_one_out_and_the_first_one_in_do_not_meet_badly(tmp_path: Path) -> None:
+    """The folder of locks goes and comes while others enter."""
+
+    def work(_: int) -> list[str]:
+        wrong: list[str] = []
+        for _ in range(100):
+            try:
+                Holders(tmp_path / "log.db").close()
+            except OSError as error:
+                wrong.append(repr(error))
+        return wrong
+
+    with ThreadPoolExecutor(16) as pool:
+        assert [error for wrong in pool.map(work, range(16)) for error in wrong] == []
+    assert not (tmp_path / "log.db.holders").exists()
+
+
 async def test_a_living_process_holds_its_task_and_a_killed_one_lets_go(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     store = SqliteStore(path)
@@ -553,14 +572,15 @@ async def test_opening_and_closing_leaves_no_thread_and_no_file_open(tmp_path: P
             SqliteStore(tmp_path)
 
     await once()  # the loop's own pool has its thread now
+    others = set(threading.enumerate())  # what other tests' deaf tools still hold is not the store's
 
-    def ours() -> tuple[set[str], int]:
-        names = {thread.name for thread in threading.enumerate() if thread.name.startswith("replan")}
+    def files_open() -> int:
         links = [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if fd.isdigit()
                  and os.path.lexists(f"/proc/self/fd/{fd}")]  # fmt: skip
-        return names, sum(str(tmp_path) in link for link in links)
+        return sum(str(tmp_path) in link for link in links)
 
     for _ in range(5):
         await once()
 
-    assert ours() == (set(), 0)
+    assert [thread.name for thread in set(threading.enumerate()) - others] == []
+    assert files_open() == 0

@@ -71,10 +71,10 @@ class Holders:
         for _ in range(TRIES):
             name = f"{os.getpid()}-{secrets.token_hex(8)}"
             path = self._folder / name
-            self._folder.mkdir(exist_ok=True)
             try:
+                self._folder.mkdir(exist_ok=True)
                 fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-            except FileNotFoundError:  # the last one out has just removed the folder
+            except (FileNotFoundError, FileExistsError):  # the last one out has just removed the folder
                 continue
             try:
                 if _lock(fd, own=True) and _names(path, fd):
