@@ -16,6 +16,7 @@ class Graph:
     """Plan order."""
     needs: Mapping[StepId, tuple[StepId, ...]]
     needed_by: dict[StepId, list[StepId]] = field(default_factory=dict)
+    _layers: list[list[StepId]] | None = None
 
     @classmethod
     def of(cls, plan: Plan) -> Graph:
@@ -64,6 +65,11 @@ class Graph:
 
     def layers(self) -> list[list[StepId]]:
         """Topological generations, for showing: execution does not wait for them."""
+        if self._layers is None:
+            self._layers = self._in_layers()
+        return self._layers
+
+    def _in_layers(self) -> list[list[StepId]]:
         waiting = {step: len(self.needs[step]) for step in self.order}
         layer = [step for step in self.order if not waiting[step]]
         out: list[list[StepId]] = []

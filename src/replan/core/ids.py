@@ -30,14 +30,15 @@ def task_id_problem(text: str) -> str:
     )
 
 
+_ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str).encode
+
+
 def canonical(value: Any) -> str:
     """The one JSON text of a value: sorted keys, no spaces."""
     try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+        return _ENCODE(value)
     except TypeError:  # keys of several types
-        return json.dumps(
-            _texted(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str
-        )
+        return _ENCODE(_texted(value))
 
 
 def _texted(value: Any) -> Any:

@@ -134,6 +134,8 @@ def _action(raw: Any, where: str, step_id: str, at: int, faults: list[str]) -> A
 
 def _named(raw: JsonObject, fields: dict[str, tuple[str, ...]], where: str, faults: list[str]) -> JsonObject:
     """The fields by their own names, however they are spelled; a near miss is a fault, anything else is left out."""
+    if raw.keys() <= fields.keys():
+        return raw
     folded = {_folded(name): name for name in fields}
     others = {_folded(other): name for name, all_others in fields.items() for other in all_others}
     out: JsonObject = {}
@@ -173,10 +175,11 @@ def _names(raw: Any, where: str, faults: list[str]) -> tuple[str, ...]:
         return ()
     if isinstance(raw, str):
         raw = [part.strip() for part in raw.strip("[]").split(",") if part.strip()]
-    if not isinstance(raw, list) or not all(_text(item) for item in raw):
+    names = [_text(item) for item in raw] if isinstance(raw, list) else [""]
+    if not all(names):
         faults.append(f"{where}: `dependencies` has to be a list of step ids")
         return ()
-    return tuple(dict.fromkeys(_text(item) for item in raw))
+    return tuple(dict.fromkeys(names))
 
 
 def _condition(raw: JsonObject, where: str, faults: list[str]) -> str | None:
@@ -224,6 +227,8 @@ def _number(raw: Any) -> float | None:
 
 
 def _text(raw: Any) -> str:
+    if type(raw) is str:
+        return raw.strip()
     if raw is None or isinstance(raw, dict | list | bool):
         return ""
     try:
@@ -242,23 +247,27 @@ def _parsed(text: str) -> Any:
 def _clean(value: Any, where: str, faults: list[str], depth: int = 0) -> Any:
     """The value with what no store can hold replaced (half a surrogate pair) or said to be a fault."""
     if isinstance(value, str):
-        return (
-            value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        )
+        return _clean_text(value)
     if isinstance(value, dict | list | tuple):
         if depth >= MAX_DEPTH:
             faults.append(f"{where} is nested deeper than {MAX_DEPTH} levels; take levels out")
             return None
         if isinstance(value, dict):
             return {
-                _clean(str(key), where, faults): _clean(item, where, faults, depth + 1)
-                for key, item in value.items()
+                _clean_text(str(key)): _clean(item, where, faults, depth + 1) for key, item in value.items()
             }
-        return [_clean(item, where, faults, depth + 1) for item in value]
+        return [
+            item if type(item) is str and item.isascii() else _clean(item, where, faults, depth + 1)
+            for item in value
+        ]
     if isinstance(value, float) and not math.isfinite(value):
         faults.append(f"{where} holds {value}, which is no JSON value; give a number, a text or null")
         return None
     return value
+
+
+def _clean_text(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _kind(value: Any) -> str:

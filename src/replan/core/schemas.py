@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
+from replan.core.quick_schemas import fits
 from replan.core.types import JsonObject, ToolSpec
 
 
@@ -61,6 +62,8 @@ def problems(schema: JsonObject, value: Any) -> list[str]:
 
 def sorted_errors(schema: JsonObject, value: Any) -> list[Any]:
     """The validator's errors by place; one error of the whole if the schema itself cannot be applied."""
+    if fits(schema, value):
+        return []
     try:
         return sorted(
             validator_of(schema).iter_errors(value), key=lambda error: [str(p) for p in error.absolute_path]

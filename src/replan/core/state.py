@@ -57,8 +57,11 @@ class State:
     evaluation: e.EvaluationCompleted | None = None
     cancel: e.CancelRequested | None = None
     outcome: e.TaskCompleted | e.TaskFailed | e.TaskCancelled | e.TaskTimedOut | None = None
-    usage: Usage = field(default_factory=Usage)
     llm_running: dict[str, e.LlmCallStarted] = field(default_factory=dict)
+    tool_calls: int = 0
+    """Calls made; the rest of what was used is in `_asked`."""
+    _asked: Usage = field(default_factory=Usage)
+    _graph: Graph | None = None
     _metadata: JsonObject | None = None
     _ids: set[str] = field(default_factory=set)
     _calls: dict[CallKey, CallState] = field(default_factory=dict)
@@ -89,8 +92,18 @@ class State:
     def ended(self) -> bool:
         return self.outcome is not None
 
+    @property
+    def usage(self) -> Usage:
+        """What was used so far."""
+        if self._asked.tool_calls != self.tool_calls:
+            self._asked = self._asked.model_copy(update={"tool_calls": self.tool_calls})
+        return self._asked
+
     def graph(self) -> Graph:
-        return Graph.of(self.plan) if self.plan else Graph((), {})
+        """The plan as a graph; nobody changes it."""
+        if self._graph is None:
+            self._graph = Graph.of(self.plan) if self.plan else Graph((), {})
+        return self._graph
 
     def ids_used(self) -> frozenset[str]:
         """Every step and action id that this task has used."""
@@ -118,8 +131,9 @@ class State:
         if seq is not None:
             self.last_seq = max(self.last_seq, seq)
         if not event.signal:
-            if self.started and self.status != "waiting" and not isinstance(event, e.TaskResumed):
-                self.active_secs += max(0.0, ts - self.last_ts)
+            if ts > self.last_ts and self.started and self.status != "waiting":
+                if not isinstance(event, e.TaskResumed):
+                    self.active_secs += ts - self.last_ts
             self.last_ts = ts
         handler = _HANDLERS.get(type(event))
         if handler is not None:
@@ -143,15 +157,15 @@ class State:
         self.evaluation = None
 
     def _llm_started(self, event: e.LlmCallStarted, ts: float) -> None:
-        self.usage = self.usage.model_copy(update={"llm_calls": self.usage.llm_calls + 1})
+        self._asked = self._asked.model_copy(update={"llm_calls": self._asked.llm_calls + 1})
         self.llm_running[event.call_id] = event
         if event.role == "evaluation":
             self.status = "evaluating"
 
     def _llm_completed(self, event: e.LlmCallCompleted, ts: float) -> None:
         self.llm_running.pop(event.call_id, None)
-        mine, more = self.usage, event.usage
-        self.usage = mine.model_copy(
+        mine, more = self._asked, event.usage
+        self._asked = mine.model_copy(
             update={
                 "input_tokens": mine.input_tokens + more.input_tokens,
                 "output_tokens": mine.output_tokens + more.output_tokens,
@@ -167,6 +181,7 @@ class State:
 
     def _planned(self, event: e.PlanGenerated | e.PlanUpdated, ts: float) -> None:
         self.plan = event.plan
+        self._graph = None
         if isinstance(event, e.PlanGenerated):
             self.plan_event = event
         self.plans += 1
@@ -205,7 +220,7 @@ class State:
                 step.started = ts
 
     def _call_started(self, event: e.CallStarted, ts: float) -> None:
-        self.usage = Usage.model_construct(**{**self.usage.__dict__, "tool_calls": self.usage.tool_calls + 1})
+        self.tool_calls += 1
         ledger, slot = self.ledger, Slot(event.action_id, event.index)
         ledger.occupy(event.call_key, (event.step_id, slot))
         call = CallState(

@@ -115,7 +115,10 @@ class Run:
         except Exception as error:  # noqa: BLE001 - an event that cannot be written breaks the run, whatever it was
             self._fail(batch, error)
             return
-        future.add_done_callback(lambda done: self._landed(batch, done))
+        if future.done():
+            self._landed(batch, future)
+        else:
+            future.add_done_callback(lambda done: self._landed(batch, done))
 
     def _append(self, batch: Batch) -> asyncio.Future[Appended]:
         try:

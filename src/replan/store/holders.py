@@ -10,7 +10,6 @@ import contextlib
 import os
 import secrets
 import sys
-import weakref
 from pathlib import Path
 
 TRIES = 100
@@ -65,6 +64,7 @@ class Holders:
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
+        _OPEN.discard(self)
 
     def _enter(self) -> tuple[str, int | None]:
         """Make and lock a file of our own. A sweep may take it for a dead one's before it is locked: then again."""
@@ -119,7 +119,8 @@ def _names(path: Path, fd: int) -> bool:
         return False
 
 
-_OPEN: weakref.WeakSet[Holders] = weakref.WeakSet()
+_OPEN: set[Holders] = set()
+"""Kept here, not by the stores: a lock whose store was dropped without a word is still a lock."""
 
 
 def _after_fork() -> None:

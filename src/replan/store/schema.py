@@ -44,6 +44,13 @@ def connect(path: Path, *, synchronous: str = "normal", busy_secs: float = BUSY_
     return connection
 
 
+def connect_prompt(path: Path) -> sqlite3.Connection:
+    """A connection for short writes in the event loop: it never waits, neither for a lock nor for the disk."""
+    connection = connect(path, synchronous="normal", busy_secs=0.0)
+    connection.execute("PRAGMA wal_autocheckpoint = 0")
+    return connection
+
+
 def prepare(
     connection: sqlite3.Connection,
     path: Path,

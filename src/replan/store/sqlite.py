@@ -33,6 +33,8 @@ from replan.store.watch import Watchers
 from replan.store.writer import Writer, translate
 
 _FOLLOW_PAGE = 500
+PROMPT_EVENTS, PROMPT_BYTES = 200, 65_536
+"""What may be written in the event loop at most, under a millisecond."""
 
 
 class SqliteStore:
@@ -50,9 +52,11 @@ class SqliteStore:
             raise StoreUnusable(f"the folder {path.parent} cannot be made: {error.strerror}") from None
         opened: list[sqlite3.Connection] = []
         try:
-            opened.append(schema.connect(path, synchronous=synchronous, busy_secs=busy_secs))
-            opened.append(schema.connect(path, synchronous=synchronous, busy_secs=busy_secs))
+            for _ in range(2):
+                opened.append(schema.connect(path, synchronous=synchronous, busy_secs=busy_secs))
             schema.prepare(opened[0], path, busy_secs=busy_secs)
+            if synchronous == "normal":
+                opened.append(schema.connect_prompt(path))
             # One file has one folder of holders, by whatever link it was reached.
             self._holders = Holders(path.resolve())
         except (sqlite3.Error, OSError, StoreUnusable) as error:
@@ -63,7 +67,8 @@ class SqliteStore:
                 raise StoreUnusable(f"the database {path} cannot be used: {why}") from None
             raise translate(error, path) from None
         self._connection = opened[0]
-        self._writer = Writer(opened[0], path)
+        self._prompt = opened[2] if len(opened) > 2 else None
+        self._writer = Writer(opened[0], path, self._prompt)
         self._reader = Reader(opened[1], path)
         self._watchers = Watchers(self._reader.look)
         self._driven: dict[str, int] = {}
@@ -83,6 +88,8 @@ class SqliteStore:
     def _shut(self) -> None:
         self._writer.join()
         self._reader.close()
+        if self._prompt is not None:
+            self._prompt.close()
         with contextlib.suppress(sqlite3.Error):
             self._connection.execute("PRAGMA optimize")
         self._connection.close()
@@ -108,7 +115,7 @@ class SqliteStore:
             db.execute("INSERT INTO event VALUES (?, 1, ?, 0, ?, ?)", (row, ts, event.type, data))
             return True
 
-        made: bool = await self._writer.submit(work)
+        made: bool = await self._writer.submit(work, large=len(data) > PROMPT_BYTES)
         return made
 
     async def claim(self, task_id: str, *, steal: bool = False) -> Claim:
@@ -195,7 +202,8 @@ class SqliteStore:
             )
             return Appended(first, last)
 
-        future = self._writer.submit(work, chain=claim)
+        large = bool(artifacts) or count > PROMPT_EVENTS or sum(len(data) for _, data in rows) > PROMPT_BYTES
+        future = self._writer.submit(work, chain=claim, large=large)
         if self._watchers.waiting(task_id):
             future.add_done_callback(lambda _: self._watchers.changed(task_id))
         return future

@@ -1,4 +1,8 @@
-"""One thread that writes: jobs that wait together are committed together.
+"""The one way into the database: jobs that wait together are committed together, in the order they came.
+
+A thread commits them. Where a commit touches no disk (`synchronous = normal`), small jobs are committed at once,
+in the event loop, while nothing else waits and no other process holds the file: that is shorter than the way to
+the thread and back. Checkpoints, which do touch the disk, are the thread's.
 
 A job is a function of the connection. It runs inside a transaction with others, so it must check before it
 writes: what it raises as a `ReplanError` fails it alone. After any other error the group is undone and its
@@ -19,6 +23,8 @@ from typing import Any, NamedTuple
 from replan.errors import ReplanError, StoreBusy, StoreError, StoreFull, StoreUnusable
 
 GROUP = 512
+PROMPT_COMMITS = 250
+"""So many commits in the event loop, then a checkpoint in the thread: about a thousand pages."""
 
 
 class _Job(NamedTuple):
@@ -32,12 +38,18 @@ _Done = tuple[_Job, Any, BaseException | None]
 
 
 class Writer:
-    """The store's only writing thread."""
+    """The store's writing thread and, with a connection for it (`prompt`, never waiting for a lock), its short cut."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, path: Path, prompt: sqlite3.Connection | None = None
+    ) -> None:
         self._connection = connection
+        self._prompt = prompt
+        self._prompt_left = PROMPT_COMMITS
         self._path = path
         self._jobs: deque[_Job] = deque()
+        self._turn = threading.Lock()
+        """Held by whoever takes jobs, until they are committed."""
         self._wake = threading.Event()
         self._closing = False
         self._torn: dict[Hashable, BaseException] = {}
@@ -46,20 +58,57 @@ class Writer:
         self._thread.start()
 
     def submit(
-        self, work: Callable[[sqlite3.Connection], Any], *, chain: Hashable = None
+        self,
+        work: Callable[[sqlite3.Connection], Any],
+        *,
+        chain: Hashable = None,
+        large: bool = False,
     ) -> asyncio.Future[Any]:
-        """Queue a job; its future is done once it is committed. Jobs are done in the order they came.
+        """Queue a job; its future is done once it is committed, which may be at once.
 
-        Once a job of a `chain` could not be written, the later ones of that chain fail likewise.
+        Jobs are done in the order they came. Once a job of a `chain` could not be written, the later ones of
+        that chain fail likewise. `large`: not to be written in the event loop.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         if self._closing:
             future.set_exception(StoreError(f"the store {self._path} is closed"))
             return future
-        self._jobs.append(_Job(work, chain, future, loop))
-        self._wake.set()
+        job = _Job(work, chain, future, loop)
+        if large or self._prompt is None or not self._at_once(job, self._prompt):
+            self._jobs.append(job)
+            self._wake.set()
         return future
+
+    def _at_once(self, job: _Job, connection: sqlite3.Connection) -> bool:
+        """Commit the job here and now; False if it has to wait for its turn."""
+        if not self._turn.acquire(blocking=False):
+            return False
+        try:
+            if self._jobs or self._prompt_left <= 0 or job.chain in self._torn:
+                return False
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    result, error = job.work(connection), None
+                except ReplanError as refusal:
+                    result, error = None, refusal
+                connection.execute("COMMIT")
+            except sqlite3.Error:  # locked, full, broken: the thread tries again and says what it is
+                if connection.in_transaction:
+                    with contextlib.suppress(sqlite3.Error):
+                        connection.execute("ROLLBACK")
+                return False
+            except BaseException:
+                connection.execute("ROLLBACK")
+                return False
+            self._prompt_left -= 1
+            if not self._prompt_left:
+                self._wake.set()
+        finally:
+            self._turn.release()
+        _settle([(job, result, error)])
+        return True
 
     def mend(self, chain: Hashable) -> None:
         """Nothing more will come of that chain."""
@@ -76,14 +125,20 @@ class Writer:
 
     def _work(self) -> None:
         while True:
-            if not self._jobs:
+            if not self._jobs and self._prompt_left > 0:
                 if self._closing:
                     return
                 self._wake.wait()
                 self._wake.clear()
                 continue
-            jobs = [self._jobs.popleft() for _ in range(min(GROUP, len(self._jobs)))]
-            _deliver(self._commit(jobs))
+            with self._turn:
+                jobs = [self._jobs.popleft() for _ in range(min(GROUP, len(self._jobs)))]
+                done = self._commit(jobs) if jobs else []
+                if self._prompt_left <= 0:
+                    with contextlib.suppress(sqlite3.Error):  # a reader in the way: at the next time
+                        self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                    self._prompt_left = PROMPT_COMMITS
+            _deliver(done)
 
     def _commit(self, jobs: list[_Job]) -> list[_Done]:
         done: list[_Done] = []

@@ -52,6 +52,8 @@ class DaemonThreads:
         self._lock = threading.Lock()
         self._idle: list[SimpleQueue[_Job[Any] | None]] = []
         self._abandoned = 0
+        self._releases = 0
+        """Threads that were started before the latest release end with their function."""
 
     @property
     def abandoned(self) -> int:
@@ -74,6 +76,7 @@ class DaemonThreads:
         """Let the idle threads end; busy ones end after their function, later calls start new ones."""
         with self._lock:
             idle, self._idle = self._idle, []
+            self._releases += 1
         for inbox in idle:
             inbox.put(None)
 
@@ -84,7 +87,8 @@ class DaemonThreads:
             inbox = SimpleQueue()
             name = f"{self._name}-{next(self._numbers)}"
             try:
-                threading.Thread(target=self._work, args=(inbox,), name=name, daemon=True).start()
+                work = (inbox, self._releases)
+                threading.Thread(target=self._work, args=work, name=name, daemon=True).start()
             except RuntimeError as error:
                 raise ToolCallError(f"no thread could be started: {error}", kind="unavailable") from error
         inbox.put(job)
@@ -95,7 +99,7 @@ class DaemonThreads:
                 job.abandoned = True
                 self._abandoned += 1
 
-    def _work(self, inbox: SimpleQueue[_Job[Any] | None]) -> None:
+    def _work(self, inbox: SimpleQueue[_Job[Any] | None], releases: int) -> None:
         while True:
             try:
                 job = inbox.get(timeout=self._idle_secs)
@@ -107,10 +111,13 @@ class DaemonThreads:
                 return
             if job is None:
                 return
-            self._serve(job, inbox)
+            stays = self._serve(job, inbox, releases)
             del job  # or an idle thread would keep the last call's objects alive
+            if not stays:
+                return
 
-    def _serve(self, job: _Job[Any], inbox: SimpleQueue[_Job[Any] | None]) -> None:
+    def _serve(self, job: _Job[Any], inbox: SimpleQueue[_Job[Any] | None], releases: int) -> bool:
+        """Do the job; True if the thread may be given another one."""
         value: Any = None
         error: Exception | None = None
         try:
@@ -125,9 +132,12 @@ class DaemonThreads:
             job.done = True
             if job.abandoned:
                 self._abandoned -= 1
-            self._idle.append(inbox)  # before the answer: who gets it may call again at once
+            stays = releases == self._releases
+            if stays:
+                self._idle.append(inbox)  # before the answer: who gets it may call again at once
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
             job.loop.call_soon_threadsafe(_settle, job.future, value, error)
+        return stays
 
 
 _POOLS: weakref.WeakSet[DaemonThreads] = weakref.WeakSet()
