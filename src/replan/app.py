@@ -26,6 +26,7 @@ from replan.ports import TaskSummary, ToolCall, ToolSource, Warmable
 from replan.reasoning.prompts import check_all, load
 from replan.run.parts import Parts
 from replan.run.service import Service, Submission
+from replan.run.through import see_through
 from replan.wiring import ModelChoice, Models, SystemClock, Ulids, driver_name, open_store, open_tools
 
 T = TypeVar("T")
@@ -106,11 +107,13 @@ class Replan:
         self._service = self._engine = None
         if service is None or engine is None:
             return
-        await engine.aclose()
-        with contextlib.suppress(ReplanError):
-            await self._models.aclose()
-        await self._catalog.aclose()
-        await service.parts.store.aclose()
+        async with (
+            contextlib.AsyncExitStack() as closing
+        ):  # last in, first out; each whatever becomes of the others
+            closing.push_async_callback(see_through, service.parts.store.aclose())  # files are not left open
+            closing.push_async_callback(self._catalog.aclose)
+            closing.push_async_callback(self._models.aclose)
+            closing.push_async_callback(engine.aclose)
 
     @property
     def service(self) -> Service:
@@ -145,21 +148,24 @@ class Replan:
         If the caller is cancelled, so is the task.
         """
         adapter, output_schema = _typed(output_type, output_schema)
-        task_id = await self.submit(
-            text,
-            metadata=metadata,
-            context=context,
-            task_id=task_id,
-            timeout=timeout,
-            plan=plan,
-            evaluation=evaluation,
-            output_schema=output_schema,
+        submitting = asyncio.ensure_future(
+            self.submit(
+                text,
+                metadata=metadata,
+                context=context,
+                task_id=task_id,
+                timeout=timeout,
+                plan=plan,
+                evaluation=evaluation,
+                output_schema=output_schema,
+            )
         )
         try:
+            task_id = await asyncio.shield(submitting)
             result = await self.wait(task_id)
         except asyncio.CancelledError:
             with contextlib.suppress(ReplanError):
-                await self._cancel_and_wait(task_id)
+                await self._cancel_and_wait(await submitting)  # it may be stored already
             raise
         if adapter is None:
             return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any, get_args
 
 from replan.config import Settings
 from replan.core.types import Role
-from replan.errors import ConfigError, InputError
+from replan.errors import ConfigError, InputError, ReplanError
 from replan.ports import Model, Store, ToolSource
 from replan.tools.catalog import Catalog
 from replan.tools.functions import FunctionSource
@@ -158,8 +159,9 @@ class Models(Mapping[Role, Model]):
 
     async def aclose(self) -> None:
         opened, self._open = list(self._open.values()), {}
-        for model in opened:
-            await model.aclose()
+        async with contextlib.AsyncExitStack() as closing:  # each, whatever becomes of the others
+            for model in opened:
+                closing.push_async_callback(_closed, model)
 
     def _chosen(self, model: ModelChoice) -> dict[Role, str | Model]:
         llm = self._settings.llm
@@ -222,6 +224,11 @@ class Models(Mapping[Role, Model]):
         if endpoint is not None and self._endpoint is None and llm.fallback_endpoint:
             return FallbackModel([first, at(llm.fallback_endpoint)])
         return first
+
+
+async def _closed(model: Model) -> None:
+    with contextlib.suppress(ReplanError):
+        await model.aclose()
 
 
 def _names_provider(name: str) -> bool:

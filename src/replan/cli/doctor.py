@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import os
 import platform
@@ -191,6 +190,8 @@ def _endpoint(url: str, api_key: str | None, model: str | None) -> Finding:
 
 
 def _store(settings: Settings, db: str | None) -> Finding:
+    import asyncio
+
     from replan.cli.opening import open_replan
     from replan.config import mask
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -37,6 +36,7 @@ def list_tasks(
     json: options.Json = False,
 ) -> None:
     """List tasks, newest first."""
+    import asyncio
     from typing import get_args
 
     from replan.cli.opening import open_replan, settings_of
@@ -81,6 +81,8 @@ def show(
     events: options.Events = False,
 ) -> None:
     """Show what a task has done: its plan, every step, every call with its error."""
+    import asyncio
+
     from replan.cli.history import as_json, tell
     from replan.cli.opening import settings_of
 
@@ -108,6 +110,8 @@ def watch(
     quiet: options.Quiet = False,
 ) -> None:
     """Watch a task until it ends, whichever process drives it; Ctrl-C stops watching, not the task."""
+    import asyncio
+
     from replan.cli.exits import of_result
     from replan.cli.follow import watch as follow
     from replan.cli.live import show_for
@@ -135,6 +139,8 @@ def result(
     task_id: TaskName, config: options.Config = None, db: options.Db = None, json: options.Json = False
 ) -> None:
     """Print the answer of a task that has ended; the exit code is that of its end."""
+    import asyncio
+
     from replan.cli.exits import of_result
     from replan.cli.opening import open_replan, settings_of
     from replan.cli.picture import PictureState
@@ -165,6 +171,8 @@ def cancel(
     db: options.Db = None,
 ) -> None:
     """Ask a task to end, whichever process drives it."""
+    import asyncio
+
     from replan.cli.opening import open_replan, settings_of
 
     async def ask() -> None:
@@ -189,6 +197,8 @@ def resume(
     quiet: options.Quiet = False,
 ) -> None:
     """Drive a task on from its log, when no living process drives it; finished steps do not run again."""
+    import asyncio
+
     from replan.cli.exits import of_result
     from replan.cli.follow import to_the_end
     from replan.cli.live import show_for

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +25,8 @@ def list_tools(
     tools: options.Tools = None, config: options.Config = None, json: options.Json = False
 ) -> None:
     """List the tools of the sources given with --tools."""
+    import asyncio
+
     from replan.cli.words import clean
 
     with own_stdout() as out:
@@ -44,6 +45,8 @@ def show(
     tool: ToolName, tools: options.Tools = None, config: options.Config = None, json: options.Json = False
 ) -> None:
     """Show one tool: what it does and takes, and what may be done with it."""
+    import asyncio
+
     with own_stdout() as out:
         spec = _one(asyncio.run(_specs(tools, config)), tool)
         if json:
@@ -70,6 +73,8 @@ def call(
     json: options.Json = False,
 ) -> None:
     """Call one tool and print what it gives: text as it is (JSON with --json), all else as JSON."""
+    import asyncio
+
     from replan.cli.inputs import json_file
     from replan.errors import InputError
 

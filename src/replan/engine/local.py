@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 
 from replan.core.state import State
+from replan.run.through import wait_through
 
 
 class LocalEngine:
@@ -45,6 +45,4 @@ class LocalEngine:
         tasks = list(self._driving.values())
         for task in tasks:
             task.cancel()
-        if tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait(tasks)
+        await wait_through(tasks)

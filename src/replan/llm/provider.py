@@ -138,8 +138,9 @@ class ProviderModel:
     async def _ready(self) -> LibraryModel:
         loop = asyncio.get_running_loop()
         if self._url is not None and (self._library is None or self._loop is not loop):
-            self._client = address.new_client(self._url)
-            self._loop = loop
+            if self._client is None or self._loop is not loop:
+                self._client = address.new_client(self._url)
+                self._loop = loop
             key = address.key_for(self._url, self._api_key)
             if not self._name:
                 self._name = await self._only_model(self._url, key)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
 from replan.core.events import Record
 from replan.core.state import State
 from replan.errors import TaskHeld
+from replan.run.through import noticed, wait_through
 
 LAST_RECORDS_SECS = 0.5
 """How long after the drive broke a stored record may still be on its way to the watcher."""
@@ -63,11 +63,11 @@ class Line:
         return stored.result()
 
     async def aclose(self) -> None:
-        for task in (self._next_stored, self._next_news):
-            if task is not None:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+        asked = [task for task in (self._next_stored, self._next_news) if task is not None]
+        for task in asked:
+            task.cancel()
+            task.add_done_callback(noticed)
+        await wait_through(asked)
         close = getattr(self._stored, "aclose", None)
         if close is not None:
             await close()

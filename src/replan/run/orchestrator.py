@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import assert_never
 
 from replan.core import explain
@@ -37,6 +36,7 @@ from replan.run.context import Run
 from replan.run.executor import execute
 from replan.run.parts import Parts
 from replan.run.stops import BudgetReached
+from replan.run.through import noticed, see_through
 
 STOP_SECS = 1.5
 """How long cancelled work may take to stop before it is left behind."""
@@ -54,8 +54,7 @@ async def drive(task_id: str, parts: Parts, *, steal: bool = False) -> State:
             await _Drive(run).attend()
         return run.state
     finally:
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.shield(run.close())
+        await see_through(run.close())
 
 
 class _Drive:
@@ -76,6 +75,8 @@ class _Drive:
         loop = asyncio.get_running_loop()
         work = loop.create_task(self._loop())
         listening = loop.create_task(self._listen())
+        for task in (work, listening):  # at once: a second cancellation may leave any wait below
+            task.add_done_callback(noticed)
         try:
             left = None if self.deadline is None else max(0.0, self.deadline - loop.time())
             await asyncio.wait(
@@ -89,7 +90,6 @@ class _Drive:
         finally:
             listening.cancel()
             await asyncio.wait({listening})
-            _noticed(listening)
 
     def _begin(self) -> None:
         run = self.run
@@ -118,7 +118,6 @@ class _Drive:
         self.run.stopping = True
         work.cancel()
         await asyncio.wait({work}, timeout=STOP_SECS)
-        work.add_done_callback(_noticed)
 
     # ── ends ──
 
@@ -201,9 +200,3 @@ class _Drive:
                     return
                 case other:
                     assert_never(other)
-
-
-def _noticed(task: asyncio.Task[None]) -> None:
-    """Look at a task's error, so that nobody is told it was overlooked."""
-    if not task.cancelled():
-        task.exception()

@@ -24,6 +24,7 @@ from replan.run.orchestrator import drive
 from replan.run.outputs import storable
 from replan.run.parts import Parts
 from replan.run.results import result_of
+from replan.run.through import noticed
 
 MAX_DESCRIPTION = 200_000
 LOOK_SECS = 1.0
@@ -115,6 +116,7 @@ class Service:
                 pass
 
         following = asyncio.get_running_loop().create_task(follow())
+        following.add_done_callback(noticed)
         alone = 0
         try:
             while not following.done():
