@@ -13,10 +13,6 @@ def limit_reached(
 ) -> str:
     """The limit that forbids one more of `what`, as `name = value`; empty if there is none. 0 allows nothing."""
 
-    def reached(name: str, used: float) -> bool:
-        allowed = getattr(budget, name)
-        return allowed is not None and used >= allowed
-
     if what == "llm":
         tokens = usage.input_tokens + usage.output_tokens
         used = {"max_llm_calls": usage.llm_calls, "max_tokens": tokens, "max_cost_usd": usage.cost_usd}
@@ -25,6 +21,7 @@ def limit_reached(
     else:
         used = {"max_rounds": rounds}
     for name, amount in used.items():
-        if reached(name, amount):
-            return f"{name} = {getattr(budget, name):g}"
+        allowed = getattr(budget, name)
+        if allowed is not None and amount >= allowed:
+            return f"{name} = {allowed:g}"
     return ""

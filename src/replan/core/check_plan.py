@@ -15,6 +15,7 @@ from replan.core.draft import Draft, PlannedCall, metadata_name, missing, refere
 from replan.core.graph import Graph
 from replan.core.ids import call_content, step_id_problem
 from replan.core.policy import PlanLimits
+from replan.core.refs import Reference
 from replan.core.types import Action, JsonObject, Plan, Step, ToolSpec
 from replan.core.when import read_condition, roots
 
@@ -71,12 +72,16 @@ class _Check:
         for step, calls in read:
             self._register(step, calls)
         calls_of = [calls for _, calls in read]
-        steps = [self._with_dependencies(step, calls) for step, calls in read]
+        references = [references_of(step) for step, _ in read]
+        steps = [
+            self._with_dependencies(step, calls, found)
+            for (step, calls), found in zip(read, references, strict=True)
+        ]
         for step in reversed(steps):  # the first of an id has it
             self.draft.steps[step.step_id] = step
         self._check_shape(steps)
-        for step in steps:
-            self.violations.extend(reference_violations(self.draft, step))
+        for step, found in zip(steps, references, strict=True):
+            self.violations.extend(reference_violations(self.draft, step, found))
         if check_schemas:
             for step, calls in zip(steps, calls_of, strict=True):
                 for call in calls:
@@ -147,21 +152,22 @@ class _Check:
 
     # ── dependencies ──
 
-    def _with_dependencies(self, step: Step, calls: list[PlannedCall]) -> Step:
+    def _with_dependencies(self, step: Step, calls: list[PlannedCall], references: list[Reference]) -> Step:
         if step.when is not None and (condition := read_condition(step.when)) != step.when:
             step = step.model_copy(update={"when": condition})
-        needs = dict.fromkeys([*self._declared(step), *self._implied(step, calls)])
+        needs = dict.fromkeys([*self._declared(step), *self._implied(step, calls, references)])
         needs.pop(step.step_id, None)
         wanted = tuple(needs)
         return step if wanted == step.dependencies else step.model_copy(update={"dependencies": wanted})
 
     def _declared(self, step: Step) -> list[str]:
         out = []
+        steps, actions = self.draft.steps, self.draft.actions
         for name in step.dependencies:
-            owner = self.draft.owner(name)
+            owner = self.draft.owner(name) if actions else name
             if owner == step.step_id:
                 self.say(f"step {step.step_id!r} depends on itself")
-            elif owner in self.draft.steps:
+            elif owner in steps:
                 out.append(owner)
             elif owner not in self.draft.earlier:
                 self.say(
@@ -169,12 +175,12 @@ class _Check:
                 )
         return out
 
-    def _implied(self, step: Step, calls: list[PlannedCall]) -> list[str]:
+    def _implied(self, step: Step, calls: list[PlannedCall], references: list[Reference]) -> list[str]:
         """What the step's references, its condition and the metadata that it needs imply."""
         draft = self.draft
         out: list[str] = []
         names: list[str | None] = []
-        for ref in references_of(step):
+        for ref in references:
             if ref.head == "metadata":
                 names.append(metadata_name(ref))
             elif (owner := draft.owner(ref.head)) in draft.steps:
@@ -197,11 +203,12 @@ class _Check:
                 step.step_id, tuple(name for name in step.dependencies if name in self.draft.steps)
             )
         graph = Graph.from_needs(needs)
-        if circle := graph.cycle():
+        layers = graph.layers()
+        if sum(map(len, layers)) < len(needs):
             self.say(
-                f"the steps wait for each other in a circle: {' → '.join(circle)}; take one dependency out"
+                f"the steps wait for each other in a circle: {' → '.join(graph.cycle())}; take one dependency out"
             )
-        elif (depth := len(graph.layers())) > self.limits.max_depth:
+        elif (depth := len(layers)) > self.limits.max_depth:
             self.say(f"the plan is {depth} steps deep; at most {self.limits.max_depth} are allowed")
 
     # ── effects ──

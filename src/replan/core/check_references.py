@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from replan.core import schemas
-from replan.core.draft import Draft, metadata_name, references_of
+from replan.core.draft import Draft, metadata_name
 from replan.core.paths import PathError, check_path, gives_list, select, static_steps
 from replan.core.refs import WORDS, Reference, is_plain, whole, written_as_text
 from replan.core.types import JsonObject, Step
@@ -14,12 +14,12 @@ from replan.core.when import roots
 _OF_A_STEP = ("output", "outputs", "status")
 
 
-def reference_violations(draft: Draft, step: Step) -> Iterator[str]:
-    """What is wrong with the step's references, its condition and its `for_each`."""
+def reference_violations(draft: Draft, step: Step, references: Iterable[Reference]) -> Iterator[str]:
+    """What is wrong with the step's references (as `references_of` gives them), its condition and its `for_each`."""
     where = f"step {step.step_id!r}"
     for text in (*_for_each(draft, step), *_condition(draft, step)):
         yield f"{where}: {text}"
-    for ref in references_of(step):
+    for ref in references:
         if problem := _problem(draft, step, ref):
             yield f"{where}: {problem}"
 

@@ -86,10 +86,13 @@ class Graph:
 
     def distance_to_end(self, weight: Mapping[StepId, float] | None = None) -> dict[StepId, float]:
         """The longest path from each step to the end, itself included; each step weighs 1 unless told."""
-        distance: dict[StepId, float] = {}
+        distance = dict.fromkeys(self.order, 0.0)
         for step in reversed(self.topological()):
-            own = 1.0 if weight is None else weight.get(step, 1.0)
-            distance[step] = own + max((distance[one] for one in self.needed_by[step]), default=0.0)
+            distance[step] += 1.0 if weight is None else weight.get(step, 1.0)
+            mine = distance[step]
+            for need in self.needs[step]:
+                if distance[need] < mine:
+                    distance[need] = mine
         return distance
 
     def final(self) -> list[StepId]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from replan.core import events as e
-from replan.core.types import Artifact, Effect, Fault, JsonObject, Step, StepId
+from replan.core.types import Action, Artifact, Effect, Fault, JsonObject, Step, StepId
 
 StepStatus = Literal["pending", "ready", "running", "succeeded", "failed", "skipped"]
 CallStatus = Literal["running", "retrying", "succeeded", "failed", "unknown"]
@@ -71,6 +71,13 @@ class StepState:
     metadata: JsonObject | None = None
     started: float | None = None
     ended: float | None = None
+    _actions: dict[str, Action] | None = field(default=None, compare=False, repr=False)
+
+    def action(self, action_id: str) -> Action:
+        """The step's action of this id."""
+        if self._actions is None:
+            self._actions = {action.action_id: action for action in self.step.actions}
+        return self._actions[action_id]
 
     @property
     def closed(self) -> bool:
@@ -91,6 +98,7 @@ END_STATUS: dict[type[e.Event], TaskStatus] = {
 }
 _STATUS: dict[type[e.Event], TaskStatus] = {
     e.TaskStarted: "planning",
+    e.LlmCallStarted: "evaluating",
     e.PlanGenerated: "executing",
     e.PlanUpdated: "executing",
     **END_STATUS,
@@ -99,6 +107,7 @@ _STATUS: dict[type[e.Event], TaskStatus] = {
 
 def status_of(event: e.AnyEvent) -> TaskStatus | None:
     """The task status that an event brings; None if it changes nothing."""
-    if isinstance(event, e.LlmCallStarted):
-        return "evaluating" if event.role == "evaluation" else None
-    return _STATUS.get(type(event))
+    status = _STATUS.get(type(event))
+    if status == "evaluating":
+        return status if isinstance(event, e.LlmCallStarted) and event.role == "evaluation" else None
+    return status

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from replan.core.by_identity import ByIdentity
 from replan.core.types import JsonObject
 
 Check = Callable[[Any], bool]
@@ -23,19 +24,12 @@ _KINDS: dict[str, frozenset[type]] = {
     "array": frozenset({list}),
     "object": frozenset({dict}),
 }
-_BY_ID: dict[int, tuple[JsonObject, Check]] = {}
-_MOST = 10_000
 _DEPTH = 32
 
 
 def fits(schema: JsonObject, value: Any) -> bool:
     """True if the value surely fits the schema."""
-    known = _BY_ID.get(id(schema))
-    if known is None or known[0] is not schema:
-        if len(_BY_ID) > _MOST:
-            _BY_ID.clear()
-        known = _BY_ID[id(schema)] = (schema, _compiled(schema) or _no)
-    return known[1](value)
+    return _check_of(schema)(value)
 
 
 def _no(value: Any) -> bool:
@@ -85,6 +79,9 @@ def _branches(schemas: Any, depth: int) -> Check | None:
     return lambda value: any(check(value) for check in checks)
 
 
+_check_of = ByIdentity[Check](lambda schema: _compiled(schema) or _no)
+
+
 def _items(schema: Any, depth: int) -> Check | None:
     each = _compiled(schema, depth)
     if each is None:
@@ -116,9 +113,6 @@ def _members(schema: JsonObject, depth: int) -> Check | None:
             return True
         if not wanted <= value.keys():
             return False
-        for name, item in value.items():
-            if not checks.get(name, other)(item):
-                return False
-        return True
+        return all(checks.get(name, other)(item) for name, item in value.items())
 
     return check_members

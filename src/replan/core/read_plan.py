@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -30,6 +31,7 @@ _STEP_FIELDS = {
     "when": ("condition", "if"),
     "for_each": (),
     "timeout_secs": ("timeout", "timeout_seconds"),
+    "estimated_secs": ("estimated_duration", "duration"),
     "requires_approval": (),
 }
 
@@ -88,30 +90,23 @@ def _step(raw: Any, where: str, at: int, faults: list[str]) -> Step | None:
     raw = _named(raw, _STEP_FIELDS, where, faults)
     step_id = _text(raw.get("step_id")) or f"step_{at + 1}"
     where = f"step {step_id!r}"
-    actions = raw.get("actions") or []
-    if isinstance(actions, str):
-        actions = _parsed(actions)
+    fields: dict[str, Any] = {}
+    for name, value in raw.items():
+        if value is not None and name in _READERS:
+            fields[name] = _READERS[name](value, name, where, faults)
+    if (actions := raw.get("actions") or []) and (actions := _list_of_actions(actions, where, faults)):
+        read = [_action(item, where, step_id, n, faults) for n, item in enumerate(actions)]
+        fields["actions"] = tuple(action for action in read if action is not None)
+    fields["step_id"] = step_id
+    return Step(**fields)
+
+
+def _list_of_actions(raw: Any, where: str, faults: list[str]) -> list[Any]:
+    actions = _parsed(raw) if isinstance(raw, str) else raw
     if not isinstance(actions, list):
-        faults.append(f"{where}: `actions` has to be a list, not {_kind(raw['actions'])}")
-        actions = []
-    return Step(
-        step_id=step_id,
-        name=_text(raw.get("name")),
-        tool=_word(raw, "tool", where, faults),
-        parameters=_parameters(raw.get("parameters"), where, faults),
-        dependencies=_names(raw.get("dependencies"), where, faults),
-        expected_output=_text(raw.get("expected_output")),
-        actions=tuple(
-            action
-            for n, item in enumerate(actions)
-            if (action := _action(item, where, step_id, n, faults)) is not None
-        ),
-        when=_condition(raw, where, faults),
-        for_each=_word(raw, "for_each", where, faults) or None,
-        timeout_secs=_timeout(raw.get("timeout_secs"), where, faults),
-        requires_approval=_truth(raw, "requires_approval", where, faults),
-        repeat=_truth(raw, "repeat", where, faults),
-    )
+        faults.append(f"{where}: `actions` has to be a list, not {_kind(raw)}")
+        return []
+    return actions
 
 
 def _action(raw: Any, where: str, step_id: str, at: int, faults: list[str]) -> Action | None:
@@ -123,13 +118,12 @@ def _action(raw: Any, where: str, step_id: str, at: int, faults: list[str]) -> A
     raw = _named(raw, _ACTION_FIELDS, f"{where}, actions[{at}]", faults)
     action_id = _text(raw.get("action_id")) or f"{step_id}_action_{at + 1}"
     where = f"{where}, action {action_id!r}"
-    return Action(
-        action_id=action_id,
-        name=_text(raw.get("name")),
-        tool=_word(raw, "tool", where, faults),
-        parameters=_parameters(raw.get("parameters"), where, faults),
-        repeat=_truth(raw, "repeat", where, faults),
-    )
+    fields = {
+        name: _READERS[name](value, name, where, faults)
+        for name, value in raw.items()
+        if value is not None and name in _READERS
+    }
+    return Action(**{"tool": "", **fields, "action_id": action_id})
 
 
 def _named(raw: JsonObject, fields: dict[str, tuple[str, ...]], where: str, faults: list[str]) -> JsonObject:
@@ -155,8 +149,8 @@ def _folded(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "").replace(" ", "")
 
 
-def _parameters(raw: Any, where: str, faults: list[str]) -> JsonObject:
-    if raw is None or raw == "":
+def _parameters(raw: Any, name: str, where: str, faults: list[str]) -> JsonObject:
+    if raw == "":
         return {}
     read = _parsed(raw) if isinstance(raw, str) else raw
     if isinstance(raw, str) and isinstance(read, dict):
@@ -170,9 +164,7 @@ def _parameters(raw: Any, where: str, faults: list[str]) -> JsonObject:
     return {}
 
 
-def _names(raw: Any, where: str, faults: list[str]) -> tuple[str, ...]:
-    if raw is None or raw == "":
-        return ()
+def _names(raw: Any, name: str, where: str, faults: list[str]) -> tuple[str, ...]:
     if isinstance(raw, str):
         raw = [part.strip() for part in raw.strip("[]").split(",") if part.strip()]
     names = [_text(item) for item in raw] if isinstance(raw, list) else [""]
@@ -182,22 +174,34 @@ def _names(raw: Any, where: str, faults: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _condition(raw: JsonObject, where: str, faults: list[str]) -> str | None:
-    if isinstance(raw.get("when"), bool):
-        return "`true`" if raw["when"] else "`false`"
-    return _word(raw, "when", where, faults) or None
+def _condition(raw: Any, name: str, where: str, faults: list[str]) -> str | None:
+    if isinstance(raw, bool):
+        return "`true`" if raw else "`false`"
+    return _word(raw, name, where, faults) or None
 
 
-def _word(raw: JsonObject, name: str, where: str, faults: list[str]) -> str:
-    value = raw.get(name)
-    if value is not None and not isinstance(value, str):
-        faults.append(f"{where}: `{name}` has to be a text, not {_kind(value)}")
+def _list_reference(raw: Any, name: str, where: str, faults: list[str]) -> str | None:
+    return _word(raw, name, where, faults) or None
+
+
+def _word(raw: Any, name: str, where: str, faults: list[str]) -> str:
+    if not isinstance(raw, str):
+        faults.append(f"{where}: `{name}` has to be a text, not {_kind(raw)}")
         return ""
-    return _text(value)
+    return raw.strip()
 
 
-def _timeout(raw: Any, where: str, faults: list[str]) -> float | None:
-    if raw is None or raw == "":
+def _free_text(raw: Any, name: str, where: str, faults: list[str]) -> str:
+    return _text(raw)
+
+
+def _estimate(raw: Any, name: str, where: str, faults: list[str]) -> float | None:
+    number = _number(raw)  # a guess only: one that cannot be read is none
+    return number if number is not None and number >= 0 else None
+
+
+def _timeout(raw: Any, name: str, where: str, faults: list[str]) -> float | None:
+    if raw == "":
         return None
     number = _number(raw)
     if number is None or not 0 < number < 1e9:
@@ -206,14 +210,29 @@ def _timeout(raw: Any, where: str, faults: list[str]) -> float | None:
     return number
 
 
-def _truth(raw: JsonObject, name: str, where: str, faults: list[str]) -> bool:
-    value = raw.get(name)
-    text = value.strip().lower() if isinstance(value, str) else value
+def _truth(raw: Any, name: str, where: str, faults: list[str]) -> bool:
+    text = raw.strip().lower() if isinstance(raw, str) else raw
     if text in (True, "true", "yes", "1"):
         return True
     if text not in (None, False, "false", "no", "0", ""):
-        faults.append(f"{where}: `{name}` has to be true or false, not {value!r}")
+        faults.append(f"{where}: `{name}` has to be true or false, not {raw!r}")
     return False
+
+
+_READERS: dict[str, Callable[[Any, str, str, list[str]], Any]] = {
+    "name": _free_text,
+    "tool": _word,
+    "parameters": _parameters,
+    "dependencies": _names,
+    "expected_output": _free_text,
+    "when": _condition,
+    "for_each": _list_reference,
+    "timeout_secs": _timeout,
+    "estimated_secs": _estimate,
+    "requires_approval": _truth,
+    "repeat": _truth,
+}
+"""How each field is read where it is given; `actions` and the ids are read by themselves."""
 
 
 def _number(raw: Any) -> float | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import Literal
 
 from replan.core.state import State
+from replan.core.types import StepId
 
 
 def mode_of(state: State) -> tuple[Literal["parallel", "serial"], str]:
@@ -23,6 +25,16 @@ def mode_of(state: State) -> tuple[Literal["parallel", "serial"], str]:
     if state.graph().is_chain():
         return "serial", "no two steps can overlap: each needs the one before"
     return "parallel", f"{steps} steps, up to {policy.parallel_max_concurrent} calls at a time"
+
+
+def expected_secs(state: State) -> dict[StepId, float] | None:
+    """How long each step is thought to take, None if nobody said; one that is left out takes the others' median."""
+    said = {name: one.step.estimated_secs for name, one in state.steps.items()}
+    known = [secs for secs in said.values() if secs is not None]
+    if not known:
+        return None
+    usual = statistics.median(known)
+    return {name: usual if secs is None else secs for name, secs in said.items()}
 
 
 def _fans_out(state: State) -> bool:

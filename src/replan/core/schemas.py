@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
+from replan.core.by_identity import MOST, ByIdentity
 from replan.core.quick_schemas import fits
 from replan.core.types import JsonObject, ToolSpec
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=MOST)
 def _validator(text: str) -> Any:
     from jsonschema import validators
     from referencing import Registry
@@ -24,19 +25,10 @@ def _validator(text: str) -> Any:
     return kind(schema, registry=Registry())  # the default one fetches `$ref` from the network
 
 
-_BY_ID: dict[int, tuple[JsonObject, Any]] = {}
-
-
-def validator_of(schema: JsonObject) -> Any:
-    """The compiled validator of a schema; the same one for the same schema."""
-    known = _BY_ID.get(id(schema))
-    if known is not None and known[0] is schema:
-        return known[1]
-    made = _validator(json.dumps(schema, sort_keys=True, default=str))
-    if len(_BY_ID) > 10_000:
-        _BY_ID.clear()
-    _BY_ID[id(schema)] = (schema, made)
-    return made
+validator_of: ByIdentity[Any] = ByIdentity(
+    lambda schema: _validator(json.dumps(schema, sort_keys=True, default=str))
+)
+"""The compiled validator of a schema; the same one for the same schema."""
 
 
 def schema_problem(schema: Any) -> str:

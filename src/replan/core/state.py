@@ -24,7 +24,7 @@ from replan.core.progress import StepState as StepState
 from replan.core.progress import StepStatus as StepStatus
 from replan.core.progress import TaskStatus as TaskStatus
 from replan.core.progress import status_of as status_of
-from replan.core.types import CallKey, JsonObject, Plan, StepId, ToolSpec, Usage
+from replan.core.types import ActionId, CallKey, JsonObject, Plan, StepId, ToolSpec, Usage
 
 
 @dataclass(slots=True)
@@ -53,6 +53,9 @@ class State:
     """Steps that have not come to an end."""
     mode: e.ExecutionMode | None = None
     ledger: Ledger = field(default_factory=Ledger)
+    kept_apart: bool = False
+    """Some output is an artifact."""
+    any_skipped: bool = False
     in_doubt: dict[str, CallState] = field(default_factory=dict)
     evaluation: e.EvaluationCompleted | None = None
     cancel: e.CancelRequested | None = None
@@ -61,9 +64,10 @@ class State:
     tool_calls: int = 0
     """Calls made; the rest of what was used is in `_asked`."""
     _asked: Usage = field(default_factory=Usage)
-    _graph: Graph | None = None
+    _graph: Graph | None = field(default=None, compare=False, repr=False)
     _metadata: JsonObject | None = None
     _ids: set[str] = field(default_factory=set)
+    _owners: dict[ActionId, StepId] = field(default_factory=dict)
     _calls: dict[CallKey, CallState] = field(default_factory=dict)
     """The latest try of each call that has not succeeded, even of steps that a new plan has left out."""
 
@@ -95,15 +99,17 @@ class State:
     @property
     def usage(self) -> Usage:
         """What was used so far."""
-        if self._asked.tool_calls != self.tool_calls:
-            self._asked = self._asked.model_copy(update={"tool_calls": self.tool_calls})
-        return self._asked
+        return self._asked.model_copy(update={"tool_calls": self.tool_calls})
 
     def graph(self) -> Graph:
         """The plan as a graph; nobody changes it."""
         if self._graph is None:
             self._graph = Graph.of(self.plan) if self.plan else Graph((), {})
         return self._graph
+
+    def step_of_action(self, action_id: ActionId) -> StepState | None:
+        """The step of the plan that has this action."""
+        return self.steps.get(self._owners.get(action_id, ""))
 
     def ids_used(self) -> frozenset[str]:
         """Every step and action id that this task has used."""
@@ -131,9 +137,9 @@ class State:
         if seq is not None:
             self.last_seq = max(self.last_seq, seq)
         if not event.signal:
-            if ts > self.last_ts and self.started and self.status != "waiting":
-                if not isinstance(event, e.TaskResumed):
-                    self.active_secs += ts - self.last_ts
+            driven = self.started and self.status != "waiting" and type(event) is not e.TaskResumed
+            if ts > self.last_ts and driven:
+                self.active_secs += ts - self.last_ts
             self.last_ts = ts
         handler = _HANDLERS.get(type(event))
         if handler is not None:
@@ -196,7 +202,9 @@ class State:
             if known is None:
                 known = StepState(step)
             known.step = step
+            known._actions = None
             self.steps[step.step_id] = known
+            self._owners.update((action.action_id, step.step_id) for action in step.actions)
         self.open_steps = sum(not state.closed for state in self.steps.values())
         if kept:
             self.earlier.update((name, state) for name, state in kept.items() if state.status == "succeeded")
@@ -244,6 +252,8 @@ class State:
 
     def _call_completed(self, event: e.CallCompleted, ts: float) -> None:
         output = Output(event.output, event.artifact)
+        if event.artifact is not None:
+            self.kept_apart = True
         if event.reused:
             self._reused(event, output, ts)
         elif call := self._result_of(event, ts):
@@ -309,6 +319,7 @@ class State:
     def _step_skipped(self, event: e.StepSkipped, ts: float) -> None:
         if step := self.steps.get(event.step_id):
             self._close(step, "skipped", ts)
+            self.any_skipped = True
             step.skip = event
 
     def _evaluated(self, event: e.EvaluationCompleted, ts: float) -> None:

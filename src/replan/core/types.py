@@ -80,6 +80,8 @@ class Step(Frozen):
     when: str | None = None
     for_each: str | None = None
     timeout_secs: float | None = None
+    estimated_secs: float | None = None
+    """How long it is thought to take: only the order of those who wait for a place goes by it."""
     requires_approval: bool = False
     repeat: bool = False
     """This identical effect is meant: do it again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from typing import Any
 
 from replan.core.types import Artifact, Fault, Frozen, JsonObject, StepId, ToolId
@@ -23,7 +24,8 @@ class TaskView(Frozen):
     """Names in `metadata` and `context` whose values no prompt may show."""
 
 
-class StepReport(Frozen):
+@dataclass(frozen=True, slots=True)
+class StepReport:
     """One step of a finished round, as far as it got."""
 
     step_id: StepId
@@ -31,7 +33,7 @@ class StepReport(Frozen):
     tool: ToolId = ""
     status: str = "succeeded"
     """`succeeded`, `failed` or `skipped`; anything else counts as not finished."""
-    parameters: JsonObject = {}
+    parameters: JsonObject = field(default_factory=dict)
     """As resolved, secrets masked."""
     output: Any = None
     output_text: str = ""

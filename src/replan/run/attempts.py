@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from replan.core.budget import limit_reached
-from replan.core.events import CallCompleted, CallFailed, CallStarted, OutcomeUnknown, StepProgress
+from replan.core.events import AnyEvent, CallCompleted, CallFailed, CallStarted, OutcomeUnknown, StepProgress
 from replan.core.faults import classify, in_doubt, may_retry
 from replan.core.state import Output
 from replan.core.types import Fault, JsonObject, ToolSpec
@@ -46,14 +46,18 @@ class Attempts:
         """Raise what forbids one more call now, if anything does: `PlacesClosed` or `BudgetReached`."""
         if self._run.stopping:
             raise PlacesClosed
-        if limit := limit_reached(self._policy.budget, self._run.state.usage, what="tool"):
+        budget = self._policy.budget
+        if budget.max_tool_calls is None:
+            return
+        if limit := limit_reached(budget, self._run.state.usage, what="tool"):
             raise BudgetReached(limit)
 
-    def begin(self, call: Call) -> Batch:
-        """Charge and record the start of an attempt; raises as `allow` does."""
+    def begin(self, call: Call, *first: AnyEvent) -> Batch:
+        """Charge and record the start of an attempt, after what comes `first`; raises as `allow` does."""
         self.allow()
         parameters = shown(call.tool, call.parameters, self._policy.max_output_bytes)
-        return self._run.record(CallStarted(**call.labels(), effect=call.tool.effect, parameters=parameters))
+        started = CallStarted(**call.labels(), effect=call.tool.effect, parameters=parameters)
+        return self._run.record(*first, started)
 
     async def finish(self, call: Call, batch: Batch, urgency: float) -> Fault | JsonObject:
         """See a begun call through; a place is held on entry and on return.

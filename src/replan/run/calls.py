@@ -76,14 +76,7 @@ class Scope:
         action = ref.action
         step = self._state.steps.get(ref.head)
         if step is None:
-            step = next(
-                (
-                    s
-                    for s in self._state.steps.values()
-                    if any(a.action_id == ref.head for a in s.step.actions)
-                ),
-                None,
-            )
+            step = self._state.step_of_action(ref.head)
             action = ref.head
         if step is None or step.status != "succeeded":
             status = step.status if step else "unknown"
@@ -96,10 +89,15 @@ class Scope:
         return value, f"the output of {ref.head!r}"
 
 
-def prepare(step: Step, slot: Slot, state: State, tools: Tools, loaded: Loaded, *, item: Any = None) -> Call:
+def prepare(
+    step: StepState, slot: Slot, state: State, tools: Tools, loaded: Loaded, *, item: Any = None
+) -> Call:
     """The call that a place in the plan makes. `CannotCall` if it cannot be made."""
-    action = next((a for a in step.actions if a.action_id == slot.action_id), None)
-    name, raw = (action.tool, action.parameters) if action else (step.tool, step.parameters)
+    if slot.action_id is None:
+        name, raw = step.step.tool, step.step.parameters
+    else:
+        action = step.action(slot.action_id)
+        name, raw = action.tool, action.parameters
     tool = tools.resolve(name)
     if tool is None:
         has = ", ".join(tools.nearest(name)) or "none"
@@ -117,12 +115,12 @@ def prepare(step: Step, slot: Slot, state: State, tools: Tools, loaded: Loaded, 
         text = f"the parameters do not fit tool {tool.id!r}: " + "; ".join(found[:10])
         text = hidden(text, secrets_of(tool, parameters))
         raise CannotCall(Fault(category="parameter_error", kind="parameter", message=text))
-    if needs_approval(state.policy, step, tool):
+    if needs_approval(state.policy, step.step, tool):
         text = f"the call of {tool.id!r} needs a person's approval, and nobody can be asked here"
         raise CannotCall(Fault(category="external_error", kind="approval", message=text))
     base = call_base(state.task_id, tool.id, parameters)
-    occurrence = state.occurrence(base, (step.step_id, slot))
-    return Call(step, slot, tool, parameters, call_key(base, occurrence))
+    occurrence = state.occurrence(base, (step.step.step_id, slot))
+    return Call(step.step, slot, tool, parameters, call_key(base, occurrence))
 
 
 def _filled(tool: ToolSpec, parameters: JsonObject, state: State) -> JsonObject:

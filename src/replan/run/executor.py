@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from replan.core.events import ExecutionMode, StepCompleted, StepFailed, StepReady, StepSkipped, StepStarted
-from replan.core.schedule import mode_of
+from replan.core.schedule import expected_secs, mode_of
 from replan.core.state import Output, Slot, StepState
 from replan.core.types import Fault, JsonObject, StepId
 from replan.errors import StoreError
@@ -68,7 +68,7 @@ class Executor:
         self._urgency = (
             {step: -float(n) for n, step in enumerate(self._graph.topological())}
             if serial
-            else self._graph.distance_to_end()
+            else self._graph.distance_to_end(expected_secs(run.state))
         )
         self._missing: dict[StepId, int] = {}
         self._queued: set[StepId] = set()
@@ -96,8 +96,9 @@ class Executor:
 
     def _start(self) -> None:
         steps = self._state.steps
-        for step_id in self._graph.order:
-            self._missing[step_id] = sum(not steps[need].closed for need in self._graph.needs[step_id])
+        closed = {step_id for step_id in self._graph.order if steps[step_id].closed}
+        for step_id, needs in self._graph.needs.items():
+            self._missing[step_id] = len(set(needs) - closed) if closed else len(needs)
         for step_id in self._graph.order:
             if steps[step_id].status == "failed":  # closed before a crash, its dependents perhaps not
                 self._skip_dependents(step_id)
@@ -176,7 +177,7 @@ class Executor:
 
     def _has_artifacts(self, step: StepState) -> bool:
         """True if something has to be loaded before the step can start."""
-        return any(
+        return self._state.kept_apart and any(
             call.output is not None and call.output.artifact is not None
             for one in (step, *steps_referred(step, self._state))
             for call in one.calls.values()
@@ -195,11 +196,10 @@ class Executor:
             self._spawn(self._composite(step))  # its metadata have to be read from the artifact
             return
         if known is None:
-            self._attempts.allow()
-        self._announce(step, None)
-        if known is None:
-            self._spawn(self._single(step, prepared, self._attempts.begin(prepared)))
+            begun = () if step.status == "running" else (StepStarted(step_id=step.step.step_id),)
+            self._spawn(self._single(step, prepared, self._attempts.begin(prepared, *begun)))
         else:
+            self._announce(step, None)
             self._end(step, self._attempts.reuse(prepared, known, known.value))
 
     def _announce(self, step: StepState, items: int | None) -> None:
@@ -306,7 +306,7 @@ class Executor:
             # Done before a crash, and done it stays, whatever its references would give by now.
             return added_metadata(self._tools.resolve(known.tool_id), loaded.value_of(known.output))
         try:
-            call = prepare(step.step, slot, self._state, self._tools, loaded, item=item)
+            call = prepare(step, slot, self._state, self._tools, loaded, item=item)
         except CannotCall as error:
             return error.fault
         except Exception as error:  # noqa: BLE001 - a fault of ours is this call's alone

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from replan.core.by_identity import ByIdentity
 from replan.core.types import JsonObject, ToolSpec
 
 MASK = "***"
@@ -15,10 +16,12 @@ _SHORT = 4
 
 def shown(tool: ToolSpec, parameters: JsonObject, limit: int) -> JsonObject:
     """The parameters as they go into the log: secrets masked, what is over `limit` bytes in few words."""
-    seen = {
-        name: MASK if name in tool.secrets else _masked(value, _property(tool.parameters, name))
-        for name, value in parameters.items()
-    }
+    seen = parameters
+    if tool.secrets or _has_passwords(tool.parameters):
+        seen = {
+            name: MASK if name in tool.secrets else _masked(value, _property(tool.parameters, name))
+            for name, value in parameters.items()
+        }
     if _may_be_large(seen):
         seen = {name: _short(value, limit) for name, value in seen.items()}
     return seen
@@ -52,6 +55,10 @@ def hidden(text: str, secrets: Iterable[str]) -> str:
         if len(secret) >= _SHORT:
             text = text.replace(secret, MASK).replace(quoted[1:-1], MASK)
     return text
+
+
+_has_passwords = ByIdentity[bool](lambda schema: '"password"' in json.dumps(schema, default=str))
+"""True if anything in the schema may be a password."""
 
 
 def _is_password(schema: Any) -> bool:

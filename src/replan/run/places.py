@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 
 
@@ -24,6 +23,8 @@ class Places:
         self._waiting: list[tuple[float, int, Callable[[], None], Callable[[], None]]] = []
         self._order = count()
         self._giving = False
+        self._held = 0
+        self._together = _Together(self)
         self._closed = False
         self._handed_out = handed_out
 
@@ -58,22 +59,19 @@ class Places:
         self.free += 1
         self.hand_out()
 
-    @contextlib.contextmanager
-    def together(self) -> Iterator[None]:
-        """What is given back and queued inside is handed out at the end, the most urgent first."""
-        if self._giving:
-            yield
-            return
-        self._giving = True
-        try:
-            yield
-        finally:
-            self._giving = False
+    def together(self) -> _Together:
+        """`with`: what is given back and queued inside is handed out at the end, the most urgent first."""
+        return self._together
+
+    def hold(self, more: int) -> None:
+        """Hand nothing out until as many holds are undone."""
+        self._held += more
+        if not self._held:
             self.hand_out()
 
     def hand_out(self) -> None:
         """Launch what waits while there are places. Never re-entered: a launch that ends at once only queues."""
-        if self._giving:
+        if self._giving or self._held:
             return
         self._giving = True
         try:
@@ -102,3 +100,18 @@ class Places:
             return
         heapq.heappush(self._waiting, (-urgency, next(self._order), launch, refuse))
         self.hand_out()
+
+
+class _Together:
+    """The block of `Places.together`; one serves all of them, within each other too."""
+
+    __slots__ = ("_places",)
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+
+    def __enter__(self) -> None:
+        self._places.hold(1)
+
+    def __exit__(self, *_: object) -> None:
+        self._places.hold(-1)

@@ -27,6 +27,8 @@ def skip_of(step: StepState, state: State, loaded: Loaded) -> StepSkipped | None
 
 def skipped_input(step: StepState, state: State) -> StepSkipped | None:
     """The skip of a step that refers to the output of a skipped one."""
+    if not state.any_skipped:
+        return None
     wanted = [need for need in step.step.dependencies if state.steps[need].status == "skipped"]
     if not wanted:
         return None

@@ -46,8 +46,9 @@ def connect(path: Path, *, synchronous: str = "normal", busy_secs: float = BUSY_
 
 def connect_prompt(path: Path) -> sqlite3.Connection:
     """A connection for short writes in the event loop: it never waits, neither for a lock nor for the disk."""
-    connection = connect(path, synchronous="normal", busy_secs=0.0)
+    connection = connect(path, synchronous="normal")  # others may just be opening it, which needs a lock
     connection.execute("PRAGMA wal_autocheckpoint = 0")
+    connection.execute("PRAGMA busy_timeout = 0")
     return connection
 
 

@@ -52,11 +52,10 @@ class SqliteStore:
             raise StoreUnusable(f"the folder {path.parent} cannot be made: {error.strerror}") from None
         opened: list[sqlite3.Connection] = []
         try:
-            for _ in range(2):
-                opened.append(schema.connect(path, synchronous=synchronous, busy_secs=busy_secs))
+            opened.append(schema.connect(path, synchronous=synchronous, busy_secs=busy_secs))
+            opened.append(schema.connect(path, synchronous=synchronous, busy_secs=busy_secs))
             schema.prepare(opened[0], path, busy_secs=busy_secs)
-            if synchronous == "normal":
-                opened.append(schema.connect_prompt(path))
+            opened.append(schema.connect_prompt(path))
             # One file has one folder of holders, by whatever link it was reached.
             self._holders = Holders(path.resolve())
         except (sqlite3.Error, OSError, StoreUnusable) as error:
@@ -67,8 +66,8 @@ class SqliteStore:
                 raise StoreUnusable(f"the database {path} cannot be used: {why}") from None
             raise translate(error, path) from None
         self._connection = opened[0]
-        self._prompt = opened[2] if len(opened) > 2 else None
-        self._writer = Writer(opened[0], path, self._prompt)
+        self._prompt = opened[2]
+        self._writer = Writer(opened[0], opened[2], path, synced=synchronous != "normal")
         self._reader = Reader(opened[1], path)
         self._watchers = Watchers(self._reader.look)
         self._driven: dict[str, int] = {}
@@ -88,8 +87,7 @@ class SqliteStore:
     def _shut(self) -> None:
         self._writer.join()
         self._reader.close()
-        if self._prompt is not None:
-            self._prompt.close()
+        self._prompt.close()
         with contextlib.suppress(sqlite3.Error):
             self._connection.execute("PRAGMA optimize")
         self._connection.close()
@@ -131,10 +129,11 @@ class SqliteStore:
                 who = "this process already" if here else "another process"
                 raise TaskHeld(f"task {task_id!r} is being driven by {who} (watch it: `replan tasks watch`)")
             db.execute("UPDATE task SET epoch = ?, holder = ? WHERE id = ?", (epoch + 1, mine, number))
-            self._driven[task_id] = epoch + 1
+            self._driven[task_id] = epoch + 1  # here, so that the next claim of the same commit sees it
             return Claim(task_id, epoch + 1)
 
-        future = self._writer.submit(work)
+        # Not for the disk: nobody who could heed it outlives the machine.
+        future = self._writer.submit(work, durable=False)
         try:
             claim: Claim = await asyncio.shield(future)
         except asyncio.CancelledError:
@@ -165,7 +164,7 @@ class SqliteStore:
             if self._driven.get(claim.task_id) == claim.fence:
                 del self._driven[claim.task_id]
 
-        future = self._writer.submit(work)
+        future = self._writer.submit(work, durable=False)
         future.add_done_callback(gone)
         return future
 
@@ -179,6 +178,7 @@ class SqliteStore:
         artifacts: Sequence[NewArtifact] = (),
     ) -> asyncio.Future[Appended]:
         rows = [(event.type, e.dump(event)) for event in events if event.stored]
+        size = sum([len(data) for _, data in rows])
         status = next((s for event in reversed(events) if (s := status_of(event)) is not None), None)
         task_id, fence, count = claim.task_id, claim.fence, len(rows)
         after_end = any(isinstance(event, e.TERMINAL) for event in events[:-1])
@@ -202,7 +202,7 @@ class SqliteStore:
             )
             return Appended(first, last)
 
-        large = bool(artifacts) or count > PROMPT_EVENTS or sum(len(data) for _, data in rows) > PROMPT_BYTES
+        large = bool(artifacts) or count > PROMPT_EVENTS or size > PROMPT_BYTES
         future = self._writer.submit(work, chain=claim, large=large)
         if self._watchers.waiting(task_id):
             future.add_done_callback(lambda _: self._watchers.changed(task_id))

@@ -1,8 +1,9 @@
 """The one way into the database: jobs that wait together are committed together, in the order they came.
 
-A thread commits them. Where a commit touches no disk (`synchronous = normal`), small jobs are committed at once,
-in the event loop, while nothing else waits and no other process holds the file: that is shorter than the way to
-the thread and back. Checkpoints, which do touch the disk, are the thread's.
+A thread commits them. A job that need not be on disk (any with `synchronous = normal`, else those that say so) is
+committed at once, in the event loop, if it is small, nothing else waits and no other process holds the file: that
+is shorter than the way to the thread and back. The thread's next commit brings it to disk, as do checkpoints,
+which are the thread's too.
 
 A job is a function of the connection. It runs inside a transaction with others, so it must check before it
 writes: what it raises as a `ReplanError` fails it alone. After any other error the group is undone and its
@@ -38,13 +39,17 @@ _Done = tuple[_Job, Any, BaseException | None]
 
 
 class Writer:
-    """The store's writing thread and, with a connection for it (`prompt`, never waiting for a lock), its short cut."""
+    """The store's writing thread, and its short cut on a connection that never waits (`prompt`).
+
+    `synced`: the thread's commits go to disk, those of the short cut do not.
+    """
 
     def __init__(
-        self, connection: sqlite3.Connection, path: Path, prompt: sqlite3.Connection | None = None
+        self, connection: sqlite3.Connection, prompt: sqlite3.Connection, path: Path, *, synced: bool
     ) -> None:
         self._connection = connection
         self._prompt = prompt
+        self._synced = synced
         self._prompt_left = PROMPT_COMMITS
         self._path = path
         self._jobs: deque[_Job] = deque()
@@ -63,11 +68,13 @@ class Writer:
         *,
         chain: Hashable = None,
         large: bool = False,
+        durable: bool = True,
     ) -> asyncio.Future[Any]:
         """Queue a job; its future is done once it is committed, which may be at once.
 
         Jobs are done in the order they came. Once a job of a `chain` could not be written, the later ones of
-        that chain fail likewise. `large`: not to be written in the event loop.
+        that chain fail likewise. `large`: not to be written in the event loop. `durable`: on disk when it is done,
+        where the store is one whose commits go to disk.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
@@ -75,7 +82,7 @@ class Writer:
             future.set_exception(StoreError(f"the store {self._path} is closed"))
             return future
         job = _Job(work, chain, future, loop)
-        if large or self._prompt is None or not self._at_once(job, self._prompt):
+        if large or (durable and self._synced) or not self._at_once(job, self._prompt):
             self._jobs.append(job)
             self._wake.set()
         return future
@@ -94,14 +101,13 @@ class Writer:
                 except ReplanError as refusal:
                     result, error = None, refusal
                 connection.execute("COMMIT")
-            except sqlite3.Error:  # locked, full, broken: the thread tries again and says what it is
+            except BaseException as error_here:
                 if connection.in_transaction:
                     with contextlib.suppress(sqlite3.Error):
                         connection.execute("ROLLBACK")
-                return False
-            except BaseException:
-                connection.execute("ROLLBACK")
-                return False
+                if not isinstance(error_here, Exception):
+                    raise
+                return False  # locked, full, broken: the thread tries again and says what it is
             self._prompt_left -= 1
             if not self._prompt_left:
                 self._wake.set()

@@ -74,6 +74,8 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
         super().__init__(self._jumping)
+        # The real clock's resolution is lost in times over half a year: a timer that is due would never be run.
+        self._clock_resolution = 1e-6
         self._zero = super().time()
         self._owed = 0
         self._jumping.busy = lambda: self._owed > 0

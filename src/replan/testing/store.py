@@ -122,13 +122,16 @@ class MemoryStore:
         self, task_id: str, after: int = 0, *, signals_only: bool = False
     ) -> AsyncIterator[Record]:
         task = self._task(task_id)
+        seen = max(after, 0)
         while not self._closed:
             # Taken before the reading: what comes in between sets it.
             changed = self._changed.setdefault(task_id, asyncio.Event())
             ended = task.ended
-            for record in self._after(task_id, after, signals_only):
-                yield record
-                after = record.seq
+            while seen < len(task.records):  # each record is looked at once, also by who wants signals only
+                record = task.records[seen]
+                seen += 1
+                if record.event.signal or not signals_only:
+                    yield record
             if ended and not signals_only:
                 return
             await changed.wait()

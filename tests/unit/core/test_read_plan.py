@@ -38,6 +38,7 @@ def test_a_whole_plan_is_read() -> None:
                     "when": "b.output",
                     "for_each": "${b.output}",
                     "timeout_secs": 5,
+                    "estimated_secs": "60",
                     "requires_approval": True,
                     "repeat": "true",
                 },
@@ -50,7 +51,7 @@ def test_a_whole_plan_is_read() -> None:
     step = plan.steps[0]
     assert step.model_dump(exclude={"actions"}) == {
         "step_id": "a", "name": "n", "tool": "t", "parameters": {"x": [1, {"y": None}]}, "dependencies": ("b", "c"),
-        "expected_output": "o", "when": "b.output", "for_each": "${b.output}", "timeout_secs": 5.0,
+        "expected_output": "o", "when": "b.output", "for_each": "${b.output}", "timeout_secs": 5.0, "estimated_secs": 60.0,
         "requires_approval": True, "repeat": True,
     }  # fmt: skip
     assert plan.steps[1].actions[0].parameters == {"q": 1}
