@@ -1,0 +1,1 @@
+"""How long plans take beside what their graphs ask for."""

@@ -1,0 +1,1 @@
+"""How time and memory grow: plans of ten thousand steps, ten thousand tasks, a million events."""
