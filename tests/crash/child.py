@@ -70,7 +70,10 @@ class KillingStore:
     def append(self, *args: Any, **more: Any) -> Any:
         done = self._count()
         future = self._inner.append(*args, **more)
-        future.add_done_callback(done)
+        if future.done():  # it was committed at once: nothing may happen in between
+            done()
+        else:
+            future.add_done_callback(done)
         return future
 
 
