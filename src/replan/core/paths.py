@@ -96,16 +96,23 @@ def _hint(path: str) -> str:
     return ""
 
 
+_MISREAD = re.compile(
+    _COMPARED
+    + r"""(?:(?P<text>"(?:[^"\\]|\\.)*")|(?P<word>true|false|null)(?![\w.\[(-]))|"""
+    + _QUOTED.pattern  # what stands in quotes is passed over
+)
+
+
 def _misread(path: str) -> str:
     """Right in form, but JMESPath reads it as a field where a value is meant, and would quietly find nothing."""
-    if found := re.search(_COMPARED + r'("(?:[^"\\]|\\.)*")', path):
-        text = found.group(1)[1:-1]
-        return (
-            f"the path {path!r} compares with the field {found.group(1)}; a text is written in single quotes: "
-            f"'{text}' (and a field: @.{found.group(1)})"
-        )
-    if found := re.search(_COMPARED + r"(true|false|null)(?![\w.\[(-])", path):
-        return f"the path {path!r} compares with a field named {found.group(1)}; the value is written `{found.group(1)}`"
+    for found in _MISREAD.finditer(path):
+        if text := found["text"]:
+            return (
+                f"the path {path!r} compares with the field {text}; a text is written in single quotes: "
+                f"'{text[1:-1]}' (and a field: @.{text})"
+            )
+        if word := found["word"]:
+            return f"the path {path!r} compares with a field named {word}; the value is written `{word}`"
     return ""
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
-from replan.core.paths import PathError, check_path, quote_keys, select
+from replan.core.paths import MAX_LENGTH, PathError, check_path, quote_keys, select
 from replan.errors import UnresolvedReference
 
 ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -62,13 +62,15 @@ def escape(text: str) -> str:
     """The text written so that it stands for itself."""
     out: list[str] = []
     at = 0
+    ends = True
     while at < len(text):
         if text.startswith("${", at):
             out.append("$${")
             at += 2
         elif text.startswith("{{", at):
-            end = text.find("}}", at + 2)
-            if end < 0:
+            end = text.find("}}", at + 2) if ends else -1
+            ends = end >= 0
+            if not ends:
                 out.append("{{{{")
                 at += 2
             else:
@@ -88,6 +90,8 @@ def _scan(text: str, *, literal: bool) -> Iterator[Segment]:
     """Pieces of `text`; inside a literal only escapes are undone."""
     marks = _ESCAPES if literal else _MARKS
     at = 0
+    ends = True  # once there is no `}}}}` ahead there is none later: looked for once, reading stays linear
+    lone: set[str] = set()
     while found := marks.search(text, at):
         yield text[at : found.start()]
         mark, at = found.group(), found.end()
@@ -95,14 +99,15 @@ def _scan(text: str, *, literal: bool) -> Iterator[Segment]:
             yield "${"
         elif mark == "{{{{":
             yield "{{"
-            end = text.find("}}}}", at)
-            if end >= 0:
+            end = text.find("}}}}", at) if ends else -1
+            ends = end >= 0
+            if ends:
                 yield from _scan(text[at:end], literal=True)
                 yield "}}"
                 at = end + 4
         else:
             closer = "}" if mark == "${" else "}}"
-            end = _close(text, at, closer)
+            end = _close(text, at, closer, lone)
             after = len(text) if end < 0 else end + len(closer)
             yield _reference(text[found.start() : after], 2, len(closer), closed=end >= 0)
             at = after
@@ -113,18 +118,23 @@ _STOPS = re.compile(r"[\"'`{}]")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|`(?:[^`\\]|\\.)*`', re.DOTALL)
 
 
-def _close(text: str, at: int, closer: str) -> int:
-    """Where the closing braces of a reference begin; braces and quotes inside its path are passed over."""
+def _close(text: str, at: int, closer: str, lone: set[str]) -> int:
+    """Where the closing braces of a reference begin; braces and quotes inside its path are passed over.
+
+    `lone`: the quotes that nothing in the rest of the text closes. One that is not closed leaves only escaped ones
+    of its kind behind it, so none of them is closed either.
+    """
     depth = 0
     while found := _STOPS.search(text, at):
         at, char = found.start(), found.group()
         if char == "{":
             depth += 1
         elif char != "}":
-            quoted = _QUOTED.match(text, at)
-            if quoted:  # a lone quote is just a character
-                at = quoted.end()
-                continue
+            if char not in lone:
+                if quoted := _QUOTED.match(text, at):
+                    at = quoted.end()
+                    continue
+                lone.add(char)  # a lone quote is just a character
         elif depth == 0 and text.startswith(closer, at):
             return at
         elif (depth := depth - 1) < 0:
@@ -216,7 +226,8 @@ def _path(rest: str) -> str | None:
 
 
 def _with_path(raw: str, head: str, action: str | None, path: str) -> Reference:
-    path = quote_keys(path)
+    if len(path) <= MAX_LENGTH:
+        path = quote_keys(path)
     problem = check_path(path) if path else ""
     return Reference(raw, head, action, path, f"{raw}: {problem}" if problem else "")
 
