@@ -48,6 +48,10 @@ $(VENV)/.bench: $(VENV)/.run locks/bench.txt
 bench: $(VENV)/.bench  ## Measure: overhead a step, beside the peers
 	$(BIN)/python -m bench.overhead
 
+.PHONY: firstrun
+firstrun: $(VENV)/.bench  ## Measure: from a fresh clone to a checked answer; import times
+	$(BIN)/python -m bench.first_run
+
 record: $(VENV)/.dev  ## Record the real model's answers anew, for the tests that replay them
 	$(BIN)/python -m examples.record
 
