@@ -5,9 +5,11 @@
     python -m bench.makespan --only real        twenty graphs made short, beside LangGraph and bare asyncio
 
 On the virtual clock each graph of the shared cases runs as a given plan through the whole orchestrator, with its log
-in memory: with as many places as steps, and with eight. Computing takes no time there: what is measured is the order
-in which steps start and what they wait for. The real runs add what computing and the log on disk cost; `layers` is
-what waiting for whole layers costs by itself, to which a superstep of LangGraph adds its own computing.
+in memory: with as many places as steps, and with eight. With eight also with estimates in the plan: exact ones, ones
+that are wrong by a lognormal factor (at sigma .5 a third of them by more than 1.65), and such for half of the steps.
+Computing takes no time there: what is measured is the order in which steps start and what they wait for. The real
+runs add what computing and the log on disk cost; `layers` is what waiting for whole layers costs by itself, to which a
+superstep of LangGraph adds its own computing.
 """
 
 from __future__ import annotations
@@ -30,6 +32,10 @@ from bench.makespan.virtual import makespan
 WORKERS = 8
 UNLIMITED_BAR = 1.02
 WORKERS_BAR = 1.10
+GUESSES = {"exact": (0.0, 1.0), "sigma .5": (0.5, 1.0), "half .5": (0.5, 0.5)}
+"""Spread of the estimates in the plan, and the share of the steps that have one."""
+MORE_GUESSES = {**GUESSES, "nine of ten .5": (0.5, 0.9), "sigma 1": (1.0, 1.0)}
+SEEDS = 15
 
 
 @dataclass(frozen=True)
@@ -40,19 +46,22 @@ class Found:
     unlimited: float
     """Makespan to critical path, a place for each step."""
     workers: float
-    """Makespan to lower bound."""
+    """Makespan to lower bound, eight places."""
+    guessed: tuple[float, ...]
+    """The same with estimates in the plan, for each of GUESSES."""
     listed: float
     """The same for a list schedule that knows the durations."""
     floor: float
     """A closer lower bound to the lower bound: nobody gets below."""
 
     @classmethod
-    def of(cls, dag: Dag) -> Found:
+    def of(cls, dag: Dag, seed: int) -> Found:
         bound = dag.lower_bound(WORKERS)
         return cls(
             dag,
             makespan(dag, len(dag.secs)) / dag.critical_path,
             makespan(dag, WORKERS) / bound,
+            tuple(makespan(dag, WORKERS, dag.guessed(*how, seed)) / bound for how in GUESSES.values()),
             dag.listed(WORKERS) / bound,
             dag.floor(WORKERS) / bound,
         )
@@ -66,17 +75,21 @@ def row(label: str, found: Sequence[Found]) -> str:
         f"{label:24}{len(found):7}{sum(len(one.dag.secs) for one in found):7}"
         f"{max(one.unlimited for one in found):12.4f}"
         f"{mean(lambda one: one.workers):10.3f}{max(one.workers for one in found):8.3f}"
-        f"{mean(lambda one: one.listed):10.3f}{mean(lambda one: one.workers / one.listed):11.3f}"
-        f"{mean(lambda one: one.floor):8.3f}"
+        + "".join(
+            f"{statistics.mean(ratios):10.3f}" for ratios in zip(*(one.guessed for one in found), strict=True)
+        )
+        + f"{mean(lambda one: one.listed):9.3f}{mean(lambda one: one.floor):8.3f}"
     )
 
 
-def virtual(dags: Iterable[Dag]) -> None:
-    found = [Found.of(dag) for dag in dags]
+def virtual(dags: Iterable[Dag], seed: int) -> None:
+    found = [Found.of(dag, seed) for dag in dags]
     measured = [one for one in found if one.dag.measured]
-    print(f"{'':38}{'unlimited':>12}{f'{WORKERS} places, to the lower bound':>47}")
+    print(f"{'':38}{'unlimited':>12}{f'{WORKERS} places, to the lower bound; with estimates:':>50}")
     print(
-        f"{'':24}{'graphs':>7}{'steps':>7}{'max':>12}{'mean':>10}{'max':>8}{'listed':>10}{'to listed':>11}{'floor':>8}"
+        f"{'':24}{'graphs':>7}{'steps':>7}{'max':>12}{'mean':>10}{'max':>8}"
+        + "".join(f"{label:>10}" for label in GUESSES)
+        + f"{'listed':>9}{'floor':>8}"
     )
     for app in sorted({one.dag.app for one in measured}):
         print(row(app, [one for one in measured if one.dag.app == app]))
@@ -84,17 +97,36 @@ def virtual(dags: Iterable[Dag]) -> None:
     print(row("everyday plans", [one for one in found if not one.dag.measured]))
     print(row("all", found))
     worst = max(found, key=lambda one: one.unlimited)
-    mean = statistics.mean(one.workers for one in measured)
     verdicts = {True: "holds", False: "DOES NOT HOLD"}
     print(
         f"unlimited: at most {worst.unlimited:.6f} of the critical path ({worst.dag.name}); "
         f"the bar {UNLIMITED_BAR} {verdicts[worst.unlimited <= UNLIMITED_BAR]}"
     )
-    print(
-        f"{WORKERS} places: mean over the measured {mean:.4f} of the lower bound; "
-        f"the bar {WORKERS_BAR:.2f} {verdicts[mean <= WORKERS_BAR]}",
-        flush=True,
-    )
+    means = {"no estimates": statistics.mean(one.workers for one in measured)}
+    for at, label in enumerate(GUESSES):
+        means[f"estimates {label}"] = statistics.mean(one.guessed[at] for one in measured)
+    for label, mean in means.items():
+        print(
+            f"{WORKERS} places, {label}: mean over the measured {mean:.4f} of the lower bound; "
+            f"the bar {WORKERS_BAR:.2f} {verdicts[mean <= WORKERS_BAR]}",
+            flush=True,
+        )
+
+
+def luck(dags: Iterable[Dag]) -> None:
+    """How far the means depend on the seed of the estimates: by list schedules, which take little computing."""
+    measured = [dag for dag in dags if dag.measured]
+    for label, how in MORE_GUESSES.items():
+        means = [
+            statistics.mean(
+                dag.listed_by_guess(WORKERS, *how, seed) / dag.lower_bound(WORKERS) for dag in measured
+            )
+            for seed in range(1, SEEDS + 1)
+        ]
+        print(
+            f"list schedule, estimates {label}, {SEEDS} seeds: {min(means):.4f} to {max(means):.4f}, "
+            f"mean {statistics.mean(means):.4f}"
+        )
 
 
 async def in_real_time(dags: Sequence[Dag], rounds: int, seed: int) -> None:
@@ -147,6 +179,7 @@ if __name__ == "__main__":
         flush=True,
     )
     if asked.only != "real":
-        virtual(every)
+        virtual(every, asked.seed)
+        luck(every)
     if asked.only != "virtual":
         asyncio.run(in_real_time(every, asked.rounds, asked.seed))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import heapq
 import json
+import random
+import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,8 +45,8 @@ class Dag:
         secs = {name: own * factor for name, own in self.secs.items()}
         return Dag(self.name, self.app, self.measured, secs, self.graph)
 
-    def plan(self, tool: str) -> JsonObject:
-        """A plan in which each step calls `tool(step, secs)`."""
+    def plan(self, tool: str, estimated: Mapping[str, float] | None = None) -> JsonObject:
+        """A plan in which each step calls `tool(step, secs)`, with `estimated_secs` where there are some."""
         steps: list[dict[str, Any]] = [
             {
                 "step_id": name,
@@ -54,7 +56,16 @@ class Dag:
             }
             for name, needs in self.graph.needs.items()
         ]
+        for step in steps:
+            if estimated and step["step_id"] in estimated:
+                step["estimated_secs"] = estimated[step["step_id"]]
         return {"steps": steps}
+
+    def guessed(self, sigma: float, share: float, seed: int) -> dict[str, float]:
+        """Estimates for so many of the steps, each wrong by a factor that is lognormal around 1."""
+        draw = random.Random(f"{seed} {self.name}")
+        some = draw.sample(list(self.secs), round(share * len(self.secs)))
+        return {step: self.secs[step] * draw.lognormvariate(0, sigma) for step in some}
 
     @cached_property
     def to_end(self) -> dict[str, float]:
@@ -93,11 +104,12 @@ class Dag:
                     best = max(best, start + work / workers + tail[step])
         return best
 
-    def listed(self, workers: int) -> float:
-        """The makespan of a list schedule that knows every duration: the longest way to the end first."""
+    def listed(self, workers: int, estimated: Mapping[str, float] | None = None) -> float:
+        """The makespan of a list schedule: the longest way to the end first, by these estimates or all durations."""
+        to_end = self.to_end if estimated is None else self.graph.distance_to_end(estimated)
         missing = {step: len(needs) for step, needs in self.graph.needs.items()}
         order = count()
-        ready = [(-self.to_end[step], next(order), step) for step in self.graph.order if not missing[step]]
+        ready = [(-to_end[step], next(order), step) for step in self.graph.order if not missing[step]]
         heapq.heapify(ready)
         running: list[tuple[float, str]] = []
         now = 0.0
@@ -110,8 +122,14 @@ class Dag:
                 for dependent in self.graph.needed_by[heapq.heappop(running)[1]]:
                     missing[dependent] -= 1
                     if not missing[dependent]:
-                        heapq.heappush(ready, (-self.to_end[dependent], next(order), dependent))
+                        heapq.heappush(ready, (-to_end[dependent], next(order), dependent))
         return now
+
+    def listed_by_guess(self, workers: int, sigma: float, share: float, seed: int) -> float:
+        """The same by such guesses, the median where there is none, as Replan takes it."""
+        guesses = self.guessed(sigma, share, seed)
+        usual = statistics.median(guesses.values())
+        return self.listed(workers, {step: guesses.get(step, usual) for step in self.secs})
 
 
 def read(file: Path = FILE) -> list[Dag]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench.makespan.graphs import Dag
@@ -15,9 +15,6 @@ from replan.run.orchestrator import drive
 from replan.run.parts import Parts
 from replan.testing import ManualIds, MemoryStore, VirtualClock, virtual_time
 from replan.tools.catalog import Catalog
-
-LONGEST_SECS = 1e7
-"""Longer plans are run shorter: with larger times the loop cannot tell moments apart as finely as it wants to."""
 
 
 class Sleeper:
@@ -41,21 +38,19 @@ class Sleeper:
         return None
 
 
-def makespan(dag: Dag, workers: int) -> float:
-    """Virtual seconds from submitting the plan to the task's end."""
-    if dag.critical_path > LONGEST_SECS:
-        return makespan(dag.scaled(LONGEST_SECS), workers) * dag.critical_path / LONGEST_SECS
-    return virtual_time(_makespan(dag, workers))
+def makespan(dag: Dag, workers: int, estimated: Mapping[str, float] | None = None) -> float:
+    """Virtual seconds from submitting the plan, with these estimates in it, to the task's end."""
+    return virtual_time(_makespan(dag, workers, estimated or {}))
 
 
-async def _makespan(dag: Dag, workers: int) -> float:
+async def _makespan(dag: Dag, workers: int, estimated: Mapping[str, float]) -> float:
     catalog = Catalog([Sleeper()])
     await catalog.open()
     store, clock = MemoryStore(), VirtualClock()
     policy = Policy(
         evaluation="steps", parallel_max_concurrent=workers, budget=Budget(task_timeout_secs=None)
     )
-    submitted = TaskSubmitted(description=dag.name, plan=dag.plan("work"), policy=policy)
+    submitted = TaskSubmitted(description=dag.name, plan=dag.plan("work", estimated), policy=policy)
     await store.create("task", submitted, clock.now())
     state = await drive("task", Parts(store, catalog, {}, clock, ManualIds()))
     if state.status != "succeeded":

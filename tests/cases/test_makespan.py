@@ -7,7 +7,9 @@ what they wait for. A fixed sample runs by default; `-m prove` runs every graph.
 from __future__ import annotations
 
 import json
+import random
 import statistics
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,9 +27,17 @@ WORKERS = 8
 UNLIMITED_BAR = 1.02
 WORKERS_BAR = 1.10
 BY_STEPS = 1.13
-"""What counting steps to the end comes to: 1.126. First come, first served comes to 1.134."""
-LONGEST_SECS = 1e7
-"""Longer plans are run shorter: with larger times the loop cannot tell moments apart as finely as it wants to."""
+"""What counting steps to the end comes to: 1.126; how long they take it cannot see. First come, first served: 1.134."""
+GUESSES = {
+    "exact": (0.0, 1.0, 1.07),
+    "rough": (0.5, 1.0, WORKERS_BAR),
+    "rough for half": (0.5, 0.5, BY_STEPS),
+}
+"""Spread of the estimates, the share of the steps that have one, and what the mean has to keep to.
+
+`python -m bench.makespan --only virtual` shows how far other seeds lie apart: all of them keep to these.
+"""
+SEED = 1
 EXACT = 1e-6
 """How exact ratios are."""
 
@@ -60,24 +70,32 @@ SAMPLE = cases(EVERY, *GRAPHS)
 ALL = cases(dict.fromkeys(GRAPHS, 1), *GRAPHS)
 
 
-def run(case: JsonObject, workers: int) -> tuple[Ran, float]:
-    """The graph as a plan, a tool for each step; what became of it, and its makespan in ms of the case."""
+def guessed(case: JsonObject, sigma: float, share: float) -> dict[str, float]:
+    """Estimates for so many of the steps, each wrong by a factor that is lognormal around 1."""
+    secs = {node["id"]: node["duration_ms"] / 1000 for node in case["nodes"]}
+    draw = random.Random(f"{SEED} {case['id']}")
+    some = draw.sample(list(secs), round(share * len(secs)))
+    return {name: secs[name] * draw.lognormvariate(0, sigma) for name in some}
+
+
+def run(case: JsonObject, workers: int, estimated: Mapping[str, float] | None = None) -> tuple[Ran, float]:
+    """The graph as a plan, a tool for each step; what became of it, and its makespan in ms."""
+    said = {name: {"estimated_secs": secs} for name, secs in (estimated or {}).items()}
     needs: dict[str, list[str]] = {node["id"]: [] for node in case["nodes"]}
     for before, after in case["edges"]:
         needs[after].append(before)
     ms = {node["id"]: node["duration_ms"] for node in case["nodes"]}
-    slower = max(1.0, case["metrics_ms"]["critical_path"] / 1000 / LONGEST_SECS)
-    tools = {name: FakeTool(delay_secs=ms[name] / 1000 / slower) for name in needs}
+    tools = {name: FakeTool(delay_secs=ms[name] / 1000) for name in needs}
 
     async def main() -> Ran:
-        wanted = plan(*(step(name, name, *needs[name]) for name in needs))
+        wanted = plan(*(step(name, name, *needs[name], **said.get(name, {})) for name in needs))
         budget = {"task_timeout_secs": None}
         return await (await bench(tools)).run(wanted, parallel_max_concurrent=workers, budget=budget)
 
     ran = virtual_time(main()).check()
     assert ran.result.is_success, ran.result.failure
     assert ran.source.counts == dict.fromkeys(needs, 1)
-    return ran, (ran.records[-1].ts - ran.records[0].ts) * 1000 * slower
+    return ran, (ran.records[-1].ts - ran.records[0].ts) * 1000
 
 
 def prove(case: JsonObject) -> None:
@@ -113,10 +131,18 @@ def test_the_longest_way_first_shortens_a_plan_that_waits_for_places(case: JsonO
     assert shared < 0.9 * case["metrics_ms"]["event_w8"], "no better than first come, first served"
 
 
+@pytest.mark.parametrize("case", [each for each in ALL if each.id == "wf-mag-dirt02-001"] or ALL[:1])
+def test_rough_estimates_shorten_a_plan_whose_steps_are_of_very_different_lengths(case: JsonObject) -> None:
+    _, without = run(case, WORKERS)
+    _, shared = run(case, WORKERS, guessed(case, 0.5, 1.0))
+    assert shared < 0.9 * without, "no better than counting steps"
+
+
 @cache
-def mean_over_the_measured() -> float:
+def mean_over_the_measured(*how: float) -> float:
     return statistics.mean(
-        run(case, WORKERS)[1] / case["metrics_ms"]["lower_bound_w8"] for case in read()["measured"]
+        run(case, WORKERS, guessed(case, *how) if how else None)[1] / case["metrics_ms"]["lower_bound_w8"]
+        for case in read()["measured"]
     )
 
 
@@ -128,11 +154,21 @@ def test_with_eight_places_measured_workflows_take_what_steps_to_the_end_can_giv
 
 @pytest.mark.prove
 @pytest.mark.skipif(not FILE.is_file(), reason="the shared cases are not beside the repository")
+@pytest.mark.parametrize(("sigma", "share", "bar"), GUESSES.values(), ids=GUESSES)
+def test_with_eight_places_measured_workflows_keep_to_the_bar_if_the_plan_says_how_long_steps_take(
+    sigma: float, share: float, bar: float
+) -> None:
+    assert mean_over_the_measured(sigma, share) <= bar
+
+
+@pytest.mark.prove
+@pytest.mark.skipif(not FILE.is_file(), reason="the shared cases are not beside the repository")
 @pytest.mark.xfail(
+    strict=True,
     raises=AssertionError,
-    reason="1.126: no order by the graph alone comes below 1.12; one that knows durations comes to 1.068",
+    reason="1.126: without estimates no order that was tried comes below 1.12",
 )
-def test_with_eight_places_measured_workflows_keep_to_the_bar() -> None:
+def test_with_eight_places_measured_workflows_keep_to_the_bar_without_estimates() -> None:
     assert mean_over_the_measured() <= WORKERS_BAR
 
 

@@ -28,10 +28,13 @@ def mode_of(state: State) -> tuple[Literal["parallel", "serial"], str]:
 
 
 def expected_secs(state: State) -> dict[StepId, float] | None:
-    """How long each step is thought to take, None if nobody said; one that is left out takes the others' median."""
+    """How long each step is thought to take, None if nobody said; one that is left out takes the others' median.
+
+    Nothing but zeros says nothing: then steps are counted.
+    """
     said = {name: one.step.estimated_secs for name, one in state.steps.items()}
     known = [secs for secs in said.values() if secs is not None]
-    if not known:
+    if not any(known):
         return None
     usual = statistics.median(known)
     return {name: usual if secs is None else secs for name, secs in said.items()}

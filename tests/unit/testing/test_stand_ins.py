@@ -25,6 +25,7 @@ from replan.testing import (
     ScriptedModel,
     ScriptError,
     VirtualClock,
+    VirtualTimeLoop,
     fake_source,
     virtual_time,
 )
@@ -97,6 +98,32 @@ def test_time_does_not_jump_while_a_thread_owes_a_result() -> None:
             return await asyncio.to_thread(lambda: time.sleep(0.05) or "done")
 
     assert virtual_time(main()) == "done"
+
+
+class CountedLoop(VirtualTimeLoop):
+    """Raises where a timer that is due is never run and the loop turns without end."""
+
+    looks = 0
+
+    def time(self) -> float:
+        self.looks += 1
+        if self.looks == 100_000:
+            raise AssertionError("the loop does not end")
+        return super().time()
+
+
+@pytest.mark.parametrize("secs", [2e7, 2e7 + 0.1, 4e8])
+def test_two_long_waits_one_after_the_other_end_when_they_are_due(secs: float) -> None:
+    async def main() -> float:
+        clock = VirtualClock()
+        began = clock.now()
+        await clock.sleep(secs)
+        await clock.sleep(secs)
+        return clock.now() - began
+
+    with asyncio.Runner(loop_factory=CountedLoop) as runner:  # `virtual_time`, but with an end
+        assert runner.run(main()) == pytest.approx(2 * secs, abs=1e-5)
+    assert virtual_time(main()) == pytest.approx(2 * secs, abs=1e-5)
 
 
 def test_ids_count_by_prefix() -> None:
