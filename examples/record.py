@@ -20,12 +20,15 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from bench.planning.local import Measured
+from bench.planning.plans import fits, plan_one, read_lines
 from examples.first_run.__main__ import TASK, TIMEOUT_SECS, TOOLS
 from examples.first_run.check import answer_from_data, check
 
 from examples import typed_answer
 from replan import Replan, ReplanError
 from replan.core.events import LlmCallCompleted, PlanGenerated, PlanRejected
+from replan.core.types import ToolSpec
 from replan.llm.local import LocalModel
 from replan.llm.recorder import RecordingModel
 from replan.ports import Model, ModelReply, ModelRequest
@@ -44,6 +47,10 @@ FIRST_RUN = {
     ),
 }
 """The task of the first run, and the same said in other words."""
+
+TASKS = Path(__file__).with_name("tasks.jsonl")
+RECORDED_TASKS = ("rooms", "overdue", "lager", "audit", "releases")
+"""Tasks of the measure `bench.planning` whose plans are recorded."""
 
 
 class Kept:
@@ -98,6 +105,17 @@ async def typed(model: Model, folder: Path) -> str:
     return "" if trip.km == km else f"{trip.km} km is not {km} km"
 
 
+async def planned(model: Model, folder: Path) -> str:
+    """Plan some tasks of the measure; those whose plan is not as expected, or nothing."""
+    wrong = []
+    for case in read_lines(TASKS, RECORDED_TASKS):
+        tools = [ToolSpec.model_validate(tool) for tool in case["tools"]]
+        plan, refused = await plan_one(Measured(model), case["task"], tools, corrections=0)
+        if not fits(plan, case):
+            wrong.append(f"{case['id']} is not planned rightly ({'; '.join(refused)})")
+    return "; ".join(wrong)
+
+
 async def record(name: str, run: Callable[[Model, Path], Awaitable[str]], model: Model) -> bool:
     """Record one run; it takes the old one's place only if its answer is right."""
     began = time.monotonic()
@@ -120,6 +138,7 @@ async def main(beginnings: list[str]) -> int:
         name: partial(first_run, task) for name, task in FIRST_RUN.items()
     }
     runs["typed_answer"] = typed
+    runs["tasks"] = planned
     done = [
         await record(name, run, model)
         for name, run in runs.items()

@@ -1,28 +1,32 @@
-"""The built-in model without the loop around it: what the measure talks to."""
+"""A model without the loop around it: what the measure talks to."""
 
 from __future__ import annotations
 
 import time
 
 from replan.core.types import Role
-from replan.llm.local import LocalModel
-from replan.ports import ModelReply, ModelRequest
+from replan.ports import Model, ModelReply, ModelRequest
 from replan.reasoning.prompts import Rendered
 
 
-class LocalTalk:
-    """A `Talk` straight to the model: no budget, no log, no retry. Keeps the answers, and counts the seconds."""
+class Measured:
+    """A `Talk` straight to a model: no budget, no log, no retry. Keeps the answers, and counts the seconds.
 
-    def __init__(self, path: str | None = None) -> None:
-        self._model = LocalModel(path=path)
+    `cpu`: of all of this process's threads, hence of a model that runs in it; less noisy on a busy machine.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
         self.style = self._model.style
         self.secs = 0.0
+        self.cpu = 0.0
         self.texts: list[str] = []
 
     async def ask(self, role: Role, request: ModelRequest, prompt: Rendered, attempt: int) -> ModelReply:
-        began = time.monotonic()
+        began, cpu = time.monotonic(), time.process_time()
         reply = await self._model.ask(request)
         self.secs += time.monotonic() - began
+        self.cpu += time.process_time() - cpu
         self.texts.append(reply.text)
         return reply
 

@@ -15,7 +15,7 @@ FILES = sorted(RECORDINGS.glob("*.jsonl"))
 
 
 def test_there_is_a_recording_for_everything_that_is_replayed() -> None:
-    assert {file.stem for file in FILES} == {*FIRST_RUN, "typed_answer"}
+    assert {file.stem for file in FILES} == {*FIRST_RUN, "typed_answer", "tasks"}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

@@ -11,6 +11,7 @@ from replan.core.types import Frozen, JsonObject, Plan, ToolSpec
 from replan.errors import AnswerInvalid, PlanInvalid
 from replan.reasoning.ask import Talk, Violations, ask_typed
 from replan.reasoning.describe import task_data, tool_lines
+from replan.reasoning.fields import hints, item_problems, name_fields
 from replan.reasoning.loosen import loosen
 from replan.reasoning.prompts import Rendered, fence, load
 from replan.reasoning.schemas import plan_schema
@@ -53,11 +54,16 @@ async def make_plan(
         refused = attempt
         on_rejected(problems, attempt)
 
+    def check_of_small(plan: Plan) -> Checked | Sequence[str]:
+        found = check(plan)
+        violations = found.violations if isinstance(found, Checked) else found
+        return [*violations, *hints(plan, tools)] if violations else found
+
     def read(answer: Any) -> Planned:
-        planned = _read(answer, new_plan, check)
         if talk.style != "small":
-            return planned
-        if problems := objects_in_texts(planned.plan, tools):
+            return _read(answer, new_plan, check)
+        planned = _read(answer, lambda answer: name_fields(new_plan(answer), tools), check_of_small)
+        if problems := [*objects_in_texts(planned.plan, tools), *item_problems(planned.plan, tools)]:
             raise Violations(problems)
         return planned.model_copy(update={"plan": loosen(planned.plan, tools)})
 

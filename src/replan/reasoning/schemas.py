@@ -11,10 +11,11 @@ from typing import Any
 
 from replan.core.types import JsonObject, ToolSpec
 
-REFERENCE = (
-    r"^\$\{(step_[1-9][0-9]?\.output|metadata)(\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9][0-9]?\]|\[\*\]){0,6}\}$"
-)
+_PATH = r"(\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9][0-9]?\]|\[\*\]){0,6}"
+REFERENCE = rf"^\$\{{(step_[1-9][0-9]?\.output|metadata){_PATH}\}}$"
 """A whole reference, as the small model writes it."""
+_FOR_EACH = rf"^\$\{{step_[1-9][0-9]?\.output{_PATH}\}}$"
+_IN_FOR_EACH = rf"^\$\{{(step_[1-9][0-9]?\.output|metadata|item){_PATH}\}}$"
 
 MAX_SMALL_STEPS = 12
 _MAX_DEPTH = 12
@@ -80,20 +81,47 @@ def _plan(tools: Sequence[ToolSpec]) -> JsonObject:
 
 def _small_plan(tools: Sequence[ToolSpec], filled: Collection[str]) -> JsonObject:
     branches = [_small_step(tool, filled) for tool in tools]
+    if any(_may_hold_a_list(tool.output_schema) for tool in tools):
+        branches += [
+            _small_step(tool, filled, each=True) for tool in tools if tool.parameters.get("properties")
+        ]
     steps: JsonObject = {"type": "array", "maxItems": MAX_SMALL_STEPS if branches else 0}
     if branches:
         steps["items"] = {"anyOf": branches} if len(branches) > 1 else branches[0]
     return _closed({"steps": steps})
 
 
-def _small_step(tool: ToolSpec, filled: Collection[str]) -> JsonObject:
+def _small_step(tool: ToolSpec, filled: Collection[str], *, each: bool = False) -> JsonObject:
+    """One call of a tool, or with `each` one for every item of a list."""
+    step_id = {"type": "string", "pattern": "^step_[1-9][0-9]?$"}
     return _closed(
         {
-            "step_id": {"type": "string", "pattern": "^step_[1-9][0-9]?$"},
+            "step_id": step_id,
             "tool": {"const": tool.id},
-            "parameters": small_parameters(tool.parameters, filled),
-            "dependencies": {"type": "array", "items": {"type": "string", "pattern": "^step_[1-9][0-9]?$"}},
+            **({"for_each": {"type": "string", "pattern": _FOR_EACH}} if each else {}),
+            "parameters": small_parameters(tool.parameters, filled, _IN_FOR_EACH if each else REFERENCE),
+            "dependencies": {"type": "array", "items": step_id},
         }
+    )
+
+
+def _may_hold_a_list(schema: Any) -> bool:
+    """Whether an output of this schema may be, or may have inside, a list to go through."""
+    if schema is None:
+        return True
+    if isinstance(schema, list):
+        return any(_may_hold_a_list(part) for part in schema)
+    if not isinstance(schema, dict):
+        return False
+    kind = schema.get("type")
+    return (
+        kind == "array"
+        or (isinstance(kind, list) and "array" in kind)
+        or any(
+            _may_hold_a_list(part)
+            for key, part in schema.items()
+            if isinstance(part, dict | list) and key != "enum"
+        )
     )
 
 
@@ -106,7 +134,9 @@ def _closed(properties: JsonObject) -> JsonObject:
     }
 
 
-def small_parameters(schema: JsonObject, filled: Collection[str] = ()) -> JsonObject:
+def small_parameters(
+    schema: JsonObject, filled: Collection[str] = (), reference: str = REFERENCE
+) -> JsonObject:
     """A tool's parameters as a grammar can hold them, each its own type or a reference."""
     whole = inline(schema)
     properties = whole.get("properties")
@@ -116,18 +146,28 @@ def small_parameters(schema: JsonObject, filled: Collection[str] = ()) -> JsonOb
     ordered = [*required, *(name for name in properties if name not in required)]
     return {
         "type": "object",
-        "properties": {name: or_reference(grammatical(properties[name])) for name in ordered},
+        "properties": {name: or_reference(grammatical(properties[name]), reference) for name in ordered},
         "required": required,
         "additionalProperties": False,
     }
 
 
-def or_reference(schema: JsonObject) -> JsonObject:
-    """The schema, or one whole reference; a free text holds references anyway."""
+def or_reference(schema: JsonObject, reference: str = REFERENCE) -> JsonObject:
+    """The schema, or one whole reference, at any depth; a free text holds references anyway."""
     branches = schema["anyOf"] if set(schema) == {"anyOf"} else [schema]
     if any(branch == {} or branch == {"type": "string"} for branch in branches):
         return schema
-    return {"anyOf": [*branches, {"type": "string", "pattern": REFERENCE}]}
+    inside = [_with_references_inside(branch, reference) for branch in branches]
+    return {"anyOf": [*inside, {"type": "string", "pattern": reference}]}
+
+
+def _with_references_inside(schema: JsonObject, reference: str) -> JsonObject:
+    if schema.get("type") == "array":
+        return {**schema, "items": or_reference(schema["items"], reference)}
+    if "properties" in schema:
+        children = schema["properties"].items()
+        return {**schema, "properties": {name: or_reference(child, reference) for name, child in children}}
+    return schema
 
 
 def grammatical(schema: Any, depth: int = 0) -> JsonObject:

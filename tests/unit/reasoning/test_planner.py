@@ -9,8 +9,9 @@ import pytest
 from replan.core.check_plan import Checked, Toolbox, check_plan
 from replan.core.policy import PlanLimits
 from replan.core.read_plan import read_plan
-from replan.core.types import Plan, Step, ToolSpec
+from replan.core.types import JsonObject, Plan, Step, ToolSpec
 from replan.errors import PlanInvalid
+from replan.reasoning.fields import hints, item_problems, name_fields
 from replan.reasoning.loosen import loosen
 from replan.reasoning.planner import make_plan, objects_in_texts, plan_prompt
 from replan.reasoning.schemas import plan_schema, small_parameters
@@ -34,7 +35,7 @@ WEATHER = tool("weather", city=TEXT, output={"type": "object", "properties": {"d
 MAIL = tool("mail", "once", to=TEXT, body=TEXT)
 TOOLS = [WEATHER, MAIL]
 TASK = TaskView(description="Mail Bob the weather in Rome", metadata={"team": "red"}, today="2031-02-03")
-GOOD = {
+GOOD: JsonObject = {
     "task_type": "mailing",
     "workflow_id": "none",
     "reasoning": "simple",
@@ -47,7 +48,7 @@ GOOD = {
         },
     ],
 }
-BAD = {
+BAD: JsonObject = {
     "steps": [
         {"step_id": "step_1", "tool": "wether", "parameters": {"city": "Rome"}},
         {"step_id": "step_2", "tool": "mail", "parameters": {"to": "Bob"}, "dependencies": ["step_9"]},
@@ -185,6 +186,8 @@ TYPED = ToolSpec(
             "mode": {"$ref": "#/$defs/Mode"},
             "tags": {"type": "array", "items": TEXT},
             "maybe": {"type": ["number", "null"]},
+            "sizes": {"type": "array", "items": {"type": "number"}},
+            "box": {"type": "object", "properties": {"w": {"type": "number"}}},
             "node": {"$ref": "#/$defs/Node"},
         },
         "required": ["n"],
@@ -206,6 +209,11 @@ TYPED = ToolSpec(
         pytest.param({"n": 4, "mode": "other"}, False, id="not in the enum"),
         pytest.param({"n": 4, "mode": "${step_1.output}"}, True, id="a reference for an enum"),
         pytest.param({"n": 4, "tags": "${step_1.output}"}, True, id="a reference for a list"),
+        pytest.param({"n": 4, "sizes": [1, "${step_1.output}"]}, True, id="a reference inside a list"),
+        pytest.param({"n": 4, "sizes": [1, "two"]}, False, id="a text inside a list of numbers"),
+        pytest.param({"n": 4, "box": {"w": "${step_1.output}"}}, True, id="a reference inside an object"),
+        pytest.param({"n": 4, "box": {"w": "wide"}}, False, id="a text inside an object of numbers"),
+        pytest.param({"n": "${item.count}"}, False, id="an item without a list"),
         pytest.param({"n": 4, "node": {"next": {"next": {}}}}, True, id="a schema that refers to itself"),
         pytest.param({"n": 4, "other": 1}, False, id="an unknown one"),
     ],
@@ -218,6 +226,48 @@ def test_the_schema_for_the_small_model_is_typed(parameters: Any, fits: bool) ->
 def test_the_schema_for_the_small_model_holds_only_what_a_grammar_can() -> None:
     text = json.dumps(plan_schema("small", [TYPED, *TOOLS]))
     assert not any(word in text for word in ("$ref", "$defs", '"minimum"', '"oneOf"', '"if"', '"not"'))
+
+
+EACH = "${step_1.output.rows}"
+
+
+@pytest.mark.parametrize(
+    ("step", "fits"),
+    [
+        pytest.param(
+            {"for_each": EACH, "parameters": {"n": "${item.count}"}}, True, id="a field of the item"
+        ),
+        pytest.param({"for_each": EACH, "parameters": {"n": "${item}"}}, True, id="the item"),
+        pytest.param({"for_each": EACH, "parameters": {"n": "${step_2.output}"}}, True, id="another step"),
+        pytest.param({"for_each": EACH, "parameters": {"n": "item"}}, False, id="a text for a number"),
+        pytest.param({"for_each": "rows", "parameters": {"n": 1}}, False, id="no reference"),
+        pytest.param({"for_each": "${item.rows}", "parameters": {"n": 1}}, False, id="its own item"),
+    ],
+)
+def test_the_small_model_may_go_through_a_list(step: JsonObject, fits: bool) -> None:
+    given = small()
+    given["steps"][0] |= step
+    assert jsonschema.Draft202012Validator(plan_schema("small", [TYPED])).is_valid(given) is fits
+
+
+@pytest.mark.parametrize(
+    ("output", "offered"),
+    [
+        pytest.param(None, True, id="not declared"),
+        pytest.param({"type": "array", "items": TEXT}, True, id="a list"),
+        pytest.param({"type": ["null", "array"]}, True, id="perhaps a list"),
+        pytest.param(
+            {"type": "object", "properties": {"a": {"anyOf": [{"type": "array"}, TEXT]}}}, True, id="inside"
+        ),
+        pytest.param({"type": "object", "properties": {"array": TEXT}}, False, id="no list"),
+        pytest.param({"enum": ["array", {"type": "array"}]}, False, id="only words"),
+    ],
+)
+def test_going_through_a_list_is_offered_where_there_may_be_one(
+    output: JsonObject | None, offered: bool
+) -> None:
+    tool = TYPED.model_copy(update={"output_schema": output})
+    assert ("for_each" in json.dumps(plan_schema("small", [tool]))) is offered
 
 
 def test_what_metadata_fills_in_may_be_left_out() -> None:
@@ -283,9 +333,165 @@ def test_needless_dependencies_are_dropped(steps: list[Step], expected: list[Any
 
 
 async def test_an_object_inside_a_text_is_corrected_for_the_small_model_only(script: Any) -> None:
+    numbers = {"degrees": {"type": "number"}, "wind": {"type": "number"}}
+    windy = WEATHER.model_copy(update={"output_schema": {"type": "object", "properties": numbers}})
     loose = json.loads(json.dumps(GOOD).replace("output.degrees", "output"))
     talk = script(loose, GOOD, style="small")
-    assert (await plan(talk)).corrections == 1
+    assert (await plan(talk, tools=[windy, MAIL])).corrections == 1
     assert "${step_1.output.degrees}" in talk.asked[1].request.turns[-1].text
-    assert (await plan(script(loose))).corrections == 0
-    assert objects_in_texts(read_plan(GOOD, plan_id="p"), TOOLS) == []
+    assert (await plan(script(loose), tools=[windy, MAIL])).corrections == 0
+    assert objects_in_texts(read_plan(GOOD, plan_id="p"), [windy, MAIL]) == []
+
+
+NUMBER = {"type": "number"}
+ROWS = {"type": "array", "items": {"type": "object", "properties": {"id": NUMBER, "name": TEXT}}}
+WITH_FIELDS = [
+    tool("list", output={"type": "object", "properties": {"count": NUMBER, "rows": ROWS}}),
+    tool("rows", output=ROWS),
+    tool("get", id=NUMBER, output={"type": "object", "properties": {"grams": NUMBER}}),
+    tool("sum", numbers={"type": "array", "items": NUMBER}, output=NUMBER),
+    tool("note", text=TEXT, more={"type": ["object", "string"]}),
+]
+
+
+def each(name: str, tool: str, for_each: str, **parameters: Any) -> Step:
+    return step(name, tool, **parameters).model_copy(update={"for_each": for_each})
+
+
+@pytest.mark.parametrize(
+    ("before", "given", "meant"),
+    [
+        pytest.param(
+            step("a", "list"),
+            each("b", "get", "${a.output}", id="${item}"),
+            each("b", "get", "${a.output.rows}", id="${item.id}"),
+            id="the only list, and the field that is called like the parameter",
+        ),
+        pytest.param(
+            each("a", "get", "${z.output}", id="${item}"),
+            each("b", "note", "${a.output}", text="It weighs ${item}, with $5."),
+            each("b", "note", "${a.output}", text="It weighs ${item.grams}, with $5."),
+            id="the only field of what a step for each gives",
+        ),
+        pytest.param(
+            step("a", "get", id=1),
+            step("b", "sum", numbers=[1, "${a.output}"]),
+            step("b", "sum", numbers=[1, "${a.output.grams}"]),
+            id="the only field, inside a list",
+        ),
+        pytest.param(
+            step("a", "rows"),
+            step("b", "get", id="${a.output[0]}"),
+            step("b", "get", id="${a.output[0].id}"),
+            id="a field of an item that is named by its place",
+        ),
+        pytest.param(
+            step("a", "rows"), step("b", "note", text="${a.output[0]}"), None, id="not one of several fields"
+        ),
+        pytest.param(step("a", "get", id=1), step("b", "note", more="${a.output}"), None, id="it fits"),
+        pytest.param(step("a", "get", id=1), step("b", "note", text="$${a.output}"), None, id="plain text"),
+        pytest.param(
+            step("a", "list"), step("b", "get", id="${a.output.rows}"), None, id="a list is no object"
+        ),
+        pytest.param(
+            step("a", "rows"), step("b", "sum", numbers=["${a.output[0]}"]), None, id="of several none is meant"
+        ),
+        pytest.param(
+            step("a", "list"), step("b", "get", id="${a.output.none}"), None, id="what is not there"
+        ),
+        pytest.param(step("a", "other"), step("b", "get", id="${a.output}"), None, id="an unknown tool"),
+    ],
+)  # fmt: skip
+def test_an_object_that_does_not_fit_becomes_the_field_that_is_meant(
+    before: Step, given: Step, meant: Step | None
+) -> None:
+    found = name_fields(Plan(plan_id="p", steps=(before, given)), WITH_FIELDS)
+    assert found.steps[1] == (meant or given)
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        pytest.param(each("b", "get", "${a.output}", id="${item.id}"), "", id="right"),
+        pytest.param(
+            each("b", "get", "${a.output}", id="${item.ident}"),
+            "step 'b': ${item.ident} selects nothing: an item of ${a.output} has no 'ident'; it has: id, name",
+            id="no such field",
+        ),
+        pytest.param(
+            each("b", "note", "${a.output}", text="${item}"),
+            "step 'b': text has to be a text, and ${item} gives an object; its fields are ${item.id}, ${item.name}",
+            id="an object for a text",
+        ),
+        pytest.param(
+            each("b", "note", "${z.output}", text="${item}"), "", id="a list that is not known"
+        ),
+    ],
+)  # fmt: skip
+def test_an_item_that_does_not_fit_is_a_violation(given: Step, problem: str) -> None:
+    found = item_problems(Plan(plan_id="p", steps=(step("a", "rows"), given)), WITH_FIELDS)
+    assert found == ([problem] if problem else [])
+
+
+@pytest.mark.parametrize(
+    ("tool_before", "given", "list_"),
+    [
+        pytest.param("rows", "${a.output.id}", "${a.output}", id="the output is the list"),
+        pytest.param("list", "${a.output.rows.id}", "${a.output.rows}", id="the list is inside"),
+        pytest.param("rows", "${a.output[0].id}", "", id="one item"),
+        pytest.param("rows", "${a.output[*].id}", "", id="all of them, as a list"),
+        pytest.param("rows", "${a.output.ident}", "", id="nothing that the items have"),
+        pytest.param("list", "${a.output.count}", "", id="a field of an object"),
+        pytest.param("mail", "${a.output.id}", "", id="an output that is not known"),
+    ],
+)
+def test_a_field_of_a_list_is_answered_with_the_way_through_it(
+    tool_before: str, given: str, list_: str
+) -> None:
+    steps = (step("a", tool_before), step("b", "get", id=given))
+    found = hints(Plan(plan_id="p", steps=steps), [*WITH_FIELDS, MAIL])
+    assert [f'"for_each": "{list_}" and ${{item.id}}' in text for text in found] == [True] * bool(list_)
+
+
+@pytest.mark.parametrize(
+    ("steps", "given", "meant"),
+    [
+        pytest.param(["get", "list"], "${s2.output.grams} g", "${s1.output.grams}", id="only one has it"),
+        pytest.param(["get", "get", "list"], "${s3.output.grams}", "", id="two have it"),
+        pytest.param(["get", "list"], "${s2.output.kilos}", "", id="none has it"),
+        pytest.param(["get", "mail"], "${s2.output.grams}", "", id="it may have it"),
+        pytest.param(["rows", "get"], "${s2.output[0].id}", "${s1.output[0].id}", id="in a list"),
+        pytest.param(["rows", "get"], "${s2.output[0]}", "", id="no field is named"),
+    ],
+)
+def test_a_field_of_another_step_is_answered_with_the_step_that_has_it(
+    steps: list[str], given: str, meant: str
+) -> None:
+    before = [step(f"s{number}", tool) for number, tool in enumerate(steps, start=1)]
+    last = step("last", "note", text=given)
+    found = hints(Plan(plan_id="p", steps=(*before, last)), [*WITH_FIELDS, MAIL])
+    assert [text.endswith(f" write {meant}") for text in found] == [True] * bool(meant)
+
+
+async def test_the_small_model_hears_of_the_way_through_a_list_with_everything_else(script: Any) -> None:
+    wrong = {
+        "steps": [
+            {"step_id": "step_1", "tool": "rows", "parameters": {}},
+            {"step_id": "step_2", "tool": "get", "parameters": {"id": "${step_1.output.id}"}},
+            {"step_id": "step_3", "tool": "get", "parameters": {}},
+        ]
+    }
+    for style, hinted in (("small", 1), ("standard", 0)):
+        with pytest.raises(PlanInvalid) as caught:
+            await plan(script(wrong, style=style), corrections=0, tools=WITH_FIELDS)
+        assert sum("for_each" in text for text in caught.value.violations) == hinted
+        assert any("'id' is a required property" in text for text in caught.value.violations)
+
+
+async def test_the_small_models_plan_is_mended_before_it_is_checked(script: Any) -> None:
+    loose = json.loads(json.dumps(GOOD).replace("output.degrees", "output"))
+    planned = await plan(script(loose, style="small"))
+    assert (planned.plan.steps[1].parameters["body"], planned.corrections) == ("${step_1.output.degrees}°", 0)
+    (wrong := json.loads(json.dumps(GOOD)))["steps"][1]["parameters"]["to"] = "${step_1.output}"
+    with pytest.raises(PlanInvalid, match="gives an object"):
+        await plan(script(wrong), corrections=0)
