@@ -38,7 +38,9 @@ def _problem(draft: Draft, step: Step, ref: Reference) -> str:
     if ref.problem:
         return ref.problem
     if ref.head in ("item", "index"):
-        return "" if step.for_each else f"{ref.raw} is known only inside a step with `for_each`"
+        if step.for_each is None:
+            return f"{ref.raw} is known only inside a step with `for_each`"
+        return _item_problem(draft, ref, step.for_each) if ref.head == "item" else ""
     if ref.head == "metadata":
         return _metadata_problem(draft, step, ref)
     if ref.head in WORDS:
@@ -91,6 +93,33 @@ def _path_problem(ref: Reference, schema: JsonObject | None) -> str:
     except schemas.PathUnknown as error:
         return f"{ref.raw} selects nothing: {error.say(f'the output of {ref.head!r}')}"
     return ""
+
+
+def _item_problem(draft: Draft, ref: Reference, for_each: str) -> str:
+    """A field that the items of the list cannot have."""
+    listed = whole(for_each)
+    if listed is None or listed.problem or listed.head in WORDS or not ref.path:
+        return ""
+    schema, to_list, to_field = draft.produced(listed), _plain(listed), static_steps(ref.path)
+    if schema is None or to_list is None or to_field is None:
+        return ""
+    try:
+        schemas.schema_at(schema, to_list)
+    except schemas.PathUnknown:
+        return ""  # said of the list
+    try:
+        schemas.schema_at(schema, [*to_list, _ANY_ITEM, *to_field])
+    except schemas.PathUnknown as error:
+        return f"{ref.raw} selects nothing: {error.say(f'an item of {listed.raw}')}"
+    return ""
+
+
+def _plain(ref: Reference) -> list[str | int] | None:
+    return static_steps(ref.path) if ref.path else []
+
+
+_ANY_ITEM = 1_000_000
+"""An item beyond those that a schema may describe one by one."""
 
 
 def given_types(draft: Draft, ref: Reference) -> frozenset[str] | None:

@@ -47,7 +47,7 @@ def hints(plan: Plan, tools: Sequence[ToolSpec]) -> list[str]:
 
 
 def item_problems(plan: Plan, tools: Sequence[ToolSpec]) -> list[str]:
-    """References to fields that the items of a list do not have, and items where their type does not fit."""
+    """Items of a list where their type does not fit. (Fields that they do not have are found by `check_plan`.)"""
     known = _Known(plan, tools)
     return [
         f"step {step.step_id!r}: {text}"
@@ -58,12 +58,6 @@ def item_problems(plan: Plan, tools: Sequence[ToolSpec]) -> list[str]:
 
 
 def _item_problems(step: Step, item: JsonObject, parameters: JsonObject) -> Iterator[str]:
-    for ref in references(step.parameters):
-        path = static_steps(ref.path) if ref.head == "item" and ref.path and not ref.problem else None
-        try:
-            schemas.schema_at(item, path or ())
-        except schemas.PathUnknown as error:
-            yield f"{ref.raw} selects nothing: {error.say(f'an item of {step.for_each}')}"
     given = schemas.types_of(item)
     for place, text, wanted in schemas.parameter_schemas(parameters, step.parameters):
         one, needed = whole(text), schemas.types_of(wanted)

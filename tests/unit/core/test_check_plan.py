@@ -219,6 +219,11 @@ BOTH = Step(step_id="both", actions=(A, B))
             "`for_each` has to be one reference to a list, as ${step_1.output.items}, not 'step_1.output.hits'",
             id="for_each without braces",
         ),
+        pytest.param(
+            [S1, step("s", for_each="${step_1.output.hits}", x="about ${item.nme}")],
+            "${item.nme} selects nothing: an item of ${step_1.output.hits} has no 'nme'; it has: ",
+            id="a field that items do not have",
+        ),
         pytest.param([step("s", for_each="${item}")], "`for_each` cannot refer to its own item", id="for_each of item"),
         pytest.param(
             [S1, step("s", for_each="${step_1.output.total}")],
