@@ -163,6 +163,12 @@ class TaskSummary(NamedTuple):
     """A living process drives it."""
 
 
+class Listening(Protocol):
+    """Being told of something, until it is closed."""
+
+    def close(self) -> None: ...
+
+
 class EventLog(Protocol):
     """The append-only log of every task. Raises `StoreError` and its kinds."""
 
@@ -198,10 +204,14 @@ class EventLog(Protocol):
         self, task_id: str, after: int = 0, limit: int | None = None, *, signals_only: bool = False
     ) -> list[Record]: ...
 
-    def follow(self, task_id: str, after: int = 0, *, signals_only: bool = False) -> AsyncIterator[Record]:
-        """Every record from `after` on, live, from any process; ends after the task's last event.
+    def follow(self, task_id: str, after: int = 0) -> AsyncIterator[Record]:
+        """Every record from `after` on, live, from any process; ends after the task's last event."""
+        ...
 
-        `signals_only`: only what people wrote; then it ends when the store is closed.
+    def listen(self, task_id: str, tell: Callable[[], None]) -> Listening:
+        """Call `tell` in the event loop whenever people have written to the task, from any process.
+
+        What they wrote can then be read with `signals_only`. It may be called once too often, never once too few.
         """
         ...
 

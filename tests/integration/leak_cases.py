@@ -354,7 +354,7 @@ class _Run:
         assert await self.bench.service.state(self.task_id)
         if isinstance(self.store, TimelyStore):
             assert self.store._driven == {}
-            assert self.store._watchers._by_task == {}
+            assert self.store._watchers._readers == self.store._watchers._listeners == {}
             assert self.store._watchers._looking is None
             assert self.store._writer._torn == {}
             assert not self.store._writer._jobs

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from run_tasks import Bench, FakeSource, FakeTool, Ran, action, bench, plan, step, verdict
 
-from replan.core.events import CancelRequested
+from replan.core.events import CancelRequested, Record
 from replan.errors import StoreBusy, TaskEnded
 from replan.ports import ModelReply, ModelRequest, ToolCall
 from replan.testing import MemoryStore, ScriptedModel, virtual_time
@@ -298,12 +298,13 @@ class DeafToSignals(MemoryStore):
 
     failures = 2
 
-    async def follow(self, task_id: str, after: int = 0, *, signals_only: bool = False) -> Any:
+    async def read(
+        self, task_id: str, after: int = 0, limit: int | None = None, *, signals_only: bool = False
+    ) -> list[Record]:
         if signals_only and self.failures:
             self.failures -= 1
             raise StoreBusy("locked")
-        async for record in super().follow(task_id, after, signals_only=signals_only):
-            yield record
+        return await super().read(task_id, after, limit, signals_only=signals_only)
 
 
 def test_a_look_for_signals_that_fails_is_made_again() -> None:
@@ -312,6 +313,81 @@ def test_a_look_for_signals_that_fails_is_made_again() -> None:
         return await cancelled(made, await made.submit(plan(step("a", "t"))), 10)
 
     check_cancelled(*virtual_time(main()))
+
+
+class SignalledWhileRead(MemoryStore):
+    """Right after the log has been read, and before the reader has it, a person cancels the task."""
+
+    async def read(
+        self, task_id: str, after: int = 0, limit: int | None = None, *, signals_only: bool = False
+    ) -> list[Record]:
+        records = await super().read(task_id, after, limit, signals_only=signals_only)
+        if not signals_only and len(records) == 1:
+            await self.signal(task_id, CancelRequested(reason="enough", by="ann"), 1.0)
+            await asyncio.sleep(0)
+        return records
+
+
+def test_a_signal_between_listening_and_the_loop_is_heard() -> None:
+    async def main() -> Ran:
+        made = await bench({"t": FakeTool(delay_secs=FOREVER)}, store=SignalledWhileRead())
+        task_id = await made.submit(plan(step("a", "t")), budget={"task_timeout_secs": 30})
+        return (await made.drive(task_id)).check()
+
+    check_cancelled(virtual_time(main()), 0)
+
+
+# ── the driver's own task ─────────────────────────────────────────────────────
+
+
+def test_a_task_can_be_driven_to_its_deadline_by_someone_who_is_being_cancelled() -> None:
+    async def main() -> Ran:
+        made = await bench({"t": FakeTool(delay_secs=FOREVER)})
+        task_id = await made.submit(plan(step("a", "t")), budget={"task_timeout_secs": 30})
+
+        async def last_thing() -> Ran:
+            try:
+                await asyncio.sleep(FOREVER)
+            except asyncio.CancelledError:
+                ran = await made.drive(task_id)
+                assert asyncio.current_task().cancelling() == 1  # type: ignore[union-attr]
+                return ran
+            raise AssertionError
+
+        driving = asyncio.ensure_future(last_thing())
+        await asyncio.sleep(1)
+        driving.cancel()
+        return (await driving).check()
+
+    assert virtual_time(main()).result.status == "timed_out"
+
+
+@pytest.mark.parametrize("first", ["person", "caller"])
+@pytest.mark.parametrize("turns", [0, 1, 2, 5])
+def test_a_person_and_the_caller_stop_the_drive_at_once(first: str, turns: int) -> None:
+    async def main() -> Ran:
+        made = await bench({"t": FakeTool(delay_secs=FOREVER)})
+        task_id = await made.submit(plan(step("a", "t")))
+        driving = asyncio.ensure_future(made.service.drive(task_id))
+        await asyncio.sleep(1)
+        if first == "caller":
+            driving.cancel()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+        await made.store.signal(task_id, CancelRequested(reason="enough", by="ann"), 1.0)
+        if first == "person":
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            driving.cancel()
+        await asyncio.wait({driving})
+        assert driving.cancelled() or first == "person"
+        assert not (await made.store.summary(task_id)).held
+        if not (await made.service.state(task_id)).ended:
+            await made.service.drive(task_id)
+        assert len(asyncio.all_tasks()) == 1
+        return (await made.ran(task_id)).check()
+
+    check_cancelled(virtual_time(main()), 0)
 
 
 # ── the deadline ──────────────────────────────────────────────────────────────

@@ -492,16 +492,20 @@ async def test_a_driver_sees_a_signal_from_another_store(tmp_path: Path) -> None
     for task_id in ("t", "u"):
         await store.create(task_id, EVENT, 1.0)
     claim = await store.claim("t")
-    following = store.follow("t", 1, signals_only=True)
-    waiting = asyncio.ensure_future(anext(following))
+    told = asyncio.Event()
+    listening = store.listen("t", told.set)
     await store.append(claim, [TaskStarted()], ts=2.0, round=1)
+    async with asyncio.timeout(SECS):
+        await told.wait()  # the first look tells everybody
+    told.clear()
     await other.signal("u", CancelRequested(by="somebody else's"), 2.0)
 
     record = await other.signal("t", CancelRequested(by="me"), 3.0)
 
     async with asyncio.timeout(SECS):
-        assert await waiting == record
-    await following.aclose()  # type: ignore[attr-defined]
+        await told.wait()
+    assert await store.read("t", 1, signals_only=True) == [record]
+    listening.close()
     await other.aclose()
     await store.aclose()
 

@@ -86,21 +86,37 @@ class Ledger:
     entries: dict[CallKey, LedgerEntry] = field(default_factory=dict)
     effects: int = 0
     """Goes up when a call that may change the world starts, and when it ends: a reading from before may be old."""
-    _occurrences: dict[str, Occurrences] = field(default_factory=dict)
+    _occurrences: dict[str, Place | Occurrences] = field(default_factory=dict)
+    """By what is called: its only place, or all of them counted."""
 
     def occurrence(self, base: str, place: Place) -> int:
         """Which of the like calls this place in the plan makes, from 1; the place keeps the number."""
-        return self._occurrences.setdefault(base, Occurrences()).of(place)
+        known = self._occurrences.setdefault(base, place)
+        return 1 if known == place else self._many(base).of(place)
 
     def occupy(self, key: CallKey, place: Place) -> None:
         """The place makes the call of this key."""
         base, number = split_key(key)
-        self._occurrences.setdefault(base, Occurrences()).occupy(place, number)
+        if number != 1 or self._occurrences.setdefault(base, place) != place:
+            self._many(base).occupy(place, number)
+
+    def _many(self, base: str) -> Occurrences:
+        """The like calls of a base, counted: a call that is meant once has only its place."""
+        known = self._occurrences.get(base)
+        if not isinstance(known, Occurrences):
+            like = self._occurrences[base] = Occurrences()
+            if known is not None:
+                like.occupy(known, 1)
+            return like
+        return known
 
     def free(self, steps: set[StepId]) -> None:
         """Steps that a new plan leaves out: a like call in that plan matches what they have done."""
-        for like in self._occurrences.values():
-            like.free(steps)
+        for base, like in list(self._occurrences.items()):
+            if isinstance(like, Occurrences):
+                like.free(steps)
+            elif like[0] in steps:
+                del self._occurrences[base]
 
     def touch(self, effect: Effect) -> None:
         """A call starts or ends."""

@@ -24,6 +24,14 @@ class Slot(NamedTuple):
     item: int | None = None
 
 
+ONLY = Slot()
+"""The only call of a step."""
+
+
+def slot_of(action_id: str | None, item: int | None) -> Slot:
+    return ONLY if action_id is None and item is None else Slot(action_id, item)
+
+
 Place = tuple[StepId, Slot]
 """One of the calls that a plan means."""
 

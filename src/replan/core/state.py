@@ -14,8 +14,9 @@ from replan.core import events as e
 from replan.core.graph import Graph
 from replan.core.ledger import Ledger, LedgerEntry
 from replan.core.policy import Policy
-from replan.core.progress import END_STATUS, Place
+from replan.core.progress import END_STATUS, Place, slot_of
 from replan.core.progress import ENDED as ENDED
+from replan.core.progress import ONLY as ONLY
 from replan.core.progress import CallState as CallState
 from replan.core.progress import CallStatus as CallStatus
 from replan.core.progress import Output as Output
@@ -24,7 +25,11 @@ from replan.core.progress import StepState as StepState
 from replan.core.progress import StepStatus as StepStatus
 from replan.core.progress import TaskStatus as TaskStatus
 from replan.core.progress import status_of as status_of
-from replan.core.types import ActionId, CallKey, JsonObject, Plan, StepId, ToolSpec, Usage
+from replan.core.types import ActionId, CallKey, JsonObject, Plan, Step, StepId, ToolSpec, Usage, shared
+
+_NOTHING: JsonObject = {}
+"""Shared by all states: nobody writes into what was submitted."""
+_NOTHING_USED = Usage()
 
 
 @dataclass(slots=True)
@@ -43,7 +48,6 @@ class State:
     round: int = 0
     selection: e.ToolSelectionCompleted | None = None
     plan: Plan | None = None
-    plan_event: e.PlanGenerated | None = None
     plans: int = 0
     rejections: list[e.PlanRejected] = field(default_factory=list)
     steps: dict[StepId, StepState] = field(default_factory=dict)
@@ -63,11 +67,12 @@ class State:
     llm_running: dict[str, e.LlmCallStarted] = field(default_factory=dict)
     tool_calls: int = 0
     """Calls made; the rest of what was used is in `_asked`."""
-    _asked: Usage = field(default_factory=Usage)
+    _asked: Usage = _NOTHING_USED
     _graph: Graph | None = field(default=None, compare=False, repr=False)
     _metadata: JsonObject | None = None
-    _ids: set[str] = field(default_factory=set)
-    _owners: dict[ActionId, StepId] = field(default_factory=dict)
+    _ids: frozenset[str] = frozenset()
+    """Ids of steps and actions that a later plan has left out."""
+    _owners: dict[ActionId, StepState] | None = field(default=None, compare=False, repr=False)
     _calls: dict[CallKey, CallState] = field(default_factory=dict)
     """The latest try of each call that has not succeeded, even of steps that a new plan has left out."""
 
@@ -109,11 +114,15 @@ class State:
 
     def step_of_action(self, action_id: ActionId) -> StepState | None:
         """The step of the plan that has this action."""
-        return self.steps.get(self._owners.get(action_id, ""))
+        if self._owners is None:
+            steps = self.steps.values()
+            self._owners = {action.action_id: one for one in steps for action in one.step.actions}
+        return self._owners.get(action_id)
 
     def ids_used(self) -> frozenset[str]:
         """Every step and action id that this task has used."""
-        return frozenset(self._ids)
+        steps = (state.step for state in self.steps.values())
+        return self._ids.union(*map(_ids_of, steps))
 
     def running_calls(self) -> list[CallState]:
         """Calls that were started and have no result."""
@@ -146,7 +155,13 @@ class State:
             handler(self, event, ts)
 
     def _submitted(self, event: e.TaskSubmitted, ts: float) -> None:
-        self.submitted = event
+        # The settings are for whoever takes the task up, and are read from the log.
+        self.submitted = event.lean(
+            policy=shared(event.policy),
+            metadata=event.metadata or _NOTHING,
+            context=event.context or _NOTHING,
+            settings=_NOTHING,
+        )
         self.created = self.last_ts = ts
         self._metadata = None
 
@@ -186,32 +201,34 @@ class State:
         self.rejections.append(event)
 
     def _planned(self, event: e.PlanGenerated | e.PlanUpdated, ts: float) -> None:
-        self.plan = event.plan
-        self._graph = None
-        if isinstance(event, e.PlanGenerated):
-            self.plan_event = event
+        steps = tuple([step.lean() for step in event.plan.steps])
+        self.plan = event.plan.lean(steps=steps)
+        self._graph = self._owners = None
         self.plans += 1
+        if self.submitted is not None and self.submitted.plan is not None:
+            self.submitted = self.submitted.lean(plan=None)  # this one it was: it is not kept twice
         self.status = "executing"
         self.mode = None
         self._metadata = None
         kept = self.steps
         self.steps = {}
-        for step in event.plan.steps:
-            self._ids.update((step.step_id, *(action.action_id for action in step.actions)))
+        for step in steps:
             known = kept.pop(step.step_id, None)
             if known is None:
                 known = StepState(step)
+            elif _ids_of(known.step) != _ids_of(step):
+                self._ids = self._ids.union(_ids_of(known.step))
             known.step = step
             known._actions = None
             self.steps[step.step_id] = known
-            self._owners.update((action.action_id, step.step_id) for action in step.actions)
         self.open_steps = sum(not state.closed for state in self.steps.values())
         if kept:
+            self._ids = self._ids.union(*(_ids_of(state.step) for state in kept.values()))
             self.earlier.update((name, state) for name, state in kept.items() if state.status == "succeeded")
             self.ledger.free(set(kept))
 
     def _mode(self, event: e.ExecutionMode, ts: float) -> None:
-        self.mode = event
+        self.mode = shared(event)
 
     def _step_ready(self, event: e.StepReady, ts: float) -> None:
         if (step := self.steps.get(event.step_id)) and step.status == "pending":
@@ -229,7 +246,7 @@ class State:
 
     def _call_started(self, event: e.CallStarted, ts: float) -> None:
         self.tool_calls += 1
-        ledger, slot = self.ledger, Slot(event.action_id, event.index)
+        ledger, slot = self.ledger, slot_of(event.action_id, event.index)
         ledger.occupy(event.call_key, (event.step_id, slot))
         call = CallState(
             event.call_key, event.step_id, slot, event.tool_id, event.attempt,
@@ -261,7 +278,7 @@ class State:
         self.in_doubt.pop(event.call_key, None)
 
     def _reused(self, event: e.CallCompleted, output: Output, ts: float) -> None:
-        slot = Slot(event.action_id, event.index)
+        slot = slot_of(event.action_id, event.index)
         self.ledger.occupy(event.call_key, (event.step_id, slot))
         entry = self.ledger.entries.get(event.call_key)
         if step := self.steps.get(event.step_id):
@@ -361,6 +378,10 @@ _HANDLERS: dict[type, Any] = {
     e.CancelRequested: State._cancel,
     **dict.fromkeys(e.TERMINAL, State._ended),
 }  # fmt: skip
+
+
+def _ids_of(step: Step) -> tuple[str, ...]:
+    return (step.step_id, *(action.action_id for action in step.actions))
 
 
 def fold(records: Iterable[e.Record], state: State | None = None) -> State:

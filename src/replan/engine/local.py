@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Awaitable, Callable
 
 from replan.core.state import State
@@ -16,15 +17,17 @@ class LocalEngine:
         self._drive = drive
         self._places = asyncio.Semaphore(max(1, max_concurrent))
         self._driving: dict[str, asyncio.Task[State]] = {}
+        self._context = contextvars.Context()
+        """For the callbacks of all tasks: each would have one of its own."""
 
     def start(self, task_id: str) -> asyncio.Task[State]:
         """Drive the task as soon as there is a place; the same one if it is being driven here already."""
         known = self._driving.get(task_id)
         if known is not None and not known.done():
             return known
-        task = asyncio.get_running_loop().create_task(self._take(task_id), name=f"drive {task_id}")
+        task = asyncio.get_running_loop().create_task(self._take(task_id), name=task_id)
         self._driving[task_id] = task
-        task.add_done_callback(lambda done: self._ended(task_id, done))
+        task.add_done_callback(self._ended, context=self._context)
         return task
 
     def driving(self, task_id: str) -> asyncio.Task[State] | None:
@@ -34,7 +37,8 @@ class LocalEngine:
         async with self._places:
             return await self._drive(task_id)
 
-    def _ended(self, task_id: str, task: asyncio.Task[State]) -> None:
+    def _ended(self, task: asyncio.Task[State]) -> None:
+        task_id = task.get_name()
         if self._driving.get(task_id) is task:
             del self._driving[task_id]
         if not task.cancelled():

@@ -10,6 +10,8 @@ import asyncio
 import contextlib
 import random
 import time
+from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 from replan.core.budget import limit_reached
@@ -18,7 +20,7 @@ from replan.core.faults import classify, in_doubt, may_retry
 from replan.core.state import Output
 from replan.core.types import Fault, JsonObject, ToolSpec
 from replan.errors import StoreError, ToolCallError
-from replan.ports import Progress, ToolCall
+from replan.ports import Progress, ToolCall, Tools
 from replan.run.calls import Call, own_copy
 from replan.run.context import Batch, Run
 from replan.run.masking import hidden, secrets_of, shown
@@ -35,12 +37,14 @@ LET_GO_SECS = 1.0
 class Attempts:
     """Makes calls for one run."""
 
+    __slots__ = ("_deadline", "_jitter", "_places", "_policy", "_run")
+
     def __init__(self, run: Run, places: Places, deadline: float | None) -> None:
         self._run = run
         self._places = places
         self._deadline = deadline
         self._policy = run.state.policy
-        self._jitter = random.Random(run.task_id)
+        self._jitter: random.Random | None = None
 
     def allow(self) -> None:
         """Raise what forbids one more call now, if anything does: `PlacesClosed` or `BudgetReached`."""
@@ -75,11 +79,11 @@ class Attempts:
             started = time.perf_counter()
             try:
                 packed = pack(await self._call(call), self._policy.max_output_bytes)
-            except Exception as error:
+            except BaseException as error:
+                fault = self._fault(call, _failed(call.tool.id, error))
                 # It gave up because we stopped it: that says nothing about the call.
                 if self._run.stopping or _being_cancelled():
                     raise asyncio.CancelledError from error
-                fault = self._fault(call, error)
                 wait = self._retry_in(call, fault)
                 self._run.record(CallFailed(**call.labels(), error=fault, retry_in_secs=wait))
                 if wait is None:
@@ -124,20 +128,9 @@ class Attempts:
         )
         return added_metadata(call.tool, value)
 
-    async def _call(self, call: Call) -> Any:
+    def _call(self, call: Call) -> Coroutine[Any, Any, Any]:
         own, left = self._limits(call)
         run = self._run
-
-        def report(progress: Progress) -> None:
-            run.tell(
-                StepProgress(
-                    step_id=call.step.step_id,
-                    message=progress.message,
-                    progress=progress.progress,
-                    total=progress.total,
-                )
-            )
-
         limit = left if own is None else own if left is None else min(own, left)
         request = ToolCall(
             call.tool.id,
@@ -147,31 +140,15 @@ class Attempts:
             call.step.step_id,
             call.attempt,
             limit,
-            report,
+            partial(_report, run, call.step.step_id),
         )
         if own is None or (left is not None and left <= own):
-            return await self._answer(request)  # the task's own deadline stops it
-        return await self._within(own, request)
-
-    async def _answer(self, request: ToolCall) -> Any:
-        """What the tool gives. What would end the loop or a task unasked is an error of the tool too."""
-        try:
-            return await self._run.parts.tools.call(request)
-        except asyncio.CancelledError as error:
-            if _being_cancelled():
-                raise
-            text = f"the call of {request.tool_id!r} was cut off from inside, though nobody had stopped it"
-            raise ToolCallError(text, kind="connection_lost") from error
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
-        except Exception:
-            raise
-        except BaseException as error:
-            raise ToolCallError(f"the tool raised {type(error).__name__}: {error}".rstrip(": ")) from error
+            return self._run.parts.tools.call(request)  # the task's own deadline stops it
+        return self._within(own, request)
 
     async def _within(self, secs: float, request: ToolCall) -> Any:
         """The answer in time. A tool that does not listen when it is stopped is left behind."""
-        task = asyncio.get_running_loop().create_task(self._answer(request))
+        task = asyncio.get_running_loop().create_task(_answer(self._run.parts.tools, request))
         try:
             done, _ = await asyncio.wait({task}, timeout=secs)
             if not done:
@@ -209,10 +186,44 @@ class Attempts:
             wait = fault.retry_after
         else:
             ceiling = min(MAX_DELAY, BASE_DELAY * 2**call.retries)
+            if self._jitter is None:  # made when it is needed: it is large
+                self._jitter = random.Random(self._run.task_id)
             wait = ceiling * (0.5 + self._jitter.random() / 2)
         if self._deadline is not None and asyncio.get_running_loop().time() + wait >= self._deadline:
             return None  # nothing would come of it in time
         return wait
+
+
+async def _answer(tools: Tools, request: ToolCall) -> Any:
+    """What the tool gives, in a task of its own, which must not end as a task or a loop does."""
+    try:
+        return await tools.call(request)
+    except Exception:
+        raise
+    except BaseException as error:
+        raise _failed(request.tool_id, error) from error
+
+
+def _failed(tool_id: str, error: BaseException) -> Exception:
+    """The error as one of the tool's, also if it would end the loop or a task unasked; raised if it is ours."""
+    if isinstance(error, asyncio.CancelledError):
+        if _being_cancelled():
+            raise error
+        text = f"the call of {tool_id!r} was cut off from inside, though nobody had stopped it"
+        return ToolCallError(text, kind="connection_lost")
+    if isinstance(error, KeyboardInterrupt | GeneratorExit):
+        raise error
+    if isinstance(error, Exception):
+        return error
+    return ToolCallError(f"the tool raised {type(error).__name__}: {error}".rstrip(": "))
+
+
+def _report(run: Run, step_id: str, progress: Progress) -> None:
+    run.tell(
+        StepProgress(
+            step_id=step_id, message=progress.message, progress=progress.progress, total=progress.total
+        )
+    )
 
 
 def added_metadata(tool: ToolSpec | None, output: Any) -> JsonObject:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pydantic_core import PydanticSerializationError
 
@@ -34,22 +34,48 @@ class Batch:
         self.flushed = False
         self.done = False
 
+    def land(self) -> None:
+        """It is in the log, or never will be: whoever still holds it keeps nothing of it."""
+        self.done = True
+        self.events = _NO_EVENTS
+        self.artifacts = _NO_ARTIFACTS
+
+
+_NO_EVENTS: list[AnyEvent] = []
+_NO_ARTIFACTS: list[NewArtifact] = []
+"""What batches that have landed hold: nothing is added to them."""
+
 
 class Run:
     """A claimed task."""
+
+    __slots__ = (
+        "_batch",
+        "_flying",
+        "broken",
+        "claim",
+        "closed",
+        "parts",
+        "state",
+        "stopping",
+        "task_id",
+        "when_broken",
+    )
 
     def __init__(self, parts: Parts, claim: Claim, state: State) -> None:
         self.parts = parts
         self.claim = claim
         self.state = state
         self.task_id = claim.task_id
-        self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Gets the error when the log can no longer be written."""
+        self.broken: StoreError | None = None
+        """Why the log can no longer be written."""
+        self.when_broken: Callable[[], None] | None = None
+        """Called in the event loop once it is."""
         self.closed = False
         self.stopping = False
         """Nothing new is begun: what runs is being stopped."""
         self._batch: Batch | None = None
-        self._flying: set[Batch] = set()
+        self._flying: list[Batch] = []
 
     @classmethod
     async def open(cls, task_id: str, parts: Parts, *, steal: bool = False) -> Run:
@@ -65,8 +91,8 @@ class Run:
 
     def record(self, *events: AnyEvent, artifacts: Sequence[NewArtifact] = ()) -> Batch:
         """Record facts: they are in the state now, and in the log once the batch is durable."""
-        if self.broken.done():
-            self.broken.result()
+        if self.broken is not None:
+            raise self.broken.with_traceback(None)
         state = self.state
         if self.closed or state.ended:  # a late answer after the end: it is nobody's any more
             raise StaleWriter(f"the drive of task {self.task_id!r} has ended")
@@ -92,8 +118,8 @@ class Run:
         """Wait until the batch, and so everything before it, is in the log."""
         if not batch.flushed:
             self._flush()
-        if self.broken.done():  # first: a batch that could not be written is done too
-            self.broken.result()
+        if self.broken is not None:  # first: a batch that could not be written is done too
+            raise self.broken.with_traceback(None)
         if batch.done:
             return
         waiter = asyncio.get_running_loop().create_future()
@@ -109,7 +135,7 @@ class Run:
         if batch is None:
             return
         batch.flushed = True
-        self._flying.add(batch)
+        self._flying.append(batch)
         try:
             future = self._append(batch)
         except Exception as error:  # noqa: BLE001 - an event that cannot be written breaks the run, whatever it was
@@ -140,23 +166,24 @@ class Run:
         if error := future.exception():
             self._fail(batch, error)
             return
-        batch.done = True
-        self._flying.discard(batch)
+        batch.land()
+        self._flying.remove(batch)
         self.state.last_seq = future.result().last
         for waiter in batch.waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
     def _fail(self, batch: Batch, error: BaseException) -> None:
-        batch.done = True
-        self._flying.discard(batch)
+        batch.land()
+        self._flying.remove(batch)
         if not isinstance(error, StoreError):
             found = StoreError(f"the log could not take what was recorded: {type(error).__name__}: {error}")
             found.__cause__ = error
             error = found
-        if not self.broken.done():
-            self.broken.set_exception(error)
-            self.broken.exception()  # whoever looks is told; nobody has to
+        if self.broken is None:
+            self.broken = error
+            if self.when_broken is not None:
+                asyncio.get_running_loop().call_soon(self.when_broken)
         for waiter in batch.waiters:
             if not waiter.done():
                 waiter.set_exception(error)
@@ -175,9 +202,9 @@ class Run:
         if self._batch is not None:
             await self.durable(self._batch)
         while self._flying:
-            await self.durable(next(iter(self._flying)))
-        if self.broken.done():
-            self.broken.result()
+            await self.durable(self._flying[0])
+        if self.broken is not None:
+            raise self.broken.with_traceback(None)
 
     async def close(self) -> None:
         """Write what is left, if the log lets us, and give the task back."""

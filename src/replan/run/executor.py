@@ -12,7 +12,7 @@ from typing import Any
 
 from replan.core.events import ExecutionMode, StepCompleted, StepFailed, StepReady, StepSkipped, StepStarted
 from replan.core.schedule import expected_secs, mode_of
-from replan.core.state import Output, Slot, StepState
+from replan.core.state import ONLY, Output, Slot, StepState
 from replan.core.types import Fault, JsonObject, StepId
 from replan.errors import StoreError
 from replan.run.attempts import Attempts, added_metadata
@@ -31,7 +31,7 @@ LET_GO_SECS = 1.0
 """How long cancelled calls may take to stop before they are left behind."""
 
 
-async def execute(run: Run, deadline: float | None) -> None:
+def execute(run: Run, deadline: float | None) -> Coroutine[Any, Any, None]:
     """Run every open step of the plan, or record why it cannot run.
 
     Raises `BudgetReached` and `StoreError`; a fault of the parallel scheduler itself makes the rest serial.
@@ -39,23 +39,43 @@ async def execute(run: Run, deadline: float | None) -> None:
     mode, reason = mode_of(run.state)
     if run.state.mode is None:
         run.record(ExecutionMode(mode=mode, reason=reason))
+    if mode == "serial":
+        return Executor(run, deadline, serial=True).run_all()
+    return _in_parallel(run, deadline)
+
+
+async def _in_parallel(run: Run, deadline: float | None) -> None:
     try:
-        await Executor(run, deadline, serial=mode == "serial").run_all()
+        await Executor(run, deadline, serial=False).run_all()
     except (BudgetReached, StoreError):
         raise
-    except Exception as error:
-        if mode == "serial":
-            raise
+    except Exception as error:  # noqa: BLE001 - recorded; what is left is run another way
         close_crashed(run)
         run.record(ExecutionMode(mode="serial", reason=f"the parallel scheduler failed: {error!r}"))
         await Executor(run, deadline, serial=True).run_all()
-    if run.state.open_steps:
-        left = [step.step.step_id for step in run.state.steps.values() if not step.closed]
-        raise RuntimeError(f"steps were left that can never start: {', '.join(left[:10])}")
+
+
+LAUNCHED = -1
+"""What a step waits for that has had its place."""
 
 
 class Executor:
     """One pass over the open steps of a run's plan."""
+
+    __slots__ = (
+        "_attempts",
+        "_graph",
+        "_halt",
+        "_idle",
+        "_missing",
+        "_offered",
+        "_places",
+        "_run",
+        "_state",
+        "_tasks",
+        "_tools",
+        "_urgency",
+    )
 
     def __init__(self, run: Run, deadline: float | None, *, serial: bool) -> None:
         self._run = run
@@ -71,7 +91,7 @@ class Executor:
             else self._graph.distance_to_end(expected_secs(run.state))
         )
         self._missing: dict[StepId, int] = {}
-        self._queued: set[StepId] = set()
+        """How many steps each step still waits for, or `LAUNCHED`."""
         self._offered: list[StepId] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -89,10 +109,14 @@ class Executor:
             if self._halt is not None:
                 await self._wind_down(self._halt)
         except asyncio.CancelledError:
+            self._run.stopping = True
             await self._abandon()
             raise
         if self._halt is not None:
             raise self._halt
+        if self._state.open_steps:
+            left = [step.step.step_id for step in self._state.steps.values() if not step.closed]
+            raise RuntimeError(f"steps were left that can never start: {', '.join(left[:10])}")
 
     def _start(self) -> None:
         steps = self._state.steps
@@ -109,8 +133,8 @@ class Executor:
 
     # ── life and death of tasks ──
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work)
+    def _spawn(self, step: StepState, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work, name=step.step.step_id)
         self._tasks.add(task)
         task.add_done_callback(self._done)
         return task
@@ -150,7 +174,6 @@ class Executor:
     # ── from ready to running ──
 
     def _offer(self, step_id: StepId) -> None:
-        self._queued.add(step_id)
         self._offered.append(step_id)
         self._places.offer(self._urgency[step_id], lambda: self._launch(step_id))
 
@@ -158,16 +181,16 @@ class Executor:
         """Record which of the steps that have just become ready did not get a place."""
         offered, self._offered = self._offered, []
         for step_id in offered:
-            if step_id in self._queued and self._state.steps[step_id].status == "pending":
+            if self._missing[step_id] == 0 and self._state.steps[step_id].status == "pending":
                 self._run.record(StepReady(step_id=step_id))
 
     def _launch(self, step_id: StepId) -> None:
         """Start a step; a place is held. Simple steps start in this very turn."""
-        self._queued.discard(step_id)
+        self._missing[step_id] = LAUNCHED
         step = self._state.steps[step_id]
         try:
             if step.step.actions or step.step.for_each or step.step.when or self._has_artifacts(step):
-                self._spawn(self._composite(step))
+                self._spawn(step, self._composite(step))
             else:
                 self._launch_simple(step)
         except PlacesClosed:
@@ -187,17 +210,17 @@ class Executor:
         if skip := skipped_input(step, self._state):
             self._end(step, skip)
             return
-        prepared = self._prepare(step, Slot(), Loaded())
+        prepared = self._prepare(step, ONLY, Loaded())
         if not isinstance(prepared, Call):
             self._end(step, prepared)
             return
         known = self._attempts.known(prepared)
         if known is not None and known.artifact is not None and prepared.tool.output_params:
-            self._spawn(self._composite(step))  # its metadata have to be read from the artifact
+            self._spawn(step, self._composite(step))  # its metadata have to be read from the artifact
             return
         if known is None:
             begun = () if step.status == "running" else (StepStarted(step_id=step.step.step_id),)
-            self._spawn(self._single(step, prepared, self._attempts.begin(prepared, *begun)))
+            self._spawn(step, self._see_through(step, prepared, self._attempts.begin(prepared, *begun)))
         else:
             self._announce(step, None)
             self._end(step, self._attempts.reuse(prepared, known, known.value))
@@ -205,11 +228,6 @@ class Executor:
     def _announce(self, step: StepState, items: int | None) -> None:
         if step.status != "running" or step.items != items:
             self._run.record(StepStarted(step_id=step.step.step_id, items=items))
-
-    async def _single(self, step: StepState, call: Call, batch: Batch) -> None:
-        outcome = await self._see_through(step, call, batch)
-        if outcome is not None:
-            self._end(step, outcome)
 
     # ── steps of several calls ──
 
@@ -268,7 +286,7 @@ class Executor:
                 prepared = await self._reuse(prepared, known, loaded)
             if isinstance(prepared, Call):
                 batch = self._attempts.begin(prepared)
-                running.append(self._spawn(self._one_of(step, prepared, batch, calls, at)))
+                running.append(self._spawn(step, self._see_through(step, prepared, batch, calls, at)))
                 held = False
             else:
                 calls.end(at, prepared)
@@ -276,13 +294,6 @@ class Executor:
             self._places.give()
         if running:
             await asyncio.wait(running)
-
-    async def _one_of(self, step: StepState, call: Call, batch: Batch, calls: Outcomes, at: int) -> None:
-        outcome = await self._see_through(step, call, batch)
-        if outcome is not None:
-            calls.end(at, outcome)
-            if calls.left:
-                self._places.give()
 
     async def _reuse(self, call: Call, known: Output, loaded: Loaded) -> JsonObject:
         value = known.value
@@ -321,22 +332,30 @@ class Executor:
             call.retries = known.retries
         return call
 
-    async def _see_through(self, step: StepState, call: Call, batch: Batch) -> Fault | JsonObject | None:
-        """The outcome of a begun call, its place still held; None if the execution is being stopped."""
+    async def _see_through(
+        self, step: StepState, call: Call, batch: Batch, calls: Outcomes | None = None, at: int = 0
+    ) -> None:
+        """See a begun call to its outcome: the step's own, or one of those in `calls`. Stopped, it has none."""
         try:
-            return await self._attempts.finish(call, batch, self._urgency[step.step.step_id])
+            outcome = await self._attempts.finish(call, batch, self._urgency[step.step.step_id])
         except PlacesClosed:
-            return None
+            return
         except BudgetReached as stop:
             self._stop(stop)
-            return None
+            return
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - a fault of ours is this call's alone
             made = step.calls.get(call.slot)
             if made is not None and made.status == "running":
                 close_call(self._run, made, "crashed", f"a fault of Replan: {error!r}")
-            return (made.fault if made else None) or internal_fault(error)
+            outcome = (made.fault if made else None) or internal_fault(error)
+        if calls is None:
+            self._end(step, outcome)
+            return
+        calls.end(at, outcome)
+        if calls.left:
+            self._places.give()
 
     # ── ends ──
 

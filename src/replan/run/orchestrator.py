@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import assert_never
+from collections.abc import Coroutine
+from typing import Any, assert_never
 
 from replan.core import explain
 from replan.core.budget import limit_reached
@@ -35,12 +36,12 @@ from replan.run.closing import close_crashed, close_running
 from replan.run.context import Run
 from replan.run.executor import execute
 from replan.run.parts import Parts
+from replan.run.people import People
 from replan.run.stops import BudgetReached
 from replan.run.through import noticed, see_through
 
 STOP_SECS = 1.5
 """How long cancelled work may take to stop before it is left behind."""
-LISTEN_AGAIN_SECS = 0.5
 
 
 async def drive(task_id: str, parts: Parts, *, steal: bool = False) -> State:
@@ -48,48 +49,88 @@ async def drive(task_id: str, parts: Parts, *, steal: bool = False) -> State:
 
     A cancelled `drive` leaves the task where it is: it can be resumed.
     """
-    run = await Run.open(task_id, parts, steal=steal)
+    people = People(task_id, parts)
     try:
-        if not run.state.ended:
-            await _Drive(run).attend()
-        return run.state
+        run = await Run.open(task_id, parts, steal=steal)
+        try:
+            if not run.state.ended:
+                await _Drive(run, people).attend()
+            return run.state
+        finally:
+            await see_through(run.close())
     finally:
-        await see_through(run.close())
+        people.close()
 
 
 class _Drive:
-    """The loop of one claimed task, with whatever may stop it from outside."""
+    """The loop of one claimed task, with whatever may stop it from outside.
 
-    def __init__(self, run: Run) -> None:
+    It runs in the task of whoever drives. What stops it cancels that task, and takes the cancellation back once
+    the loop has let go.
+    """
+
+    __slots__ = ("deadline", "heard", "people", "run", "stopped", "task")
+
+    def __init__(self, run: Run, people: People) -> None:
         self.run = run
-        loop = asyncio.get_running_loop()
+        self.people = people
         budget = run.state.policy.budget.task_timeout_secs
-        self.deadline = None if budget is None else loop.time() + budget - run.state.active_secs
-        self.cancelled: asyncio.Future[None] = loop.create_future()
+        now = asyncio.get_running_loop().time()
+        self.deadline = None if budget is None else now + budget - run.state.active_secs
         self.heard = run.state.last_seq
         """Up to where people's signals have been taken in."""
+        self.task: asyncio.Task[Any] | None = None
+        """Whoever runs the loop, as long as it may be stopped."""
+        self.stopped = False
 
     async def attend(self) -> None:
         """Run the loop beside what may stop it; record how it ended."""
+        task = asyncio.current_task()
+        assert task is not None
+        cancels = task.cancelling()
         self._begin()
-        loop = asyncio.get_running_loop()
-        work = loop.create_task(self._loop())
-        listening = loop.create_task(self._listen())
-        for task in (work, listening):  # at once: a second cancellation may leave any wait below
-            task.add_done_callback(noticed)
+        self.task = task
+        timer = None
+        if self.deadline is not None:
+            timer = asyncio.get_running_loop().call_at(self.deadline, self._stop)
+        self.run.when_broken = self._stop
+        self.people.attend(self._take_in)
+        error: BaseException | None = None
         try:
-            left = None if self.deadline is None else max(0.0, self.deadline - loop.time())
-            await asyncio.wait(
-                {work, self.cancelled, self.run.broken}, timeout=left, return_when=asyncio.FIRST_COMPLETED
-            )
-            await self._conclude(work)
-        except asyncio.CancelledError:
-            # Not the task's end: what runs is cut off, as by a crash, and goes on at the next start.
-            await self._stop(work)
-            raise
+            while (work := self._next()) is not None:
+                await work
+        except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 - recorded as the task's end
+            error = raised
         finally:
-            listening.cancel()
-            await asyncio.wait({listening})
+            self.task = None
+            self.people.close()
+            self.run.when_broken = None
+            if timer is not None:
+                timer.cancel()
+        try:
+            if self.stopped:
+                task.uncancel()
+            if task.cancelling() > cancels:
+                # Not the task's end: what runs is cut off, as by a crash, and goes on at the next start.
+                raise error if isinstance(error, asyncio.CancelledError) else asyncio.CancelledError
+            await self._conclude(error)
+        finally:
+            error = None  # it holds this frame
+
+    async def _take_in(self) -> None:
+        """Take in what people have written."""
+        run = self.run
+        for record in await run.parts.store.read(run.task_id, self.heard, signals_only=True):
+            self.heard = record.seq
+            run.state.apply(record.event, record.ts)
+            if isinstance(record.event, CancelRequested):
+                self._stop()
+
+    def _stop(self) -> None:
+        """Stop the loop: a person wants it, time is up, or the log is lost."""
+        if self.task is not None and not self.stopped:
+            self.stopped = self.run.stopping = True
+            self.task.cancel()
 
     def _begin(self) -> None:
         run = self.run
@@ -99,64 +140,34 @@ class _Drive:
         run.record(TaskResumed(driver=run.parts.driver))
         close_crashed(run)
 
-    async def _listen(self) -> None:
-        """Take in what people write to the task. A log that cannot be read just now is read again."""
-        run = self.run
-        while not run.state.ended:
-            try:
-                async for record in run.parts.store.follow(run.task_id, self.heard, signals_only=True):
-                    self.heard = record.seq
-                    run.state.apply(record.event, record.ts)
-                    if isinstance(record.event, CancelRequested) and not self.cancelled.done():
-                        self.cancelled.set_result(None)
-            except StoreError:
-                await run.parts.clock.sleep(LISTEN_AGAIN_SECS)
-            else:
-                return
-
-    async def _stop(self, work: asyncio.Task[None]) -> None:
-        self.run.stopping = True
-        work.cancel()
-        await asyncio.wait({work}, timeout=STOP_SECS)
-
     # ── ends ──
 
-    async def _conclude(self, work: asyncio.Task[None]) -> None:
+    async def _conclude(self, error: BaseException | None) -> None:
+        """Record how the loop ended, if it has not done so: stopped, or with an error."""
         run = self.run
-        if run.broken.done():
-            await self._stop(work)
-            run.broken.result()
-        if work.done():
-            await self._conclude_by_itself(work)
-            return
-        await self._stop(work)
-        if run.broken.done():
-            run.broken.result()
-        if run.state.ended:
-            await run.settle()  # an end that cannot be written is none
-            return
-        if self.cancelled.done():
+        if run.broken is not None:
+            raise run.broken.with_traceback(None)
+        if not run.state.ended:
+            if self.stopped:
+                self._record_stop()
+            elif isinstance(error, StoreError):
+                raise error
+            elif error is not None:
+                close_running(run)
+                run.record(TaskFailed(failure=self._failure(error)))
+        await run.settle()  # an end that cannot be written is none
+
+    def _record_stop(self) -> None:
+        run = self.run
+        if run.state.cancel is not None:
             close_running(run)
             run.record(TaskCancelled(failure=explain.cancelled(run.state)))
-        else:
-            limit = run.state.policy.budget.task_timeout_secs or 0.0
-            reason = explain.timed_out(run.state, limit).reason  # says what had not finished
-            close_running(run)
-            failure = explain.timed_out(run.state, limit)
-            run.record(TaskTimedOut(failure=failure.model_copy(update={"reason": reason})))
-        await run.settle()
-
-    async def _conclude_by_itself(self, work: asyncio.Task[None]) -> None:
-        run = self.run
-        error = RuntimeError("the loop was cut off from inside") if work.cancelled() else work.exception()
-        if error is None or run.state.ended:
-            await run.settle()
             return
-        if isinstance(error, StoreError):
-            raise error
+        limit = run.state.policy.budget.task_timeout_secs or 0.0
+        reason = explain.timed_out(run.state, limit).reason  # says what had not finished
         close_running(run)
-        run.record(TaskFailed(failure=self._failure(error)))
-        await run.settle()
+        failure = explain.timed_out(run.state, limit)
+        run.record(TaskTimedOut(failure=failure.model_copy(update={"reason": reason})))
 
     def _failure(self, error: BaseException) -> Failure:
         state = self.run.state
@@ -167,36 +178,56 @@ class _Drive:
                 return explain.planning_failed(state, error.violations)
             case ModelError():
                 return explain.model_failed(state, str(error))
+            case asyncio.CancelledError():
+                return explain.internal(state, "RuntimeError: the loop was cut off from inside")
             case _:
                 return explain.internal(state, f"{type(error).__name__}: {error}")
 
     # ── the loop ──
 
-    async def _loop(self) -> None:
+    def _next(self) -> Coroutine[Any, Any, None] | None:
+        """Do what can be done at once; then what comes next, to be waited for. None: that was all."""
         run = self.run
         while not run.stopping:
             match decide(run.state):
                 case Stop():
-                    return
+                    return None
                 case StartRound(number):
                     budget = run.state.policy.budget
                     if limit := limit_reached(budget, run.state.usage, what="round", rounds=run.state.round):
                         raise BudgetReached(limit)
                     run.record(RoundStarted(round=number))
                 case SelectTools():
-                    await stages.choose_tools(run)
+                    if not stages.take_all_tools(run):
+                        return _apart(run, stages.choose_tools(run))
                 case MakePlan():
-                    await stages.plan(run)
+                    if not stages.take_plan(run):
+                        return _apart(run, stages.plan(run))
                 case Execute():
-                    await execute(run, self.deadline)
+                    return execute(run, self.deadline)
                 case Evaluate():
-                    await stages.judge(run)
+                    judging = stages.judge(run)
+                    return judging if run.state.policy.evaluation == "steps" else _apart(run, judging)
                 case Finish(event):
                     close_running(run)
                     if run.state.round:
                         run.record(RoundCompleted(round=run.state.round))
                     run.record(event)
-                    await run.settle()
-                    return
+                    return run.settle()
                 case other:
                     assert_never(other)
+        return None
+
+
+async def _apart(run: Run, stage: Coroutine[Any, Any, None]) -> None:
+    """Do a stage that asks a model in a task of its own: one that does not listen when it is stopped is left behind."""
+    work = asyncio.get_running_loop().create_task(stage)
+    work.add_done_callback(noticed)  # at once: a second cancellation may leave any wait below
+    try:
+        await asyncio.wait({work})
+    except asyncio.CancelledError:
+        run.stopping = True
+        work.cancel()
+        await asyncio.wait({work}, timeout=STOP_SECS)
+        raise
+    work.result()

@@ -18,6 +18,8 @@ class Places:
     `handed_out` is called each time that places have been given away: who still waits then has to wait.
     """
 
+    __slots__ = ("_closed", "_giving", "_handed_out", "_held", "_order", "_together", "_waiting", "free")
+
     def __init__(self, limit: int, handed_out: Callable[[], None] = lambda: None) -> None:
         self.free = limit
         self._waiting: list[tuple[float, int, Callable[[], None], Callable[[], None]]] = []

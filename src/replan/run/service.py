@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any, NamedTuple
 
 from pydantic_core import PydanticSerializationError, to_json
@@ -67,8 +67,8 @@ class Service:
         new = await self.parts.store.create(task_id, event, self.parts.clock.now())
         return task_id, new
 
-    async def drive(self, task_id: str) -> State:
-        return await drive(task_id, self.parts)
+    def drive(self, task_id: str) -> Coroutine[Any, Any, State]:
+        return drive(task_id, self.parts)
 
     async def state(self, task_id: str) -> State:
         return fold(await self.parts.store.read(task_id))

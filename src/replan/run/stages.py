@@ -32,32 +32,50 @@ JUDGE_TRIES = 2
 
 async def choose_tools(run: Run, retrieve: Retriever | None = None) -> None:
     """Record which tools the plan may use: all of them, or what the model selects when there are many."""
-    policy = run.state.policy
-    tools = run.parts.tools.specs()
-    if not policy.enable_two_stage_planning or len(tools) <= policy.two_stage_tool_threshold:
-        chosen = tuple(SelectedTool(tool_id=tool.id) for tool in tools)
-        run.record(ToolSelectionCompleted(tools=chosen, asked=False))
+    if take_all_tools(run):
         return
+    policy = run.state.policy
     run.record(
         await select_tools(
             RoleTalk(run, "selection"),
             task=view_of(run),
-            tools=tools,
+            tools=run.parts.tools.specs(),
             threshold=policy.tool_selection_threshold,
             retrieve=retrieve,
         )
     )
 
 
+def take_all_tools(run: Run) -> bool:
+    """Record that the plan may use every tool; False if the model has to select, as there are many."""
+    policy = run.state.policy
+    tools = run.parts.tools.specs()
+    if policy.enable_two_stage_planning and len(tools) > policy.two_stage_tool_threshold:
+        return False
+    chosen = tuple(SelectedTool(tool_id=tool.id) for tool in tools)
+    run.record(ToolSelectionCompleted(tools=chosen, asked=False))
+    return True
+
+
+def take_plan(run: Run) -> bool:
+    """Record the plan that came with the task, once it has passed every check; False if none came.
+
+    `PlanInvalid` with what is wrong with it.
+    """
+    given = run.state.submitted.plan if run.state.submitted else None
+    if given is None:
+        return False
+    checked = check(run, new_plan(run, given), run.parts.tools.specs())
+    if checked.violations:
+        run.record(PlanRejected(violations=checked.violations))
+        raise PlanInvalid(checked.violations)
+    run.record(PlanGenerated(plan=checked.plan))
+    return True
+
+
 async def plan(run: Run) -> None:
     """Record a plan that has passed every check. `PlanInvalid` with what was wrong with the last one."""
-    given = run.state.submitted.plan if run.state.submitted else None
-    if given is not None:
-        checked = check(run, new_plan(run, given), run.parts.tools.specs())
-        if checked.violations:
-            run.record(PlanRejected(violations=checked.violations))
-            raise PlanInvalid(checked.violations)
-        run.record(PlanGenerated(plan=checked.plan))
+    if take_plan(run):
         return
     selection = run.state.selection
     chosen = {tool.tool_id for tool in selection.tools} if selection else set()

@@ -47,7 +47,7 @@ class Reader:
         self._pool = ThreadPoolExecutor(1, "replan-log-reader")
         self._closing = False
 
-    async def page(self, task_id: str, after: int, limit: int | None, signals_only: bool) -> Page:
+    async def page(self, task_id: str, after: int, limit: int | None, signals_only: bool = False) -> Page:
         """Records after `after`, at most `limit`."""
         only = _SIGNALS_ONLY if signals_only else ""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 from replan.core import events as e
@@ -29,7 +29,7 @@ from replan.ports import Appended, Claim, NewArtifact, TaskSummary
 from replan.store import schema
 from replan.store.holders import Holders
 from replan.store.reader import Reader, Row
-from replan.store.watch import Watchers
+from replan.store.watch import Listener, Watchers
 from replan.store.writer import Writer, translate
 
 _FOLLOW_PAGE = 500
@@ -244,22 +244,23 @@ class SqliteStore:
     ) -> list[e.Record]:
         return (await self._reader.page(task_id, after, limit, signals_only)).records
 
-    async def follow(
-        self, task_id: str, after: int = 0, *, signals_only: bool = False
-    ) -> AsyncIterator[e.Record]:
-        with self._watchers.watch(task_id, signals_only) as watch:
+    async def follow(self, task_id: str, after: int = 0) -> AsyncIterator[e.Record]:
+        with self._watchers.watch(task_id) as watch:
             while not self._closed:
                 watch.clear()
-                records, last = await self._reader.page(task_id, after, _FOLLOW_PAGE, signals_only)
+                records, last = await self._reader.page(task_id, after, _FOLLOW_PAGE)
                 for record in records:
                     yield record
                     if isinstance(record.event, e.TERMINAL):
                         return
                     after = record.seq
-                if last and not signals_only:
+                if last:
                     return
                 if len(records) < _FOLLOW_PAGE:
                     await watch.wait()
+
+    def listen(self, task_id: str, tell: Callable[[], None]) -> Listener:
+        return self._watchers.listen(task_id, tell)
 
     async def list_tasks(
         self, *, status: Sequence[str] = (), limit: int = 100, before: str | None = None

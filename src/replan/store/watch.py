@@ -1,11 +1,14 @@
-"""Who waits for news of which task, and the look at what other processes wrote."""
+"""Who waits for news of which task, and the look at what other processes wrote.
+
+What was seen is kept between two looks, also while nobody waits: who comes later misses nothing.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from replan.errors import StoreError
 
@@ -30,71 +33,115 @@ class News(NamedTuple):
 class Watch:
     """One waiting reader."""
 
-    def __init__(self, task_id: str, signals_only: bool) -> None:
-        self.task_id = task_id
-        self.signals_only = signals_only
-        self._news = asyncio.Event()
+    __slots__ = ("_told", "_waiter")
+
+    def __init__(self) -> None:
+        self._told = False
+        self._waiter: asyncio.Future[None] | None = None
 
     def clear(self) -> None:
-        self._news.clear()
+        self._told = False
 
     def tell(self) -> None:
-        self._news.set()
+        self._told = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     async def wait(self) -> None:
-        await self._news.wait()
+        if not self._told:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+
+
+class Listener:
+    """Somebody who is told of what people write, by a call."""
+
+    __slots__ = ("_among", "task_id", "tell")
+
+    def __init__(self, task_id: str, tell: Callable[[], None], among: Watchers) -> None:
+        self.task_id = task_id
+        self.tell = tell
+        self._among = among
+
+    def close(self) -> None:
+        self._among.forget(self)
+
+
+T = TypeVar("T")
+_ByTask = dict[str, tuple[T, ...]]
 
 
 class Watchers:
-    """All waiting readers of one store; the look runs only while there are some."""
+    """All waiting readers and listeners of one store; the look runs only while there are some."""
 
     def __init__(self, look: Callable[[Seen], Awaitable[News]]) -> None:
         self._look = look
-        self._by_task: dict[str, set[Watch]] = {}
+        self._readers: _ByTask[Watch] = {}
+        self._listeners: _ByTask[Listener] = {}
+        self._seen = Seen()
         self._looking: asyncio.Task[None] | None = None
 
     @contextlib.contextmanager
-    def watch(self, task_id: str, signals_only: bool) -> Iterator[Watch]:
-        watch = Watch(task_id, signals_only)
-        self._by_task.setdefault(task_id, set()).add(watch)
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.get_running_loop().create_task(self._keep_looking())
+    def watch(self, task_id: str) -> Iterator[Watch]:
+        watch = Watch()
+        self._add(self._readers, task_id, watch)
         try:
             yield watch
         finally:
-            waiting = self._by_task[task_id]
-            waiting.discard(watch)
-            if not waiting:
-                del self._by_task[task_id]
-            if not self._by_task and self._looking is not None:
-                self._looking.cancel()
-                self._looking = None
+            self._remove(self._readers, task_id, watch)
+
+    def listen(self, task_id: str, tell: Callable[[], None]) -> Listener:
+        """Call `tell` whenever people may have written to the task, until the listener is closed."""
+        listener = Listener(task_id, tell, self)
+        self._add(self._listeners, task_id, listener)
+        return listener
+
+    def forget(self, listener: Listener) -> None:
+        """Tell this one nothing more."""
+        self._remove(self._listeners, listener.task_id, listener)
+
+    def _add(self, waiting: _ByTask[T], task_id: str, one: T) -> None:
+        waiting[task_id] = (*waiting.get(task_id, ()), one)
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.get_running_loop().create_task(self._keep_looking())
+
+    def _remove(self, waiting: _ByTask[T], task_id: str, one: T) -> None:
+        left = tuple(other for other in waiting.get(task_id, ()) if other is not one)
+        if left:
+            waiting[task_id] = left
+        else:
+            waiting.pop(task_id, None)
+        if not self._readers and not self._listeners and self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
 
     def waiting(self, task_id: str) -> bool:
-        return task_id in self._by_task
+        """True if somebody reads along."""
+        return task_id in self._readers
 
     def changed(self, task_id: str, *, signal: bool = False) -> None:
-        """This process wrote to the task."""
-        for watch in self._by_task.get(task_id, ()):
-            if signal or not watch.signals_only:
-                watch.tell()
+        """Something was written to the task; `signal`: by people."""
+        for watch in self._readers.get(task_id, ()):
+            watch.tell()
+        if signal:
+            for listener in self._listeners.get(task_id, ()):
+                listener.tell()
 
     async def _keep_looking(self) -> None:
-        seen = Seen()
         while True:
             with contextlib.suppress(StoreError):  # a locked database is looked at again
-                news = await self._look(seen)
-                if seen.version == -1:  # what came between a reader's own look and this first one
-                    news = News(news.seen, True, tuple(self._by_task))
+                news = await self._look(self._seen)
+                if self._seen.version == -1:  # what came between a reader's own look and this one
+                    news = News(news.seen, True, tuple(self._listeners))
+                self._seen = news.seen
                 self._spread(news)
-                seen = news.seen
             await asyncio.sleep(LOOK_SECS)
 
     def _spread(self, news: News) -> None:
         for task_id in news.signalled:
             self.changed(task_id, signal=True)
         if news.changed:
-            for task_id in list(self._by_task):
+            for task_id in list(self._readers):
                 self.changed(task_id)
 
     async def aclose(self) -> None:
@@ -103,6 +150,6 @@ class Watchers:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._looking
             self._looking = None
-        for waiting in self._by_task.values():
+        for waiting in self._readers.values():
             for watch in waiting:
                 watch.tell()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
 from replan.core.events import TERMINAL, AnyEvent, Record, TaskSubmitted, dump, load
@@ -25,6 +25,18 @@ class _Task:
     artifacts: dict[str, bytes] = field(default_factory=dict)
 
 
+@dataclass(eq=False, slots=True)
+class _Listening:
+    """Who is told of what people write to a task, and by which call."""
+
+    tell: Callable[[], None]
+    among: list[_Listening]
+
+    def close(self) -> None:
+        if self in self.among:
+            self.among.remove(self)
+
+
 class MemoryStore:
     """One `Store` in one process. Events go through their stored form, so that what cannot be stored fails here too.
 
@@ -35,6 +47,7 @@ class MemoryStore:
         self._tasks: dict[str, _Task] = {}
         self._changed: dict[str, asyncio.Event] = {}
         self._closed = False
+        self._listening: dict[str, list[_Listening]] = {}
 
     async def create(self, task_id: str, event: TaskSubmitted, ts: float) -> bool:
         request = digest(canonical(event.model_dump(mode="json", exclude={"settings", "tools"})))
@@ -106,7 +119,14 @@ class MemoryStore:
         if task.ended:
             raise TaskEnded(f"task {task_id!r} has ended")
         self._write(task_id, task, [event], ts, task.records[-1].round)
+        for listening in list(self._listening.get(task_id, ())):
+            listening.tell()
         return task.records[-1]
+
+    def listen(self, task_id: str, tell: Callable[[], None]) -> _Listening:
+        among = self._listening.setdefault(task_id, [])
+        among.append(_Listening(tell, among))
+        return among[-1]
 
     async def read(
         self, task_id: str, after: int = 0, limit: int | None = None, *, signals_only: bool = False
@@ -118,21 +138,17 @@ class MemoryStore:
         records = self._task(task_id).records[max(after, 0) :]
         return [record for record in records if record.event.signal] if signals_only else records
 
-    async def follow(
-        self, task_id: str, after: int = 0, *, signals_only: bool = False
-    ) -> AsyncIterator[Record]:
+    async def follow(self, task_id: str, after: int = 0) -> AsyncIterator[Record]:
         task = self._task(task_id)
         seen = max(after, 0)
         while not self._closed:
             # Taken before the reading: what comes in between sets it.
             changed = self._changed.setdefault(task_id, asyncio.Event())
             ended = task.ended
-            while seen < len(task.records):  # each record is looked at once, also by who wants signals only
-                record = task.records[seen]
+            while seen < len(task.records):
                 seen += 1
-                if record.event.signal or not signals_only:
-                    yield record
-            if ended and not signals_only:
+                yield task.records[seen - 1]
+            if ended:
                 return
             await changed.wait()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from replan.core.types import ToolSpec
@@ -97,10 +97,15 @@ class Catalog:
             await self.open()
         return self.specs()
 
-    async def call(self, call: ToolCall) -> Any:
+    def call(self, call: ToolCall) -> Coroutine[Any, Any, Any]:
         """Make the call in the source that has the tool, under the source's own id for it."""
-        if not self._opened:
-            await self.open()
+        return self._call(call) if self._opened else self._open_and_call(call)
+
+    async def _open_and_call(self, call: ToolCall) -> Any:
+        await self.open()
+        return await self._call(call)
+
+    def _call(self, call: ToolCall) -> Coroutine[Any, Any, Any]:
         route = self._routes.get(call.tool_id)
         if route is None and (spec := self.resolve(call.tool_id)):
             route = self._routes[spec.id]
@@ -110,7 +115,9 @@ class Catalog:
             raise ToolCallError(
                 f"there is no tool {call.tool_id!r}{hint}", kind="unknown_tool", happened="no"
             )
-        return await route.source.call(call._replace(tool_id=route.own_id))
+        return route.source.call(
+            call if call.tool_id == route.own_id else call._replace(tool_id=route.own_id)
+        )
 
     async def aclose(self) -> None:
         """Close every source, whatever the others do."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from types import AsyncGeneratorType, GeneratorType
 from typing import Any, Literal
 
@@ -75,7 +75,7 @@ class FunctionSource:
     async def tools(self) -> Sequence[ToolSpec]:
         return [each.spec for each in self._tools.values()]
 
-    async def call(self, call: ToolCall) -> Any:
+    def call(self, call: ToolCall) -> Coroutine[Any, Any, Any]:
         """The function's result as plain JSON values."""
         found = self._tools.get(call.tool_id)
         if found is None:
@@ -85,7 +85,7 @@ class FunctionSource:
                 kind="unknown_tool",
                 happened="no",
             )
-        return await found(call)
+        return found(call)
 
     async def aclose(self) -> None:
         """Let idle threads end. Functions hold nothing else, so that later calls still work."""
@@ -136,17 +136,15 @@ class FunctionTool:
         )
 
     async def __call__(self, call: ToolCall) -> Any:
-        values = self._arguments.read(call.parameters)
         context = ToolContext.of(call, asyncio.get_running_loop())
-        positional, named = self._arguments.given(values, context)
+        positional, named = self._arguments.given(self._arguments.read(call.parameters), context)
         token = enter(context)
         try:
-            if self._kind == "async":
-                result = await self.function(*positional, **named)
-            elif self._kind == "async generator":
-                result = await _exhaust(self.function(*positional, **named), context)
-            else:
+            if self._kind == "sync":
                 return await self._in_thread(positional, named, context)
+            begun = self.function(*positional, **named)
+            del call, positional, named  # while it waits, the function alone keeps its parameters
+            result = await (begun if self._kind == "async" else _exhaust(begun, context))
             return to_plain(result, self._write)
         except asyncio.CancelledError as error:
             context.cancel()
