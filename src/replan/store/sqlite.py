@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 from replan.core import events as e
-from replan.core.ids import canonical, digest
 from replan.core.state import ENDED, status_of
 from replan.errors import (
     InputError,
@@ -96,7 +95,7 @@ class SqliteStore:
     # ── writing ──
 
     async def create(self, task_id: str, event: e.TaskSubmitted, ts: float) -> bool:
-        request = digest(canonical(event.model_dump(mode="json", exclude={"settings", "tools"})))
+        request = e.request_of(event)
         data = e.dump(event)
 
         def work(db: sqlite3.Connection) -> bool:

@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
-from replan.core.events import TERMINAL, AnyEvent, Record, TaskSubmitted, dump, load
-from replan.core.ids import canonical, digest
+from replan.core.events import TERMINAL, AnyEvent, Record, TaskSubmitted, dump, load, request_of
 from replan.core.state import status_of
 from replan.errors import InputError, ReplanError, StaleWriter, TaskEnded, TaskExists, TaskHeld, TaskNotFound
 from replan.ports import Appended, Claim, NewArtifact, TaskSummary
@@ -50,7 +49,7 @@ class MemoryStore:
         self._listening: dict[str, list[_Listening]] = {}
 
     async def create(self, task_id: str, event: TaskSubmitted, ts: float) -> bool:
-        request = digest(canonical(event.model_dump(mode="json", exclude={"settings", "tools"})))
+        request = request_of(event)
         if (known := self._tasks.get(task_id)) is not None:
             if known.request != request:
                 raise TaskExists(task_id)
