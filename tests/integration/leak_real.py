@@ -9,7 +9,7 @@ import os
 import random
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -232,9 +232,23 @@ def held() -> Held:
     )
 
 
-async def held_at_rest() -> Held:
-    """What is held once threads that were told to end have done so."""
+async def held_at_rest(others: Collection[threading.Thread] = ()) -> Held:
+    """What is held once threads that were told to end have done so; `others`: threads of earlier tests."""
     for thread in threading.enumerate():
-        if not thread.name.startswith(("asyncio_", "MainThread")):
+        if thread not in others and not thread.name.startswith(("asyncio_", "MainThread")):
             await asyncio.to_thread(thread.join, 10)
     return held()
+
+
+def beyond(after: Held, before: Held) -> Held:
+    """What is held after and was not before. What earlier tests have left may go in between."""
+    objects = Counter(dict(after.objects)) - Counter(dict(before.objects))
+    return Held(
+        tuple(sorted((Counter(after.threads) - Counter(before.threads)).elements())),
+        tuple(sorted((Counter(after.files) - Counter(before.files)).elements())),
+        max(0, after.tasks - before.tasks),
+        tuple(sorted(objects.items())),
+    )
+
+
+NOTHING = Held((), (), 0, ())

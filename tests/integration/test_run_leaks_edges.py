@@ -92,7 +92,7 @@ async def test_a_close_that_is_cancelled_anywhere_keeps_no_thread_and_no_file(
 
     source = FakeSource({"hold": FakeTool(delay_secs=1_000)})
     await asyncio.to_thread(int)
-    before = held()
+    before, others = held(), set(threading.enumerate())
     replan = Replan(Model({}), [source], db=tmp_path / "r.db")
     await replan.open()
     _ = replan._models["planning"]
@@ -100,7 +100,7 @@ async def test_a_close_that_is_cancelled_anywhere_keeps_no_thread_and_no_file(
     await cut_after(turns, replan.aclose)
     await replan.aclose()
     assert len(asyncio.all_tasks()) == before.tasks
-    after = await held_at_rest()
+    after = await held_at_rest(others)
     assert not Counter(after.threads) - Counter(before.threads)
     assert not Counter(after.files) - Counter(before.files)
 
@@ -110,13 +110,13 @@ async def test_a_model_that_cannot_be_closed_keeps_nothing_open(tmp_path: Path) 
         async def aclose(self) -> None:
             raise RuntimeError("stuck")
 
-    before = held()
+    before, others = held(), set(threading.enumerate())
     replan = Replan(Model({}), [hold], db=tmp_path / "r.db")
     await replan.open()
     _ = replan._models["planning"]
     with contextlib.suppress(RuntimeError):
         await replan.aclose()
-    after = await held_at_rest()
+    after = await held_at_rest(others)
     assert not Counter(after.threads) - Counter(before.threads)
     assert not Counter(after.files) - Counter(before.files)
 

@@ -12,7 +12,6 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, get
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from replan.core.ids import canonical, digest
 from replan.core.policy import Policy
 from replan.core.types import (
     ActionId,
@@ -389,13 +388,6 @@ def dump(event: AnyEvent) -> str:
     fields = dict(event.__dict__)  # not the model: the same text in a third of the time
     del fields["type"]
     return to_json(fields, inf_nan_mode="null").decode()
-
-
-def request_of(event: TaskSubmitted) -> str:
-    """A digest of what was asked: the same request gives the same, in whatever order its names come."""
-    asked = {**event.__dict__, "policy": event.policy.model_dump(mode="json")}
-    del asked["settings"], asked["tools"]
-    return digest(canonical(asked))
 
 
 def load(kind: str, data: str | bytes) -> AnyEvent:

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 from replan.core import events as e
+from replan.core.request import request_of
 from replan.core.state import ENDED, status_of
 from replan.errors import (
     InputError,
@@ -95,7 +96,7 @@ class SqliteStore:
     # ── writing ──
 
     async def create(self, task_id: str, event: e.TaskSubmitted, ts: float) -> bool:
-        request = e.request_of(event)
+        request = request_of(event)
         data = e.dump(event)
 
         def work(db: sqlite3.Connection) -> bool:

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
-from replan.core.events import TERMINAL, AnyEvent, Record, TaskSubmitted, dump, load, request_of
+from replan.core.events import TERMINAL, AnyEvent, Record, TaskSubmitted, dump, load
+from replan.core.request import request_of
 from replan.core.state import status_of
 from replan.errors import InputError, ReplanError, StaleWriter, TaskEnded, TaskExists, TaskHeld, TaskNotFound
 from replan.ports import Appended, Claim, NewArtifact, TaskSummary
