@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import sys
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -11,11 +9,10 @@ from typing import Any
 import pytest
 from run_tasks import bench, plan, step
 
+from counting import MORE, calls_in
 from replan.testing import virtual_time
 
 FEW, MANY = 60, 240
-MORE = 1.3
-"""How much more than in proportion the work may grow."""
 
 
 def flat(n: int) -> list[str]:
@@ -29,26 +26,6 @@ def chain(n: int) -> list[str]:
 def layered(n: int) -> list[str]:
     layer = n // 10
     return sorted({f"s{(layer - 1) * 10 + (n * k) % 10}" for k in (3, 7)}) if layer else []
-
-
-def calls_in(work: Callable[[], Any]) -> int:
-    """How many functions, of Python and of C, the work takes in this thread."""
-    count = 0
-
-    def counted(frame: object, event: str, arg: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    gc.collect()
-    gc.disable()  # finalizers of other tests' rubbish would be counted
-    before = sys.getprofile()
-    sys.setprofile(counted)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-        gc.enable()
-    return count
 
 
 def look(parameters: dict[str, Any]) -> Any:

@@ -198,9 +198,9 @@ async def _answer(tools: Tools, request: ToolCall) -> Any:
     """What the tool gives, in a task of its own, which must not end as a task or a loop does."""
     try:
         return await tools.call(request)
-    except Exception:
-        raise
     except BaseException as error:
+        if isinstance(error, Exception):
+            raise
         raise _failed(request.tool_id, error) from error
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import io
-import sys
 from collections.abc import Callable
 
 from picture_records import call, plan, records, step
 
+from counting import MORE, calls_in
 from replan.cli.draw import render
 from replan.cli.history import tell
 from replan.cli.picture import PictureState
@@ -18,28 +17,6 @@ from replan.core import events as e
 from replan.core.events import Record
 
 FEW, MANY = 250, 1_000
-MORE = 1.3
-"""How much more than in proportion the work may grow."""
-
-
-def calls_in(work: Callable[[], object]) -> int:
-    """How many functions, of Python and of C, the work takes."""
-    count = 0
-
-    def counted(frame: object, event: str, arg: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    gc.collect()
-    gc.disable()  # finalizers of other tests' rubbish would be counted
-    before = sys.getprofile()
-    sys.setprofile(counted)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-        gc.enable()
-    return count
 
 
 def assert_linear(few: Callable[[], object], many: Callable[[], object]) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import random
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from histories import judged
 
+from counting import MORE, calls_in
 from replan.core import events as e
 from replan.core.check_plan import Toolbox, check_plan
 from replan.core.decide import decide
@@ -23,8 +22,6 @@ from replan.core.state import Slot, State, fold
 from replan.core.types import Fault, Plan, Step, ToolSpec
 
 FEW, MANY = 250, 1_000
-MORE = 1.3
-"""How much more than in proportion the work may grow."""
 
 TOOL = ToolSpec(id="look", parameters={"type": "object", "properties": {"q": {}}, "required": ["q"]})
 TOOLS = Toolbox(lambda name: TOOL if name == "look" else None, lambda name: ["look"])
@@ -93,26 +90,6 @@ def log(count: int, needs: Needs) -> list[Record]:
         ]
     events += [judged(), e.TaskCompleted(final_output=1, score=90.0)]
     return [Record(n, "task_1", float(n), 1, event) for n, event in enumerate(events, 1)]
-
-
-def calls_in(work: Callable[[], object]) -> int:
-    """How many functions, of Python and of C, and generator turns the work takes."""
-    count = 0
-
-    def counted(frame: object, event: str, arg: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    gc.collect()
-    gc.disable()  # finalizers of other tests' rubbish would be counted
-    before = sys.getprofile()
-    sys.setprofile(counted)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-        gc.enable()
-    return count
 
 
 def assert_linear(few: Callable[[], object], many: Callable[[], object]) -> None:
