@@ -1,16 +1,21 @@
 """What an exception from a tool call means: whose fault, worth another try, and may it have happened.
 
-Decided in code, by the kind of failure, never by a model (specification §5).
+Decided in code, by the kind of failure, never by a model (specification §5): what was raised tells whether the
+call may have happened; what it says (`error_class`) only whose fault it is, and whether it may pass.
 """
 
 from __future__ import annotations
 
 import errno
+import json
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
+from replan.core.error_class import Said, error_class, names_parameter, read_body, together, words
 from replan.core.types import Category, Fault, ToolSpec
 from replan.errors import ToolCallError, UnresolvedReference
 
@@ -31,7 +36,6 @@ FaultKind = Literal[
     "internal",  # a fault of Replan
 ]
 NOT_MADE = frozenset({"approval", "parameter", "reference", "refused", "unknown_tool", "unavailable"})
-TRANSIENT_STATUS = frozenset({408, 425, 429})
 
 
 def classify(error: BaseException, tool: ToolSpec | None = None, *, now: float | None = None) -> Fault:
@@ -42,11 +46,17 @@ def classify(error: BaseException, tool: ToolSpec | None = None, *, now: float |
     kind, status, retry_after, happened = _kind_of(error, now)
     if happened is None:
         happened = _happened(kind, status, tool)
+    category, transient = _category(kind), kind in ("refused", "connection_lost", "timeout", "unavailable")
+    if status is not None or kind == "tool":
+        said = _said(error, message)
+        category, transient = _judged(error, status, retry_after, said, _names(tool))
+        if transient and retry_after is None:
+            retry_after = said.wait
     return Fault(
-        category=_category(kind, status),
+        category=category,
         kind=kind,
         message=message,
-        transient=_transient(kind, status),
+        transient=transient,
         happened=happened,
         status=status,
         retry_after=retry_after,
@@ -76,17 +86,23 @@ def _kind_of(error: BaseException, now: float | None) -> _Kind:
         if error.happened is not None:
             told = "no" if error.happened == "no" else "unknown"
         return error.kind, error.status, error.retry_after, told
-    seen: set[int] = set()
-    at: BaseException | None = error
-    while at is not None and id(at) not in seen:
-        seen.add(id(at))
+    for at in _chain(error):
         status = _status(at)
         if status is not None and status >= 400:
             return "http", status, _retry_after(at, now), None
         if (kind := _transport_kind(at)) is not None:
             return kind, None, None, None
-        at = _cause(at)
     return "tool", None, None, None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error, and what it came from."""
+    seen: set[int] = set()
+    at: BaseException | None = error
+    while at is not None and id(at) not in seen:
+        seen.add(id(at))
+        yield at
+        at = _cause(at)
 
 
 def _cause(error: BaseException) -> BaseException | None:
@@ -195,12 +211,6 @@ def retry_after_secs(value: str, now: float | None) -> float | None:
         return None
 
 
-def _transient(kind: str, status: int | None) -> bool:
-    if status is not None:
-        return status in TRANSIENT_STATUS or status >= 500
-    return kind in ("refused", "connection_lost", "timeout", "unavailable")
-
-
 def _happened(kind: str, status: int | None, tool: ToolSpec | None) -> Literal["no", "unknown"]:
     if kind in NOT_MADE:
         return "no"
@@ -211,13 +221,78 @@ def _happened(kind: str, status: int | None, tool: ToolSpec | None) -> Literal["
     return "unknown"
 
 
-def _category(kind: str, status: int | None) -> Category:
-    if status is not None:
-        if status >= 500:
-            return "server_error"
-        if status in (401, 402, 403, 407, 408, 425, 429, 451):
-            return "external_error"
-        return "parameter_error"
+def _judged(
+    error: BaseException, status: int | None, retry_after: float | None, said: Said, names: tuple[str, ...]
+) -> tuple[Category, bool]:
+    """Whose fault an answer or a tool's own error is, and whether it may pass by itself."""
+    known = status if status is not None else said.status
+    found = error_class(
+        status=known, code=said.code, message=said.text, retry_after=retry_after, parameters=names
+    )
+    passes = found in ("transient", "throttled")
+    if known is not None and known >= 500:
+        named = found == "caller" and names_parameter(said.text, names)
+        return ("parameter_error" if named else "server_error"), True
+    if known is not None and known >= 400:
+        return ("parameter_error" if found == "caller" else "external_error"), passes
+    if found == "throttled":
+        return "external_error", True
+    if found == "outside" or _misses_something(error):
+        return "external_error", False
+    if names_parameter(said.text, names) or _is_about_a_value(error, names):
+        return "parameter_error", False
+    return "tool_error", False
+
+
+def _misses_something(error: BaseException) -> bool:
+    """True if a right, a module, a process or a program is missing."""
+    for each in _chain(error):
+        if isinstance(each, PermissionError | ImportError | ProcessLookupError | ChildProcessError):
+            return True
+        if isinstance(each, FileNotFoundError):  # a missing program only where one was to be started
+            frame = each.__traceback__
+            while frame is not None and frame.tb_next is not None:
+                frame = frame.tb_next
+            if frame is not None and frame.tb_frame.f_globals.get("__name__") == "subprocess":
+                return True
+    return False
+
+
+def _is_about_a_value(error: BaseException, names: tuple[str, ...]) -> bool:
+    """True if the tool refused a value in Python's own terms, and mentions the parameter."""
+    if not isinstance(error, ValueError | TypeError | KeyError) or isinstance(error, json.JSONDecodeError):
+        return False
+    text = f" {words(text_of(error).removeprefix(type(error).__name__))} "
+    return any(f" {words(name)} " in text for name in names)
+
+
+def _names(tool: ToolSpec | None) -> tuple[str, ...]:
+    properties = tool.parameters.get("properties") if tool is not None else None
+    return tuple(properties) if isinstance(properties, Mapping) else ()
+
+
+def _said(error: BaseException, message: str) -> Said:
+    """What the error, its causes and the answers that they carry say."""
+    told = [Said(message)]
+    for each in _chain(error):
+        codes = (_attribute(each, name) for name in ("code", "error_code"))
+        told += (Said(code=code) for code in codes if isinstance(code, str))
+        with suppress(Exception):  # an answer of a form that nobody knows
+            told += (said for body in _bodies(each) for said in read_body(body))
+    return together(told)
+
+
+def _bodies(error: BaseException) -> Iterator[Any]:
+    """The answer that an error carries, where it is there already: as an object, or as its text."""
+    response = _attribute(error, "response")
+    # Asking `requests` for the text of an answer that was not read would read it now.
+    unread = _attribute(response, "_content") is False
+    for body in (response, _attribute(error, "body"), None if unread else _attribute(response, "text")):
+        if isinstance(body, str | Mapping | list):
+            yield body
+
+
+def _category(kind: str) -> Category:
     match kind:
         case "parameter":
             return "parameter_error"

@@ -4,6 +4,7 @@ import errno
 import http.client
 import socket
 import ssl
+import subprocess
 import urllib.error
 from email.message import Message
 from email.utils import formatdate
@@ -237,3 +238,173 @@ def test_the_message_names_the_class_where_that_is_half_of_it() -> None:
     assert classify(KeyError("city")).message == "KeyError: 'city'"
     assert classify(TimeoutError()).message == "TimeoutError"
     assert classify(ToolCallError("plain words")).message == "plain words"
+
+
+# ── what an error says ────────────────────────────────────────────────────────
+
+BOOK = ToolSpec(
+    id="book",
+    parameters={
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "max_price": {"type": "number"}},
+    },
+)
+
+
+def answered_with(status: int, body: Any, **headers: str) -> httpx2.HTTPStatusError:
+    response = httpx2.Response(status, json=body, headers=headers, request=REQUEST)
+    return httpx2.HTTPStatusError(f"status {status}", request=REQUEST, response=response)
+
+
+def started(program: str) -> BaseException:
+    with pytest.raises(FileNotFoundError) as caught:
+        subprocess.run([program], check=True)
+    return caught.value
+
+
+def cloud_error(code: str, status: int) -> BaseException:
+    """As a client of a large cloud raises it: the answer is a mapping."""
+    error = type("ClientError", (Exception,), {})(f"An error occurred ({code}) when calling Get: no")
+    error.response = {
+        "Error": {"Code": code, "Message": "no"},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+    }
+    return error
+
+
+def named(name: str, text: str) -> BaseException:
+    return type(name, (Exception,), {"__module__": "some_sdk"})(text)
+
+
+@pytest.mark.parametrize(
+    ("error", "category", "transient"),
+    [
+        # answers that say more than their status
+        (answered_with(400, {"code": "ThrottlingException", "message": "Rate exceeded"}), "external_error", True),
+        (answered_with(400, {"error": {"message": "The API key is not valid"}}), "external_error", False),
+        (answered_with(400, {"error": {"code": "index_not_ready"}}), "external_error", True),
+        (answered_with(400, {"message": "city is required"}), "parameter_error", False),
+        (answered_with(403, {"message": "You have exceeded a rate limit"}), "external_error", True),
+        (answered_with(424, {}), "external_error", False),
+        (answered_with(429, {"error": {"code": "insufficient_quota"}}), "external_error", False),
+        (answered_with(500, {"message": "parameter `limit` must be at most 100"}), "parameter_error", True),
+        (answered_with(500, {"message": "max_price must be positive"}), "parameter_error", True),
+        (answered_with(500, {"message": "price must be positive"}), "server_error", True),
+        (answered_with(501, {}), "server_error", True),
+        (ToolCallError("max-price must be at most 9", kind="http", status=500), "parameter_error", True),
+        (ToolCallError("Throttling: slow down", kind="http", status=400), "external_error", True),
+        # a status that is only told
+        (RuntimeError("HTTP 429 Too Many Requests"), "external_error", True),
+        (RuntimeError("the service answered with status code 503"), "server_error", True),
+        (RuntimeError("HTTP 404 Not Found"), "parameter_error", False),
+        (RuntimeError("HTTP 401 Unauthorized"), "external_error", False),
+        (ToolCallError('{"status": 403, "title": "Forbidden"}'), "external_error", False),
+        (cloud_error("ThrottlingException", 400), "external_error", True),
+        (cloud_error("AccessDenied", 403), "external_error", False),
+        (cloud_error("NoSuchKey", 404), "parameter_error", False),
+        # something is missing on our side
+        (ModuleNotFoundError("No module named 'pandas'"), "external_error", False),
+        (caused(RuntimeError("it did not work"), ModuleNotFoundError("pandas")), "external_error", False),
+        (PermissionError(13, "Permission denied"), "external_error", False),
+        (ProcessLookupError(3, "No such process"), "external_error", False),
+        (RuntimeError("/bin/sh: 1: ffmpeg: command not found"), "external_error", False),
+        (started("surely-no-such-program"), "external_error", False),
+        (FileNotFoundError(2, "No such file or directory: 'report.csv'"), "tool_error", False),
+        (named("NoCredentialsError", "Unable to locate credentials"), "external_error", False),
+        (named("AuthenticationError", "no"), "external_error", False),
+        (named("RateLimitError", "no"), "external_error", True),
+        (ToolCallError("Storage quota exceeded"), "external_error", False),
+        (named("AioRpcError", "status = StatusCode.PERMISSION_DENIED"), "external_error", False),
+        # the tool refuses a value
+        (ValueError("bad city"), "parameter_error", False),
+        (KeyError("city"), "parameter_error", False),
+        (RuntimeError("bad city"), "parameter_error", False),
+        (RuntimeError("the city is lovely"), "tool_error", False),
+        (ValueError("the maxPrice is 7"), "parameter_error", False),
+        (ValueError("invalid literal for int() with base 10: 'x'"), "tool_error", False),
+        (ToolCallError("1 validation error for bookArguments\ncity\n  Field required"), "parameter_error", False),
+        (TypeError("book() got an unexpected keyword argument 'note'"), "parameter_error", False),
+        (TypeError("unhashable type: 'dict'"), "tool_error", False),
+        # words of the tool's own trade
+        (ToolCallError("Payment method card_1 not found"), "tool_error", False),
+        (ToolCallError("payment amount does not add up"), "tool_error", False),
+        (ToolCallError("the search timed out"), "tool_error", False),
+    ],
+    ids=lambda value: f"{type(value).__name__}: {value}"[:60] if isinstance(value, BaseException) else None,
+)  # fmt: skip
+def test_what_an_error_says_tells_whose_fault_it_is(
+    error: BaseException, category: str, transient: bool
+) -> None:
+    fault = classify(error, BOOK, now=NOW)
+    assert (fault.category, fault.transient) == (category, transient)
+
+
+@pytest.mark.parametrize(
+    "text", ["HTTP 503 Service Unavailable", "HTTP 400 Bad Request", "rate limit exceeded"]
+)
+@pytest.mark.parametrize("clean", [True, False])
+def test_what_an_error_says_is_no_proof_of_what_happened(text: str, clean: bool) -> None:
+    tool = ToolSpec(id="t", errors_are_clean=clean)
+    fault = classify(RuntimeError(text), tool)
+    assert (fault.kind, fault.status) == ("tool", None)
+    assert fault.happened == ("no" if clean else "unknown")
+    assert not may_retry(fault, tool)
+
+
+def test_an_answer_of_500_that_names_a_parameter_leaves_doubt_about_an_effect() -> None:
+    once = ToolSpec(id="t", effect="once")
+    fault = classify(answered_with(500, {"message": "parameter `limit` must be at most 100"}), once)
+    assert (fault.category, fault.happened) == ("parameter_error", "unknown")
+    assert in_doubt(fault, once)
+    assert not may_retry(fault, once)
+
+
+@pytest.mark.parametrize(
+    ("error", "secs"),
+    [
+        (answered_with(429, {"message": "too fast", "retry_after": 1.5}), 1.5),
+        (answered_with(429, {"message": "Please try again in 20s."}), 20.0),
+        (answered_with(429, {"retry_after": 1.5}, **{"Retry-After": "9"}), 9.0),
+        (answered_with(400, {"code": "Throttling", "message": "retry after 3 seconds"}), 3.0),
+        (answered_with(404, {"message": "no such page, retry after 3 seconds"}), None),
+        (RuntimeError("429 Too Many Requests, Retry-After: 4"), 4.0),
+        (RuntimeError("no such seat; try again in 4 seconds"), None),
+    ],
+    ids=str,
+)
+def test_a_wait_that_is_told_in_words_is_kept(error: BaseException, secs: float | None) -> None:
+    assert classify(error, BOOK, now=NOW).retry_after == secs
+
+
+def test_an_answer_that_was_not_read_is_not_read_now() -> None:
+    looked: list[str] = []
+
+    class Streamed:
+        status_code = 400
+        headers: dict[str, str] = {}
+        _content = False
+
+        @property
+        def text(self) -> str:
+            looked.append("this would wait for the network")
+            return "Throttling"
+
+    error = RequestsHTTPError("400 Client Error")
+    error.response = Streamed()
+    assert classify(error).category == "parameter_error"
+    assert looked == []
+    error.response._content = b"Throttling"
+    assert classify(error).category == "external_error"
+    unread = httpx2.Response(400, stream=httpx2.ByteStream(b"Throttling"), request=REQUEST)
+    fault = classify(httpx2.HTTPStatusError("no", request=REQUEST, response=unread))
+    assert fault.category == "parameter_error"
+
+
+def test_an_answer_that_breaks_when_it_is_looked_at_tells_its_status_still() -> None:
+    class Hostile(dict[str, Any]):
+        def items(self) -> Any:
+            raise RuntimeError("no items")
+
+    error = ToolCallError("no", kind="http", status=400)
+    error.body = Hostile()  # type: ignore[attr-defined]
+    assert classify(error).category == "parameter_error"
