@@ -8,6 +8,8 @@ ReplanError
 │   ├── TaskNotFound        no task with that id
 │   ├── TaskExists          the id is taken by a different request
 │   └── TaskEnded           the task has ended; its past cannot be changed
+├── TaskFailure             a task that did not succeed (raised by `TaskResult.raise_for_failure` only)
+│   └── UserInterventionRequired    and that only a person can mend; carries what to do
 ├── UnresolvedReference     a reference that selects nothing in what it points to
 ├── ToolCallError           a tool call that failed; says whether its effect may have happened
 ├── ModelError              a model that gave no usable answer
@@ -70,6 +72,18 @@ class TaskExists(InputError):
 
 class TaskEnded(InputError):
     """The task has ended; an ended task never changes."""
+
+
+class TaskFailure(ReplanError):
+    """A task that did not succeed; `advice` says what a person could do."""
+
+    def __init__(self, message: str, *, advice: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.advice = tuple(advice)
+
+
+class UserInterventionRequired(TaskFailure):
+    """Going on is pointless until a person does something: see `advice`."""
 
 
 class UnresolvedReference(ReplanError):

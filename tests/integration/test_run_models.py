@@ -241,7 +241,7 @@ def test_a_judge_that_recovers_is_heard() -> None:
     ],
 )
 def test_success_needs_the_score(answer: dict[str, Any], good: bool) -> None:
-    ran = run({"execution_plan": ONE, "evaluation": answer})
+    ran = run({"execution_plan": ONE, "evaluation": answer}, enable_auto_reflection=False)
     assert ran.result.is_success is good
     if not good:
         assert ran.result.failure is not None
@@ -256,7 +256,8 @@ def test_the_threshold_can_be_set() -> None:
 def failing(effect: Any, score: float, correctness: float, fail: Any = "broken") -> Ran:
     tools = {"t0": FakeTool(output="fine"), "bad": FakeTool(effect=effect, fail=[fail])}
     wanted = plan(step("a", "t0"), step("b", "bad"))
-    return run({"execution_plan": wanted, "evaluation": verdict(score, correctness=correctness)}, tools=tools)
+    answers = {"execution_plan": wanted, "evaluation": verdict(score, correctness=correctness)}
+    return run(answers, tools=tools, enable_step_level_reflection=False, enable_auto_reflection=False)
 
 
 @pytest.mark.parametrize(

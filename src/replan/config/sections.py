@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from replan.core.policy import Budget, Policy
+from replan.core.policy import Budget, OlderLimits, Policy
 
 
 def _unset_when_empty(value: Any) -> Any:
@@ -244,7 +244,7 @@ class Settings(Section):
 
     def policy(self) -> Policy:
         """What a task is allowed and how it is run, as it is recorded with each task."""
-        loop, limits = self.orchestrator, self.budget
+        loop, limits, older = self.orchestrator, self.budget, self.reflection
         return Policy(
             budget=Budget(
                 task_timeout_secs=loop.task_timeout_secs,
@@ -254,6 +254,9 @@ class Settings(Section):
                 max_tool_calls=limits.max_tool_calls,
                 max_rounds=limits.max_rounds,
             ),
+            enable_step_level_reflection=older.enable_step_level_reflection,
+            enable_auto_reflection=loop.enable_auto_reflection,
+            older=OlderLimits(**older.model_dump(exclude={"enable_step_level_reflection"})),
             evaluation=loop.evaluation,
             approval=self.approval.mode,
             success_threshold=loop.success_threshold,
@@ -314,8 +317,7 @@ LATER: dict[str, frozenset[str]] = {
     "server": frozenset(Server.model_fields),
     "llm": frozenset({"service_name", "protocol", "max_streaming_indicators"}),
     "tool_service": frozenset(ToolService.model_fields) - {"max_retries"},
-    "orchestrator": frozenset({"enable_auto_reflection", "enable_builtin_workflows"}),
-    "reflection": frozenset(Reflection.model_fields),
+    "orchestrator": frozenset({"enable_builtin_workflows"}),
     "approval": frozenset({"review_plan", "expires_secs"}),
     "response": frozenset(Response.model_fields),
     "debug": frozenset(Debug.model_fields),

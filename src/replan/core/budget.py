@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from replan.core.policy import Budget
 from replan.core.types import Usage
+
+WARN_AT = 0.8
+"""Share of a limit from which on its use is told."""
+
+
+def in_flight(usage: Usage, running: Sequence[int]) -> Usage:
+    """What was used, with model calls that have not answered counted: at the size of their requests (characters),
+    and at the average cost so far. A call itself is counted when it starts."""
+    if not running:
+        return usage
+    answered = usage.llm_calls - len(running)
+    each = usage.cost_usd / answered if answered > 0 else 0.0
+    return usage.model_copy(
+        update={
+            "input_tokens": usage.input_tokens + sum(size // _CHARACTERS for size in running),
+            "cost_usd": usage.cost_usd + each * len(running),
+        }
+    )
+
+
+_CHARACTERS = 4
+"""Of a token, about."""
 
 
 def limit_reached(
@@ -25,3 +48,43 @@ def limit_reached(
         if allowed is not None and amount >= allowed:
             return f"{name} = {allowed:g}"
     return ""
+
+
+class Limit(NamedTuple):
+    """One limit that is set: its name, what it counts, how much was used, and how much is allowed."""
+
+    name: str
+    words: str
+    used: float
+    allowed: float
+
+
+def limits(budget: Budget, usage: Usage, *, rounds: int, secs: float) -> list[Limit]:
+    """The limits that are set; `secs` and `rounds` are what was used of these."""
+    every = [
+        ("max_llm_calls", "model calls", usage.llm_calls, budget.max_llm_calls),
+        ("max_tokens", "tokens", usage.input_tokens + usage.output_tokens, budget.max_tokens),
+        ("max_cost_usd", "dollars", usage.cost_usd, budget.max_cost_usd),
+        ("max_tool_calls", "tool calls", usage.tool_calls, budget.max_tool_calls),
+        ("max_rounds", "rounds", rounds, budget.max_rounds),
+        ("task_timeout_secs", "seconds", round(secs, 1), budget.task_timeout_secs),
+    ]
+    return [Limit(name, words, used, allowed) for name, words, used, allowed in every if allowed is not None]
+
+
+def left(budget: Budget, usage: Usage, *, rounds: int, secs: float) -> str:
+    """What is left of each limit, in one line for a prompt."""
+    told = [
+        f"{max(0.0, one.allowed - one.used):g} of {one.allowed:g} {one.words}"
+        for one in limits(budget, usage, rounds=rounds, secs=secs)
+    ]
+    return ", ".join(told) or "no limits are set"
+
+
+def nearly_used(budget: Budget, usage: Usage, *, rounds: int, secs: float) -> list[Limit]:
+    """The limits of which most is used."""
+    return [
+        one
+        for one in limits(budget, usage, rounds=rounds, secs=secs)
+        if one.used >= one.allowed * WARN_AT and one.allowed > 0
+    ]

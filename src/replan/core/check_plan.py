@@ -40,24 +40,34 @@ def check_plan(
     limits: PlanLimits,
     earlier: Mapping[str, JsonObject | None] | None = None,
     used: Collection[str] = (),
+    settled: Collection[str] = (),
     check_schemas: bool = True,
 ) -> Checked:
     """The plan as it will run, and everything that is wrong with it.
 
     `earlier`: finished steps of earlier rounds that may be referred to, with their output schemas.
-    `used`: ids that new steps may not take. `check_schemas=False` leaves the tools' parameters out.
+    `used`: ids that new steps may not take. `settled`: steps that are done or stay as they were checked: what they
+    call is not checked again. `check_schemas=False` leaves the tools' parameters out.
     """
     if len(plan.steps) > limits.max_steps:
         return Checked(
             plan, (f"the plan has {len(plan.steps)} steps; at most {limits.max_steps} are allowed",)
         )
-    check = _Check(tools, Draft(metadata, earlier or {}), limits, used)
+    check = _Check(tools, Draft(metadata, earlier or {}), limits, used, settled)
     steps = check.run(plan.steps, check_schemas=check_schemas)
     return Checked(plan.model_copy(update={"steps": tuple(steps)}), tuple(dict.fromkeys(check.violations)))
 
 
 class _Check:
-    def __init__(self, tools: Toolbox, draft: Draft, limits: PlanLimits, used: Collection[str]) -> None:
+    def __init__(
+        self,
+        tools: Toolbox,
+        draft: Draft,
+        limits: PlanLimits,
+        used: Collection[str],
+        settled: Collection[str] = (),
+    ) -> None:
+        self.settled = settled
         self.tools = tools
         self.draft = draft
         self.limits = limits
@@ -81,10 +91,11 @@ class _Check:
             self.draft.steps[step.step_id] = step
         self._check_shape(steps)
         for step, found in zip(steps, references, strict=True):
-            self.violations.extend(reference_violations(self.draft, step, found))
+            if step.step_id not in self.settled:
+                self.violations.extend(reference_violations(self.draft, step, found))
         if check_schemas:
             for step, calls in zip(steps, calls_of, strict=True):
-                for call in calls:
+                for call in calls if step.step_id not in self.settled else ():
                     self.violations.extend(parameter_violations(self.draft, step, call))
         self._check_repeats(steps, calls_of)
         return steps
@@ -217,7 +228,7 @@ class _Check:
         alike: dict[str, list[PlannedCall]] = {}
         for step, calls in zip(steps, calls_of, strict=True):
             for call in calls:
-                if call.tool is not None and call.tool.effect == "once":
+                if call.tool is not None and call.tool.effect == "once" and step.step_id not in self.settled:
                     content = call_content(call.tool.id, {**call.parameters, **self.draft.filled(call)})
                     alike.setdefault(f"{content}\x00{step.for_each or ''}", []).append(call)
         for found in alike.values():

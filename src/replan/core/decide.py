@@ -1,7 +1,6 @@
 """What comes next: the policy of the loop, on one page.
 
 `decide` reads the state and names the next thing to do; something else does it and records what happened.
-Reflection and replanning (specification §6 to §9) take their place between judging and the end.
 """
 
 from __future__ import annotations
@@ -9,21 +8,19 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 from replan.core.events import TaskCancelled, TaskCompleted, TaskFailed, TaskTimedOut
-from replan.core.explain import (
-    cancelled,
-    judged_failed,
-    outcome_unknown,
-    steps_failed,
-    unjudged,
-)
+from replan.core.explain import cancelled, judged_failed, outcome_unknown, steps_failed, unjudged
+from replan.core.explain_recovery import needs_a_person, not_reflected, question_about
+from replan.core.guard import may_reflect, must_stop
+from replan.core.reflection import Strategy
 from replan.core.state import State
-from replan.core.types import Evaluation
+from replan.core.types import Evaluation, Failure
+from replan.core.verdict import default_strategy, done_in_substance, satisfied
 
 End: TypeAlias = TaskCompleted | TaskFailed | TaskCancelled | TaskTimedOut
 
 
 class Stop(NamedTuple):
-    """The task has ended."""
+    """Nothing to do: the task has ended, or waits for a person who has not spoken yet."""
 
 
 class StartRound(NamedTuple):
@@ -46,11 +43,43 @@ class Evaluate(NamedTuple):
     """Judge the round and write the answer."""
 
 
+class Reflect(NamedTuple):
+    """Say why the round did not do, and whether another one has a point."""
+
+
+class Replan(NamedTuple):
+    """Begin a round with the plan made anew in this way."""
+
+    strategy: Strategy
+    reason: str
+
+
+class ChangePlan(NamedTuple):
+    """Make the plan anew as `state.replanning` says."""
+
+
+class Settle(NamedTuple):
+    """Take in what a person said of a call's outcome."""
+
+    question_id: str
+
+
+class Wait(NamedTuple):
+    """Ask a person, and let go of the task until there is an answer. An empty text: it has been asked already."""
+
+    reason: str
+    text: str = ""
+    kind: str = "intervention"
+    call_key: str | None = None
+
+
 class Finish(NamedTuple):
     event: End
 
 
-Decision: TypeAlias = Stop | StartRound | SelectTools | MakePlan | Execute | Evaluate | Finish
+Decision: TypeAlias = (
+    Stop | StartRound | SelectTools | MakePlan | Execute | Evaluate | Reflect | Replan | ChangePlan | Settle | Wait | Finish
+)  # fmt: skip
 
 
 def decide(state: State) -> Decision:
@@ -59,17 +88,25 @@ def decide(state: State) -> Decision:
         return Stop()
     if state.cancel is not None:
         return Finish(TaskCancelled(failure=cancelled(state)))
+    if state.waiting is not None:
+        return Stop()
     if state.round == 0:
         return StartRound(1)
+    if state.replanning is not None:
+        return SelectTools() if _plans_anew(state) and state.selection is None else ChangePlan()
     if state.plan is None and state.selection is None and not _plan_given(state):
         return SelectTools()
     if state.plan is None:
         return MakePlan()
-    if state.open_steps:
+    if (question := _said(state)) is not None:
+        return Settle(question)
+    if state.open_steps and state.escalation is None:
         return Execute()
     if state.in_doubt:
-        return Finish(TaskFailed(failure=outcome_unknown(state)))
-    if state.evaluation is None:
+        return _in_doubt(state)
+    if state.escalation is not None and state.escalation.replan and not must_stop(state):
+        return Replan(default_strategy(state), state.escalation.advice or state.escalation.reason)
+    if state.escalation is None and state.evaluation is None:
         return Evaluate()
     return _verdict(state)
 
@@ -78,33 +115,97 @@ def _plan_given(state: State) -> bool:
     return state.submitted is not None and state.submitted.plan is not None
 
 
-def _verdict(state: State) -> Finish:
+def _plans_anew(state: State) -> bool:
+    """True if the strategy needs new steps, and so tools to make them with."""
+    strategy = state.replanning.strategy.type if state.replanning is not None else ""
+    return strategy in ("full_replan", "replan_from_step", "add_remediation_steps")
+
+
+def _said(state: State) -> str | None:
+    """A question about a call in doubt that a person has answered, and whose answer is not taken in yet."""
+    if state.recovery is None:
+        return None
+    for question_id, answer in state.recovery.answers.items():
+        question = state.recovery.questions[question_id]
+        if question.kind == "outcome" and answer.happened is not None and question.call_key in state.in_doubt:
+            return question_id
+    return None
+
+
+def _in_doubt(state: State) -> Decision:
+    """Calls of which nobody knows whether they took effect: a person says, or the task ends."""
+    asked = set() if state.recovery is None else {
+        question.call_key for question in state.recovery.questions.values()
+    }  # fmt: skip
+    if state.policy.interactive:
+        for key, call in state.in_doubt.items():
+            if key not in asked:
+                return Wait(
+                    "it is not known whether a call took effect", question_about(call), "outcome", key
+                )
+        if state.recovery is not None and state.recovery.open_questions():
+            return Wait("it is not known whether a call took effect")
+    return _failed(state, outcome_unknown(state))
+
+
+def _verdict(state: State) -> Decision:
     judged = state.evaluation
     evaluation = judged.evaluation if judged else None
-    if judged is None or evaluation is None:
+    if judged is not None and evaluation is None:
         return Finish(TaskFailed(failure=unjudged(state)))
-    answer, artifact, score = evaluation.final_output, judged.artifact, evaluation.overall_score
-    if satisfied(state, evaluation):
-        return Finish(TaskCompleted(final_output=answer, artifact=artifact, score=score))
-    broken = any(step.status == "failed" for step in state.steps.values())
-    failure = steps_failed(state) if broken else judged_failed(state, evaluation)
-    return Finish(TaskFailed(failure=failure, final_output=answer, artifact=artifact, score=score))
+    if evaluation is not None and satisfied(state, evaluation):
+        return _completed(state, evaluation)
+    if not state.reflects:
+        return _failed(state, _why(state))
+    if state.reflection is None:
+        return Reflect() if may_reflect(state) else _failed(state, needs_a_person(state))
+    reflection = state.reflection.reflection
+    if reflection is None:
+        return _failed(state, not_reflected(state))
+    if reflection.should_replan:
+        strategy = reflection.replanning_strategy or default_strategy(state)
+        return Replan(
+            strategy, strategy.reason or reflection.reflection_text or "; ".join(reflection.root_causes)
+        )
+    if evaluation is not None and done_in_substance(state, evaluation):
+        return _completed(state, evaluation, evaluation.failures)
+    failure = needs_a_person(state)
+    if state.policy.interactive and not _given_up(state):
+        return Wait(failure.reason, " ".join([failure.reason, *failure.advice]))
+    return _failed(state, failure)
 
 
-def satisfied(state: State, evaluation: Evaluation) -> bool:
-    """True if the task is done: by score when every step succeeded, or by excellent correctness.
-
-    A failed step that should have had an effect is fatal: no judgement makes up for it.
-    """
-    policy = state.policy
-    failed = [step for step in state.steps.values() if step.status == "failed"]
-    if not failed and evaluation.overall_score >= policy.success_threshold:
-        return True
-    fatal = any(call.effect != "reads" for step in failed for call in step.calls.values())
-    fatal = fatal or any(not step.calls for step in failed)
-    return (
-        not fatal
-        and evaluation.is_successful
-        and evaluation.overall_score >= policy.success_threshold
-        and evaluation.dimensions.correctness >= policy.correctness_excellent
+def _given_up(state: State) -> bool:
+    """True if the person who was asked says that it is to end."""
+    return state.recovery is not None and state.recovery.hint.strip().casefold() in (
+        "stop",
+        "give up",
+        "no",
+        "end",
     )
+
+
+def _why(state: State) -> Failure:
+    evaluation = state.evaluation.evaluation if state.evaluation else None
+    broken = any(step.status == "failed" for step in state.steps.values())
+    return judged_failed(state, evaluation) if evaluation is not None and not broken else steps_failed(state)
+
+
+def _completed(state: State, evaluation: Evaluation, shortfall: tuple[str, ...] = ()) -> Finish:
+    artifact = state.evaluation.artifact if state.evaluation else None
+    answer, score = evaluation.final_output, evaluation.overall_score
+    return Finish(TaskCompleted(final_output=answer, artifact=artifact, score=score, shortfall=shortfall))
+
+
+def _failed(state: State, failure: Failure) -> Finish:
+    return Finish(failed_with(state, failure))
+
+
+def failed_with(state: State, failure: Failure) -> TaskFailed:
+    """The end of a task that did not succeed, with the answer that was last judged, if there is one."""
+    judged = state.evaluation or (state.recovery.evaluation if state.recovery else None)
+    evaluation = judged.evaluation if judged else None
+    if judged is None or evaluation is None:
+        return TaskFailed(failure=failure)
+    answer, score = evaluation.final_output, evaluation.overall_score
+    return TaskFailed(failure=failure, final_output=answer, artifact=judged.artifact, score=score)

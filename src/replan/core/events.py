@@ -12,7 +12,10 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, get
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
+from replan.core.plan_diff import PlanDiff
 from replan.core.policy import Policy
+from replan.core.reflection import OverallReflection, StepReflection, Strategy, SuggestedAction
+from replan.core.slots import Slot, slot_of
 from replan.core.types import (
     ActionId,
     Artifact,
@@ -24,6 +27,7 @@ from replan.core.types import (
     Frozen,
     JsonObject,
     Plan,
+    Step,
     StepId,
     ToolId,
     Usage,
@@ -138,10 +142,17 @@ class PlanRejected(Event):
 
 
 class PlanUpdated(Event):
+    """A plan made anew after a round: what is kept of it, what is new, and what begins again."""
+
     type: Literal["plan_updated"] = "plan_updated"
     plan: Plan
     strategy: str = ""
     reason: str = ""
+    diff: PlanDiff = PlanDiff()
+    reset: tuple[StepId, ...] = ()
+    """Steps that had failed, or were left out because another had, and are due again."""
+    task_type: str = ""
+    corrections: int = 0
 
 
 class ExecutionMode(Event):
@@ -244,6 +255,116 @@ class StepSkipped(Event):
     because: StepId | None = None
 
 
+class StepReflected(Event):
+    """Why a call of a step failed, what the model proposed, and what code has decided."""
+
+    type: Literal["step_reflected"] = "step_reflected"
+    step_id: StepId
+    action_id: ActionId | None = None
+    index: int | None = None
+    tool_id: ToolId = ""
+    """The tool that failed."""
+    parameters: JsonObject = {}
+    """What it was called with, as it may be seen."""
+    base: str = ""
+    """What was called with what (`ids.call_base`), also where no call could be made."""
+    call_key: CallKey | None = None
+    """None: no call was made."""
+    error: Fault
+    signature: str = ""
+    fresh: bool = True
+    """False: it is about a failure that was reflected on before, as after a reading."""
+    first_proposal: StepReflection | None = None
+    """The model's first answer, where it was sent back."""
+    proposal: StepReflection | None = None
+    """The model's last answer; None: it was not asked, or could not be understood."""
+    violations: tuple[str, ...] = ()
+    """What was wrong with the first answer."""
+    action: SuggestedAction
+    """What is done."""
+    by: Literal["model", "code"] = "model"
+    """Whose choice that is."""
+    reason: str = ""
+    """Why code chose."""
+
+    @property
+    def slot(self) -> Slot:
+        return slot_of(self.action_id, self.index)
+
+
+class StepRepaired(Event):
+    """One step written anew, all others untouched: a new version of the plan."""
+
+    type: Literal["step_repaired"] = "step_repaired"
+    step: Step
+    plan_version: int
+    hint: str = ""
+    diff: PlanDiff = PlanDiff()
+
+    @property
+    def step_id(self) -> StepId:
+        return self.step.step_id
+
+
+class ApprovalRequested(Event):
+    """A call that waits for a person's yes. What runs is what is shown: the approval is for this key alone."""
+
+    type: Literal["approval_requested"] = "approval_requested"
+    approval_id: str
+    call_key: CallKey
+    step_id: StepId
+    action_id: ActionId | None = None
+    index: int | None = None
+    tool_id: ToolId
+    effect: Effect
+    parameters: JsonObject
+
+
+class ApprovalResolved(Event):
+    signal: ClassVar[bool] = True
+    type: Literal["approval_resolved"] = "approval_resolved"
+    approval_id: str
+    approved: bool
+    reason: str = ""
+    parameters: JsonObject | None = None
+    """What the call is to be made with instead; None: as shown."""
+    by: str = ""
+
+
+class QuestionAsked(Event):
+    """Something that only a person can say.
+
+    `outcome`: did a call take effect; `intervention`: what is needed for the task to go on.
+    """
+
+    type: Literal["question_asked"] = "question_asked"
+    question_id: str
+    kind: Literal["outcome", "intervention"]
+    text: str
+    call_key: CallKey | None = None
+    step_id: StepId | None = None
+
+
+class QuestionAnswered(Event):
+    signal: ClassVar[bool] = True
+    type: Literal["question_answered"] = "question_answered"
+    question_id: str
+    answer: str = ""
+    happened: bool | None = None
+    """For a question about an outcome."""
+    output: Any = None
+    by: str = ""
+
+
+class TaskWaiting(Event):
+    """Nothing goes on without a person; nobody drives the task meanwhile."""
+
+    type: Literal["task_waiting"] = "task_waiting"
+    reason: str
+    approvals: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
+
+
 class EvaluationCompleted(Event):
     type: Literal["evaluation_completed"] = "evaluation_completed"
     evaluation: Evaluation | None
@@ -252,6 +373,46 @@ class EvaluationCompleted(Event):
     """Holds the final output, where that is large."""
     reason: str = ""
     by: Literal["model", "steps"] = "model"
+
+
+class OverallReflectionTriggered(Event):
+    """No step is started any more; what runs is let finish, and then the round is reflected upon.
+
+    With `replan` set, that reflection is left out: the plan is made anew with this advice.
+    """
+
+    type: Literal["overall_reflection_triggered"] = "overall_reflection_triggered"
+    step_id: StepId | None = None
+    reason: str = ""
+    replan: bool = False
+    advice: str = ""
+
+
+class ReflectionCompleted(Event):
+    """The diagnosis of a round, and whether there will be another one."""
+
+    type: Literal["reflection_completed"] = "reflection_completed"
+    reflection: OverallReflection | None
+    """As it is acted on; None: the reflector failed."""
+    first_proposal: OverallReflection | None = None
+    """The model's first answer, where it was sent back."""
+    proposal: OverallReflection | None = None
+    """The model's last answer, where code decided otherwise."""
+    violations: tuple[str, ...] = ()
+    by: Literal["model", "code"] = "model"
+    reason: str = ""
+    """Why code decided, or why there is no reflection."""
+
+
+class ReplanningStarted(Event):
+    """The plan is made anew in this way. Recorded again with another strategy where one was refused."""
+
+    type: Literal["replanning_started"] = "replanning_started"
+    strategy: Strategy
+    reason: str = ""
+    guidance: JsonObject = {}
+    refused: Strategy | None = None
+    why_refused: str = ""
 
 
 class RoundCompleted(Event):
@@ -278,6 +439,8 @@ class TaskCompleted(Event):
     final_output: Any = None
     artifact: Artifact | None = None
     score: float | None = None
+    shortfall: tuple[str, ...] = ()
+    """What is missing of a task that is done in substance."""
 
 
 class TaskFailed(Event):
@@ -330,7 +493,17 @@ KnownEvent: TypeAlias = (
     | StepCompleted
     | StepFailed
     | StepSkipped
+    | StepReflected
+    | StepRepaired
+    | ApprovalRequested
+    | ApprovalResolved
+    | QuestionAsked
+    | QuestionAnswered
+    | TaskWaiting
     | EvaluationCompleted
+    | OverallReflectionTriggered
+    | ReflectionCompleted
+    | ReplanningStarted
     | RoundCompleted
     | BudgetWarning
     | CancelRequested

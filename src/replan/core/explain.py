@@ -17,6 +17,11 @@ _ADVICE = {
 }
 
 
+def advice_for(category: str) -> str:
+    """What a person can do about a cause."""
+    return _ADVICE.get(category, _ADVICE["unknown"])
+
+
 def cancelled(state: State) -> Failure:
     cancel = state.cancel
     why = f": {cancel.reason}" if cancel and cancel.reason else ""
@@ -24,7 +29,7 @@ def cancelled(state: State) -> Failure:
     return Failure(
         kind="cancelled",
         reason=f"cancelled{who}{why}",
-        tried=_tried(state),
+        tried=attempts_made(state),
         advice=_doubts(state) or ("Nothing more to do; submit the task again to start over.",),
     )
 
@@ -35,7 +40,7 @@ def timed_out(state: State, secs: float) -> Failure:
     return Failure(
         kind="timeout",
         reason=f"the time limit of {secs:g} seconds was reached{at}",
-        tried=_tried(state),
+        tried=attempts_made(state),
         advice=(
             *_doubts(state),
             *_refused(state),
@@ -50,7 +55,7 @@ def budget(state: State, limit: str) -> Failure:
     return Failure(
         kind="budget",
         reason=f"the budget {limit} was reached",
-        tried=_tried(state),
+        tried=attempts_made(state),
         advice=(*_doubts(state), f"Raise {name} under [budget], or make the task smaller."),
         limit=name,
     )
@@ -61,9 +66,9 @@ def outcome_unknown(state: State) -> Failure:
     first = calls[0]
     return Failure(
         kind="outcome_unknown",
-        reason=f"nobody can tell whether {_call(first)} took effect (call key {first.key})",
+        reason=f"nobody can tell whether {call_words(first)} took effect (call key {first.key})",
         root_causes=tuple(_doubt(call) for call in calls),
-        tried=_tried(state),
+        tried=attempts_made(state),
         advice=_doubts(state),
         call_key=first.key,
     )
@@ -71,9 +76,9 @@ def outcome_unknown(state: State) -> Failure:
 
 def steps_failed(state: State) -> Failure:
     failed = [step for step in state.steps.values() if step.status == "failed"]
-    causes = [f"{_name(step)}: {step.fault.message}" for step in failed if step.fault]
+    causes = [f"{step_words(step)}: {step.fault.message}" for step in failed if step.fault]
     held = [step.step.step_id for step in state.steps.values() if step.skip and step.skip.kind != "condition"]
-    reason = f"{_name(failed[0])} failed: {_short(failed[0].fault)}"
+    reason = f"{step_words(failed[0])} failed: {_short(failed[0].fault)}"
     if len(failed) > 1:
         reason += f" (and {len(failed) - 1} more failed)"
     if held:
@@ -82,7 +87,11 @@ def steps_failed(state: State) -> Failure:
         _ADVICE.get(step.fault.category, _ADVICE["unknown"]) for step in failed if step.fault
     )
     return Failure(
-        kind="step", reason=reason, root_causes=tuple(causes), tried=_tried(state), advice=tuple(advice)
+        kind="step",
+        reason=reason,
+        root_causes=tuple(causes),
+        tried=attempts_made(state),
+        advice=tuple(advice),
     )
 
 
@@ -92,7 +101,7 @@ def judged_failed(state: State, evaluation: Evaluation) -> Failure:
         reason=f"the result was judged {evaluation.overall_score:g} of 100, "
         f"and {state.policy.success_threshold:g} is needed",
         root_causes=evaluation.failures,
-        tried=_tried(state),
+        tried=attempts_made(state),
         advice=evaluation.improvement_suggestions or ("Say more exactly what the result has to contain.",),
     )
 
@@ -102,7 +111,7 @@ def unjudged(state: State) -> Failure:
     return Failure(
         kind="unjudged",
         reason="the result could not be judged" + (f": {why}" if why else ""),
-        tried=_tried(state),
+        tried=attempts_made(state),
         advice=(
             "Every output is kept: `replan tasks result ID --json` has them.",
             "Look at the model's answers with `replan tasks show`; a stronger model judges more surely.",
@@ -129,7 +138,7 @@ def model_failed(state: State, message: str) -> Failure:
         kind="model",
         reason=f"the model gave no usable answer: {message}",
         root_causes=(message,),
-        tried=_tried(state),
+        tried=attempts_made(state),
         advice=("Check that the model's endpoint answers, and its name and key.",),
     )
 
@@ -139,7 +148,7 @@ def internal(state: State, message: str) -> Failure:
         kind="internal",
         reason=f"a fault of Replan: {message}",
         root_causes=(message,),
-        tried=_tried(state),
+        tried=attempts_made(state),
         advice=(
             *_doubts(state),
             "Every event up to here is kept; please report it with `replan tasks show --json`.",
@@ -158,33 +167,36 @@ def _refused(state: State) -> tuple[str, ...]:
 
 def _doubts(state: State) -> tuple[str, ...]:
     return tuple(
-        f"Find out whether {_call(call)} took effect (call key {call.key}) before you run it again."
+        f"Find out whether {call_words(call)} took effect (call key {call.key}) before you run it again."
         for call in state.in_doubt.values()
     )
 
 
 def _doubt(call: CallState) -> str:
     why = call.fault.message if call.fault else "it was cut off before its result was recorded"
-    return f"{_call(call)}, attempt {call.attempt}: {why}"
+    return f"{call_words(call)}, attempt {call.attempt}: {why}"
 
 
-def _tried(state: State) -> tuple[str, ...]:
+def attempts_made(state: State) -> tuple[str, ...]:
+    """Every call that has failed and how often, in words."""
     out = []
     for step in state.steps.values():
         for call in step.calls.values():
             if call.fault is not None and call.status != "succeeded":
                 times = f"{call.attempt} times" if call.attempt > 1 else "once"
-                out.append(f"{_call(call)} was tried {times}: {_short(call.fault)}")
+                out.append(f"{call_words(call)} was tried {times}: {_short(call.fault)}")
     return tuple(out[:50])
 
 
-def _call(call: CallState) -> str:
+def call_words(call: CallState) -> str:
+    """`the call of 'pay' in step 'step_2'`."""
     at = "".join(f", {name} {value}" for name, value in (("action", call.slot.action_id), ("item", call.slot.item))
                  if value is not None)  # fmt: skip
     return f"the call of {call.tool_id!r} in step {call.step_id!r}{at}"
 
 
-def _name(step: StepState) -> str:
+def step_words(step: StepState) -> str:
+    """`step 'step_2' (pay)`."""
     what = step.step.tool or "actions"
     return f"step {step.step.step_id!r} ({what})"
 

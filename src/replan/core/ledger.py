@@ -6,11 +6,13 @@ plan it is.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from replan.core.ids import split_key
-from replan.core.progress import CallState, Output, Place
+from replan.core.progress import CallState, Output
+from replan.core.slots import Place
 from replan.core.types import CallKey, Effect, StepId, ToolSpec
 
 
@@ -62,6 +64,17 @@ class Occurrences:
             heappush(self._free, skipped)
         self._next = max(self._next, number + 1)
 
+    def shared(self, place: Place, with_these: Callable[[Place], bool]) -> int | None:
+        """The lowest number whose places are all of these: this place has it too from here on."""
+        holders: dict[int, list[Place]] = {}
+        for other, number in self.places.items():
+            holders.setdefault(number, []).append(other)
+        for number in sorted(holders):
+            if all(with_these(other) for other in holders[number]):
+                self.occupy(place, number)
+                return number
+        return None
+
     def free(self, steps: set[StepId]) -> None:
         """These steps are no part of the plan any more."""
         for place in [place for place in self.places if place[0] in steps]:
@@ -93,6 +106,18 @@ class Ledger:
         """Which of the like calls this place in the plan makes, from 1; the place keeps the number."""
         known = self._occurrences.setdefault(base, place)
         return 1 if known == place else self._many(base).of(place)
+
+    def later_occurrence(self, base: str, place: Place, done: Callable[[Place], bool]) -> int:
+        """The same for a place that came with a later plan: it matches what was done before it.
+
+        `done` says which places are; their numbers are shared, so that no call is made again to make up for
+        something else.
+        """
+        if base not in self._occurrences:
+            return self.occurrence(base, place)
+        like = self._many(base)
+        known = like.places.get(place)
+        return known or like.shared(place, done) or like.of(place)
 
     def occupy(self, key: CallKey, place: Place) -> None:
         """The place makes the call of this key."""
@@ -130,8 +155,8 @@ class Ledger:
     def reusable(self, key: CallKey, tool: ToolSpec) -> LedgerEntry | None:
         """The recorded output of this very call, if it may stand for a new one."""
         entry = self.entries.get(key)
-        if entry is None or tool.volatile:
+        if entry is None:
             return None
-        if tool.effect == "reads" and entry.effects_before != self.effects:
+        if tool.effect == "reads" and (tool.volatile or entry.effects_before != self.effects):
             return None
         return entry

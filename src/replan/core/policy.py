@@ -27,14 +27,34 @@ class PlanLimits(Frozen):
     """Actions of one step, or items of one `for_each`."""
 
 
+class OlderLimits(Frozen):
+    """Fixed limits of the older service. Unset, they bind nothing: the model decides within the budget and the guard."""
+
+    max_step_retries: int | None = None
+    """Tries of layer 1 (other parameters, another tool) for one call."""
+    max_single_step_repairs: int | None = None
+    max_task_replanning_attempts: int | None = None
+    consecutive_failure_threshold: int | None = None
+    """That many failed tries of a step in a row make the plan anew."""
+    max_reflection_rounds: int | None = None
+    """Overall reflections of one task."""
+
+
 class Policy(Frozen):
-    """How a task is planned, run and judged."""
+    """How a task is planned, run, judged and repaired."""
 
     budget: Budget = Budget()
     limits: PlanLimits = PlanLimits()
+    enable_step_level_reflection: bool = True
+    """A failed step is diagnosed and repaired at once, beside everything that does not depend on it."""
+    enable_auto_reflection: bool = True
+    """A round that did not do is reflected upon and the plan made anew; else its verdict is the task's."""
+    older: OlderLimits = OlderLimits()
+    interactive: bool = False
+    """A person can be reached: the task waits for one where it would have to end otherwise."""
     evaluation: Literal["model", "steps"] = "model"
     approval: Literal["never", "destructive", "all"] = "never"
-    """Which calls need a person's yes. Nobody can be asked yet, so such a call is not made."""
+    """Which calls need a person's yes. Where nobody can be reached, such a call is not made."""
     success_threshold: float = 80.0
     correctness_excellent: float = 95.0
     enable_two_stage_planning: bool = True

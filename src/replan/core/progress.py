@@ -6,6 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from replan.core import events as e
+from replan.core.healing import Healing
+from replan.core.slots import ONLY as ONLY
+from replan.core.slots import Place as Place
+from replan.core.slots import Slot as Slot
+from replan.core.slots import slot_of as slot_of
 from replan.core.types import Action, Artifact, Effect, Fault, JsonObject, Step, StepId
 
 StepStatus = Literal["pending", "ready", "running", "succeeded", "failed", "skipped"]
@@ -15,25 +20,6 @@ TaskStatus = Literal[
     "succeeded", "failed", "cancelled", "timed_out",
 ]  # fmt: skip
 ENDED = frozenset({"succeeded", "failed", "cancelled", "timed_out"})
-
-
-class Slot(NamedTuple):
-    """Which of a step's calls: an action, an item of `for_each`, both, or the only one."""
-
-    action_id: str | None = None
-    item: int | None = None
-
-
-ONLY = Slot()
-"""The only call of a step."""
-
-
-def slot_of(action_id: str | None, item: int | None) -> Slot:
-    return ONLY if action_id is None and item is None else Slot(action_id, item)
-
-
-Place = tuple[StepId, Slot]
-"""One of the calls that a plan means."""
 
 
 class Output(NamedTuple):
@@ -79,6 +65,10 @@ class StepState:
     metadata: JsonObject | None = None
     started: float | None = None
     ended: float | None = None
+    born: int = 1
+    """The version of the plan that brought it, as it is."""
+    healing: Healing | None = None
+    """What recovery has done for it; None: nothing yet."""
     _actions: dict[str, Action] | None = field(default=None, compare=False, repr=False)
 
     def action(self, action_id: str) -> Action:
@@ -87,13 +77,30 @@ class StepState:
             self._actions = {action.action_id: action for action in self.step.actions}
         return self._actions[action_id]
 
+    def begin_again(self) -> None:
+        """It had come to an end and is due again; what has succeeded of it stays."""
+        self.status = "pending"
+        self.fault = self.skip = self.ended = self.items = None
+        kept = ("succeeded", "unknown") if self.step.for_each is None else ()  # its list may be another one
+        self.calls = {slot: call for slot, call in self.calls.items() if call.status in kept}
+
     @property
     def closed(self) -> bool:
         return self.status in ("succeeded", "failed", "skipped")
 
     @property
     def attempts(self) -> int:
-        return max((call.attempt for call in self.calls.values()), default=0)
+        """Tries of the call that was tried most, whatever it was called with."""
+        now = max((call.attempt for call in self.calls.values()), default=0)
+        if self.healing is None:
+            return now
+        return max([now, *(self._tries(slot) for slot in {one.slot for one in self.healing.reflected})])
+
+    def _tries(self, slot: Slot) -> int:
+        """Failed tries, and the latest where that has not failed."""
+        call = self.calls.get(slot)
+        failed = self.healing.failures(slot) if self.healing is not None else []
+        return len(failed) + (call is not None and call.status in ("running", "succeeded"))
 
 
 # ── the status of the whole task ──
@@ -106,16 +113,21 @@ END_STATUS: dict[type[e.Event], TaskStatus] = {
 }
 _STATUS: dict[type[e.Event], TaskStatus] = {
     e.TaskStarted: "planning",
-    e.LlmCallStarted: "evaluating",
     e.PlanGenerated: "executing",
     e.PlanUpdated: "executing",
+    e.OverallReflectionTriggered: "reflecting",
+    e.ReplanningStarted: "replanning",
+    e.TaskWaiting: "waiting",
+    e.ApprovalResolved: "executing",
+    e.QuestionAnswered: "reflecting",
     **END_STATUS,
 }
 
 
 def status_of(event: e.AnyEvent) -> TaskStatus | None:
     """The task status that an event brings; None if it changes nothing."""
-    status = _STATUS.get(type(event))
-    if status == "evaluating":
-        return status if isinstance(event, e.LlmCallStarted) and event.role == "evaluation" else None
-    return status
+    if isinstance(event, e.LlmCallStarted):
+        if event.schema_name == "overall_reflection":
+            return "reflecting"
+        return "evaluating" if event.role == "evaluation" else None
+    return _STATUS.get(type(event))

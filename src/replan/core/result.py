@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from replan.core.types import Failure, Usage
+from replan.errors import TaskFailure, UserInterventionRequired
 
 
 class StepResult(BaseModel):
@@ -27,6 +28,22 @@ class StepResult(BaseModel):
     duration_secs: float = 0.0
 
 
+class WaitingFor(BaseModel):
+    """What a person is asked for: to agree to a call, or to say something."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: str
+    """`approval`, `outcome` (did a call take effect) or `intervention` (what is needed for the task to go on)."""
+    id: str
+    """Of the approval or the question."""
+    text: str
+    step_id: str | None = None
+    tool_id: str | None = None
+    parameters: dict[str, Any] | None = None
+    """Of the call to be agreed to, secrets masked."""
+
+
 class TaskResult(BaseModel):
     """The result object: what `replan run --json` prints and the service answers."""
 
@@ -41,8 +58,23 @@ class TaskResult(BaseModel):
     total_duration_secs: float = 0.0
     """Time in which somebody drove the task."""
     failure: Failure | None = None
+    shortfall: tuple[str, ...] = ()
+    """What is missing of a task that succeeded, being done in substance."""
+    waiting_for: tuple[WaitingFor, ...] = ()
+    """What a waiting task needs from a person."""
     usage: Usage = Usage()
     steps: tuple[StepResult, ...] = ()
+
+    def raise_for_failure(self) -> TaskResult:
+        """This result, if the task succeeded; else `UserInterventionRequired` where a person can mend it, or
+        `TaskFailure`."""
+        if self.is_success:
+            return self
+        reason = self.failure.reason if self.failure is not None else f"the task is {self.status}"
+        advice = self.failure.advice if self.failure is not None else ()
+        if self.failure is not None and self.failure.kind == "user_intervention_required":
+            raise UserInterventionRequired(reason, advice=advice)
+        raise TaskFailure(reason, advice=advice)
 
     @property
     def output(self) -> Any:

@@ -11,20 +11,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from replan.core import events as e
+from replan.core import fold_recovery as healing
 from replan.core.graph import Graph
+from replan.core.healing import Recovery
 from replan.core.ledger import Ledger, LedgerEntry
 from replan.core.policy import Policy
-from replan.core.progress import END_STATUS, Place, slot_of
+from replan.core.progress import END_STATUS
 from replan.core.progress import ENDED as ENDED
 from replan.core.progress import ONLY as ONLY
 from replan.core.progress import CallState as CallState
 from replan.core.progress import CallStatus as CallStatus
 from replan.core.progress import Output as Output
-from replan.core.progress import Slot as Slot
 from replan.core.progress import StepState as StepState
 from replan.core.progress import StepStatus as StepStatus
 from replan.core.progress import TaskStatus as TaskStatus
 from replan.core.progress import status_of as status_of
+from replan.core.slots import READING, Place, slot_of
+from replan.core.slots import Slot as Slot
 from replan.core.types import ActionId, CallKey, JsonObject, Plan, Step, StepId, ToolSpec, Usage, shared
 
 _NOTHING: JsonObject = {}
@@ -61,6 +64,17 @@ class State:
     """Some output is an artifact."""
     any_skipped: bool = False
     in_doubt: dict[str, CallState] = field(default_factory=dict)
+    modelled: bool = True
+    """False: the plan was given and the steps judge themselves, so that no model is there to mend anything."""
+    escalation: e.OverallReflectionTriggered | None = None
+    """A step's recovery has ended: no step is started until the plan is made anew."""
+    reflection: e.ReflectionCompleted | None = None
+    """Of this round."""
+    replanning: e.ReplanningStarted | None = None
+    """The plan is being made anew."""
+    waiting: e.TaskWaiting | None = None
+    recovery: Recovery | None = None
+    """What recovery has done so far; None: nothing yet."""
     evaluation: e.EvaluationCompleted | None = None
     cancel: e.CancelRequested | None = None
     outcome: e.TaskCompleted | e.TaskFailed | e.TaskCancelled | e.TaskTimedOut | None = None
@@ -98,6 +112,22 @@ class State:
         return self._metadata
 
     @property
+    def heals(self) -> bool:
+        """True if failed steps are reflected upon at once."""
+        return self.modelled and self.policy.enable_step_level_reflection
+
+    @property
+    def reflects(self) -> bool:
+        """True if a round that did not do is reflected upon."""
+        return self.modelled and self.policy.enable_auto_reflection
+
+    def mending(self) -> Recovery:
+        """What recovery has done so far, to be added to."""
+        if self.recovery is None:
+            self.recovery = Recovery()
+        return self.recovery
+
+    @property
     def ended(self) -> bool:
         return self.outcome is not None
 
@@ -113,11 +143,15 @@ class State:
         return self._graph
 
     def step_of_action(self, action_id: ActionId) -> StepState | None:
-        """The step of the plan that has this action."""
+        """The step that has this action, of the plan or of those that it has left out."""
         if self._owners is None:
-            steps = self.steps.values()
+            steps = (*self.earlier.values(), *self.steps.values())
             self._owners = {action.action_id: one for one in steps for action in one.step.actions}
         return self._owners.get(action_id)
+
+    def latest_try(self, key: CallKey) -> CallState | None:
+        """The latest try of a call that has not succeeded."""
+        return self._calls.get(key)
 
     def ids_used(self) -> frozenset[str]:
         """Every step and action id that this task has used."""
@@ -133,7 +167,20 @@ class State:
 
         The place keeps the number at once: another that asks before the call is recorded gets another number.
         """
-        return self.ledger.occurrence(base, place)
+        step = self.steps[place[0]] if self.recovery is not None else None
+        changed = step is not None and step.healing is not None and place[1] in step.healing.overrides
+        if step is None or (not changed and _is_meant_again(step.step, place[1].action_id)):
+            return self.ledger.occurrence(base, place)
+        born = step.born
+
+        def done(other: Place) -> bool:
+            known = self.steps.get(other[0])
+            call = known.calls.get(other[1]) if known is not None else None
+            if known is None or call is None or call.status != "succeeded":
+                return False
+            return changed or known.born < born
+
+        return self.ledger.later_occurrence(base, place, done)
 
     def reusable(self, key: CallKey, tool: ToolSpec) -> LedgerEntry | None:
         """The recorded output of this very call, if it may stand for a new one."""
@@ -162,6 +209,7 @@ class State:
             context=event.context or _NOTHING,
             settings=_NOTHING,
         )
+        self.modelled = event.plan is None or event.policy.evaluation == "model"
         self.created = self.last_ts = ts
         self._metadata = None
 
@@ -175,13 +223,15 @@ class State:
 
     def _round(self, event: e.RoundStarted, ts: float) -> None:
         self.round = event.round
-        self.evaluation = None
+        self.evaluation = self.reflection = None
 
     def _llm_started(self, event: e.LlmCallStarted, ts: float) -> None:
         self._asked = self._asked.model_copy(update={"llm_calls": self._asked.llm_calls + 1})
         self.llm_running[event.call_id] = event
         if event.role == "evaluation":
             self.status = "evaluating"
+        elif event.schema_name == "overall_reflection":
+            self.status = "reflecting"
 
     def _llm_completed(self, event: e.LlmCallCompleted, ts: float) -> None:
         self.llm_running.pop(event.call_id, None)
@@ -200,13 +250,17 @@ class State:
     def _rejected(self, event: e.PlanRejected, ts: float) -> None:
         self.rejections.append(event)
 
-    def _planned(self, event: e.PlanGenerated | e.PlanUpdated, ts: float) -> None:
-        steps = tuple([step.lean() for step in event.plan.steps])
-        self.plan = event.plan.lean(steps=steps)
-        self._graph = self._owners = None
-        self.plans += 1
+    def _planned(self, event: e.PlanGenerated, ts: float) -> None:
         if self.submitted is not None and self.submitted.plan is not None:
             self.submitted = self.submitted.lean(plan=None)  # this one it was: it is not kept twice
+        self.take_plan(event.plan)
+
+    def take_plan(self, plan: Plan) -> dict[StepId, StepState]:
+        """Go by this plan from here on; the steps that it leaves out."""
+        steps = tuple([step.lean() for step in plan.steps])
+        self.plan = plan.lean(steps=steps)
+        self._graph = self._owners = None
+        self.plans += 1
         self.status = "executing"
         self.mode = None
         self._metadata = None
@@ -215,17 +269,53 @@ class State:
         for step in steps:
             known = kept.pop(step.step_id, None)
             if known is None:
-                known = StepState(step)
-            elif _ids_of(known.step) != _ids_of(step):
+                known = StepState(step, born=self.plans)
+            elif known.step != step:
                 self._ids = self._ids.union(_ids_of(known.step))
+                known.born = self.plans
             known.step = step
             known._actions = None
             self.steps[step.step_id] = known
-        self.open_steps = sum(not state.closed for state in self.steps.values())
+        self._count()
         if kept:
             self._ids = self._ids.union(*(_ids_of(state.step) for state in kept.values()))
             self.earlier.update((name, state) for name, state in kept.items() if state.status == "succeeded")
             self.ledger.free(set(kept))
+        return kept
+
+    def _count(self) -> None:
+        """Count anew what is counted of the steps."""
+        self.open_steps = sum(not state.closed for state in self.steps.values())
+        self.any_skipped = any(state.status == "skipped" for state in self.steps.values())
+
+    def replace_step(self, step: Step) -> None:
+        """Write one step of the plan anew, as a new version of the plan."""
+        assert self.plan is not None
+        known = self.steps[step.step_id]
+        self._ids = self._ids.union(_ids_of(known.step))
+        lean = step.lean()
+        steps = tuple([lean if one.step_id == step.step_id else one for one in self.plan.steps])
+        self.plans += 1
+        self.plan = self.plan.lean(steps=steps, version=self.plans)
+        self._graph = self._owners = None
+        known.step = lean
+        known.born = self.plans
+        known._actions = None
+        known.calls = {slot: call for slot, call in known.calls.items() if call.status == "unknown"}
+        known.items = None
+        self.ledger.free({step.step_id})
+
+    def reopen(self, names: Iterable[StepId]) -> None:
+        """Steps that had come to an end are due again, and all that was left out because of them."""
+        due = [self.steps[name] for name in names if name in self.steps]
+        for step_id in self.graph().downstream([step.step.step_id for step in due]):
+            step = self.steps[step_id]
+            if step.skip is not None and step.skip.kind != "condition":
+                due.append(step)
+        for step in due:
+            step.begin_again()
+        self.ledger.free({step.step.step_id for step in due if step.step.for_each is not None})
+        self._count()
 
     def _mode(self, event: e.ExecutionMode, ts: float) -> None:
         self.mode = shared(event)
@@ -247,6 +337,9 @@ class State:
     def _call_started(self, event: e.CallStarted, ts: float) -> None:
         self.tool_calls += 1
         ledger, slot = self.ledger, slot_of(event.action_id, event.index)
+        if slot.action_id is not None and slot.action_id.startswith(READING):
+            healing.reading_started(self, event)
+            return
         ledger.occupy(event.call_key, (event.step_id, slot))
         call = CallState(
             event.call_key, event.step_id, slot, event.tool_id, event.attempt,
@@ -258,6 +351,8 @@ class State:
         self._calls[call.key] = call
         if step := self.steps.get(event.step_id):
             step.calls[slot] = call
+            if step.healing is not None:
+                step.healing.pending.pop(slot, None)
 
     def _result_of(self, event: e._OfCall, ts: float) -> CallState | None:
         """The call that the event ends."""
@@ -271,7 +366,9 @@ class State:
         output = Output(event.output, event.artifact)
         if event.artifact is not None:
             self.kept_apart = True
-        if event.reused:
+        if event.action_id is not None and event.action_id.startswith(READING):
+            healing.reading_ended(self, event)
+        elif event.reused:
             self._reused(event, output, ts)
         elif call := self._result_of(event, ts):
             self._succeeded(call, output)
@@ -295,7 +392,9 @@ class State:
         self.ledger.enter(call, output)
 
     def _call_failed(self, event: e.CallFailed, ts: float) -> None:
-        if call := self._result_of(event, ts):
+        if event.action_id is not None and event.action_id.startswith(READING):
+            healing.reading_ended(self, event)
+        elif call := self._result_of(event, ts):
             call.status = "failed" if event.retry_in_secs is None else "retrying"
             call.fault = event.error
             call.retries += event.retry_in_secs is not None and event.error.kind != "cancelled"
@@ -310,10 +409,17 @@ class State:
         if call is None:
             return
         self.ledger.touch(call.effect)
+        step = self.steps.get(call.step_id)
+        if step is not None and step.healing is not None:
+            step.healing.readings.pop(call.slot, None)
         if event.happened:
             self._succeeded(call, Output(event.output))
         else:
             call.status = "failed"
+            if step is not None and step.calls.get(call.slot) is call:
+                del step.calls[call.slot]  # it did not happen: it may be made
+        if step is not None and step.status == "failed":
+            self.reopen([call.step_id])
 
     def _close(self, step: StepState, status: StepStatus, ts: float) -> None:
         if not step.closed:
@@ -332,6 +438,8 @@ class State:
         if step := self.steps.get(event.step_id):
             self._close(step, "failed", ts)
             step.fault = event.error
+            if self.modelled:
+                healing.step_failed(self, step, event)
 
     def _step_skipped(self, event: e.StepSkipped, ts: float) -> None:
         if step := self.steps.get(event.step_id):
@@ -341,10 +449,13 @@ class State:
 
     def _evaluated(self, event: e.EvaluationCompleted, ts: float) -> None:
         self.evaluation = event
+        if self.modelled:
+            healing.judged(self, event)
 
     def _cancel(self, event: e.CancelRequested, ts: float) -> None:
         if self.cancel is None:
             self.cancel = event
+        self.waiting = None
 
     def _ended(self, event: e.AnyEvent, ts: float) -> None:
         if isinstance(event, e.TERMINAL):
@@ -362,7 +473,6 @@ _HANDLERS: dict[type, Any] = {
     e.ToolSelectionCompleted: State._selected,
     e.PlanRejected: State._rejected,
     e.PlanGenerated: State._planned,
-    e.PlanUpdated: State._planned,
     e.ExecutionMode: State._mode,
     e.StepReady: State._step_ready,
     e.StepStarted: State._step_started,
@@ -377,7 +487,14 @@ _HANDLERS: dict[type, Any] = {
     e.EvaluationCompleted: State._evaluated,
     e.CancelRequested: State._cancel,
     **dict.fromkeys(e.TERMINAL, State._ended),
+    **healing.HANDLERS,
 }  # fmt: skip
+
+
+def _is_meant_again(step: Step, action_id: ActionId | None) -> bool:
+    if action_id is None:
+        return step.repeat
+    return any(action.repeat for action in step.actions if action.action_id == action_id)
 
 
 def _ids_of(step: Step) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from replan.reasoning.grounding import ungrounded_numbers
 from replan.reasoning.history import final_steps, render_steps, shorten
 from replan.reasoning.prompts import Rendered, fence, load
 from replan.reasoning.read_json import Unreadable, read_json
+from replan.reasoning.read_values import texts, truth
 from replan.reasoning.schemas import evaluation_schema, inline
 from replan.reasoning.scores import read_scores
 from replan.reasoning.view import StepReport, TaskView
@@ -114,7 +115,7 @@ def _read(answer: Any, output_schema: JsonObject | None, fallback: Any) -> Evalu
             problems += error.problems
     else:
         problems.append(f"dimensions has to be an object with {', '.join(DIMENSIONS)}")
-    success = _truth(answer["is_successful"])
+    success = truth(answer["is_successful"])
     if success is None:
         problems.append(f"is_successful has to be true or false, not {str(answer['is_successful'])[:40]!r}")
     output = answer.get("final_output")
@@ -128,9 +129,9 @@ def _read(answer: Any, output_schema: JsonObject | None, fallback: Any) -> Evalu
         overall_score=scores["overall_score"],
         is_successful=success,
         dimensions=Dimensions(**{name: scores[name] for name in DIMENSIONS}),
-        successes=_texts(answer.get("successes")),
-        failures=_texts(answer.get("failures")),
-        improvement_suggestions=_texts(answer.get("improvement_suggestions")),
+        successes=texts(answer.get("successes")),
+        failures=texts(answer.get("failures")),
+        improvement_suggestions=texts(answer.get("improvement_suggestions")),
         final_output=output,
     )
 
@@ -154,30 +155,6 @@ def _final_output(output: Any, output_schema: JsonObject | None, *, wanted: bool
     if not wanted:
         return None, []
     return None, [f"final_output: {fault}" for fault in faults[:_MOST_SCHEMA_PROBLEMS]]
-
-
-def _truth(value: Any) -> bool | None:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return {"true": True, "yes": True, "false": False, "no": False}.get(value.strip().lower())
-    return None
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    """A list of texts, however it was given."""
-    if value is None or value == "":
-        return ()
-    items = value if isinstance(value, list) else [value]
-    return tuple(
-        item if isinstance(item, str) else _said(item) for item in items if item not in (None, "", {})
-    )
-
-
-def _said(item: Any) -> str:
-    if isinstance(item, dict):
-        return "; ".join(f"{key}: {value}" for key, value in item.items())
-    return str(item)
 
 
 # ── without a model ───────────────────────────────────────────────────────────

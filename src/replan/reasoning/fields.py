@@ -1,38 +1,42 @@
 """A small model writes a whole object where one of its fields is meant: mended where only one can be meant. A field
 of the wrong step, or of a list, is not mended: the correction says where it is.
 
-Only where the schemas tell: the object comes from a step of the plan, or is an item of a list that does, and the
-tool declares its output.
+Only where the schemas tell: the object comes from a step of the plan (or an `earlier` one, whose output schemas are
+given by id), or is an item of a list that does, and the tool declares its output.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from replan.core import schemas
 from replan.core.paths import static_steps
 from replan.core.refs import ID, Reference, parse, references, whole
-from replan.core.types import JsonObject, Plan, Step, ToolSpec
+from replan.core.types import JsonObject, Plan, Step, StepId, ToolSpec
 from replan.reasoning.schemas import inline
 
 _OBJECT = frozenset({"object"})
 _LIST = frozenset({"array"})
 
 
-def name_fields(plan: Plan, tools: Sequence[ToolSpec]) -> Plan:
+Earlier = Mapping[StepId, JsonObject | None]
+_NONE: Earlier = {}
+
+
+def name_fields(plan: Plan, tools: Sequence[ToolSpec], earlier: Earlier = _NONE) -> Plan:
     """The plan with a field in place of an object that does not fit where it stands.
 
     It is the field that is called like the parameter, else the only one; of a `for_each` the only list.
     """
-    known = _Known(plan, tools)
+    known = _Known(plan, tools, earlier)
     steps = tuple(known.mended(step) for step in plan.steps)
     return plan if steps == plan.steps else plan.model_copy(update={"steps": steps})
 
 
-def hints(plan: Plan, tools: Sequence[ToolSpec]) -> list[str]:
+def hints(plan: Plan, tools: Sequence[ToolSpec], earlier: Earlier = _NONE) -> list[str]:
     """Of references to a field that is not there, where it is: in the items of the list, or in another step."""
-    known = _Known(plan, tools)
+    known = _Known(plan, tools, earlier)
     found: list[str] = []
     for step in plan.steps:
         for ref in references(step.parameters):
@@ -46,9 +50,9 @@ def hints(plan: Plan, tools: Sequence[ToolSpec]) -> list[str]:
     return found
 
 
-def item_problems(plan: Plan, tools: Sequence[ToolSpec]) -> list[str]:
+def item_problems(plan: Plan, tools: Sequence[ToolSpec], earlier: Earlier = _NONE) -> list[str]:
     """Items of a list where their type does not fit. (Fields that they do not have are found by `check_plan`.)"""
-    known = _Known(plan, tools)
+    known = _Known(plan, tools, earlier)
     return [
         f"step {step.step_id!r}: {text}"
         for step in plan.steps
@@ -73,12 +77,13 @@ def _item_problems(step: Step, item: JsonObject, parameters: JsonObject) -> Iter
 class _Known:
     """What the tools' schemas tell of a plan's references."""
 
-    def __init__(self, plan: Plan, tools: Sequence[ToolSpec]) -> None:
+    def __init__(self, plan: Plan, tools: Sequence[ToolSpec], earlier: Earlier) -> None:
         self.steps = {step.step_id: step for step in plan.steps}
         self.parameters = {tool.id: inline(tool.parameters) for tool in tools}
         self._outputs = {
             tool.id: inline(tool.output_schema) for tool in tools if tool.output_schema is not None
         }
+        self._earlier = {name: inline(schema) for name, schema in earlier.items() if schema is not None}
 
     def mended(self, step: Step) -> Step:
         if step.actions:
@@ -121,7 +126,9 @@ class _Known:
 
     def _output(self, step_id: str) -> JsonObject | None:
         step = self.steps.get(step_id)
-        if step is None or step.actions or step.tool not in self._outputs:
+        if step is None:
+            return self._earlier.get(step_id)
+        if step.actions or step.tool not in self._outputs:
             return None
         output = self._outputs[step.tool]
         return output if step.for_each is None else {"type": "array", "items": output}
@@ -130,7 +137,8 @@ class _Known:
         """The same path in the one step that has it, where the named one has not; empty if there is none."""
         if not ref.path or ref.action or self._has(ref.head, ref) is not False:
             return ""
-        others = [name for name in self.steps if name != step.step_id and self._has(name, ref)]
+        known = {**self.steps, **self._earlier}
+        others = [name for name in known if name != step.step_id and self._has(name, ref)]
         return _written(others[0], ref.path) if len(others) == 1 else ""
 
     def _has(self, step_id: str, ref: Reference) -> bool | None:

@@ -61,8 +61,8 @@ async def make_plan(
 
     def read(answer: Any) -> Planned:
         if talk.style != "small":
-            return _read(answer, new_plan, check)
-        planned = _read(answer, lambda answer: name_fields(new_plan(answer), tools), check_of_small)
+            return read_planned(answer, new_plan, check)
+        planned = read_planned(answer, lambda answer: name_fields(new_plan(answer), tools), check_of_small)
         if problems := [*objects_in_texts(planned.plan, tools), *item_problems(planned.plan, tools)]:
             raise Violations(problems)
         return planned.model_copy(update={"plan": loosen(planned.plan, tools)})
@@ -106,9 +106,10 @@ def _data(task: TaskView, tools: Sequence[ToolSpec], style: str) -> str:
     return fence("data", found) if found else ""
 
 
-def _read(
+def read_planned(
     answer: Any, new_plan: Callable[[JsonObject], Plan], check: Callable[[Plan], Checked | Sequence[str]]
 ) -> Planned:
+    """The plan that an answer holds, checked; `Violations` with everything that is wrong with it."""
     try:
         plan = new_plan(answer)
     except PlanInvalid as error:

@@ -6,6 +6,7 @@ grammar: `type`, `properties`, `required`, `items`, `enum`, `const`, `anyOf`, `p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ _IN_FOR_EACH = rf"^\$\{{(step_[1-9][0-9]?\.output|metadata|item){_PATH}\}}$"
 MAX_SMALL_STEPS = 12
 _MAX_DEPTH = 12
 _SCORE = {"type": "number", "minimum": 0, "maximum": 100}
-_TEXTS = {"type": "array", "items": {"type": "string"}}
+TEXTS = {"type": "array", "items": {"type": "string"}}
 
 
 # ── plans ─────────────────────────────────────────────────────────────────────
@@ -56,7 +57,7 @@ def _plan(tools: Sequence[ToolSpec]) -> JsonObject:
             "name": {"type": "string", "description": "what the step does, in a few words"},
             "tool": tool,
             "parameters": parameters,
-            "dependencies": {**_TEXTS, "description": "step ids that have to be done first"},
+            "dependencies": {**TEXTS, "description": "step ids that have to be done first"},
             "expected_output": {"type": "string"},
             "actions": {"type": "array", "items": action},
             "when": {"type": "string"},
@@ -88,13 +89,13 @@ def _small_plan(tools: Sequence[ToolSpec], filled: Collection[str]) -> JsonObjec
     steps: JsonObject = {"type": "array", "maxItems": MAX_SMALL_STEPS if branches else 0}
     if branches:
         steps["items"] = {"anyOf": branches} if len(branches) > 1 else branches[0]
-    return _closed({"steps": steps})
+    return closed({"steps": steps})
 
 
 def _small_step(tool: ToolSpec, filled: Collection[str], *, each: bool = False) -> JsonObject:
     """One call of a tool, or with `each` one for every item of a list."""
     step_id = {"type": "string", "pattern": "^step_[1-9][0-9]?$"}
-    return _closed(
+    return closed(
         {
             "step_id": step_id,
             "tool": {"const": tool.id},
@@ -125,7 +126,15 @@ def _may_hold_a_list(schema: Any) -> bool:
     )
 
 
-def _closed(properties: JsonObject) -> JsonObject:
+def reference_to(heads: Sequence[str], *, item: bool = False, metadata: bool = True) -> str:
+    """The pattern of a whole reference to one of these steps, to metadata, or to the item of a list."""
+    named = [rf"{re.escape(head)}\.output" for head in heads]
+    named += ["metadata"] * metadata + ["item"] * item
+    return rf"^\$\{{({'|'.join(named)}){_PATH}\}}$"
+
+
+def closed(properties: JsonObject) -> JsonObject:
+    """An object with exactly these properties."""
     return {
         "type": "object",
         "properties": properties,
@@ -241,8 +250,8 @@ def _target(root: JsonObject, target: str) -> JsonObject | None:
 # ── selection ─────────────────────────────────────────────────────────────────
 
 
-def selection_schema(style: str, ids: Sequence[str]) -> JsonObject:
-    """The schema of `tool_selection`."""
+def selection_schema(style: str, ids: Sequence[str], *, again: bool = False) -> JsonObject:
+    """The schema of `tool_selection`; `again`: the answer also says what is swapped, and why."""
     tool = {
         "type": "object",
         "properties": {
@@ -252,20 +261,21 @@ def selection_schema(style: str, ids: Sequence[str]) -> JsonObject:
         },
         "required": ["tool_id", "score"],
     }
+    changes: JsonObject = {"changes_summary": {"type": "string"}} if again else {}
     if style == "small":
         del tool["properties"]["reason"]  # type: ignore[attr-defined]
-        return _closed(
-            {"tools": {"type": "array", "items": {**tool, "additionalProperties": False}, "maxItems": 12}}
-        )
+        tools = {"type": "array", "items": {**tool, "additionalProperties": False}, "maxItems": 12}
+        return closed({**changes, "tools": tools})
     return {
         "type": "object",
         "properties": {
             "reasoning": {"type": "string"},
+            **changes,
             "task_type": {"type": "string"},
             "workflow_id": {"type": ["string", "null"]},
             "tools": {"type": "array", "items": tool},
         },
-        "required": ["tools"],
+        "required": [*changes, "tools"],
     }
 
 
@@ -281,9 +291,9 @@ def evaluation_schema(style: str, output_schema: Mapping[str, Any] | None) -> Js
     return {
         "type": "object",
         "properties": {
-            "successes": _TEXTS,
-            "failures": _TEXTS,
-            "improvement_suggestions": _TEXTS,
+            "successes": TEXTS,
+            "failures": TEXTS,
+            "improvement_suggestions": TEXTS,
             "dimensions": {
                 "type": "object",
                 "properties": dict.fromkeys(score_names, _SCORE),
@@ -303,11 +313,11 @@ def _small_evaluation(shape: JsonObject | None) -> JsonObject:
     score = {"enum": [0, 20, 40, 60, 80, 90, 100]}
     answer = grammatical(shape) if shape is not None else {"type": "string"}
     names = ("completeness", "correctness", "efficiency", "reliability")
-    return _closed(
+    return closed(
         {
             "failures": {"type": "array", "items": {"type": "string"}, "maxItems": 3},
             "is_successful": {"type": "boolean"},
-            "dimensions": _closed(dict.fromkeys(names, score)),
+            "dimensions": closed(dict.fromkeys(names, score)),
             "overall_score": score,
             "final_output": answer if shape is None else {"anyOf": [answer, {"type": "null"}]},
         }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -11,14 +9,22 @@ from replan.core.events import SelectedTool, ToolSelectionCompleted
 from replan.core.types import ToolSpec
 from replan.errors import ModelError
 from replan.reasoning.ask import Talk, Violations, ask_typed
-from replan.reasoning.describe import task_data, tool_index
+from replan.reasoning.describe import one_line, task_data, tool_index
+from replan.reasoning.history import cut, shorten
 from replan.reasoning.prompts import fence, load
+from replan.reasoning.read_values import text
+from replan.reasoning.recovery_text import ROOM, guidance_lines, joined, lines_text, section
+from replan.reasoning.recovery_view import Reselection, UsedTool
 from replan.reasoning.schemas import selection_schema
 from replan.reasoning.scores import read_scores
+from replan.reasoning.secrecy import Secrets
+from replan.reasoning.tool_names import ToolNames
 from replan.reasoning.view import TaskView
 
 _INDEX_CHARS = {"standard": 120_000, "small": 6_000}
 _DATA_CHARS = {"standard": 6_000, "small": 800}
+_SUMMARY_CHARS = 200
+_MOST_USED = 60
 
 
 class Retriever(Protocol):
@@ -47,35 +53,47 @@ async def select_tools(
     tools: Sequence[ToolSpec],
     threshold: float,
     retrieve: Retriever | None = None,
+    again: Reselection | None = None,
 ) -> ToolSelectionCompleted:
     """The tools that the model takes for the task, best first.
 
+    `again`: what went before, for the selection in replanning mode; without it nothing did.
     Unknown ids and scores under `threshold` (0 to 100) are dropped and recorded. A model that names no tool
     at all says that none is needed: an empty selection. `NothingSelected` when everything named was dropped.
     """
     offered = list(retrieve.narrow(task.description, tools)) if retrieve is not None else list(tools)
-    names = _Names(tools)
+    names = ToolNames(tools)
     style = talk.style
     data = task_data(task, tools, limit=_DATA_CHARS[style])
-    prompt = load("select", style).render(
-        task=fence("task", task.description),
-        tools=fence("tools", tool_index(offered, limit=_INDEX_CHARS[style])),
-        data=fence("data", data) if data else "",
-    )
+    values = {
+        "task": fence("task", task.description),
+        "tools": fence("tools", tool_index(offered, limit=_INDEX_CHARS[style])),
+        "data": fence("data", data) if data else "",
+    }
+    if again is None:
+        prompt = load("select", style).render(**values)
+    else:
+        values |= Secrets(task, tools).hide_in(_past(again, style))
+        prompt = load("select_again", style).render(**values)
     selected = await ask_typed(
         talk,
         "selection",
         prompt,
         schema_name="tool_selection",
-        json_schema=selection_schema(style, [tool.id for tool in offered]),
+        json_schema=selection_schema(style, [tool.id for tool in offered], again=again is not None),
         read=lambda answer: _read(answer, names, threshold),
+        needed=("tools",),
     )
+    if again is not None:
+        selected = selected.model_copy(update={"phase": "replanning_tool_selection"})
+    else:
+        selected = selected.model_copy(update={"changes_summary": ""})
     if not selected.tools and selected.dropped:
         raise NothingSelected(names.nearest_to(task.description, selected.dropped), selected.dropped)
     return selected
 
 
-def _read(answer: Any, names: _Names, threshold: float) -> ToolSelectionCompleted:
+def _read(answer: Any, names: ToolNames, threshold: float) -> ToolSelectionCompleted:
     raw = answer["tools"]
     if not isinstance(raw, list):
         raise Violations(["`tools` has to be a list of {tool_id, score, reason}"])
@@ -101,45 +119,32 @@ def _read(answer: Any, names: _Names, threshold: float) -> ToolSelectionComplete
         workflow_id=workflow.strip() if isinstance(workflow, str) and workflow.strip() else None,
         reasoning=str(answer.get("reasoning") or ""),
         dropped=tuple(dropped),
+        changes_summary=text(answer.get("changes_summary")),
     )
 
 
-class _Names:
-    """Tools by whatever they may be called: id, alias, name; case, `-` and spaces do not matter."""
-
-    def __init__(self, tools: Sequence[ToolSpec]) -> None:
-        self._tools = tools
-        self._by_name: dict[str, ToolSpec | None] = {}
-        for tool in tools:
-            self._by_name[_fold(tool.id)] = tool
-        for tool in tools:
-            for name in {_fold(name) for name in (*tool.aliases, tool.name) if name}:
-                known = self._by_name.get(name, tool)
-                # a name that two tools share means neither, unless it is the id of one
-                shared = known is not tool and (known is None or _fold(known.id) != name)
-                self._by_name[name] = None if shared else known
-
-    def find(self, name: str) -> ToolSpec | None:
-        return self._by_name.get(_fold(name))
-
-    def nearest_to(self, description: str, dropped: Sequence[str], count: int = 5) -> list[str]:
-        """Ids by likeness to what was named, then by words shared with the task."""
-        ids = [tool.id for tool in self._tools]
-        like: dict[str, None] = {}
-        for note in dropped:
-            asked = note.removesuffix(" does not exist").strip("'\"").split(" scored ")[0]
-            like.update(dict.fromkeys(difflib.get_close_matches(asked, ids, n=3, cutoff=0.5)))
-        words = _words(description)
-        ranked = sorted(
-            self._tools, key=lambda tool: -len(words & _words(f"{tool.id} {tool.name} {tool.description}"))
-        )
-        like.update(dict.fromkeys(tool.id for tool in ranked[:count]))
-        return list(like)[:count]
+def _past(again: Reselection, style: str) -> dict[str, str]:
+    """What went before, as far as there is any of it."""
+    used = "\n".join(_used(tool) for tool in again.used[:_MOST_USED])
+    if len(again.used) > _MOST_USED:
+        used += f"\n({len(again.used) - _MOST_USED} more)"
+    told = guidance_lines(again.guidance, (), style)
+    return {
+        "used": section("Used before:", "used", used),
+        "history": section("What has been done:", "history", lines_text(again.history, style)),
+        "findings": joined(
+            section("What the failure was:", "analysis", shorten(again.analysis, ROOM[style].words)),
+            section("Guidance:", "guidance", told),
+            f"How the plan is to be made anew: {again.strategy}" if again.strategy else "",
+        ),
+    }
 
 
-def _fold(name: str) -> str:
-    return re.sub(r"[\s\-]+", "_", name.strip().casefold())
-
-
-def _words(text: str) -> set[str]:
-    return {word for word in re.findall(r"\w+", text.casefold().replace("_", " ")) if len(word) > 2}
+def _used(tool: UsedTool) -> str:
+    name = f" ({cut(one_line(tool.tool_name), 120)})" if tool.tool_name not in ("", tool.tool_id) else ""
+    line = f"{tool.tool_id}{name}: {tool.execution_status}"
+    if tool.failure_reason:
+        line += f"; failed because: {cut(one_line(tool.failure_reason), _SUMMARY_CHARS)}"
+    if tool.execution_summary:
+        line += f"; {cut(one_line(tool.execution_summary), _SUMMARY_CHARS)}"
+    return line

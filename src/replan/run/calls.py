@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from replan.core import schemas
+from replan.core.check_proposal import mapped
+from replan.core.draft import references_of
+from replan.core.healing import Recovery
 from replan.core.ids import call_base, call_key
 from replan.core.policy import needs_approval
 from replan.core.refs import Reference, has_references, resolve
 from replan.core.state import Slot, State, StepState
 from replan.core.types import Fault, JsonObject, Step, ToolSpec
+from replan.core.when import roots
 from replan.errors import UnresolvedReference
 from replan.ports import Tools
 from replan.run.masking import hidden, secrets_of
@@ -23,6 +27,14 @@ class CannotCall(Exception):
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.message)
         self.fault = fault
+
+
+class NeedsApproval(Exception):
+    """The call waits for a person's yes."""
+
+    def __init__(self, call: Call) -> None:
+        super().__init__(call.key)
+        self.call = call
 
 
 @dataclass(slots=True)
@@ -74,7 +86,7 @@ class Scope:
 
     def _output(self, ref: Reference) -> tuple[Any, str]:
         action = ref.action
-        step = self._state.steps.get(ref.head)
+        step = self._state.steps.get(ref.head) or self._state.earlier.get(ref.head)
         if step is None:
             step = self._state.step_of_action(ref.head)
             action = ref.head
@@ -89,38 +101,104 @@ class Scope:
         return value, f"the output of {ref.head!r}"
 
 
-def prepare(
-    step: StepState, slot: Slot, state: State, tools: Tools, loaded: Loaded, *, item: Any = None
-) -> Call:
-    """The call that a place in the plan makes. `CannotCall` if it cannot be made."""
+class Outline(NamedTuple):
+    """What a place in the plan would call, as far as it can be told."""
+
+    name: str
+    """The tool's name, as planned or as changed by recovery."""
+    tool: ToolSpec | None
+    parameters: JsonObject
+    """As resolved; as written where `fault` says why they could not be."""
+    planned: JsonObject
+    """The same without what recovery has changed."""
+    fault: Fault | None
+
+
+def outline(
+    step: StepState, slot: Slot, state: State, tools: Tools, loaded: Loaded, item: Any = None
+) -> Outline:
+    """The call that a place means, before it is checked."""
     if slot.action_id is None:
         name, raw = step.step.tool, step.step.parameters
     else:
         action = step.action(slot.action_id)
         name, raw = action.tool, action.parameters
+    changed = step.healing.overrides.get(slot) if step.healing is not None else None
+    if changed is not None:
+        raw = {} if changed.whole else {key: raw[key] for key in raw if key not in changed.parameters}
+        name = changed.tool_id or name
     tool = tools.resolve(name)
     if tool is None:
         has = ", ".join(tools.nearest(name)) or "none"
         message = f"the tool {name!r} does not exist here; there are: {has}"
-        raise CannotCall(Fault(category="tool_error", kind="unknown_tool", message=message))
-    parameters: JsonObject = raw
+        fault = Fault(category="tool_error", kind="unknown_tool", message=message)
+        return Outline(name, None, raw, raw, fault)
+    if changed is not None and changed.tool_id is not None and not changed.whole:
+        raw = mapped(raw, tool)
+    parameters = planned = raw
     if has_references(raw):
         try:
-            parameters = resolve(raw, Scope(state, loaded, item, slot.item))
+            parameters = planned = resolve(raw, Scope(state, loaded, item, slot.item))
         except UnresolvedReference as error:
             fault = Fault(category="dependency_error", kind="reference", message=str(error))
-            raise CannotCall(fault) from None
+            return Outline(name, tool, raw, raw, fault)
+    if changed is not None:
+        parameters = {**parameters, **changed.parameters}
     parameters = _filled(tool, parameters, state)
     if found := schemas.parameter_problems(tool, parameters):
         text = f"the parameters do not fit tool {tool.id!r}: " + "; ".join(found[:10])
         text = hidden(text, secrets_of(tool, parameters))
-        raise CannotCall(Fault(category="parameter_error", kind="parameter", message=text))
-    if needs_approval(state.policy, step.step, tool):
-        text = f"the call of {tool.id!r} needs a person's approval, and nobody can be asked here"
-        raise CannotCall(Fault(category="external_error", kind="approval", message=text))
-    base = call_base(state.task_id, tool.id, parameters)
+        fault = Fault(category="parameter_error", kind="parameter", message=text)
+        return Outline(name, tool, parameters, planned, fault)
+    return Outline(name, tool, parameters, planned, None)
+
+
+def prepare(
+    step: StepState, slot: Slot, state: State, tools: Tools, loaded: Loaded, *, item: Any = None
+) -> Call:
+    """The call that a place in the plan makes. `CannotCall` if it cannot be made, `NeedsApproval` if not yet."""
+    meant = outline(step, slot, state, tools, loaded, item)
+    tool = meant.tool
+    if meant.fault is not None or tool is None:
+        raise CannotCall(meant.fault or Fault(category="tool_error", kind="unknown_tool", message=meant.name))
+    base = call_base(state.task_id, tool.id, meant.parameters)
     occurrence = state.occurrence(base, (step.step.step_id, slot))
-    return Call(step.step, slot, tool, parameters, call_key(base, occurrence))
+    call = Call(step.step, slot, tool, meant.parameters, call_key(base, occurrence))
+    if (doubt := state.in_doubt.get(call.key)) is not None and doubt is not step.calls.get(slot):
+        text = f"this very call was made before, and nobody knows whether it took effect: {doubt.fault.message if doubt.fault else 'cut off'}"
+        raise CannotCall(Fault(category="unknown", kind="in_doubt", message=text, happened="unknown"))
+    if needs_approval(state.policy, step.step, tool):
+        _check_approved(call, step, state)
+    return call
+
+
+def _check_approved(call: Call, step: StepState, state: State) -> None:
+    """Raise unless a person has agreed to just this call: what runs is what was shown."""
+    known = state.recovery
+    if known is not None:
+        said = known.approvals.get(call.key)
+        if said is not None and not said.approved:
+            why = f": {said.reason}" if said.reason else ""
+            text = f"a person has rejected the call of {call.tool.id!r}{why}"
+            raise CannotCall(Fault(category="unknown", kind="rejected", message=text))
+        if said is not None and said.parameters is None:
+            return
+        if _is_as_edited(call, step, known):
+            return
+        if said is not None:
+            text = f"a person has agreed to this call of {call.tool.id!r} only with other parameters: {said.parameters}"
+            raise CannotCall(Fault(category="parameter_error", kind="rejected", message=text))
+    if not state.policy.interactive:
+        text = f"the call of {call.tool.id!r} needs a person's approval, and nobody can be asked here"
+        raise CannotCall(Fault(category="external_error", kind="approval", message=text))
+    raise NeedsApproval(call)
+
+
+def _is_as_edited(call: Call, step: StepState, known: Recovery) -> bool:
+    """True if the call is made with just what a person has put in place of what was asked."""
+    edited = known.edited.get((call.step.step_id, call.slot))
+    changed = step.healing.overrides.get(call.slot) if step.healing is not None else None
+    return edited is not None and changed is not None and changed.whole and changed.parameters == edited
 
 
 def _filled(tool: ToolSpec, parameters: JsonObject, state: State) -> JsonObject:
@@ -141,4 +219,13 @@ def own_copy(value: Any) -> Any:
 
 def steps_referred(step: StepState, state: State) -> list[StepState]:
     """The steps whose outputs this one's references and condition may need."""
-    return [state.steps[name] for name in step.step.dependencies if name in state.steps]
+    found = [state.steps[name] for name in step.step.dependencies if name in state.steps]
+    if state.earlier:
+        heads = {ref.head for ref in references_of(step.step)}
+        heads.update(root for root, _ in (roots(step.step.when) if step.step.when else ()))
+        found += [one for name, one in state.earlier.items() if heads & {name, *_actions(one)}]
+    return found
+
+
+def _actions(step: StepState) -> list[str]:
+    return [action.action_id for action in step.step.actions]

@@ -60,6 +60,7 @@ class Run:
         "stopping",
         "task_id",
         "when_broken",
+        "when_told",
     )
 
     def __init__(self, parts: Parts, claim: Claim, state: State) -> None:
@@ -71,6 +72,8 @@ class Run:
         """Why the log can no longer be written."""
         self.when_broken: Callable[[], None] | None = None
         """Called in the event loop once it is."""
+        self.when_told: Callable[[], None] | None = None
+        """Called when people's events have been taken in."""
         self.closed = False
         self.stopping = False
         """Nothing new is begun: what runs is being stopped."""

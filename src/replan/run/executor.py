@@ -10,17 +10,29 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from replan.core.events import ExecutionMode, StepCompleted, StepFailed, StepReady, StepSkipped, StepStarted
+from replan.core.events import (
+    ExecutionMode,
+    OverallReflectionTriggered,
+    StepCompleted,
+    StepFailed,
+    StepReady,
+    StepSkipped,
+    StepStarted,
+    TaskWaiting,
+)
+from replan.core.reflection import SuggestedAction
 from replan.core.schedule import expected_secs, mode_of
 from replan.core.state import ONLY, Output, Slot, StepState
 from replan.core.types import Fault, JsonObject, StepId
 from replan.errors import StoreError
 from replan.run.attempts import Attempts, added_metadata
-from replan.run.calls import Call, CannotCall, prepare, steps_referred
+from replan.run.calls import Call, CannotCall, NeedsApproval, prepare, steps_referred
 from replan.run.closing import close_call, close_crashed, unfinished_effect
 from replan.run.context import Batch, Run
-from replan.run.outcomes import Outcomes, crashed_fault, internal_fault, summed
+from replan.run.mending import Mending
+from replan.run.outcomes import Outcomes, Parked, crashed_fault, internal_fault, summed
 from replan.run.outputs import Loaded
+from replan.run.parking import Parking
 from replan.run.places import Places, PlacesClosed
 from replan.run.readiness import items_of, skip_of, skipped_input
 from replan.run.stops import BudgetReached
@@ -67,8 +79,10 @@ class Executor:
         "_graph",
         "_halt",
         "_idle",
+        "_mending",
         "_missing",
         "_offered",
+        "_parking",
         "_places",
         "_run",
         "_state",
@@ -96,6 +110,8 @@ class Executor:
         self._tasks: set[asyncio.Task[None]] = set()
         self._idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._halt: BaseException | None = None
+        self._mending = Mending(run, self._attempts, self._places, self._prepare)
+        self._parking = Parking(run, self._due_again)
 
     async def run_all(self) -> None:
         """Run until nothing is left to run."""
@@ -103,6 +119,7 @@ class Executor:
             self._start()
         except BaseException as error:  # noqa: BLE001 - raised below, after what has been started has ended
             self._stop(error)
+        self._run.when_told = self._parking.look
         try:
             self._check_idle()
             await self._idle
@@ -112,8 +129,17 @@ class Executor:
             self._run.stopping = True
             await self._abandon()
             raise
+        finally:
+            self._run.when_told = None
         if self._halt is not None:
             raise self._halt
+        if self._state.escalation is not None:
+            return
+        if asked := self._parking.requests():
+            names = ", ".join(dict.fromkeys(f"{one.tool_id!r} in {one.step_id}" for one in asked))
+            reason = f"a person has to agree to the call of {names}"
+            self._run.record(TaskWaiting(reason=reason, approvals=tuple(one.approval_id for one in asked)))
+            return
         if self._state.open_steps:
             left = [step.step.step_id for step in self._state.steps.values() if not step.closed]
             raise RuntimeError(f"steps were left that can never start: {', '.join(left[:10])}")
@@ -174,6 +200,8 @@ class Executor:
     # ── from ready to running ──
 
     def _offer(self, step_id: StepId) -> None:
+        if self._state.escalation is not None:
+            return  # nothing new is started
         self._offered.append(step_id)
         self._places.offer(self._urgency[step_id], lambda: self._launch(step_id))
 
@@ -211,8 +239,11 @@ class Executor:
             self._end(step, skip)
             return
         prepared = self._prepare(step, ONLY, Loaded())
+        if isinstance(prepared, Parked):
+            self._park(step, [prepared.call])
+            return
         if not isinstance(prepared, Call):
-            self._end(step, prepared)
+            self._come_out(step, ONLY, prepared)
             return
         known = self._attempts.known(prepared)
         if known is not None and known.artifact is not None and prepared.tool.output_params:
@@ -224,6 +255,14 @@ class Executor:
         else:
             self._announce(step, None)
             self._end(step, self._attempts.reuse(prepared, known, known.value))
+
+    def _come_out(self, step: StepState, slot: Slot, outcome: Fault | JsonObject) -> None:
+        """The only call of a step has its outcome without having been made; a place is held."""
+        if isinstance(outcome, Fault) and self._mending.takes(step, slot, outcome):
+            self._announce(step, None)
+            self._spawn(step, self._mend(step, slot, outcome, None, 0))
+        else:
+            self._end(step, outcome)
 
     def _announce(self, step: StepState, items: int | None) -> None:
         if step.status != "running" or step.items != items:
@@ -244,7 +283,7 @@ class Executor:
         except StoreError:
             raise
         except CannotCall as error:
-            self._end(step, error.fault)
+            self._come_out(step, ONLY, error.fault)
             return
         except Exception as error:  # noqa: BLE001 - a fault of ours is this step's alone
             self._end(step, internal_fault(error))
@@ -264,9 +303,11 @@ class Executor:
             self._stop(stop)
             return
         if calls.left:
-            return  # it was stopped on the way
+            if calls.parked:
+                self._park(step, calls.parked, held=False)
+            return  # else it was stopped on the way
         faults = [outcome for outcome in calls.of if isinstance(outcome, Fault)]
-        self._end(step, summed(faults, len(slots)) if faults else calls.metadata())
+        await self._conclude(step, summed(faults, len(slots)) if faults else calls.metadata())
 
     async def _make_calls(
         self, step: StepState, slots: list[tuple[Slot, Any]], loaded: Loaded, calls: Outcomes
@@ -288,6 +329,11 @@ class Executor:
                 batch = self._attempts.begin(prepared)
                 running.append(self._spawn(step, self._see_through(step, prepared, batch, calls, at)))
                 held = False
+            elif isinstance(prepared, Parked):
+                calls.parked.append(prepared.call)
+            elif isinstance(prepared, Fault) and self._mending.takes(step, slot, prepared):
+                running.append(self._spawn(step, self._mend(step, slot, prepared, calls, at)))
+                held = False
             else:
                 calls.end(at, prepared)
         if held and calls.left:
@@ -306,8 +352,9 @@ class Executor:
 
     def _prepare(
         self, step: StepState, slot: Slot, loaded: Loaded, item: Any = None
-    ) -> Call | Fault | JsonObject:
-        """The call to make; or its outcome, where it has one already or cannot be made."""
+    ) -> Call | Parked | Fault | JsonObject:
+        """The call to make, at once or when a person has agreed; or its outcome, where it has one already or cannot
+        be made."""
         known = step.calls.get(slot)
         if known is not None and known.status == "unknown":
             return known.fault or crashed_fault()
@@ -320,6 +367,8 @@ class Executor:
             call = prepare(step, slot, self._state, self._tools, loaded, item=item)
         except CannotCall as error:
             return error.fault
+        except NeedsApproval as waits:
+            return Parked(waits.call)
         except Exception as error:  # noqa: BLE001 - a fault of ours is this call's alone
             return internal_fault(error)
         if known is not None:
@@ -330,6 +379,8 @@ class Executor:
                 return known.fault or crashed_fault()
             call.attempt = known.attempt + 1
             call.retries = known.retries
+        elif step.healing is not None and (before := self._state.latest_try(call.key)) is not None:
+            call.attempt = before.attempt + 1
         return call
 
     async def _see_through(
@@ -350,12 +401,91 @@ class Executor:
             if made is not None and made.status == "running":
                 close_call(self._run, made, "crashed", f"a fault of Replan: {error!r}")
             outcome = (made.fault if made else None) or internal_fault(error)
+        if isinstance(outcome, Fault) and self._mending.takes(step, call.slot, outcome):
+            await self._mend(step, call.slot, outcome, calls, at)
+        else:
+            await self._came_out(step, outcome, calls, at)
+
+    async def _came_out(
+        self, step: StepState, outcome: Fault | JsonObject, calls: Outcomes | None, at: int
+    ) -> None:
+        """A call has its outcome; a place is held."""
         if calls is None:
-            self._end(step, outcome)
+            await self._conclude(step, outcome)
             return
         calls.end(at, outcome)
         if calls.left:
             self._places.give()
+
+    # ── recovery ──
+
+    async def _mend(self, step: StepState, slot: Slot, fault: Fault, calls: Outcomes | None, at: int) -> None:
+        """Recover a failed call, beside everything that does not depend on it; a place is held on entry."""
+        self._places.give()
+        urgency = self._urgency[step.step.step_id]
+        try:
+            outcome = await self._mending.recovered(step, slot, fault, urgency)
+            if isinstance(outcome, Parked):
+                if calls is None:
+                    self._park(step, [outcome.call], held=False)
+                else:
+                    calls.parked.append(outcome.call)
+                return
+            await self._places.take(urgency)
+        except PlacesClosed:
+            return
+        except BudgetReached as stop:
+            self._stop(stop)
+            return
+        await self._came_out(step, outcome, calls, at)
+
+    async def _conclude(self, step: StepState, outcome: Fault | JsonObject) -> None:
+        """A step has its outcome: the end, or what its recovery has still to do; a place is held."""
+        action = self._mending.left_to_do(step) if isinstance(outcome, Fault) else None
+        if not isinstance(outcome, Fault) or action is None:
+            self._end(step, outcome)
+            return
+        if action.type == "repair_step":
+            self._places.give()
+            try:
+                why_not = await self._mending.repaired(step, outcome, action)
+                await self._places.take(self._urgency[step.step.step_id])
+            except PlacesClosed:
+                return
+            except BudgetReached as stop:
+                self._stop(stop)
+                return
+            if not why_not:
+                self._spawn(step, self._composite(step))
+                return
+            action = SuggestedAction(type="trigger_overall_reflection", data={"summary": why_not})
+        self._escalate(step, action, outcome)
+        self._end(step, outcome)
+
+    def _escalate(self, step: StepState, action: SuggestedAction, fault: Fault) -> None:
+        """The step cannot be recovered by itself: nothing new is started, and the round is reflected upon."""
+        if self._state.escalation is None and self._state.reflects:
+            words = action.words()
+            self._run.record(
+                OverallReflectionTriggered(
+                    step_id=step.step.step_id,
+                    reason=words or fault.message,
+                    replan=action.type == "replan",
+                    advice=words if action.type == "replan" else "",
+                )
+            )
+            self._places.refuse_offers()
+
+    def _park(self, step: StepState, calls: list[Call], *, held: bool = True) -> None:
+        """Let a step wait for a person, without a place."""
+        self._parking.park(step.step.step_id, calls)
+        if held:
+            self._places.give()
+
+    def _due_again(self, step_id: StepId) -> None:
+        """A person has spoken about a parked step."""
+        self._missing[step_id] = 0
+        self._offer(step_id)
 
     # ── ends ──
 

@@ -9,29 +9,35 @@ from typing import Any, assert_never
 from replan.core import explain
 from replan.core.budget import limit_reached
 from replan.core.decide import (
+    ChangePlan,
     Evaluate,
     Execute,
     Finish,
     MakePlan,
+    Reflect,
+    Replan,
     SelectTools,
+    Settle,
     StartRound,
     Stop,
+    Wait,
     decide,
+    failed_with,
 )
 from replan.core.events import (
     CancelRequested,
     RoundCompleted,
     RoundStarted,
     TaskCancelled,
-    TaskFailed,
     TaskResumed,
     TaskStarted,
     TaskTimedOut,
 )
+from replan.core.explain_recovery import repeated_plans
 from replan.core.state import State
 from replan.core.types import Failure
 from replan.errors import ModelError, PlanInvalid, StoreError
-from replan.run import stages
+from replan.run import asking, rounds, stages
 from replan.run.closing import close_crashed, close_running
 from replan.run.context import Run
 from replan.run.executor import execute
@@ -53,7 +59,7 @@ async def drive(task_id: str, parts: Parts, *, steal: bool = False) -> State:
     try:
         run = await Run.open(task_id, parts, steal=steal)
         try:
-            if not run.state.ended:
+            if not run.state.ended and run.state.waiting is None:
                 await _Drive(run, people).attend()
             return run.state
         finally:
@@ -85,7 +91,7 @@ class _Drive:
 
     async def attend(self) -> None:
         """Run the loop beside what may stop it; record how it ended."""
-        task = asyncio.current_task()
+        task, run = asyncio.current_task(), self.run
         assert task is not None
         cancels = task.cancelling()
         self._begin()
@@ -97,8 +103,15 @@ class _Drive:
         self.people.attend(self._take_in)
         error: BaseException | None = None
         try:
-            while (work := self._next()) is not None:
-                await work
+            while True:
+                while (work := self._next()) is not None:
+                    await work
+                if run.state.waiting is None or run.stopping:
+                    break
+                await run.settle()
+                await self._take_in()  # an answer may have come just now
+                if run.state.waiting is not None:
+                    break
         except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 - recorded as the task's end
             error = raised
         finally:
@@ -125,6 +138,8 @@ class _Drive:
             run.state.apply(record.event, record.ts)
             if isinstance(record.event, CancelRequested):
                 self._stop()
+        if run.when_told is not None:
+            run.when_told()
 
     def _stop(self) -> None:
         """Stop the loop: a person wants it, time is up, or the log is lost."""
@@ -147,14 +162,14 @@ class _Drive:
         run = self.run
         if run.broken is not None:
             raise run.broken.with_traceback(None)
-        if not run.state.ended:
+        if not run.state.ended and (error is not None or self.stopped or run.state.waiting is None):
             if self.stopped:
                 self._record_stop()
             elif isinstance(error, StoreError):
                 raise error
             elif error is not None:
                 close_running(run)
-                run.record(TaskFailed(failure=self._failure(error)))
+                run.record(failed_with(run.state, self._failure(error)))
         await run.settle()  # an end that cannot be written is none
 
     def _record_stop(self) -> None:
@@ -174,6 +189,8 @@ class _Drive:
         match error:
             case BudgetReached():
                 return explain.budget(state, error.limit)
+            case rounds.NothingNew():
+                return repeated_plans(state, error.violations)
             case PlanInvalid():
                 return explain.planning_failed(state, error.violations)
             case ModelError():
@@ -193,10 +210,7 @@ class _Drive:
                 case Stop():
                     return None
                 case StartRound(number):
-                    budget = run.state.policy.budget
-                    if limit := limit_reached(budget, run.state.usage, what="round", rounds=run.state.round):
-                        raise BudgetReached(limit)
-                    run.record(RoundStarted(round=number))
+                    self._start_round(number)
                 case SelectTools():
                     if not stages.take_all_tools(run):
                         return _apart(run, stages.choose_tools(run))
@@ -208,6 +222,18 @@ class _Drive:
                 case Evaluate():
                     judging = stages.judge(run)
                     return judging if run.state.policy.evaluation == "steps" else _apart(run, judging)
+                case Reflect():
+                    return _apart(run, rounds.reflect(run))
+                case Replan(strategy, reason):
+                    self._allow_round()
+                    run.record(rounds.begin(run, strategy, reason), RoundCompleted(round=run.state.round))
+                    self._start_round(run.state.round + 1)
+                case ChangePlan():
+                    return _apart(run, rounds.change_plan(run))
+                case Settle(question_id):
+                    asking.settle(run, question_id)
+                case Wait(reason, text, kind, call_key):
+                    asking.ask(run, reason, text, kind, call_key)
                 case Finish(event):
                     close_running(run)
                     if run.state.round:
@@ -217,6 +243,15 @@ class _Drive:
                 case other:
                     assert_never(other)
         return None
+
+    def _allow_round(self) -> None:
+        state = self.run.state
+        if limit := limit_reached(state.policy.budget, state.usage, what="round", rounds=state.round):
+            raise BudgetReached(limit)
+
+    def _start_round(self, number: int) -> None:
+        self._allow_round()
+        self.run.record(RoundStarted(round=number))
 
 
 async def _apart(run: Run, stage: Coroutine[Any, Any, None]) -> None:

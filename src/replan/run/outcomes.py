@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from replan.core.types import Fault, JsonObject
+from replan.run.calls import Call
 
 
 class Outcomes:
@@ -11,6 +14,8 @@ class Outcomes:
     def __init__(self, count: int) -> None:
         self.of: list[Fault | JsonObject | None] = [None] * count
         self.left = count
+        self.parked: list[Call] = []
+        """Calls that wait for a person."""
 
     def end(self, at: int, outcome: Fault | JsonObject) -> None:
         self.of[at] = outcome
@@ -22,6 +27,12 @@ class Outcomes:
         for outcome in self.of:
             merged.update(outcome if isinstance(outcome, dict) else {})
         return merged
+
+
+class Parked(NamedTuple):
+    """A call that waits for a person's yes."""
+
+    call: Call
 
 
 def internal_fault(error: Exception) -> Fault:

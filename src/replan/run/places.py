@@ -18,11 +18,14 @@ class Places:
     `handed_out` is called each time that places have been given away: who still waits then has to wait.
     """
 
-    __slots__ = ("_closed", "_giving", "_handed_out", "_held", "_order", "_together", "_waiting", "free")
+    __slots__ = (
+        "_closed", "_giving", "_handed_out", "_held", "_no_offers", "_order", "_together", "_waiting", "free",
+    )  # fmt: skip
 
     def __init__(self, limit: int, handed_out: Callable[[], None] = lambda: None) -> None:
         self.free = limit
-        self._waiting: list[tuple[float, int, Callable[[], None], Callable[[], None]]] = []
+        self._waiting: list[tuple[float, int, Callable[[], None], Callable[[], None] | None]] = []
+        self._no_offers = False
         self._order = count()
         self._giving = False
         self._held = 0
@@ -32,7 +35,14 @@ class Places:
 
     def offer(self, urgency: float, launch: Callable[[], None]) -> None:
         """Queue something to be launched with a place, which it has to `give` back."""
-        self._queue(urgency, launch, lambda: None)
+        if not self._no_offers:
+            self._queue(urgency, launch, None)
+
+    def refuse_offers(self) -> None:
+        """Nothing that is offered is launched any more; who runs may still take places."""
+        self._no_offers = True
+        self._waiting = [entry for entry in self._waiting if entry[3] is not None]
+        heapq.heapify(self._waiting)
 
     async def take(self, urgency: float) -> None:
         """Wait for a place; `PlacesClosed` if there will be none."""
@@ -89,16 +99,18 @@ class Places:
         """Nothing is launched any more; whoever waits is told."""
         self._closed = True
         waiting, self._waiting = self._waiting, []
-        for entry in waiting:
-            entry[3]()
+        for _, _, _, refuse in waiting:
+            if refuse is not None:
+                refuse()
 
     @property
     def waiting(self) -> int:
         return len(self._waiting)
 
-    def _queue(self, urgency: float, launch: Callable[[], None], refuse: Callable[[], None]) -> None:
+    def _queue(self, urgency: float, launch: Callable[[], None], refuse: Callable[[], None] | None) -> None:
         if self._closed:
-            refuse()
+            if refuse is not None:
+                refuse()
             return
         heapq.heappush(self._waiting, (-urgency, next(self._order), launch, refuse))
         self.hand_out()

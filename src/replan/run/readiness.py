@@ -62,6 +62,8 @@ def _condition_scope(step: Step, state: State, loaded: Loaded) -> dict[str, Any]
             other = state.steps[need]
             output = loaded.output_of(other) if other.status == "succeeded" else None
             scope[need] = {"status": other.status, "output": output}
+    for name in named & state.earlier.keys():
+        scope[name] = {"status": "succeeded", "output": loaded.output_of(state.earlier[name])}
     return scope
 
 

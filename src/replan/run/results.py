@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from replan.core.events import TaskCompleted, TaskFailed
+from replan.core.events import ApprovalRequested, TaskCompleted, TaskFailed
 from replan.core.outputs import compose
-from replan.core.result import StepResult, TaskResult
+from replan.core.result import StepResult, TaskResult, WaitingFor
 from replan.core.state import Output, State, StepState
 from replan.core.types import Failure
 from replan.ports import ArtifactStore
@@ -34,9 +34,38 @@ async def result_of(state: State, store: ArtifactStore) -> TaskResult:
         final_output=answer,
         total_duration_secs=round(state.active_secs, 6),
         failure=failure,
+        shortfall=outcome.shortfall if isinstance(outcome, TaskCompleted) else (),
+        waiting_for=waiting_for(state) if state.status == "waiting" else (),
         usage=state.usage,
         steps=tuple(_step(step) for step in state.steps.values()),
     )
+
+
+def waiting_for(state: State) -> tuple[WaitingFor, ...]:
+    """What the task needs from a person."""
+    known = state.recovery
+    if known is None:
+        return ()
+    approvals = [
+        WaitingFor(
+            kind="approval", id=one.approval_id, step_id=one.step_id, tool_id=one.tool_id, parameters=one.parameters,
+            text=f"May {one.tool_id!r} be called in step {one.step_id!r}?",
+        )
+        for one in open_approvals(state)
+    ]  # fmt: skip
+    questions = [
+        WaitingFor(kind=one.kind, id=one.question_id, text=one.text, step_id=one.step_id)
+        for one in known.open_questions()
+    ]
+    return (*approvals, *questions)
+
+
+def open_approvals(state: State) -> list[ApprovalRequested]:
+    """The approvals that calls of the plan wait for."""
+    known = state.recovery
+    steps = state.steps
+    asked = known.open_approvals() if known is not None else []
+    return [one for one in asked if one.step_id in steps and not steps[one.step_id].closed]
 
 
 def _step(step: StepState) -> StepResult:

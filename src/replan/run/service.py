@@ -5,15 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Coroutine, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from replan.core.events import TERMINAL, CancelRequested, Record, TaskSubmitted
+from replan.core.events import (
+    TERMINAL,
+    ApprovalRequested,
+    ApprovalResolved,
+    CancelRequested,
+    QuestionAnswered,
+    QuestionAsked,
+    Record,
+    TaskSubmitted,
+)
 from replan.core.ids import task_id_problem
 from replan.core.policy import Policy
 from replan.core.result import TaskResult
-from replan.core.schemas import schema_problem
+from replan.core.schemas import parameter_problems, schema_problem
 from replan.core.state import ENDED, State, fold
 from replan.core.types import JsonObject, Plan
 from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld
@@ -23,7 +32,7 @@ from replan.run.line import Line
 from replan.run.orchestrator import drive
 from replan.run.outputs import storable
 from replan.run.parts import Parts
-from replan.run.results import result_of
+from replan.run.results import open_approvals, result_of
 from replan.run.through import noticed
 
 MAX_DESCRIPTION = 200_000
@@ -92,6 +101,66 @@ class Service:
             with contextlib.suppress(TaskHeld):  # taken up just now: its driver sees the signal
                 await drive(task_id, self.parts)
 
+    async def resolve_approval(
+        self,
+        task_id: str,
+        approval_id: str | None = None,
+        *,
+        approved: bool,
+        reason: str = "",
+        parameters: JsonObject | None = None,
+        by: str = "",
+    ) -> ApprovalRequested:
+        """Agree to a call, or not; with `parameters` to that call with others. The approval that is answered.
+
+        None answers the only one that is open. Whoever drives the task goes on; if nobody does, resume it.
+        """
+        state = await self._open_state(task_id)
+        asked = _one_of(
+            {one.approval_id: one for one in open_approvals(state)}, approval_id, task_id, "approval"
+        )
+        tool = self.parts.tools.resolve(asked.tool_id)
+        found = parameter_problems(tool, parameters) if tool is not None and parameters is not None else []
+        if found:
+            raise InputError(f"the parameters do not fit tool {asked.tool_id!r}: " + "; ".join(found))
+        event = ApprovalResolved(
+            approval_id=asked.approval_id, approved=approved, reason=reason, parameters=parameters, by=by
+        )
+        await self.parts.store.signal(task_id, event, self.parts.clock.now())
+        return asked
+
+    async def answer(
+        self,
+        task_id: str,
+        text: str,
+        question_id: str | None = None,
+        *,
+        output: Any = None,
+        by: str = "",
+    ) -> QuestionAsked:
+        """Answer a question; None answers the only one that is open. The question that is answered.
+
+        Whether a call took effect is answered yes or no; `output` is then what it gave.
+        """
+        state = await self._open_state(task_id)
+        known = state.recovery
+        open_ = {one.question_id: one for one in known.open_questions()} if known is not None else {}
+        asked = _one_of(open_, question_id, task_id, "question")
+        happened = _YES_OR_NO.get(text.strip().casefold()) if asked.kind == "outcome" else None
+        if asked.kind == "outcome" and happened is None:
+            raise InputError(f"the question is whether a call took effect: answer yes or no, not {text!r}")
+        event = QuestionAnswered(
+            question_id=asked.question_id, answer=text, happened=happened, output=output, by=by
+        )
+        await self.parts.store.signal(task_id, event, self.parts.clock.now())
+        return asked
+
+    async def _open_state(self, task_id: str) -> State:
+        state = await self.state(task_id)
+        if state.ended:
+            raise TaskEnded(f"task {task_id!r} has ended ({state.status}); an ended task never changes")
+        return state
+
     async def check_resumable(self, task_id: str) -> State:
         """The task's state; `TaskEnded`, or `InputError` if tools that it goes on with are not here.
 
@@ -122,6 +191,8 @@ class Service:
             while not following.done():
                 await asyncio.wait({following}, timeout=LOOK_SECS)
                 summary = await self.parts.store.summary(task_id)
+                if summary.status == "waiting" and not summary.held:
+                    return  # for a person
                 gone = not summary.held and summary.status not in (*ENDED, "queued")
                 alone = alone + 1 if gone else 0
                 if alone > 1:  # seen twice: not just between two drivers
@@ -170,6 +241,26 @@ class Service:
         return await plan_unstored(
             wanted.description, wanted.policy, wanted.metadata, wanted.plan, self.parts
         )
+
+
+A = TypeVar("A")
+_YES_OR_NO = {
+    "yes": True, "y": True, "true": True, "it did": True, "happened": True,
+    "no": False, "n": False, "false": False, "it did not": False, "did not happen": False,
+}  # fmt: skip
+
+
+def _one_of(open_: dict[str, A], wanted: str | None, task_id: str, what: str) -> A:
+    """What is answered; `InputError` says what could be."""
+    if wanted is None and len(open_) == 1:
+        return next(iter(open_.values()))
+    if wanted in open_:
+        return open_[wanted]
+    there = ", ".join(open_) or "none"
+    if wanted is None and open_:
+        raise InputError(f"task {task_id!r} has several open {what}s, name one: {there}")
+    named = f"no open {what} {wanted!r}" if wanted is not None else f"no open {what}"
+    raise InputError(f"task {task_id!r} has {named}; open: {there}")
 
 
 def check_submission(wanted: Submission) -> None:

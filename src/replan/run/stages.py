@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from datetime import UTC, datetime
+from typing import Literal
 
-from replan.core.check_plan import Checked, Toolbox, check_plan
 from replan.core.events import (
     EvaluationCompleted,
     PlanGenerated,
@@ -13,21 +11,23 @@ from replan.core.events import (
     SelectedTool,
     ToolSelectionCompleted,
 )
-from replan.core.outputs import artifacts_of
 from replan.core.read_plan import read_plan
 from replan.core.schemas import problems
-from replan.core.state import StepState
-from replan.core.types import Evaluation, JsonObject, Plan, ToolSpec
+from replan.core.types import Evaluation, JsonObject, Plan
 from replan.errors import AnswerInvalid, ModelError, PlanInvalid
 from replan.reasoning.evaluator import evaluate, evaluate_by_steps
 from replan.reasoning.planner import make_plan
+from replan.reasoning.recovery_view import Reselection
 from replan.reasoning.selector import Retriever, select_tools
-from replan.reasoning.view import StepReport, TaskView
+from replan.run.checks import check
 from replan.run.context import Run
 from replan.run.outputs import Loaded, pack
+from replan.run.reports import reports, view_of
 from replan.run.talk import RoleTalk
+from replan.run.views import history_lines, left_out, used_tools
 
 JUDGE_TRIES = 2
+Phase = Literal["tool_selection", "replanning_tool_selection"]
 
 
 async def choose_tools(run: Run, retrieve: Retriever | None = None) -> None:
@@ -42,7 +42,24 @@ async def choose_tools(run: Run, retrieve: Retriever | None = None) -> None:
             tools=run.parts.tools.specs(),
             threshold=policy.tool_selection_threshold,
             retrieve=retrieve,
+            again=_reselection(run),
         )
+    )
+
+
+def _reselection(run: Run) -> Reselection | None:
+    """What the selection is told when a plan is made anew; None for the first one."""
+    started = run.state.replanning
+    if started is None:
+        return None
+    reflection = run.state.recovery.reflection if run.state.recovery else None
+    analysis = reflection.reflection_text if reflection is not None else ""
+    return Reselection(
+        used=used_tools(run),
+        history=history_lines(run),
+        analysis=analysis or started.reason,
+        guidance=started.guidance,
+        strategy=started.strategy.type,
     )
 
 
@@ -53,7 +70,9 @@ def take_all_tools(run: Run) -> bool:
     if policy.enable_two_stage_planning and len(tools) > policy.two_stage_tool_threshold:
         return False
     chosen = tuple(SelectedTool(tool_id=tool.id) for tool in tools)
-    run.record(ToolSelectionCompleted(tools=chosen, asked=False))
+    again = run.state.replanning is not None
+    phase: Phase = "replanning_tool_selection" if again else "tool_selection"
+    run.record(ToolSelectionCompleted(phase=phase, tools=chosen, asked=False))
     return True
 
 
@@ -115,37 +134,6 @@ def new_plan(run: Run, answer: JsonObject) -> Plan:
     )
 
 
-def check(run: Run, draft: Plan, tools: list[ToolSpec]) -> Checked:
-    """The plan checked against the tools it may use."""
-    policy = run.state.policy
-    checked = check_plan(
-        draft,
-        toolbox(run, tools),
-        metadata=run.state.metadata,
-        limits=policy.limits,
-        used=run.state.ids_used(),
-    )
-    if not checked.plan.steps and policy.evaluation == "steps":
-        nobody = "the plan has no steps, and with evaluation = steps there is no model to answer by itself"
-        return checked._replace(violations=(*checked.violations, nobody))
-    return checked
-
-
-def toolbox(run: Run, tools: list[ToolSpec]) -> Toolbox:
-    """Names are understood as everywhere, but only these tools exist."""
-    allowed = {tool.id for tool in tools}
-
-    def resolve(name: str) -> ToolSpec | None:
-        found = run.parts.tools.resolve(name)
-        return found if found is not None and found.id in allowed else None
-
-    def nearest(name: str) -> list[str]:
-        near = [one for one in run.parts.tools.nearest(name, len(allowed) + 3) if one in allowed][:3]
-        return near or sorted(allowed)[:10]
-
-    return Toolbox(resolve, nearest)
-
-
 # ── judging ───────────────────────────────────────────────────────────────────
 
 
@@ -189,7 +177,7 @@ async def _ask_judge(run: Run, loaded: Loaded) -> Evaluation | None:
                 RoleTalk(run, "evaluation"),
                 task=view_of(run),
                 plan=state.plan,
-                steps=reports(run, loaded),
+                steps=[*reports(run, loaded), *left_out(run)],
                 output_schema=state.policy.output_schema,
             )
         except (ModelError, AnswerInvalid) as error:
@@ -209,43 +197,4 @@ def _checked_shape(run: Run, verdict: Evaluation) -> Evaluation:
             "is_successful": False,
             "failures": tuple(f"the answer has not the form asked for: {one}" for one in found[:10]),
         }
-    )
-
-
-def view_of(run: Run) -> TaskView:
-    state = run.state
-    return TaskView(
-        description=state.description,
-        metadata=state.metadata,
-        context=state.submitted.context if state.submitted else {},
-        today=datetime.fromtimestamp(run.parts.clock.now(), UTC).date().isoformat(),
-        has_output_schema=state.policy.output_schema is not None,
-        secrets=tuple(sorted({name for tool in run.parts.tools.specs() for name in tool.secrets})),
-    )
-
-
-def reports(run: Run, loaded: Loaded, whole: Collection[str] = ()) -> list[StepReport]:
-    """Every step as prompts see it; outputs kept apart stand for themselves but for those in `whole`."""
-    return [_report(step, loaded, step.step.step_id in whole) for step in run.state.steps.values()]
-
-
-def _report(step: StepState, loaded: Loaded, whole: bool) -> StepReport:
-    output, artifact = None, None
-    if step.status == "succeeded":
-        kept = artifacts_of(step)
-        if kept and not whole:
-            artifact = kept[0]
-        else:
-            output = loaded.output_of(step)
-    calls = list(step.calls.values())
-    return StepReport(
-        step_id=step.step.step_id,
-        name=step.step.name,
-        tool=step.step.tool or ", ".join(dict.fromkeys(action.tool for action in step.step.actions)),
-        status=step.status,
-        parameters=calls[0].parameters if len(calls) == 1 else {},
-        output=output,
-        artifact=artifact,
-        error=step.fault,
-        reason=step.skip.reason if step.skip else "",
     )

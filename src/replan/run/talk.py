@@ -6,8 +6,8 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from replan.core.budget import limit_reached
-from replan.core.events import LlmCallCompleted, LlmCallStarted, LlmToken
+from replan.core.budget import in_flight, limit_reached, nearly_used
+from replan.core.events import BudgetWarning, LlmCallCompleted, LlmCallStarted, LlmToken
 from replan.core.types import Role
 from replan.errors import ModelUnavailable, ReplanError
 from replan.ports import Model, ModelReply, ModelRequest
@@ -35,8 +35,10 @@ class RoleTalk:
             raise asyncio.CancelledError
         if model is None:
             raise ModelUnavailable(f"there is no model for {role}", setup=True)
-        if limit := limit_reached(run.state.policy.budget, run.state.usage, what="llm"):
+        running = [len(asked.text) for asked in run.state.llm_running.values()]
+        if limit := limit_reached(run.state.policy.budget, in_flight(run.state.usage, running), what="llm"):
             raise BudgetReached(limit)
+        warn(run)
         call_id = run.parts.ids.new("llm")
         run.record(
             LlmCallStarted(
@@ -89,6 +91,15 @@ class RoleTalk:
             raise
         except BaseException as error:
             raise ModelUnavailable(f"{type(error).__name__}: {error}".rstrip(": ")) from error
+
+
+def warn(run: Run) -> None:
+    """Record, once for each limit, that most of it is used."""
+    state = run.state
+    budget, told = state.policy.budget, state.recovery.warned if state.recovery is not None else ()
+    for one in nearly_used(budget, state.usage, rounds=state.round, secs=state.active_secs):
+        if one.name not in told and one.name != "max_rounds":
+            run.record(BudgetWarning(limit=one.name, used=one.used, allowed=one.allowed))
 
 
 def _as_text(request: ModelRequest) -> str:

@@ -61,6 +61,9 @@ SEND_BROKE = [
 IN_DOUBT = [*SEND_BROKE[:-2], missed(TIMED_OUT, **SENT_OF), doubted(**SENT_OF), broken("send", TIMED_OUT)]
 
 
+UNREFLECTED = submitted(enable_auto_reflection=False)
+
+
 @pytest.mark.parametrize(
     ("history", "expected"),
     [
@@ -121,8 +124,10 @@ def test_an_ended_task_stays_ended_even_if_a_cancel_comes_late(end: Any) -> None
                      id="a step that its condition skipped is no failure"),
     ],
 )  # fmt: skip
-def test_the_verdict_decides_the_end(history: list[Any], verdict: Any, status: str) -> None:
-    decision = decide(state_of([*history, verdict]))
+def test_without_reflection_the_verdict_decides_the_end(
+    history: list[Any], verdict: Any, status: str
+) -> None:
+    decision = decide(state_of([UNREFLECTED, *history[1:], verdict]))
     assert isinstance(decision, Finish)
     if status == "succeeded":
         assert isinstance(decision.event, TaskCompleted)
@@ -145,7 +150,7 @@ def test_the_thresholds_are_the_policys() -> None:
 def test_the_answer_and_its_score_go_with_the_end_even_of_a_failure() -> None:
     fine = decide(state_of([*ALL_DONE, judged(85, final_output={"a": 1})]))
     assert fine == Finish(TaskCompleted(final_output={"a": 1}, score=85))
-    poor = decide(state_of([*ALL_DONE, judged(10, final_output="so far")]))
+    poor = decide(state_of([UNREFLECTED, *ALL_DONE[1:], judged(10, final_output="so far")]))
     assert isinstance(poor, Finish)
     assert isinstance(poor.event, TaskFailed)
     assert (poor.event.final_output, poor.event.score) == ("so far", 10)

@@ -1,10 +1,36 @@
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replan.core.check_proposal import FITTING, UNRECOVERABLE
+from replan.core.read_plan import read_plan
+from replan.core.reflection import ACTION_TYPES, NATURES, STRATEGY_TYPES
+from replan.core.types import Fault, Step
 from replan.reasoning.prompts import STYLES, PromptInvalid, check_all, fence, load, parse_prompt
+from replan.reasoning.read_overall_reflection import read_overall_reflection
+from replan.reasoning.read_step_reflection import read_step_reflection
+from replan.reasoning.recovery_view import FailureView
+from replan.reasoning.view import TaskView
+
+SHOWN = FailureView(
+    task=TaskView(description="x"),
+    step=Step(step_id="step_1", tool="x"),
+    place="",
+    tool=None,
+    parameters={},
+    fault=Fault(category="unknown", kind="tool", message="x"),
+    tools=[],
+    substitutes=[],
+    done=[],
+    tries=[],
+    readings=[],
+    allowed=ACTION_TYPES,
+)
 
 FILE = """---
 name: standard/x
@@ -19,9 +45,14 @@ Plan. Write ${step_1.output} or {{step_1.output}}.
 """
 
 
+NAMES = (
+    "plan", "select", "evaluate", "reflect_step", "settle", "reflect_overall", "repair", "replan", "select_again",
+)  # fmt: skip
+
+
 def test_every_prompt_file_adds_up_in_every_style() -> None:
     names = {prompt.name for prompt in check_all()}
-    assert names == {f"{style}/{name}" for style in STYLES for name in ("plan", "select", "evaluate")}
+    assert names == {f"{style}/{name}" for style in STYLES for name in NAMES}
 
 
 def test_a_rendered_prompt_has_nothing_left_to_fill_in() -> None:
@@ -30,6 +61,78 @@ def test_a_rendered_prompt_has_nothing_left_to_fill_in() -> None:
         assert "<<" not in rendered.user
         assert "<<" not in rendered.instructions
         assert "VALUE" in rendered.user
+
+
+def answers_in(name: str, style: str) -> list[Any]:
+    """The answers of a prompt's worked examples, each on a line of its own."""
+    text = load(name, style).instructions
+    lines = [line.removeprefix("Answer: ") for line in text.splitlines()]
+    return [json.loads(line) for line in lines if line.startswith("{") and "..." not in line]
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize(("name", "least"), [("reflect_step", 7), ("settle", 4)])
+def test_every_worked_example_of_a_step_is_a_proposal_that_code_takes(
+    name: str, least: int, style: str
+) -> None:
+    answers = answers_in(name, style)
+    assert len(answers) >= (least if style == "standard" else 3)
+    kinds = set()
+    for answer in answers:
+        found = read_step_reflection(answer, SHOWN)
+        kinds.add(found.suggested_action.type)
+        fitting = FITTING[found.root_cause_category] | {"replan", "trigger_overall_reflection"}
+        if name == "reflect_step":
+            assert found.suggested_action.type in fitting
+            assert found.is_recoverable is (found.root_cause_category not in UNRECOVERABLE)
+    assert kinds == set(ACTION_TYPES[:5] if name == "reflect_step" else ACTION_TYPES[5:] + ACTION_TYPES[4:5])
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_the_worked_examples_of_a_round_show_every_way_to_end_it(style: str) -> None:
+    found = [read_overall_reflection(answer) for answer in answers_in("reflect_overall", style)]
+    assert len(found) >= (9 if style == "standard" else 3)
+    used = {one.replanning_strategy.type for one in found if one.replanning_strategy is not None}
+    if style == "standard":
+        assert used == set(STRATEGY_TYPES)
+        assert {one.problem_nature for one in found} == set(NATURES)
+        assert any(one.done_in_substance for one in found)
+    for one in found:
+        assert one.should_replan is (one.replanning_strategy is not None)
+        assert not (one.should_replan and one.problem_nature in ("external", "server"))
+        assert one.should_replan or one.done_in_substance or one.ask
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_the_worked_examples_of_plans_and_steps_can_be_read(style: str) -> None:
+    for answer in answers_in("replan", style):
+        assert read_plan(answer, plan_id="p").steps
+    if style == "small":
+        assert len(answers_in("replan", style)) >= 3
+        steps = [answer["step"] for answer in answers_in("repair", style)]
+        assert len(read_plan({"steps": steps}, plan_id="p").steps) >= 3
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        pytest.param("reflect_step", "How often, and with the same message", id="step: did it fail before"),
+        pytest.param("reflect_step", "Was an earlier proposal carried out", id="step: was it carried out"),
+        pytest.param("reflect_step", "What is different this time", id="step: what is different"),
+        pytest.param("reflect_step", "What is new in what you are about to propose", id="step: what is new"),
+        pytest.param("reflect_step", "says how often it failed, what was tried", id="step: what to say on a repeat"),
+        pytest.param("reflect_step", "even when it comes as HTTP 500", id="step: the message outweighs the status"),
+        pytest.param("reflect_overall", "1 to 3 are normal", id="round: how many are normal"),
+        pytest.param("reflect_overall", "At 4 or 5, look hard", id="round: four and five"),
+        pytest.param("reflect_overall", "6 to 10 are unusual", id="round: six to ten"),
+        pytest.param("reflect_overall", "Beyond 10, stop unless", id="round: beyond ten"),
+        pytest.param("reflect_overall", "**1. Is it a repetition?**", id="round: first repetition"),
+        pytest.param("reflect_overall", "**2. Is it done in substance?**", id="round: then substance"),
+        pytest.param("reflect_overall", "**3. What is the nature", id="round: then the nature"),
+    ],
+)  # fmt: skip
+def test_the_instructions_ask_what_has_to_be_asked(name: str, text: str) -> None:
+    assert text in load(name, "standard").instructions
 
 
 @pytest.mark.parametrize(

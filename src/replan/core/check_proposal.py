@@ -1,0 +1,283 @@
+"""What a proposal about a failed step has to be (specification §6, the four rules): the model proposes, code disposes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from replan.core import schemas
+from replan.core.healing import Healing, Reading
+from replan.core.ids import call_base
+from replan.core.paths import static_steps
+from replan.core.reflection import ActionType, StepReflection, SuggestedAction
+from replan.core.refs import has_references
+from replan.core.signature import texts_in
+from replan.core.slots import Slot
+from replan.core.types import Category, JsonObject, StepId, ToolId, ToolSpec
+
+FITTING: Mapping[Category, frozenset[ActionType]] = {
+    "parameter_error": frozenset({"retry_with_params", "repair_step"}),
+    "tool_error": frozenset({"retry_with_tool", "repair_step"}),
+    "decomposition_error": frozenset({"retry_with_tool", "repair_step"}),
+    "dependency_error": frozenset({"retry_with_tool", "repair_step"}),
+    "server_error": frozenset({"retry_with_tool"}),
+    "external_error": frozenset({"retry_with_tool"}),
+    "unknown": frozenset({"retry_with_params", "retry_with_tool", "repair_step"}),
+}
+"""Which remedies fit a cause; `replan` and `trigger_overall_reflection` fit every one."""
+UNRECOVERABLE: frozenset[Category] = frozenset({"server_error", "external_error"})
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A failed call, and what a proposal about it is checked against."""
+
+    task_id: str
+    step_id: StepId
+    slot: Slot
+    tool: ToolSpec | None
+    """None: it does not exist."""
+    parameters: JsonObject
+    """As resolved; as planned where references could not be."""
+    allowed: Sequence[ActionType]
+    healing: Healing
+    available: Mapping[ToolId, ToolSpec]
+    """What may be used instead."""
+    planned: JsonObject = field(default_factory=dict)
+    """The step's parameters as resolved for a call of the planned tool, before anything was changed."""
+    in_doubt: bool = False
+    wanted: JsonObject | None = None
+    """What an output of the tool has to look like, where it is declared."""
+    references: Sequence[str] = ()
+    """Paths into the output that other steps refer to."""
+
+
+def violations(proposal: StepReflection, failed: Failed) -> list[str]:
+    """Everything that is wrong with the proposal, in words that help to mend it."""
+    action = proposal.suggested_action
+    if action.type not in failed.allowed:
+        return [f"{action.type} is not open any more; open are: {', '.join(failed.allowed)}"]
+    if failed.in_doubt:
+        return list(_of_doubt(action, failed))
+    return [*_fit(proposal, failed), *_complete(action, failed)]
+
+
+def _fit(proposal: StepReflection, failed: Failed) -> Iterator[str]:
+    """Rules 1 and 2: the remedy and `is_recoverable` go with the cause."""
+    category, action = proposal.root_cause_category, proposal.suggested_action
+    everywhere = ("replan", "trigger_overall_reflection")
+    if action.type not in FITTING[category] and action.type not in everywhere:
+        fitting = [name for name in failed.allowed if name in FITTING[category] or name in everywhere]
+        yield f"{action.type} does not go with {category}; with it go: {', '.join(fitting)}"
+    elif category in UNRECOVERABLE and action.type == "retry_with_tool":
+        other = failed.available.get(str(action.data.get("tool_id")))
+        if (
+            other is not None
+            and failed.tool is not None
+            and other.source == failed.tool.source
+            and failed.tool.source
+        ):
+            yield (
+                f"{other.id!r} comes from the same source as {failed.tool.id!r}, which is out of reach; "
+                "trigger_overall_reflection, or take a tool from another source"
+            )
+    if category != "unknown" and proposal.is_recoverable == (category in UNRECOVERABLE):
+        yield f"is_recoverable has to be {str(category not in UNRECOVERABLE).lower()} with {category}"
+
+
+def _complete(action: SuggestedAction, failed: Failed) -> Iterator[str]:
+    """Rules 3 and 4: the data can be used as they are, and are new."""
+    if action.type == "retry_with_params":
+        yield from _of_parameters(action.data, failed)
+    elif action.type == "retry_with_tool":
+        yield from _of_tool(action.data, failed)
+
+
+def _of_parameters(data: JsonObject, failed: Failed) -> Iterator[str]:
+    tool = failed.tool
+    if not data:
+        yield "data is empty: give at least one parameter with a concrete value"
+        return
+    if tool is None:
+        yield "the tool does not exist, so other parameters do not help; take another tool"
+        return
+    yield from placeholders(data, tool)
+    known = tool.parameters.get("properties")
+    if isinstance(known, dict) and known and not tool.parameters.get("additionalProperties"):
+        strange = [name for name in data if name not in known]
+        if strange:
+            yield f"{tool.id!r} has no parameter {', '.join(map(repr, strange))}; it has: {', '.join(known)}"
+            return
+    merged = {**failed.parameters, **data}
+    yield from _of_call(tool, merged, failed)
+
+
+def _of_tool(data: JsonObject, failed: Failed) -> Iterator[str]:
+    name = str(data.get("tool_id") or "")
+    other = failed.available.get(name)
+    if other is None:
+        near = ", ".join(list(failed.available)[:20]) or "none"
+        yield f"the tool {name!r} does not exist or may not be used; there are: {near}"
+        return
+    given = data.get("parameters")
+    if given is not None and not isinstance(given, dict):
+        yield "parameters has to be an object"
+        return
+    if isinstance(given, dict):
+        yield from placeholders(given, other)
+    merged = given if isinstance(given, dict) else mapped(failed.planned or failed.parameters, other)
+    if failed.tool is not None and other.id == failed.tool.id and given is None:
+        yield f"{other.id!r} is the tool that failed; name another one"
+        return
+    if other.id in failed.healing.tools_tried(failed.slot) and not (
+        failed.tool and other.id == failed.tool.id
+    ):
+        yield f"{other.id!r} was tried for this step already and failed; name one that was not"
+        return
+    yield from _of_call(other, merged, failed)
+    yield from _of_references(other, failed)
+
+
+def _of_call(tool: ToolSpec, parameters: JsonObject, failed: Failed) -> Iterator[str]:
+    """The call as it would be made: it fits the schema, and was not tried before."""
+    for problem in schemas.parameter_problems(tool, parameters)[:10]:
+        yield f"tool {tool.id!r}: {problem}"
+    if call_base(failed.task_id, tool.id, parameters) in failed.healing.tried():
+        yield f"this very call of {tool.id!r} was tried for this step already and failed; propose something new"
+
+
+def _of_references(other: ToolSpec, failed: Failed) -> Iterator[str]:
+    """What later steps take from the output has to be in the other tool's, where that is declared."""
+    if other.output_schema is None:
+        return
+    for path in failed.references:
+        try:
+            schemas.schema_at(other.output_schema, _steps_of(path))
+        except schemas.PathUnknown:
+            yield f"later steps refer to {path!r} in the output, which {other.id!r} does not give; repair_step, or another tool"
+
+
+def _steps_of(path: str) -> list[str | int]:
+    return (static_steps(path) or []) if path else []
+
+
+def mapped(parameters: JsonObject, tool: ToolSpec) -> JsonObject:
+    """The parameters that the other tool has too, by name."""
+    known = tool.parameters.get("properties")
+    if not isinstance(known, dict):
+        return dict(parameters)
+    return {name: value for name, value in parameters.items() if name in known}
+
+
+# ── calls in doubt ────────────────────────────────────────────────────────────
+
+
+def _of_doubt(action: SuggestedAction, failed: Failed) -> Iterator[str]:
+    readings = failed.healing.readings.get(failed.slot, [])
+    if action.type == "verify_outcome":
+        name = str(action.data.get("tool_id") or "")
+        reader = failed.available.get(name)
+        if reader is None or reader.effect != "reads":
+            readers = ", ".join(tool.id for tool in failed.available.values() if tool.effect == "reads")
+            yield f"{name!r} is no tool that only reads; there are: {readers or 'none'}"
+            return
+        given = action.data.get("parameters", {})
+        if not isinstance(given, dict):
+            yield "parameters has to be an object"
+            return
+        yield from placeholders(given, reader)
+        for problem in schemas.parameter_problems(reader, given)[:10]:
+            yield f"tool {reader.id!r}: {problem}"
+        if any(one.tool_id == reader.id and one.parameters == given for one in readings):
+            yield f"this very reading of {reader.id!r} was made already; read something else, or say what it shows"
+    elif action.type == "settle_outcome":
+        yield from _of_settlement(action, failed, readings)
+
+
+def _of_settlement(action: SuggestedAction, failed: Failed, readings: Sequence[Reading]) -> Iterator[str]:
+    happened = action.data.get("happened")
+    if not isinstance(happened, bool):
+        yield "happened has to be true or false"
+        return
+    shown = [reading for reading in readings if reading.output]
+    if not happened and (seen := _shows(shown, failed.parameters)):
+        yield (
+            f"a reading shows {seen!r}, which the call was made with: that speaks for its having happened; "
+            "trigger_overall_reflection if it cannot be told"
+        )
+    if happened and all(reading.output in _NOTHING for reading in shown):
+        yield "every reading came back empty: that does not show that it happened"
+    if happened and failed.wanted is not None:
+        output = settled_output(action, shown, failed.wanted)
+        for problem in schemas.problems(failed.wanted, output)[:5]:
+            yield f"output has to be what {failed.tool.id if failed.tool else 'the tool'!r} gives: {problem}"
+
+
+def settled_output(
+    action: SuggestedAction, readings: Sequence[Reading], wanted: JsonObject | None = None
+) -> Any:
+    """What stands for the output of a call that has happened: as told, else the latest reading that fits."""
+    if action.data.get("output") is not None:
+        return action.data["output"]
+    values = [_opened(reading.output) for reading in reversed(readings) if reading.output]
+    fitting = (value for value in values if wanted is None or not schemas.problems(wanted, value))
+    return next(fitting, values[0] if values else None)
+
+
+def _opened(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+_NOTHING = frozenset({"", "null", "[]", "{}", '""', "false", "0"})
+_TELLING = 4
+"""Characters from which on a text tells one call from another."""
+
+
+def _shows(readings: Sequence[Reading], parameters: JsonObject) -> str:
+    """A telling value of the call that some reading holds, though the reading was not asked with it; empty if none."""
+    for value in texts_in(parameters):
+        if len(value) >= _TELLING:
+            for reading in readings:
+                asked = set(texts_in(reading.parameters))
+                if value in reading.output and value not in asked:
+                    return value
+    return ""
+
+
+# ── values that are none ──────────────────────────────────────────────────────
+
+_PLACEHOLDER = re.compile(
+    r"^\s*(?:<[^<>\n]{0,80}>|\[[A-Z_ ]{3,60}\]|\{[a-z_ ]{3,60}\}|\*{3,}|(?:todo|tbd|fixme|xxx+|placeholder|undefined)"
+    r"|your[_-][\w-]{1,60}|(?:replace|change)[_ -]?(?:me|this)|\.{3}|…)\s*$",
+    re.IGNORECASE,
+)
+
+
+def placeholders(data: JsonObject, tool: ToolSpec) -> Iterator[str]:
+    """Values that stand for one, in place of one."""
+    required = tool.parameters.get("required", ())
+    properties = tool.parameters.get("properties")
+    for name, value in data.items():
+        schema = properties.get(name) if isinstance(properties, dict) else None
+        if value is None and name in required and not _may_be_null(schema):
+            yield f"{name} is required and cannot be null: give a concrete value"
+        for text in texts_in(value):
+            if has_references(text):
+                yield f"{name}: {text[:60]!r} is a reference; give the value itself"
+            elif _PLACEHOLDER.match(text) and text not in _choices(schema):
+                yield f"{name}: {text[:60]!r} is a placeholder, not a value; give a concrete value, or propose another remedy"
+
+
+def _may_be_null(schema: Any) -> bool:
+    return not isinstance(schema, dict) or not schemas.problems(schema, None)
+
+
+def _choices(schema: Any) -> list[Any]:
+    found = schema.get("enum") if isinstance(schema, dict) else None
+    return found if isinstance(found, list) else []

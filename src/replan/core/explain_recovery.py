@@ -1,0 +1,113 @@
+"""Why a task ended after recovery, and what a person is asked, in words."""
+
+from __future__ import annotations
+
+from replan.core.explain import advice_for, attempts_made, call_words, judged_failed, step_words, steps_failed
+from replan.core.guard import must_stop
+from replan.core.state import CallState, State
+from replan.core.types import Failure
+
+INTERVENTION = "user_intervention_required"
+"""The kind of a failure that a person can mend."""
+
+
+def needs_a_person(state: State) -> Failure:
+    """Going on is pointless: why, what was tried, and what a person could do (`errors.UserInterventionRequired`)."""
+    reflection = state.reflection.reflection if state.reflection else None
+    known = _what_failed(state)
+    stop = must_stop(state)
+    causes = reflection.root_causes if reflection is not None else ()
+    advice: list[str] = [reflection.ask] if reflection is not None and reflection.ask else []
+    advice += [] if reflection is None else reflection.improvement_suggestions[:3]
+    reason = known.reason
+    if stop:
+        reason += f"; going on is pointless: {stop}"
+    elif reflection is not None and reflection.reflection_text:
+        reason += f"; {_short(reflection.reflection_text)}"
+    return Failure(
+        kind=INTERVENTION,
+        reason=reason,
+        root_causes=tuple(dict.fromkeys([*causes, *known.root_causes])),
+        tried=tried(state),
+        advice=tuple(dict.fromkeys([*advice, *known.advice])) or ("Say what is to be done differently.",),
+        limit=stop.split(" ", 1)[0] if stop.startswith("max_") else None,
+    )
+
+
+def not_reflected(state: State) -> Failure:
+    """The reflector failed: what the round came to, and that nobody could say how to go on."""
+    known = _what_failed(state)
+    why = state.reflection.reason if state.reflection else ""
+    return Failure(
+        kind="reflection",
+        reason=f"{known.reason}; it could not be reflected upon" + (f": {why}" if why else ""),
+        root_causes=(*known.root_causes, *((why,) if why else ())),
+        tried=tried(state),
+        advice=(*known.advice, "Check that the model for reflection answers, or use a stronger one."),
+    )
+
+
+def repeated_plans(state: State, violations: tuple[str, ...]) -> Failure:
+    """Every new plan was one that had been tried."""
+    known = _what_failed(state)
+    return Failure(
+        kind=INTERVENTION,
+        reason=f"{known.reason}; going on is pointless: no plan was found that had not been tried before",
+        root_causes=known.root_causes,
+        tried=tried(state),
+        advice=known.advice,
+        violations=violations,
+    )
+
+
+def _what_failed(state: State) -> Failure:
+    judged = state.evaluation or (state.recovery.evaluation if state.recovery else None)
+    evaluation = judged.evaluation if judged else None
+    if any(step.status == "failed" for step in state.steps.values()):
+        return steps_failed(state)
+    if evaluation is not None:
+        return judged_failed(state, evaluation)
+    return Failure(kind="step", reason="the round did not do", advice=(advice_for("unknown"),))
+
+
+def tried(state: State) -> tuple[str, ...]:
+    """What was tried, in the order in which it was: tries of steps, repairs, and plans made anew."""
+    out: list[str] = []
+    left = state.recovery.dropped.values() if state.recovery is not None else ()
+    for step in (*left, *state.steps.values()):
+        for one in step.healing.failures() if step.healing is not None else ():
+            what = {
+                "retry_with_params": "so other parameters were tried",
+                "retry_with_tool": f"so {one.action.data.get('tool_id')!r} was tried instead",
+                "repair_step": "so the step was written anew",
+                "replan": "so the plan was to be made anew",
+            }.get(one.action.type, "")
+            at = f" ({one.slot.words()})" if one.slot.words() else ""
+            tool = f" ({one.tool_id})" if one.tool_id else ""
+            end = f"; {what}" if what else ""
+            out.append(f"step {one.step_id!r}{at}{tool} failed: {_short(one.error.message)}{end}")
+    if state.recovery is not None:
+        for note in state.recovery.rounds:
+            if note.strategy:
+                changed = f": {note.changes}" if note.changes else ""
+                out.append(f"round {note.number} made the plan anew ({note.strategy}){changed}")
+    return tuple(dict.fromkeys([*out, *attempts_made(state)]))[:50]
+
+
+def question_about(call: CallState) -> str:
+    """What a person is asked of a call in doubt."""
+    why = f" ({_short(call.fault.message)})" if call.fault else ""
+    return (
+        f"Did {call_words(call)} take effect? Nobody can tell{why}. "
+        "Look it up, and answer yes or no: yes keeps it as done, no makes it again."
+    )
+
+
+def step_name(state: State, step_id: str) -> str:
+    step = state.steps.get(step_id)
+    return step_words(step) if step is not None else f"step {step_id!r}"
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= 300 else flat[:300] + "…"

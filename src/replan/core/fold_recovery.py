@@ -1,0 +1,282 @@
+"""What the events of recovery add to a task's state: a handler for each kind, as in `core.state`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from replan.core import events as e
+from replan.core.fingerprint import labels_of, prints_of
+from replan.core.healing import Healing, Override, Reading, RoundNote
+from replan.core.ids import canonical
+from replan.core.reflection import RETRIES, SuggestedAction
+from replan.core.signature import normalized, signature
+from replan.core.slots import READING, Slot, slot_of
+from replan.core.types import StepId, ToolId
+
+if TYPE_CHECKING:
+    from replan.core.progress import StepState
+    from replan.core.state import State
+
+OUTSIDE = frozenset({"external_error", "server_error"})
+_MOST_READ = 8_000
+"""Characters of a reading's output that are kept for the reflection after it."""
+
+
+# ── failures ──────────────────────────────────────────────────────────────────
+
+
+def _reflected(state: State, event: e.StepReflected, ts: float) -> None:
+    known = state.mending()
+    if event.fresh:
+        _failed(state, event.signature, event.error.category)
+    step = state.steps.get(event.step_id)
+    if step is None:
+        return
+    if step.healing is None:
+        step.healing = Healing()
+    mine, slot, action = step.healing, event.slot, event.action
+    mine.reflected.append(event)
+    mine.pending.pop(slot, None)
+    if action.type in RETRIES:
+        known.retries += 1
+        mine.overrides[slot] = override(mine.overrides.get(slot), action)
+        step.calls.pop(slot, None)
+    elif action.type != "settle_outcome":
+        mine.pending[slot] = action
+
+
+def override(before: Override | None, action: SuggestedAction) -> Override:
+    """What a call is made with after this retry was decided."""
+    if action.type == "retry_with_tool":
+        given = action.data.get("parameters")
+        tool: ToolId = str(action.data.get("tool_id", ""))
+        return Override(tool, dict(given) if isinstance(given, dict) else {}, isinstance(given, dict))
+    before = before or Override()
+    return before._replace(parameters={**before.parameters, **action.data})
+
+
+def _failed(state: State, sign: str, category: str) -> None:
+    """Something has failed in this round."""
+    known = state.mending()
+    note = known.note(state.round)
+    note.signatures.add(sign)
+    note.outside = note.outside or category in OUTSIDE
+    if sign not in known.seen:
+        known.seen.add(sign)
+        note.news = True
+
+
+def step_failed(state: State, step: StepState, event: e.StepFailed) -> None:
+    """A step has failed for good; what was reflected on is counted already."""
+    if step.healing is not None and any(one.error == event.error for one in step.healing.reflected):
+        return
+    tool = step.step.tool or next((call.tool_id for call in step.calls.values() if call.fault), "")
+    _failed(state, signature(tool, event.error), event.error.category)
+
+
+def judged(state: State, event: e.EvaluationCompleted) -> None:
+    """A round has been judged: is it better than those before, does something fail that had not."""
+    verdict = event.evaluation
+    if verdict is None:
+        return
+    known = state.mending()
+    note = known.note(state.round)
+    note.score = verdict.overall_score
+    if known.best is None or verdict.overall_score >= known.best + MATTERS:
+        note.better = True
+        known.best = max(known.best or 0.0, verdict.overall_score)
+    for failure in verdict.failures:
+        _failed(state, f"judged: {normalized(failure)}", "unknown")
+
+
+MATTERS = 1.0
+"""Points by which a round has to be better."""
+
+
+# ── readings about calls in doubt ─────────────────────────────────────────────
+
+
+def reading_started(state: State, event: e.CallStarted) -> None:
+    """A reading about another call: no part of the step."""
+    if (step := state.steps.get(event.step_id)) and step.healing is not None:
+        slot = _about(event)
+        step.healing.pending.pop(slot, None)
+        step.healing.readings.setdefault(slot, []).append(
+            Reading(event.call_key, event.tool_id, event.parameters)
+        )
+
+
+def reading_ended(state: State, event: e.CallCompleted | e.CallFailed) -> None:
+    """What it gave."""
+    step = state.steps.get(event.step_id)
+    if step is None or step.healing is None:
+        return
+    for reading in step.healing.readings.get(_about(event), ()):
+        if reading.call_key == event.call_key:
+            if isinstance(event, e.CallFailed):
+                reading.error = event.error.message
+            elif event.artifact is not None:
+                reading.output = f"{event.artifact.head} … {event.artifact.tail}"
+            else:
+                reading.output = canonical(event.output)[:_MOST_READ]
+
+
+def _about(event: e.CallStarted | e.CallCompleted | e.CallFailed) -> Slot:
+    action = (event.action_id or "").removeprefix(READING)
+    return slot_of(action or None, event.index)
+
+
+# ── repairs and new plans ─────────────────────────────────────────────────────
+
+
+def _repaired(state: State, event: e.StepRepaired, ts: float) -> None:
+    step = state.steps.get(event.step.step_id)
+    if step is None:
+        return
+    known = state.mending()
+    known.repairs += 1
+    if step.healing is None:
+        step.healing = Healing()
+    step.healing.repairs += 1
+    step.healing.repaired_at = len(step.healing.failures())
+    step.healing.restart()
+    state.replace_step(event.step)
+    state._metadata = None
+
+
+def _triggered(state: State, event: e.OverallReflectionTriggered, ts: float) -> None:
+    state.mending()
+    state.escalation = event
+    state.status = "reflecting"
+
+
+def _reflection_completed(state: State, event: e.ReflectionCompleted, ts: float) -> None:
+    known = state.mending()
+    known.reflections += 1
+    state.reflection = event
+    if event.reflection is not None:
+        known.reflection = event.reflection
+        note = known.note(state.round)
+        note.outside = note.outside or event.reflection.problem_nature in ("external", "server")
+        note.outcome = event.reflection.reflection_text or "; ".join(event.reflection.root_causes)
+
+
+def _replanning(state: State, event: e.ReplanningStarted, ts: float) -> None:
+    known = state.mending()
+    if state.replanning is None:
+        known.replans += 1
+        note = known.note(state.round)
+        if state.plan is not None:
+            began = known.began or prints_of(state.plan)
+            for one in (*began, *prints_of(state.plan, _succeeded(state), known.labels)):
+                known.prints[one] = known.prints.get(one, True) and note.outside
+        if not note.outcome and state.escalation is not None:
+            note.outcome = state.escalation.reason
+        known.evaluation = state.evaluation
+        state.selection = None
+    state.replanning = event
+    state.escalation = None
+    state.status = "replanning"
+
+
+def _updated(state: State, event: e.PlanUpdated, ts: float) -> None:
+    known = state.mending()
+    note = known.note(state.round)
+    note.strategy, note.reason = event.strategy, event.reason
+    note.plan_version, note.changes = event.plan.version, event.diff.words()
+    if state.plan is not None:
+        known.labels |= labels_of(state.plan, known.labels)
+    left_out = state.take_plan(event.plan)
+    for name, step in left_out.items():
+        if step.status != "succeeded":
+            known.dropped[name] = step
+    due = [state.steps[name] for name in event.reset if name in state.steps]
+    for step in due:
+        if step.healing is not None:
+            step.healing.restart()
+        step.begin_again()
+    state.ledger.free({step.step.step_id for step in due if step.step.for_each is not None})
+    state._count()
+    known.began = prints_of(event.plan, _succeeded(state), known.labels)
+    state.replanning = state.escalation = None
+
+
+def _succeeded(state: State) -> set[StepId]:
+    return {name for name, step in state.steps.items() if step.status == "succeeded"}
+
+
+# ── people ────────────────────────────────────────────────────────────────────
+
+
+def _approval_requested(state: State, event: e.ApprovalRequested, ts: float) -> None:
+    state.mending().requests[event.approval_id] = event
+
+
+def _approval_resolved(state: State, event: e.ApprovalResolved, ts: float) -> None:
+    state.status = "executing"
+    known = state.mending()
+    asked = known.requests.get(event.approval_id)
+    if asked is None or asked.call_key in known.approvals:
+        return
+    known.approvals[asked.call_key] = event
+    state.waiting = None
+    step = state.steps.get(asked.step_id)
+    if event.approved and event.parameters is not None and step is not None:
+        if step.healing is None:
+            step.healing = Healing()
+        slot = slot_of(asked.action_id, asked.index)
+        step.healing.overrides[slot] = Override(asked.tool_id, event.parameters, whole=True)
+        known.edited[asked.step_id, slot] = event.parameters
+
+
+def _asked(state: State, event: e.QuestionAsked, ts: float) -> None:
+    state.mending().questions[event.question_id] = event
+
+
+def _answered(state: State, event: e.QuestionAnswered, ts: float) -> None:
+    state.status = "reflecting"
+    known = state.mending()
+    question = known.questions.get(event.question_id)
+    if question is None or event.question_id in known.answers:
+        return
+    known.answers[event.question_id] = event
+    state.waiting = None
+    if question.kind == "intervention":
+        known.hint = event.answer
+        note = known.note(state.round)
+        note.news = note.better = True  # a person's word is something new
+        state.reflection = None
+
+
+def _waiting(state: State, event: e.TaskWaiting, ts: float) -> None:
+    known = state.mending()
+    approvals = {one.approval_id for one in known.open_approvals()}
+    questions = {one.question_id for one in known.open_questions()}
+    if approvals.intersection(event.approvals) or questions.intersection(event.questions):
+        state.waiting = event  # else the answer came just before
+    state.status = "waiting"
+
+
+def _warned(state: State, event: e.BudgetWarning, ts: float) -> None:
+    state.mending().warned.add(event.limit)
+
+
+def rounds_of(state: State) -> list[RoundNote]:
+    return state.recovery.rounds if state.recovery is not None else []
+
+
+HANDLERS: dict[type, Callable[[Any, Any, float], None]] = {
+    e.StepReflected: _reflected,
+    e.StepRepaired: _repaired,
+    e.OverallReflectionTriggered: _triggered,
+    e.ReflectionCompleted: _reflection_completed,
+    e.ReplanningStarted: _replanning,
+    e.PlanUpdated: _updated,
+    e.ApprovalRequested: _approval_requested,
+    e.ApprovalResolved: _approval_resolved,
+    e.QuestionAsked: _asked,
+    e.QuestionAnswered: _answered,
+    e.TaskWaiting: _waiting,
+    e.BudgetWarning: _warned,
+}

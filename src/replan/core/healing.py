@@ -1,0 +1,162 @@
+"""What recovery has done so far: for each step that failed, and for each round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from replan.core.ids import split_key
+from replan.core.reflection import RETRIES, OverallReflection, SuggestedAction
+from replan.core.types import JsonObject, StepId, ToolId
+
+if TYPE_CHECKING:
+    from replan.core import events as e
+    from replan.core.progress import StepState
+    from replan.core.slots import Place, Slot
+
+
+class Override(NamedTuple):
+    """What a call is made with in place of what the plan says."""
+
+    tool_id: ToolId | None = None
+    """None: the planned tool."""
+    parameters: JsonObject = {}
+    whole: bool = False
+    """True: these are all the parameters; False: they go over the planned ones."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """What was read to find out whether a call took effect."""
+
+    call_key: str
+    tool_id: ToolId
+    parameters: JsonObject
+    output: str = ""
+    """As JSON text; empty: it gave nothing yet, or failed."""
+    error: str = ""
+
+
+@dataclass(slots=True)
+class Healing:
+    """The recovery of one step, over all of its lives: retries, repairs, and rounds that keep it."""
+
+    reflected: list[e.StepReflected] = field(default_factory=list)
+    overrides: dict[Slot, Override] = field(default_factory=dict)
+    pending: dict[Slot, SuggestedAction] = field(default_factory=dict)
+    """Decided, and not begun."""
+    repairs: int = 0
+    repaired_at: int = 0
+    """How many failures there were at the last repair."""
+    readings: dict[Slot, list[Reading]] = field(default_factory=dict)
+
+    def failures(self, slot: Slot | None = None) -> list[e.StepReflected]:
+        """One for each failed try; of one call of the step, or of all."""
+        return [one for one in self.reflected if one.fresh and (slot is None or one.slot == slot)]
+
+    def retries(self, slot: Slot) -> int:
+        """How many tries of layer 1 this call has had."""
+        return sum(one.action.type in RETRIES for one in self.reflected if one.slot == slot)
+
+    def tried(self) -> set[str]:
+        """The contents (`ids.call_base`) that were tried for this step and failed."""
+        return {one.base for one in self.failures() if one.base}
+
+    def tools_tried(self, slot: Slot) -> set[ToolId]:
+        return {one.tool_id for one in self.failures(slot)}
+
+    def repeated(self, slot: Slot) -> bool:
+        """True if some error of this call has been seen twice."""
+        seen = [one.signature for one in self.failures(slot)]
+        return len(seen) != len(set(seen))
+
+    def unmended(self) -> bool:
+        """True if the last repair changed nothing: the same error came again after it."""
+        failures = self.failures()
+        before = {one.signature for one in failures[: self.repaired_at]}
+        return self.repairs > 0 and any(one.signature in before for one in failures[self.repaired_at :])
+
+    def restart(self) -> None:
+        """The step begins anew as planned; what has been tried stays known."""
+        self.overrides.clear()
+        self.pending.clear()
+        self.readings.clear()
+
+
+@dataclass(slots=True)
+class RoundNote:
+    """One round in short."""
+
+    number: int
+    strategy: str = ""
+    """How its plan came about; empty for the first."""
+    reason: str = ""
+    plan_version: int = 0
+    changes: str = ""
+    """What the plan changed, in words."""
+    signatures: set[str] = field(default_factory=set)
+    """Every failure of the round, also those that the judge named."""
+    news: bool = False
+    """Something failed that had not failed before in this task."""
+    score: float | None = None
+    better: bool = False
+    """Judged better than every round before."""
+    outside: bool = False
+    """What failed was out of our reach."""
+    outcome: str = ""
+
+
+@dataclass(slots=True)
+class Recovery:
+    """The recovery of a whole task."""
+
+    rounds: list[RoundNote] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+    """Every signature of this task."""
+    best: float | None = None
+    """The best score so far."""
+    prints: dict[str, bool] = field(default_factory=dict)
+    """Plans that have been tried, by what they mean; True: what they failed of was out of our reach."""
+    began: tuple[str, ...] = ()
+    """The prints of the plan as it began, if it is not the first."""
+    labels: dict[StepId, str] = field(default_factory=dict)
+    """Of steps that later plans have left out, what they meant (`core.fingerprint`)."""
+    dropped: dict[StepId, StepState] = field(default_factory=dict)
+    """Steps that a later plan has left out without their having succeeded."""
+    reflections: int = 0
+    replans: int = 0
+    retries: int = 0
+    repairs: int = 0
+    evaluation: e.EvaluationCompleted | None = None
+    """Of the round before this one."""
+    requests: dict[str, e.ApprovalRequested] = field(default_factory=dict)
+    """Approvals asked for, by their id."""
+    approvals: dict[str, e.ApprovalResolved] = field(default_factory=dict)
+    """What was said, by call key."""
+    edited: dict[Place, JsonObject] = field(default_factory=dict)
+    """What a person wants a call to be made with instead."""
+    questions: dict[str, e.QuestionAsked] = field(default_factory=dict)
+    answers: dict[str, e.QuestionAnswered] = field(default_factory=dict)
+    reflection: OverallReflection | None = None
+    """The latest of the task."""
+    hint: str = ""
+    """What a person has said last."""
+    warned: set[str] = field(default_factory=set)
+    """Limits of which it was told that most is used."""
+
+    def note(self, number: int) -> RoundNote:
+        """The note of this round."""
+        if not self.rounds or self.rounds[-1].number != number:
+            self.rounds.append(RoundNote(number))
+        return self.rounds[-1]
+
+    def open_approvals(self) -> list[e.ApprovalRequested]:
+        return [one for one in self.requests.values() if one.call_key not in self.approvals]
+
+    def open_questions(self) -> list[e.QuestionAsked]:
+        return [one for one in self.questions.values() if one.question_id not in self.answers]
+
+
+def base_of(call_key: str) -> str:
+    """What was called with what, whichever of the like calls it was."""
+    return split_key(call_key)[0]

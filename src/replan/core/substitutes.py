@@ -1,0 +1,51 @@
+"""Which tools could stand in for one: those with a like description and like parameters, the likeliest first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from replan.core.types import ToolId, ToolSpec
+
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_EMPTY = frozenset(
+    {"the", "and", "for", "with", "from", "that", "this", "get", "are", "its", "one", "all", "given"}
+)
+LIKE_ENOUGH = 0.12
+
+
+def substitutes(tool: ToolSpec, tools: Sequence[ToolSpec], most: int = 5) -> list[ToolId]:
+    """Ids of the tools that are most like this one, without it; equal effect and another source count for a tool."""
+    ranked = [(likeness(tool, other), other.id) for other in tools if other.id != tool.id]
+    ranked.sort(key=lambda found: (-found[0], found[1]))
+    return [name for score, name in ranked[:most] if score >= LIKE_ENOUGH]
+
+
+def likeness(tool: ToolSpec, other: ToolSpec) -> float:
+    """From 0 to 1: words of id and description in common, parameters in common, the same effect."""
+    words = _overlap(_words(tool), _words(other))
+    parameters = _overlap(_names(tool), _names(other))
+    effect = 1.0 if tool.effect == other.effect else 0.0
+    if words == 0.0:
+        return 0.0
+    return 0.6 * words + 0.3 * parameters + 0.1 * effect
+
+
+def _words(tool: ToolSpec) -> set[str]:
+    text = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", f"{tool.id} {tool.description}").replace("_", " ")
+    return {_stem(word) for word in _WORD.findall(text.casefold())} - _EMPTY
+
+
+def _stem(word: str) -> str:
+    return word[:-1] if word.endswith("s") and len(word) > 4 else word
+
+
+def _names(tool: ToolSpec) -> set[str]:
+    found = tool.parameters.get("properties")
+    return set(found) if isinstance(found, dict) else set()
+
+
+def _overlap(one: set[str], other: set[str]) -> float:
+    if not one or not other:
+        return 1.0 if not one and not other else 0.0
+    return len(one & other) / min(len(one), len(other)) * float((len(one & other) / len(one | other)) ** 0.5)

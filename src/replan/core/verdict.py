@@ -1,0 +1,130 @@
+"""What a judgement and a reflection on a round come to, and what code allows of it (specification §3 and §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from replan.core.guard import must_stop
+from replan.core.reflection import OverallReflection, Strategy
+from replan.core.state import State, StepState
+from replan.core.strategies import Standing
+from replan.core.types import Evaluation
+
+COMPLETE = 80.0
+"""Completeness from which a task may be done in substance."""
+RIGHT = 60.0
+"""Correctness below which nothing is done, however complete."""
+
+
+def satisfied(state: State, evaluation: Evaluation) -> bool:
+    """True if the task is done: by score when every step succeeded, or by excellent correctness.
+
+    A failed step that should have had an effect is fatal: no judgement makes up for it.
+    """
+    policy = state.policy
+    failed = _failed(state)
+    if not failed and evaluation.overall_score >= policy.success_threshold:
+        return True
+    return (
+        not any(_fatal(step) for step in failed)
+        and evaluation.is_successful
+        and evaluation.overall_score >= policy.success_threshold
+        and evaluation.dimensions.correctness >= policy.correctness_excellent
+    )
+
+
+def done_in_substance(state: State, evaluation: Evaluation) -> bool:
+    """True if what is missing needs no further round: complete enough, and no step that matters has failed."""
+    return (
+        evaluation.dimensions.completeness >= COMPLETE
+        and evaluation.dimensions.correctness >= RIGHT
+        and not state.open_steps
+        and not any(_fatal(step) for step in _failed(state))
+    )
+
+
+def _failed(state: State) -> list[StepState]:
+    return [step for step in state.steps.values() if step.status == "failed"]
+
+
+def _fatal(step: StepState) -> bool:
+    """True if the failed step should have had an effect, or was never called at all."""
+    return not step.calls or any(call.effect != "reads" for call in step.calls.values())
+
+
+def violations(proposal: OverallReflection, state: State) -> list[str]:
+    """What is wrong with a reflection on a round, in the order in which it is decided."""
+    return list(_violations(proposal, state))
+
+
+def _violations(proposal: OverallReflection, state: State) -> Iterator[str]:
+    evaluation = state.evaluation.evaluation if state.evaluation else None
+    done = evaluation is not None and done_in_substance(state, evaluation)
+    if proposal.done_in_substance and not done:
+        yield (
+            f"the task is not done in substance: that needs a judged completeness of at least {COMPLETE:g}, "
+            "and no failed step that matters"
+        )
+    if not proposal.should_replan:
+        return
+    if stop := must_stop(state):
+        yield f"should_replan has to be false: {stop}"
+    elif (
+        done
+        and evaluation is not None
+        and evaluation.dimensions.correctness >= state.policy.success_threshold
+    ):
+        yield (
+            f"should_replan has to be false: the task is done in substance (completeness "
+            f"{evaluation.dimensions.completeness:g}, nothing that matters failed)"
+        )
+    elif proposal.problem_nature in ("external", "server"):
+        yield (
+            f"should_replan has to be false with a problem of nature {proposal.problem_nature}: no plan mends it; "
+            "say in `ask` whom to ask for what, or name the nature that another plan does mend"
+        )
+    elif proposal.replanning_strategy is None:
+        yield "should_replan is true, so replanning_strategy has to say how"
+
+
+def forced(proposal: OverallReflection | None, state: State) -> tuple[OverallReflection | None, str]:
+    """What is acted on where a reflection will not do, and why; no reflection at all where it said nothing.
+
+    It is put right where that is plain: a flag that is not true, a strategy that is missing. Else there is no
+    further round.
+    """
+    if proposal is None:
+        return None, "the reflection could not be understood"
+    changes: dict[str, object] = {}
+    evaluation = state.evaluation.evaluation if state.evaluation else None
+    if proposal.done_in_substance and (evaluation is None or not done_in_substance(state, evaluation)):
+        changes["done_in_substance"] = False
+    mended = proposal.model_copy(update=changes)
+    if proposal.should_replan and proposal.replanning_strategy is None:
+        mended = mended.model_copy(update={"replanning_strategy": default_strategy(state)})
+    if left := violations(mended, state):
+        return mended.model_copy(update={"should_replan": False, "replanning_strategy": None}), left[0]
+    return mended, "it was put right"
+
+
+def default_strategy(state: State) -> Strategy:
+    """Go on from what failed where something has succeeded; else begin anew."""
+    standing = standing_of(state)
+    if not standing.succeeded:
+        return Strategy(type="full_replan")
+    first = next((name for name in state.steps if name in standing.failed), None)
+    return Strategy(type="replan_from_step", step_id=first)
+
+
+def standing_of(state: State) -> Standing:
+    """Where the steps of the plan stand."""
+    left_out = frozenset(
+        name
+        for name, step in state.steps.items()
+        if step.status == "skipped" and step.skip is not None and step.skip.kind != "condition"
+    )
+    return Standing(
+        frozenset(name for name, step in state.steps.items() if step.status == "succeeded"),
+        frozenset(name for name, step in state.steps.items() if step.status == "failed"),
+        left_out,
+    )

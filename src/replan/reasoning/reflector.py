@@ -1,0 +1,302 @@
+"""Diagnoses: why a step failed or a round fell short, and what to do about it. Proposals only: code disposes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from replan.core.check_proposal import UNRECOVERABLE
+from replan.core.error_class import names_parameter
+from replan.core.reflection import ActionType, OverallReflection, StepReflection
+from replan.core.types import JsonObject, ToolSpec
+from replan.errors import AnswerInvalid
+from replan.reasoning.ask import Talk, Violations, ask_typed
+from replan.reasoning.describe import shape
+from replan.reasoning.history import shorten
+from replan.reasoning.prompts import Rendered, load
+from replan.reasoning.read_overall_reflection import read_overall_reflection
+from replan.reasoning.read_step_reflection import read_step_reflection
+from replan.reasoning.recovery_schemas import overall_reflection_schema, step_reflection_schema
+from replan.reasoning.recovery_text import (
+    ROOM,
+    counters_text,
+    evaluation_text,
+    fault_text,
+    guidance_text,
+    joined,
+    lines_text,
+    plan_text,
+    readings_text,
+    section,
+    shown_tools,
+    step_text,
+    steps_text,
+    task_text,
+    tools_text,
+    tries_text,
+)
+from replan.reasoning.recovery_view import FailureView, RoundView
+from replan.reasoning.schemas import inline
+from replan.reasoning.secrecy import Secrets
+
+R = TypeVar("R")
+
+_TELLING = 3
+"""Characters from which on a value in a message is no chance."""
+_AFTER_DOUBT: tuple[ActionType, ...] = ("verify_outcome", "settle_outcome", "trigger_overall_reflection")
+
+
+class StepProposal(NamedTuple):
+    """What was proposed for a step, before and after the one correction."""
+
+    first: StepReflection | None
+    """The first answer, if it could be read."""
+    last: StepReflection | None
+    """The last answer, if it could be read."""
+    violations: tuple[str, ...]
+    """What was wrong with the first; empty if nothing."""
+    left: tuple[str, ...]
+    """What is still wrong with the last; empty: it may be acted on."""
+
+
+class RoundProposal(NamedTuple):
+    """What was proposed for a round, before and after the one correction; the fields as in `StepProposal`."""
+
+    first: OverallReflection | None
+    last: OverallReflection | None
+    violations: tuple[str, ...]
+    left: tuple[str, ...]
+
+
+async def reflect_on_step(
+    talk: Talk, view: FailureView, check: Callable[[StepReflection], Sequence[str]]
+) -> StepProposal:
+    """Ask why a step failed and what to do, at most twice.
+
+    `check` says what is wrong with a proposal, in words; all of it goes back in one message. Answers that
+    cannot be used end in `left`; a model that cannot be had is raised (`ModelUnavailable`).
+    """
+    style = talk.style
+    tools = [tool for tool in _offered(view, style) if view.tool is None or tool.id != view.tool.id]
+    if style == "small" and not view.in_doubt:
+        tools = [tool for tool in tools if tool.id in _stand_ins(view)]
+    answers = _Answers(lambda answer: read_step_reflection(answer, view), check)
+    await answers.ask(
+        talk,
+        step_prompt(style, view),
+        "step_reflection",
+        step_reflection_schema(style, _open(view, style), view.tool, tools),
+    )
+    return StepProposal(*answers.proposal())
+
+
+async def reflect_on_round(
+    talk: Talk, view: RoundView, check: Callable[[OverallReflection], Sequence[str]]
+) -> RoundProposal:
+    """Ask why a round fell short and whether another one has a point, at most twice; as `reflect_on_step`."""
+    style = talk.style
+    answers = _Answers(read_overall_reflection, check)
+    await answers.ask(
+        talk,
+        round_prompt(style, view),
+        "overall_reflection",
+        overall_reflection_schema(style, [step.step_id for step in view.plan.steps]),
+    )
+    return RoundProposal(*answers.proposal())
+
+
+class _Answers(Generic[R]):
+    """The answers of a model that is corrected once: what each said, and what was wrong with it."""
+
+    def __init__(self, read: Callable[[Any], R], check: Callable[[R], Sequence[str]]) -> None:
+        self._read = read
+        self._check = check
+        self._latest: list[tuple[R, tuple[str, ...]]] = []
+        """What could be read of the answer at hand: a text may hold several objects."""
+        self._answers: list[tuple[R | None, tuple[str, ...]]] = []
+
+    async def ask(self, talk: Talk, prompt: Rendered, schema_name: str, schema: JsonObject) -> None:
+        try:
+            good = await ask_typed(
+                talk,
+                "reflection",
+                prompt,
+                schema_name=schema_name,
+                json_schema=schema,
+                read=self._take,
+                needed=(),
+                corrections=1,
+                on_rejected=self._refused,
+            )
+        except AnswerInvalid:
+            return
+        self._answers.append((good, ()))
+
+    def proposal(self) -> tuple[R | None, R | None, tuple[str, ...], tuple[str, ...]]:
+        (first, violations), (last, left) = self._answers[0], self._answers[-1]
+        return first, last, violations, left
+
+    def _take(self, answer: Any) -> R:
+        reflection = self._read(answer)
+        problems = tuple(self._check(reflection))
+        self._latest.append((reflection, problems))
+        if problems:
+            raise Violations(problems)
+        return reflection
+
+    def _refused(self, problems: tuple[str, ...], attempt: int) -> None:
+        meant = [reflection for reflection, found in self._latest if found == problems]
+        readable = meant or [reflection for reflection, _ in self._latest]
+        said = readable[-1] if readable else None
+        self._answers.append((said, problems))
+        self._latest.clear()
+
+
+# ── prompts ───────────────────────────────────────────────────────────────────
+
+
+def step_prompt(style: str, view: FailureView) -> Rendered:
+    """The prompt about a failed step, or about a call in doubt, filled in."""
+    tools = _offered(view, style)
+    specs = [*view.tools, *([view.tool] if view.tool is not None else [])]
+    secrets = Secrets(view.task, specs, view.step.parameters, *(a.parameters for a in view.step.actions))
+    done = steps_text("Done:" if style == "small" else "Steps that have succeeded:", view.done, style)
+    values = {
+        "task": task_text(view.task, specs, style),
+        "failure": _failure(view, style, secrets),
+        "surroundings": joined(
+            tools_text("Tools:", tools, style, _left_out(view, tools)), _others(view), done
+        ),
+        "history": joined(
+            section("Tried before for this step, the latest last:", "tries", tries_text(view.tries, style)),
+            section("Readings since:", "readings", readings_text(view.readings, style)),
+            section("Seen more than once:", "repeats", lines_text(view.repeats, style)),
+        ),
+        "limits": joined(
+            counters_text(view.counters, view.budget),
+            section("A person says:", "hint", view.hint[: ROOM[style].words]),
+            guidance_text(view.task, style),
+        ),
+        "allowed": ", ".join(_open(view, style)),
+    }
+    return load("settle" if view.in_doubt else "reflect_step", style).render(**secrets.hide_in(values))
+
+
+def _open(view: FailureView, style: str) -> tuple[ActionType, ...]:
+    """What may be proposed. For a call in doubt never the call; to a small model only what could help at all."""
+    if view.in_doubt:
+        return tuple(kind for kind in _AFTER_DOUBT if kind in view.allowed or kind == _AFTER_DOUBT[-1])
+    useless: set[ActionType] = set()
+    if style == "small":
+        if not _stand_ins(view):
+            useless.add("retry_with_tool")
+        if view.fault.category in UNRECOVERABLE and not _is_about_parameters(view):
+            useless.add("retry_with_params")
+    return tuple(kind for kind in view.allowed if kind not in useless) or tuple(view.allowed)
+
+
+def _stand_ins(view: FailureView) -> list[str]:
+    """Substitutes that give something of the same kind: a small model takes a look-up for one."""
+    tools = {tool.id: tool for tool in view.tools}
+    known = [tools[name] for name in view.substitutes if name in tools]
+    return [tool.id for tool in known if view.tool is None or _like_results(view.tool, tool)]
+
+
+def _like_results(failed: ToolSpec, other: ToolSpec) -> bool:
+    if (failed.effect == "reads") != (other.effect == "reads"):
+        return False
+    one, two = (_fields(tool.output_schema) for tool in (failed, other))
+    return not one or not two or bool(one.keys() & two.keys() or set(one.values()) & set(two.values()))
+
+
+def _fields(schema: JsonObject | None) -> dict[str, str]:
+    """The declared fields of an output, and their types in words."""
+    found = inline(schema).get("properties") if schema is not None else None
+    return {name: shape(child) for name, child in found.items()} if isinstance(found, dict) else {}
+
+
+def _is_about_parameters(view: FailureView) -> bool:
+    """Whether the message names a parameter, or quotes a value that was given."""
+    message = view.fault.message
+    known = view.tool.parameters.get("properties") if view.tool is not None else None
+    given = (str(value) for value in view.parameters.values() if isinstance(value, str | int | float))
+    quoted = any(len(value) >= _TELLING and value in message for value in given)
+    return quoted or names_parameter(message, known if isinstance(known, dict) else ())
+
+
+def _offered(view: FailureView, style: str) -> list[ToolSpec]:
+    """The tools that are shown: of a call in doubt those that only read; the failed one and its substitutes first."""
+    tools: list[ToolSpec] = list(view.tools)
+    if view.in_doubt:
+        tools = [tool for tool in tools if tool.effect == "reads"]
+        return shown_tools(tools, (), style)
+    if view.tool is not None and view.tool.id not in {tool.id for tool in tools}:
+        tools.insert(0, view.tool)
+    first = [view.tool.id] if view.tool is not None else []
+    return shown_tools(tools, [*first, *view.substitutes], style)
+
+
+def _left_out(view: FailureView, shown: Sequence[ToolSpec]) -> int:
+    return 0 if view.in_doubt else max(0, len(view.tools) - len(shown))
+
+
+def _others(view: FailureView) -> str:
+    if view.in_doubt or not view.substitutes:
+        return ""
+    return (
+        f"Tools with a like description and schema, the likeliest first: {', '.join(view.substitutes[:10])}"
+    )
+
+
+def _failure(view: FailureView, style: str, secrets: Secrets) -> str:
+    called = None if view.fault.kind == "reference" else view.parameters
+    step = step_text(view.step, secrets, style, called=called, place=view.place)
+    unknown = "" if view.tool is not None else f"There is no tool {view.step.tool!r}."
+    title = "" if view.in_doubt else "Failed step:" if style == "small" else "The step that failed:"
+    told = section(title, "step", step).lstrip()
+    error = section(
+        "Error:" if style == "small" else "Its error:", "error", fault_text(view.fault, ROOM[style].error)
+    )
+    parts = [told, error, unknown, _would_give(view)]
+    return "\n".join(part for part in parts if part) if style == "small" else joined(*parts)
+
+
+def _would_give(view: FailureView) -> str:
+    """What the output of a call in doubt has to look like, if it is to be told."""
+    if not view.in_doubt or view.tool is None or view.tool.output_schema is None:
+        return ""
+    return f"Had its answer come, the output would be {shorten(shape(inline(view.tool.output_schema)), 400)}"
+
+
+def round_prompt(style: str, view: RoundView) -> Rendered:
+    """The prompt about a round, filled in."""
+    secrets = Secrets(view.task, (), *(step.parameters for step in view.plan.steps))
+    small = style == "small"
+    values = {
+        "task": task_text(view.task, (), style),
+        "plan": section(
+            "Plan:"
+            if small
+            else f"The plan (version {view.plan.version}), one line a step, with what became of it:",
+            "plan",
+            plan_text(view.plan, view.steps, secrets, style),
+        ),
+        "verdict": joined(
+            steps_text("Steps:" if small else "What was run:", view.steps, style, latest=True),
+            section("Has taken effect, and stays:", "effects", lines_text(view.done_effects, style)),
+            section("Verdict on the round:", "evaluation", evaluation_text(view.evaluation, style)),
+            "" if small or view.evaluation is not None else "The round has not been judged yet.",
+            section("Why it is looked at now:", "reason", view.trigger[: ROOM[style].words]),
+        ),
+        "history": joined(
+            section("Earlier rounds:", "rounds", lines_text(view.history, style)),
+            section("Seen more than once:", "repeats", lines_text(view.repeats, style)),
+        ),
+        "limits": joined(
+            f"This was round {view.round}.",
+            counters_text(view.statistics, view.budget),
+            section("A person says:", "hint", view.hint[: ROOM[style].words]),
+            guidance_text(view.task, style),
+        ),
+    }
+    return load("reflect_overall", style).render(**secrets.hide_in(values))

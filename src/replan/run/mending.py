@@ -1,0 +1,148 @@
+"""Carries out what recovery decides about a call: tries it in another way, reads, settles, or hands it on.
+
+No place is held while a step is thought about; each try takes one and gives it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, assert_never
+
+from replan.core.ids import call_base
+from replan.core.reflection import SuggestedAction
+from replan.core.state import Slot, StepState
+from replan.core.types import Fault, JsonObject
+from replan.errors import StoreError
+from replan.run.attempts import Attempts
+from replan.run.calls import Call, CannotCall, outline, steps_referred
+from replan.run.context import Run
+from replan.run.outcomes import Parked, internal_fault
+from replan.run.outputs import Loaded
+from replan.run.places import Places, PlacesClosed
+from replan.run.readiness import items_of
+from replan.run.recovery import Recovery
+from replan.run.stops import BudgetReached
+
+Prepare = Callable[[StepState, Slot, Loaded, Any], Call | Parked | Fault | JsonObject]
+
+
+class Mending:
+    """The recoveries of one pass over a plan."""
+
+    __slots__ = ("_attempts", "_places", "_prepare", "_recovery", "_run")
+
+    def __init__(self, run: Run, attempts: Attempts, places: Places, prepare: Prepare) -> None:
+        self._run = run
+        self._attempts = attempts
+        self._places = places
+        self._prepare = prepare
+        self._recovery = Recovery(run)
+
+    def takes(self, step: StepState, slot: Slot, fault: Fault) -> bool:
+        """True if the failure is one to recover from."""
+        return self._recovery.takes(fault, step.calls.get(slot))
+
+    async def recovered(
+        self, step: StepState, slot: Slot, fault: Fault, urgency: float
+    ) -> Fault | JsonObject | Parked:
+        """What becomes of a failed call; a fault where the step has to go on to the next layer."""
+        try:
+            async with self._recovery.lock(step):
+                return await self._recovered(step, slot, fault, urgency)
+        except (StoreError, PlacesClosed, BudgetReached):
+            raise
+        except Exception as error:  # noqa: BLE001 - a fault of ours is this call's alone
+            return internal_fault(error)
+
+    async def _recovered(
+        self, step: StepState, slot: Slot, fault: Fault, urgency: float
+    ) -> Fault | JsonObject | Parked:
+        run = self._run
+        while self.takes(step, slot, fault):
+            loaded, item = await self._inputs(step, slot)
+            meant = outline(step, slot, run.state, run.parts.tools, loaded, item)
+            action = await self._recovery.decide(step, slot, fault, meant)
+            match action.type:
+                case "verify_outcome":
+                    await self._read(step, slot, action, urgency)
+                    continue
+                case "settle_outcome":
+                    if (added := self._recovery.settle(step, slot, action)) is not None:
+                        return added
+                case "repair_step" | "replan" | "trigger_overall_reflection":
+                    return fault
+                case "retry_with_params" | "retry_with_tool":
+                    pass
+                case other:
+                    assert_never(other)
+            outcome = await self._try(step, slot, loaded, item, urgency)
+            if not isinstance(outcome, Fault):
+                return outcome
+            fault = outcome
+        return fault
+
+    async def _inputs(self, step: StepState, slot: Slot) -> tuple[Loaded, Any]:
+        """What the call's references need, and its item."""
+        loaded = Loaded()
+        await loaded.load_steps(self._run, self._run.task_id, [step, *steps_referred(step, self._run.state)])
+        if slot.item is None:
+            return loaded, None
+        try:
+            items = items_of(step, self._run.state, loaded) or []
+        except CannotCall:
+            items = []
+        return loaded, items[slot.item] if slot.item < len(items) else None
+
+    async def _try(
+        self, step: StepState, slot: Slot, loaded: Loaded, item: Any, urgency: float
+    ) -> Fault | JsonObject | Parked:
+        """One try as recovery has decided it, with its transient retries."""
+        prepared = self._prepare(step, slot, loaded, item)
+        if not isinstance(prepared, Call):
+            return prepared
+        known = self._attempts.known(prepared)
+        if known is not None:
+            if known.artifact is not None:
+                await loaded.load(self._run, self._run.task_id, [known.artifact])
+            return self._attempts.reuse(prepared, known, loaded.value_of(known))
+        return await self._make(prepared, urgency)
+
+    async def _make(self, call: Call, urgency: float) -> Fault | JsonObject:
+        await self._places.take(urgency)
+        batch = self._attempts.begin(call)
+        outcome = await self._attempts.finish(call, batch, urgency)
+        self._places.give()
+        return outcome
+
+    async def _read(self, step: StepState, slot: Slot, action: SuggestedAction, urgency: float) -> None:
+        """Make a reading to find out about a call in doubt; what it gives is for the next reflection."""
+        tool = self._run.parts.tools.resolve(str(action.data.get("tool_id")))
+        mine = step.healing
+        if tool is None or mine is None:
+            if mine is not None:
+                mine.pending.pop(slot, None)  # it is gone since: decided anew
+            return
+        given = action.data.get("parameters")
+        parameters = given if isinstance(given, dict) else {}
+        number = len(mine.readings.get(slot, ())) + 1
+        key = f"{call_base(self._run.state.task_id, tool.id, parameters)}.v{number}"
+        await self._make(Call(step.step, slot.reading(), tool, parameters, key), urgency)
+
+    # ── the next layers ──
+
+    def left_to_do(self, step: StepState) -> SuggestedAction | None:
+        """What recovery has decided for the whole step, if anything may still be done about it."""
+        mine = step.healing
+        if mine is None or not self._run.state.heals or self._run.state.escalation is not None:
+            return None
+        if any(call.status == "unknown" for call in step.calls.values()):
+            return None  # first it has to be known what has happened
+        for kind in ("repair_step", "replan", "trigger_overall_reflection"):
+            for action in mine.pending.values():
+                if action.type == kind:
+                    return action
+        return None
+
+    async def repaired(self, step: StepState, fault: Fault, action: SuggestedAction) -> str:
+        """Have the step written anew; empty text, or why it was not."""
+        return await self._recovery.repair(step, fault, action.words())

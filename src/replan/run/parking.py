@@ -1,0 +1,59 @@
+"""Steps that wait for a person's yes: asked for once each, and due again when somebody has spoken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from replan.core.events import ApprovalRequested
+from replan.core.types import StepId
+from replan.run.calls import Call
+from replan.run.context import Run
+from replan.run.masking import shown
+
+
+class Parking:
+    """The parked steps of one pass. `due` is told of each that can go on."""
+
+    __slots__ = ("_due", "_run", "_waiting")
+
+    def __init__(self, run: Run, due: Callable[[StepId], None]) -> None:
+        self._run = run
+        self._due = due
+        self._waiting: dict[StepId, set[str]] = {}
+        """Step → the keys of its calls that wait."""
+
+    def park(self, step_id: StepId, calls: list[Call]) -> None:
+        """Ask for what has not been asked for, and wait; what was answered meanwhile is due at once."""
+        run = self._run
+        known = (
+            {one.call_key for one in run.state.recovery.requests.values()} if run.state.recovery else set()
+        )
+        for call in calls:
+            if call.key not in known:
+                run.record(
+                    ApprovalRequested(
+                        approval_id=run.parts.ids.new("appr"), call_key=call.key, step_id=step_id,
+                        action_id=call.slot.action_id, index=call.slot.item, tool_id=call.tool.id,
+                        effect=call.tool.effect,
+                        parameters=shown(call.tool, call.parameters, run.state.policy.max_output_bytes),
+                    )
+                )  # fmt: skip
+        self._waiting[step_id] = {call.key for call in calls}
+        self.look()
+
+    def look(self) -> None:
+        """See who has been answered."""
+        known = self._run.state.recovery
+        answered = known.approvals if known is not None else {}
+        for step_id, keys in list(self._waiting.items()):
+            if any(key in answered for key in keys):
+                del self._waiting[step_id]
+                self._due(step_id)
+
+    def requests(self) -> list[ApprovalRequested]:
+        """What is still asked for."""
+        known = self._run.state.recovery
+        if known is None or not self._waiting:
+            return []
+        keys = set().union(*self._waiting.values())
+        return [one for one in known.open_approvals() if one.call_key in keys]

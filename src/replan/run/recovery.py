@@ -1,0 +1,309 @@
+"""The recovery of one step, beside everything that does not depend on it (specification §6).
+
+A failed call is diagnosed by a model, the proposal checked in code, and what is decided recorded; the executor
+carries it out. Here nothing waits for a place: a step that is thought about holds none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+
+from replan.core import ladder
+from replan.core.check_plan import check_plan
+from replan.core.check_proposal import Failed, settled_output, violations
+from replan.core.events import OutcomeSettled, StepReflected, StepRepaired
+from replan.core.faults import in_doubt
+from replan.core.healing import Healing, base_of
+from replan.core.ids import call_base
+from replan.core.plan_diff import diff_of
+from replan.core.read_plan import read_plan
+from replan.core.reflection import RETRIES, ActionType, SuggestedAction
+from replan.core.signature import signature
+from replan.core.state import CallState, Slot, StepState
+from replan.core.types import Fault, JsonObject, Plan, Step, ToolSpec
+from replan.errors import ModelError, PlanInvalid
+from replan.reasoning.reflector import StepProposal, reflect_on_step
+from replan.reasoning.replanner import repair_step
+from replan.run.attempts import added_metadata
+from replan.run.calls import Outline
+from replan.run.checks import allowed_tools, earlier_schemas, settled_steps, toolbox
+from replan.run.context import Run
+from replan.run.masking import shown
+from replan.run.talk import RoleTalk
+from replan.run.views import failure_view, referred_paths, repair_view, tools_for
+
+NEVER_REFLECTED = frozenset({"approval", "cancelled", "internal"})
+"""Kinds of faults that no diagnosis mends: a person is needed, or we stopped it, or we are broken."""
+
+
+class Recovery:
+    """The recoveries of one run of a plan."""
+
+    __slots__ = ("_locks", "_run")
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    def lock(self, step: StepState) -> asyncio.Lock:
+        """Held while a call of the step is thought about: failures of one step are recovered one by one."""
+        return self._locks.setdefault(step.step.step_id, asyncio.Lock())
+
+    def takes(self, fault: Fault, call: CallState | None) -> bool:
+        """True if this failure is one to recover from, here and now."""
+        run = self._run
+        if not run.state.heals or run.stopping or fault.kind in NEVER_REFLECTED:
+            return False
+        return run.state.escalation is None or self.is_in_doubt(fault, call)
+
+    def is_in_doubt(self, fault: Fault, call: CallState | None) -> bool:
+        """True if nobody knows whether the failed call took effect."""
+        if call is not None and call.status == "unknown":
+            return True
+        if fault.kind == "in_doubt":
+            return True
+        tool = self._run.parts.tools.resolve(call.tool_id) if call is not None else None
+        return tool is not None and in_doubt(fault, tool)
+
+    # ── diagnosis ──
+
+    async def decide(self, step: StepState, slot: Slot, fault: Fault, meant: Outline) -> SuggestedAction:
+        """What is done about a failed call: what was decided before a crash, or what is decided now."""
+        state = self._run.state
+        mine = step.healing or Healing()
+        if (waiting := mine.pending.get(slot)) is not None:
+            return waiting
+        call = step.calls.get(slot)
+        doubt = self.is_in_doubt(fault, call)
+        probe = self._failure(step, slot, fault, meant, mine, doubt)
+        counted = replace(mine, reflected=[*mine.reflected, probe])
+        if doubt:
+            asks = state.policy.approval == "all"  # a reading would have to be agreed to as well
+            readers = not asks and any(tool.effect == "reads" for tool in self._run.parts.tools.specs())
+            allowed = ladder.doubt_actions(mine, slot, readers=readers and fault.kind != "in_doubt")
+        else:
+            allowed = ladder.open_actions(state, counted, slot)
+            if step.step.for_each is not None and slot.item is None:  # its list is at fault, not a call
+                allowed = tuple(name for name in allowed if name not in RETRIES)
+        if not doubt and ladder.too_many_in_a_row(state, counted):
+            advice = f"{len(counted.failures())} tries of step {step.step.step_id!r} failed in a row: {fault.message}"
+            return self._record(
+                probe, SuggestedAction(type="replan", data={"advice": advice}), "code",
+                "consecutive_failure_threshold is reached",
+            )  # fmt: skip
+        if len(allowed) == 1:
+            summary = f"nothing new is left to try for step {step.step.step_id!r}: {fault.message}"
+            action = SuggestedAction(type=allowed[0], data={"summary": summary})
+            return self._record(probe, action, "code", "nothing new is left to try")
+        view = failure_view(
+            self._run, step, slot, fault, meant, allowed=allowed, healing=counted, in_doubt=doubt
+        )
+        failed = self._failed(step, slot, meant, allowed, counted, doubt)
+        try:
+            found = await reflect_on_step(
+                RoleTalk(self._run, "reflection"), view, lambda proposal: violations(proposal, failed)
+            )
+        except ModelError as error:
+            found = StepProposal(None, None, (), (str(error),))
+        if found.last is not None and not found.left:
+            return self._record(probe, found.last.suggested_action, "model", "", found)
+        words = found.last.root_cause if found.last is not None and found.last.root_cause else fault.message
+        return self._record(probe, ladder.safest(allowed, words), "code", "; ".join(found.left[:5]), found)
+
+    def _failure(
+        self, step: StepState, slot: Slot, fault: Fault, meant: Outline, mine: Healing, doubt: bool
+    ) -> StepReflected:
+        """The failure as it is recorded, with nothing decided yet."""
+        call = step.calls.get(slot)
+        tool = meant.tool
+        base = base_of(call.key) if call is not None else ""
+        if not base:
+            base = call_base(self._run.state.task_id, tool.id if tool else meant.name, meant.parameters)
+        latest = next((one for one in reversed(mine.reflected) if one.slot == slot), None)
+        read_since = doubt and latest is not None and latest.action.type == "verify_outcome"
+        limit = self._run.state.policy.max_output_bytes
+        return StepReflected(
+            step_id=step.step.step_id,
+            action_id=slot.action_id,
+            index=slot.item,
+            tool_id=tool.id if tool is not None else meant.name,
+            parameters=shown(tool, meant.parameters, limit) if tool is not None else meant.parameters,
+            base=base,
+            call_key=call.key if call is not None else None,
+            error=fault,
+            signature=signature(tool.id if tool is not None else meant.name, fault, tool, meant.parameters),
+            fresh=not read_since,
+            action=SuggestedAction(type="trigger_overall_reflection"),
+        )
+
+    def _failed(
+        self, step: StepState, slot: Slot, meant: Outline, allowed: tuple[ActionType, ...],
+        counted: Healing, doubt: bool,
+    ) -> Failed:  # fmt: skip
+        paths = [path for raws in referred_paths(self._run, step.step.step_id).values() for path in raws]
+        return Failed(
+            task_id=self._run.state.task_id,
+            step_id=step.step.step_id,
+            slot=slot,
+            tool=meant.tool,
+            parameters=meant.parameters,
+            planned=meant.planned,
+            allowed=allowed,
+            healing=counted,
+            available=self._available(),
+            in_doubt=doubt,
+            wanted=meant.tool.output_schema if meant.tool is not None else None,
+            references=_simple_paths(paths) if not step.step.actions and step.step.for_each is None else (),
+        )
+
+    def _available(self) -> Mapping[str, ToolSpec]:
+        return {tool.id: tool for tool in tools_for(self._run)}
+
+    def _record(
+        self, probe: StepReflected, action: SuggestedAction, by: str, reason: str,
+        found: StepProposal | None = None,
+    ) -> SuggestedAction:  # fmt: skip
+        sent_back = found is not None and bool(found.violations)
+        self._run.record(
+            probe.model_copy(
+                update={
+                    "action": action,
+                    "by": by,
+                    "reason": reason,
+                    "proposal": found.last if found is not None else None,
+                    "first_proposal": found.first if found is not None and sent_back else None,
+                    "violations": found.violations if found is not None else (),
+                }
+            )
+        )
+        return action
+
+    # ── calls in doubt ──
+
+    def settle(self, step: StepState, slot: Slot, action: SuggestedAction) -> JsonObject | None:
+        """Record what a reading has shown. Metadata of a call that has happened; None: it may be made."""
+        call = step.calls[slot]
+        readings = (step.healing or Healing()).readings.get(slot, [])
+        tool = self._run.parts.tools.resolve(call.tool_id)
+        happened = bool(action.data.get("happened"))
+        output = settled_output(action, readings, tool.output_schema if tool else None) if happened else None
+        by = f"a reading by {readings[-1].tool_id!r}" if readings else ""
+        self._run.record(
+            OutcomeSettled(
+                call_key=call.key, step_id=call.step_id, action_id=slot.action_id, index=slot.item,
+                attempt=call.attempt, tool_id=call.tool_id, happened=happened, output=output, by=by,
+            )
+        )  # fmt: skip
+        return added_metadata(tool, output) if happened else None
+
+    # ── one step written anew ──
+
+    async def repair(self, step: StepState, fault: Fault, hint: str) -> str:
+        """Have the step written anew and record it; empty text, or why there is no better step."""
+        run = self._run
+        assert run.state.plan is not None
+        tools = allowed_tools(run)
+        step_id = step.step.step_id
+
+        def new_step(answer: JsonObject) -> Step:
+            read = read_plan({"steps": [answer]}, plan_id="", task="")
+            if len(read.steps) != 1:
+                raise PlanInvalid(["exactly one step is wanted"])
+            return read.steps[0].model_copy(update={"step_id": step_id})
+
+        made: dict[str, Step] = {}
+
+        def check(new: Step) -> list[str]:
+            checked, found = self._check_repair(step, new, tools)
+            made["step"] = checked
+            return found
+
+        try:
+            await repair_step(
+                RoleTalk(run, "planning"), view=repair_view(run, step, fault, hint, tools),
+                new_step=new_step, check=check,
+            )  # fmt: skip
+        except ModelError as error:
+            return f"no better step was found: {error}"
+        before = run.state.plan
+        after = _replaced(before, made["step"])
+        run.record(
+            StepRepaired(
+                step=made["step"], plan_version=run.state.plans + 1, hint=hint, diff=diff_of(before, after)
+            )
+        )
+        return ""
+
+    def _check_repair(self, step: StepState, new: Step, tools: list[ToolSpec]) -> tuple[Step, list[str]]:
+        """The step as it will run, and what is wrong with it in the plan as it stands."""
+        state = self._run.state
+        assert state.plan is not None
+        own = {step.step.step_id, *(action.action_id for action in step.step.actions)}
+        others = {
+            name
+            for one in state.plan.steps
+            for name in (one.step_id, *(action.action_id for action in one.actions))
+        }
+        checked = check_plan(
+            _replaced(state.plan, new),
+            toolbox(self._run, [*tools, *_tools_of(self._run, state.plan)]),
+            metadata=state.metadata,
+            limits=state.policy.limits,
+            earlier=earlier_schemas(self._run),
+            used=state.ids_used() - own - others,
+            settled=settled_steps(self._run),
+        )
+        made = next(one for one in checked.plan.steps if one.step_id == step.step.step_id)
+        found = list(checked.violations)
+        allowed = {tool.id for tool in tools}
+        strange = [
+            name for name in _named(made) if name not in allowed and self._run.parts.tools.resolve(name)
+        ]
+        found += [
+            f"the tool {name!r} was not selected for this task; there are: {', '.join(sorted(allowed)[:20])}"
+            for name in strange
+        ]
+        late = [need for need in made.dependencies if not state.steps[need].closed] if not found else []
+        if late:
+            found.append(
+                f"step {made.step_id!r} would have to wait for {', '.join(late)}, which are not done yet"
+            )
+        if not found and _same(made, step.step):
+            found.append(
+                "this is the step as it was, which failed; change its parameters, its tool or its inputs"
+            )
+        tried = (step.healing or Healing()).tried()
+        if not found and not made.actions and made.for_each is None:
+            tool = self._run.parts.tools.resolve(made.tool)
+            if tool and call_base(state.task_id, tool.id, made.parameters) in tried:
+                found.append("this very call was tried for this step already and failed; change what matters")
+        return made, found
+
+
+def _simple_paths(raws: list[str]) -> tuple[str, ...]:
+    from replan.core.refs import whole
+
+    found = [ref.path for raw in raws if (ref := whole(raw)) is not None and ref.action is None and ref.path]
+    return tuple(dict.fromkeys(found))
+
+
+def _replaced(plan: Plan, step: Step) -> Plan:
+    steps = tuple(step if one.step_id == step.step_id else one for one in plan.steps)
+    return plan.model_copy(update={"steps": steps})
+
+
+def _named(step: Step) -> list[str]:
+    return [step.tool] if not step.actions else [action.tool for action in step.actions]
+
+
+def _tools_of(run: Run, plan: Plan) -> list[ToolSpec]:
+    """The tools that the plan names already."""
+    found = (run.parts.tools.resolve(name) for step in plan.steps for name in _named(step))
+    return [tool for tool in found if tool is not None]
+
+
+def _same(new: Step, old: Step) -> bool:
+    matter = ("tool", "parameters", "actions", "when", "for_each", "dependencies", "timeout_secs", "repeat")
+    return all(getattr(new, name) == getattr(old, name) for name in matter)

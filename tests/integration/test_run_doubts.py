@@ -1,0 +1,227 @@
+"""A `once` call of which nobody knows whether it took effect: read about, asked about, or given up; never guessed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from run_tasks import Bench, FakeTool, Ran, bench, plan, step, verdict
+from test_run_recovery import READS, overall, reflection
+
+from replan.errors import InputError
+from replan.testing import virtual_time
+
+ONCE: dict[str, Any] = {"effect": "once"}
+ORDER = {"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]}
+
+
+class Shop:
+    """Payments that take effect, or not, and then do not answer."""
+
+    def __init__(self, *, takes_effect: bool, fails: int = 1) -> None:
+        self.paid: list[str] = []
+        self.fails = fails
+        self.takes_effect = takes_effect
+        self.calls = 0
+
+    def pay(self, parameters: Any) -> Any:
+        self.calls += 1
+        if self.calls > self.fails:
+            self.paid.append(parameters["order"])
+            return {"payment": f"p-{self.calls}"}
+        if self.takes_effect:
+            self.paid.append(parameters["order"])
+        raise TimeoutError("no answer")
+
+    def payments(self, parameters: Any) -> Any:
+        return {"payments": [{"order": order, "payment": "p-found"} for order in self.paid]}
+
+    def tools(self) -> dict[str, Any]:
+        return {
+            "pay": FakeTool(output=self.pay, parameters=ORDER, **ONCE),
+            "payments": FakeTool(output=self.payments, **READS),
+            "note": FakeTool(output=lambda p: p["text"], **READS),
+        }
+
+
+PLAN = plan(
+    step("p", "pay", parameters={"order": "order-17"}),
+    step("n", "note", parameters={"text": "paid: ${p.output.payment}"}),
+)
+VERIFY = reflection("verify_outcome", {"tool_id": "payments", "parameters": {}}, "unknown")
+
+
+def settle(happened: bool, **data: Any) -> dict[str, Any]:
+    return reflection("settle_outcome", {"happened": happened, "evidence": "the list", **data}, "unknown")
+
+
+def run(shop: Shop, answers: dict[str, Any], **more: Any) -> Ran:
+    async def main() -> Ran:
+        given = {"execution_plan": PLAN, "evaluation": verdict(), "overall_reflection": overall(), **answers}
+        return (await (await bench(shop.tools(), given)).run(**more)).check()
+
+    return virtual_time(main())
+
+
+def test_a_reading_shows_that_it_happened_and_the_work_goes_on() -> None:
+    shop = Shop(takes_effect=True)
+    ran = run(shop, {"step_reflection": [VERIFY, settle(True, output={"payment": "p-found"})]})
+    assert ran.result.is_success
+    assert shop.paid == ["order-17"]
+    assert ran.outputs()["n"] == "paid: p-found"
+    (settled,) = ran.events("outcome_settled")
+    assert (settled.happened, settled.by) == (True, "a reading by 'payments'")
+    first, second = ran.events("step_reflected")
+    assert (first.fresh, second.fresh) == (True, False)
+
+
+def test_a_reading_shows_that_it_did_not_happen_and_the_same_call_is_made_once_more() -> None:
+    shop = Shop(takes_effect=False)
+    ran = run(shop, {"step_reflection": [VERIFY, settle(False)]})
+    assert ran.result.is_success
+    assert shop.paid == ["order-17"]
+    first, second = ran.events("call_started", step_id="p", tool_id="pay")
+    assert first.call_key == second.call_key
+    assert (first.attempt, second.attempt) == (1, 2)
+
+
+def test_what_a_reading_shows_cannot_be_denied() -> None:
+    shop = Shop(takes_effect=True)
+    ran = run(shop, {"step_reflection": [VERIFY, settle(False), settle(False)]})
+    assert shop.paid == ["order-17"], "a lie about a reading makes no second payment"
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "outcome_unknown"
+    last = ran.events("step_reflected")[-1]
+    assert (last.by, last.action.type) == ("code", "trigger_overall_reflection")
+    assert "order-17" in last.violations[0]
+
+
+def test_an_empty_reading_does_not_show_that_it_happened() -> None:
+    shop = Shop(takes_effect=False)
+    tools = {**shop.tools(), "payments": FakeTool(output=[], **READS)}
+
+    async def main() -> Ran:
+        answers = {
+            "execution_plan": PLAN,
+            "evaluation": verdict(),
+            "step_reflection": [VERIFY, settle(True), settle(False)],
+        }
+        return (await (await bench(tools, answers)).run()).check()
+
+    ran = virtual_time(main())
+    assert ran.result.is_success
+    assert shop.paid == ["order-17"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        pytest.param(reflection("retry_with_params", {"order": "order-18"}), "not open", id="another try"),
+        pytest.param(reflection("repair_step", {"hint": "x"}), "not open", id="a repair"),
+        pytest.param(settle(False), "not open", id="a word without a reading"),
+        pytest.param(
+            reflection("verify_outcome", {"tool_id": "pay", "parameters": {"order": "order-17"}}, "unknown"),
+            "no tool that only reads", id="a look that would pay",
+        ),
+    ],
+)  # fmt: skip
+def test_a_call_in_doubt_is_never_made_again_blindly(wrong: dict[str, Any], says: str) -> None:
+    shop = Shop(takes_effect=True)
+    ran = run(shop, {"step_reflection": [wrong, wrong]})
+    assert shop.calls == 1
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "outcome_unknown"
+    assert says in ran.events("step_reflected")[0].violations[0]
+
+
+def test_a_call_that_never_answers_is_given_up_in_the_end() -> None:
+    shop = Shop(takes_effect=False, fails=99)
+    ran = run(shop, {"step_reflection": lambda request: VERIFY if "p-found" not in request.turns[0].text and "Readings" not in request.turns[0].text else settle(False)})  # fmt: skip
+    assert shop.calls <= 3
+    assert shop.paid == []
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "outcome_unknown"
+
+
+def test_a_new_plan_does_not_make_a_call_in_doubt_under_another_id() -> None:
+    shop = Shop(takes_effect=True)
+    tools = {**shop.tools(), "bad": FakeTool(fail=["no"] * 9, delay_secs=1, **READS)}
+
+    async def main() -> Ran:
+        answers = {
+            "execution_plan": [
+                plan(step("p", "pay", parameters={"order": "order-17"}), step("b", "bad")),
+                PLAN,
+            ],
+            "evaluation": verdict(),
+            "step_reflection": reflection("trigger_overall_reflection", {"summary": "no"}, "unknown"),
+            "overall_reflection": overall(True, replanning_strategy={"type": "full_replan"}),
+        }
+        return (await (await bench(tools, answers)).run()).check()
+
+    ran = virtual_time(main())
+    assert shop.calls == 1
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "outcome_unknown"
+
+
+# ── a person ──────────────────────────────────────────────────────────────────
+
+
+async def waiting(shop: Shop) -> tuple[Bench, str, Ran]:
+    answers = {
+        "execution_plan": PLAN,
+        "evaluation": verdict(),
+        "step_reflection": reflection("trigger_overall_reflection", {"summary": "no"}, "unknown"),
+    }
+    made = await bench(shop.tools(), answers)
+    task_id = await made.submit(interactive=True)
+    ran = await made.drive(task_id)
+    return made, task_id, ran
+
+
+@pytest.mark.parametrize(("took_effect", "said"), [(True, "yes"), (False, "no")])
+def test_a_person_says_whether_it_happened(took_effect: bool, said: str) -> None:
+    async def main() -> tuple[Ran, Ran]:
+        made, task_id, first = await waiting(shop)
+        output = {"payment": "p-asked"} if took_effect else None
+        await made.service.answer(task_id, said, output=output, by="Ann")
+        return first, (await made.drive(task_id)).check()
+
+    shop = Shop(takes_effect=took_effect)
+    first, ran = virtual_time(main())
+    assert first.result.status == "waiting"
+    assert first.result.waiting_for[0].kind == "outcome"
+    assert "'pay'" in first.result.waiting_for[0].text
+    assert ran.result.is_success
+    assert shop.paid == ["order-17"]
+    assert ran.events("outcome_settled")[0].by == "Ann"
+    assert ran.outputs()["n"] == ("paid: p-asked" if took_effect else "paid: p-2")
+
+
+def test_an_answer_that_is_none_is_refused_and_the_task_waits_on() -> None:
+    async def main() -> None:
+        made, task_id, _ = await waiting(Shop(takes_effect=True))
+        with pytest.raises(InputError, match="answer yes or no"):
+            await made.service.answer(task_id, "perhaps")
+        with pytest.raises(InputError, match="no open question 'q'"):
+            await made.service.answer(task_id, "yes", "q")
+        again = await made.drive(task_id)
+        assert again.result.status == "waiting"
+        assert again.types().count("task_resumed") == 0
+
+    virtual_time(main())
+
+
+def test_waiting_costs_no_time_of_the_task() -> None:
+    import asyncio
+
+    async def main() -> Ran:
+        made, task_id, _ = await waiting(Shop(takes_effect=True))
+        await asyncio.sleep(10_000)
+        await made.service.answer(task_id, "yes", output={"payment": "p"})
+        return (await made.drive(task_id)).check()
+
+    ran = virtual_time(main())
+    assert ran.result.is_success
+    assert ran.result.total_duration_secs < 100

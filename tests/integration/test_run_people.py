@@ -1,0 +1,228 @@
+"""People in the loop, as far as recovery needs them: approvals, and help where going on is pointless."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from run_tasks import Bench, FakeTool, Ran, bench, plan, step, verdict
+from test_run_recovery import READS, overall, reflection
+
+from replan.errors import InputError, TaskEnded
+from replan.testing import virtual_time
+
+ONCE: dict[str, Any] = {"effect": "once"}
+TO = {
+    "type": "object",
+    "properties": {"to": {"type": "string"}, "n": {"type": "integer"}},
+    "required": ["to"],
+}
+
+
+def tools(**more: Any) -> dict[str, Any]:
+    return {
+        "send": FakeTool(output=lambda p: f"sent to {p['to']}", parameters=TO, **ONCE),
+        "read": FakeTool(delay_secs=10, output="read", **READS),
+        **more,
+    }
+
+
+PLAN = plan(
+    step("s", "send", parameters={"to": "Ann"}),
+    step("r", "read"),
+    step("t", "read", "s", parameters={"text": "${s.output}"}),
+)
+
+
+async def started(wanted: dict[str, Any] = PLAN, answers: Any = None, **more: Any) -> tuple[Bench, str]:
+    made = await bench(tools(), {"execution_plan": wanted, "evaluation": verdict(), **(answers or {})})
+    policy = {"interactive": True, "approval": "destructive", **more}
+    return made, await made.submit(**policy)
+
+
+def test_a_call_waits_for_a_yes_and_the_others_go_on() -> None:
+    async def main() -> tuple[Ran, Ran]:
+        made, task_id = await started()
+        first = await made.drive(task_id)
+        await made.service.resolve_approval(task_id, approved=True, by="Bob")
+        return first, (await made.drive(task_id)).check()
+
+    first, ran = virtual_time(main())
+    assert first.result.status == "waiting"
+    (asked,) = first.result.waiting_for
+    assert (asked.kind, asked.tool_id, asked.parameters) == ("approval", "send", {"to": "Ann"})
+    assert first.statuses()["r"] == "succeeded"
+    assert first.source.counts["send"] == 1, "counted at the end: made after the yes alone"
+    assert ran.result.is_success
+    (request,) = ran.events("approval_requested")
+    (call,) = ran.events("call_started", step_id="s")
+    assert call.call_key == request.call_key, "what runs is what was shown"
+
+
+def test_a_yes_that_comes_while_others_run_is_heard_at_once() -> None:
+    async def main() -> Ran:
+        made, task_id = await started()
+        driving = asyncio.create_task(made.service.drive(task_id))
+        await asyncio.sleep(3)
+        await made.service.resolve_approval(task_id, approved=True)
+        await driving
+        return (await made.ran(task_id)).check()
+
+    ran = virtual_time(main())
+    assert ran.result.is_success
+    assert "task_waiting" not in ran.types()
+    assert ran.times("step_completed")["s"] == 3
+
+
+def test_a_person_may_change_the_call() -> None:
+    async def main() -> Ran:
+        made, task_id = await started()
+        await made.drive(task_id)
+        with pytest.raises(InputError, match="do not fit"):
+            await made.service.resolve_approval(task_id, approved=True, parameters={"to": 7})
+        await made.service.resolve_approval(task_id, approved=True, parameters={"to": "Eve"})
+        return (await made.drive(task_id)).check()
+
+    ran = virtual_time(main())
+    assert ran.result.is_success
+    assert [call.parameters for call in ran.source.calls if call.tool_id == "send"] == [{"to": "Eve"}]
+    assert ran.outputs()["s"] == "sent to Eve"
+
+
+def test_a_no_is_reflected_upon_with_its_reason() -> None:
+    async def main() -> Ran:
+        answers = {"step_reflection": reflection("retry_with_params", {"to": "Bob"}, "parameter_error")}
+        made, task_id = await started(answers=answers)
+        await made.drive(task_id)
+        await made.service.resolve_approval(task_id, approved=False, reason="not to Ann, to Bob")
+        again = await made.drive(task_id)
+        assert again.result.status == "waiting", "another call needs a yes of its own"
+        await made.service.resolve_approval(task_id, approved=True)
+        return (await made.drive(task_id)).check()
+
+    ran = virtual_time(main())
+    assert ran.result.is_success
+    (seen,) = ran.events("step_reflected")
+    assert "not to Ann, to Bob" in seen.error.message
+    assert [call.parameters for call in ran.source.calls if call.tool_id == "send"] == [{"to": "Bob"}]
+
+
+def test_items_wait_each_for_its_own_yes() -> None:
+    wanted = plan(step("l", "list"), step("s", "send", for_each="${l.output}", parameters={"to": "${item}"}))
+
+    async def main() -> tuple[Ran, Ran]:
+        made = await bench(
+            tools(list=FakeTool(output=["Ann", "Bob", "Eve"], **READS)),
+            {"execution_plan": wanted, "evaluation": verdict()},
+        )
+        task_id = await made.submit(interactive=True, approval="destructive")
+        first = await made.drive(task_id)
+        for one in first.result.waiting_for:
+            await made.service.resolve_approval(task_id, one.id, approved=True)
+        return first, (await made.drive(task_id)).check()
+
+    first, ran = virtual_time(main())
+    assert len(first.result.waiting_for) == 3, "all are shown at once"
+    assert ran.result.is_success
+    assert ran.outputs()["s"] == ["sent to Ann", "sent to Bob", "sent to Eve"]
+    assert ran.source.counts["send"] == 3
+
+
+def test_where_nobody_can_be_asked_the_call_is_not_made() -> None:
+    async def main() -> Ran:
+        made, task_id = await started(answers={"overall_reflection": overall()}, interactive=False)
+        return (await made.drive(task_id)).check()
+
+    ran = virtual_time(main())
+    assert ran.source.counts["send"] == 0
+    assert ran.result.failure is not None
+
+
+def test_an_answer_is_for_what_is_open() -> None:
+    async def main() -> None:
+        made, task_id = await started()
+        with pytest.raises(InputError, match="no open approval"):
+            await made.service.resolve_approval(task_id, approved=True)
+        await made.drive(task_id)
+        with pytest.raises(InputError, match="no open approval 'x'"):
+            await made.service.resolve_approval(task_id, "x", approved=True)
+        await made.service.resolve_approval(task_id, approved=True)
+        with pytest.raises(InputError, match="no open approval"):
+            await made.service.resolve_approval(task_id, approved=False)
+        await made.drive(task_id)
+        with pytest.raises(TaskEnded):
+            await made.service.resolve_approval(task_id, approved=True)
+
+    virtual_time(main())
+
+
+def test_a_waiting_task_can_be_cancelled() -> None:
+    async def main() -> Ran:
+        made, task_id = await started()
+        await made.drive(task_id)
+        await made.service.cancel(task_id, "enough", "Ann")
+        return (await made.ran(task_id)).check()
+
+    ran = virtual_time(main())
+    assert ran.result.status == "cancelled"
+    assert ran.source.counts["send"] == 0
+
+
+# ── help ──────────────────────────────────────────────────────────────────────
+
+
+def test_where_a_person_can_be_reached_the_task_asks_before_it_gives_up() -> None:
+    broken = {"full": True}
+
+    def send(parameters: Any) -> Any:
+        if broken["full"]:
+            raise RuntimeError("the mailbox is full")
+        return "sent"
+
+    async def main() -> tuple[Ran, Ran]:
+        answers = {
+            "execution_plan": [
+                plan(step("s", "send", parameters={"to": "Ann"})),
+                plan(step("s2", "send", parameters={"to": "Ann", "n": 1})),
+            ],
+            "evaluation": verdict(),
+            "step_reflection": reflection("trigger_overall_reflection", {"summary": "full"}, "tool_error"),
+            "overall_reflection": [
+                overall(False, "external", ask="empty the mailbox of Ann"),
+                overall(True, "tools", replanning_strategy={"type": "full_replan"}),
+            ],
+        }
+        made = await bench(tools(send=FakeTool(output=send, parameters=TO, **ONCE)), answers)
+        task_id = await made.submit(interactive=True)
+        first = await made.drive(task_id)
+        broken["full"] = False
+        await made.service.answer(task_id, "it is empty now", by="Ann")
+        return first, (await made.drive(task_id)).check()
+
+    first, ran = virtual_time(main())
+    assert first.result.status == "waiting"
+    assert "empty the mailbox of Ann" in first.result.waiting_for[0].text
+    assert ran.result.is_success
+    asked = [one for one in ran.model.requests if one.schema_name == "overall_reflection"]
+    assert "it is empty now" in asked[1].turns[0].text
+
+
+def test_a_person_who_says_stop_ends_it() -> None:
+    async def main() -> Ran:
+        answers = {
+            "step_reflection": reflection("trigger_overall_reflection", {"summary": "no"}, "tool_error"),
+            "overall_reflection": overall(False),
+        }
+        made = await bench(
+            tools(send=FakeTool(fail=["no"] * 9, **ONCE)),
+            {"execution_plan": plan(step("s", "send")), "evaluation": verdict(), **answers},
+        )
+        task_id = await made.submit(interactive=True)
+        await made.drive(task_id)
+        await made.service.answer(task_id, "stop")
+        return (await made.drive(task_id)).check()
+
+    ran = virtual_time(main())
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "user_intervention_required"

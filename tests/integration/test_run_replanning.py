@@ -1,0 +1,485 @@
+"""From one round to the next: the overall reflection, the five strategies, and the guard over rounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from run_tasks import FakeTool, Ran, bench, plan, step, verdict
+from test_run_recovery import READS, overall, reflection
+
+from replan.testing import virtual_time
+
+ONCE: dict[str, Any] = {"effect": "once"}
+
+
+def run(tools: dict[str, Any], answers: dict[str, Any], **more: Any) -> Ran:
+    async def main() -> Ran:
+        return (await (await bench(tools, {"evaluation": verdict(), **answers})).run(**more)).check()
+
+    return virtual_time(main())
+
+
+GIVE_UP = reflection("trigger_overall_reflection", {"summary": "cannot be mended here"}, "tool_error")
+TOOLS: dict[str, Any] = {
+    "find": FakeTool(output={"id": 7}, **READS),
+    "pay": FakeTool(output=lambda p: {"paid": p.get("id")}, **ONCE),
+    "mail": FakeTool(fail=["the mailbox is full"] * 30, **ONCE),
+    "sms": FakeTool(output="sent", **ONCE),
+    "clean": FakeTool(output="cleaned", **ONCE),
+}
+PLAN = plan(
+    step("f", "find"),
+    step("p", "pay", parameters={"id": "${f.output.id}"}),
+    step("m", "mail", "p", parameters={"text": "paid ${p.output.paid}"}),
+    step("e", "find", "m", parameters={"n": 2}),
+)
+
+
+def replan(strategy: str, **fields: Any) -> dict[str, Any]:
+    return overall(True, replanning_strategy={"type": strategy, "reason": "it helps", **fields})
+
+
+def test_replan_from_a_step_keeps_what_is_done_and_its_outputs() -> None:
+    rest = plan(
+        step("step_1", "sms", parameters={"text": "paid ${p.output.paid}"}), step("step_2", "find", "step_1")
+    )
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": [PLAN, rest],
+            "step_reflection": GIVE_UP,
+            "overall_reflection": replan("replan_from_step", step_id="m"),
+        },
+    )
+    assert ran.result.is_success
+    assert ran.result.rounds == 2
+    assert ran.source.counts["pay"] == 1
+    assert ran.outputs()["step_1"] == "sent"
+    assert ran.source.calls[-2].parameters == {"text": "paid 7"}
+    (updated,) = ran.events("plan_updated")
+    assert updated.strategy == "replan_from_step"
+    assert updated.diff.removed == ("m", "e")
+    assert updated.diff.added == ("step_1", "step_2")
+    assert updated.diff.kept == 2
+    assert [one.round for one in ran.records if one.type == "plan_updated"] == [2]
+
+
+def test_a_full_replan_may_use_what_was_found_by_its_old_id_and_pays_nothing_twice() -> None:
+    anew = plan(
+        step("step_1", "pay", parameters={"id": "${f.output.id}"}),
+        step("step_2", "sms", parameters={"text": "paid ${step_1.output.paid}"}),
+    )
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": [PLAN, anew],
+            "step_reflection": GIVE_UP,
+            "overall_reflection": replan("full_replan"),
+        },
+    )
+    assert ran.result.is_success
+    assert ran.source.counts["pay"] == 1
+    assert ran.events("call_completed", step_id="step_1")[0].reused
+    assert ran.source.calls[-1].parameters == {"text": "paid 7"}
+
+
+def test_steps_are_skipped_by_code_alone_and_the_judge_is_told() -> None:
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": [PLAN],
+            "step_reflection": GIVE_UP,
+            "overall_reflection": replan("skip_steps", step_ids=["m"]),
+        },
+    )
+    assert ran.result.is_success
+    assert ran.statuses() == {"f": "succeeded", "p": "succeeded", "e": "succeeded"}
+    assert ran.state.steps["e"].step.dependencies == ("p",), (
+        "what waited for it waits for what that one waited for"
+    )
+    asked = ran.model.requests[-1].turns[0].text
+    assert "the mailbox is full" in asked
+
+
+def test_remediation_goes_before_the_failed_step_which_is_tried_again() -> None:
+    full = {"left": True}
+
+    def mail(parameters: Any) -> Any:
+        if full["left"]:
+            raise RuntimeError("the mailbox is full")
+        return "mailed"
+
+    tools = {
+        **TOOLS,
+        "mail": FakeTool(output=mail, **ONCE),
+        "clean": FakeTool(output=lambda p: full.update(left=False), **ONCE),
+    }
+    ran = run(
+        tools,
+        {
+            "execution_plan": [PLAN, plan(step("step_1", "clean"))],
+            "step_reflection": GIVE_UP,
+            "overall_reflection": replan("add_remediation_steps", suggestions=["clean the mailbox"]),
+        },
+    )
+    assert ran.result.is_success
+    assert ran.outputs()["m"] == "mailed"
+    (updated,) = ran.events("plan_updated")
+    assert set(updated.reset) == {"m", "e"}
+    assert ran.state.steps["m"].step.dependencies == ("p", "step_1")
+    assert ran.source.counts["pay"] == 1
+    assert "clean the mailbox" in ran.model.requests[3].turns[0].text
+
+
+def test_dependencies_are_adjusted_by_code_alone() -> None:
+    ready: list[str] = []
+
+    def use(parameters: Any) -> Any:
+        if "made" not in ready:
+            raise RuntimeError("it is not there yet")
+        return "used"
+
+    tools = {
+        "make": FakeTool(output=lambda p: ready.append("made"), delay_secs=1, **ONCE),
+        "use": FakeTool(output=use, **READS),
+    }
+    ran = run(
+        tools,
+        {
+            "execution_plan": [plan(step("a", "use"), step("b", "make"))],
+            "step_reflection": GIVE_UP,
+            "overall_reflection": replan(
+                "adjust_dependencies", adjustments=[{"step_id": "a", "add": ["b"], "remove": []}]
+            ),
+        },
+    )
+    assert ran.result.is_success
+    assert ran.source.counts == {"use": 2, "make": 1}
+
+
+@pytest.mark.parametrize(
+    ("refused", "why"),
+    [
+        pytest.param({"type": "skip_steps", "step_ids": ["p"]}, "have succeeded already", id="skipping what is done"),
+        pytest.param({"type": "skip_steps", "step_ids": ["nobody"]}, "nobody", id="skipping what is not there"),
+        pytest.param({"type": "adjust_dependencies", "adjustments": [{"step_id": "m", "add": ["e"]}]}, "circle", id="a circle"),
+        pytest.param({"type": "adjust_dependencies", "adjustments": [{"step_id": "m", "remove": ["p"]}]}, "refers to", id="a cut reference"),
+        pytest.param({"type": "adjust_dependencies", "adjustments": []}, "no adjustment", id="nothing to adjust"),
+        pytest.param({"type": "replan_from_step", "step_id": "zz"}, "zz", id="from a step that is not there"),
+        pytest.param({"type": "add_remediation_steps", "step_id": "f"}, "has not failed", id="before what has not failed"),
+    ],
+)  # fmt: skip
+def test_a_strategy_that_is_refused_falls_back_and_an_event_says_so(
+    refused: dict[str, Any], why: str
+) -> None:
+    rest = plan(step("step_9", "sms", parameters={"text": "${p.output.paid}"}))
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": [PLAN, rest],
+            "step_reflection": GIVE_UP,
+            "overall_reflection": overall(True, replanning_strategy=refused),
+        },
+    )
+    assert ran.result.is_success
+    first, second = ran.events("replanning_started")
+    assert first.strategy.type == refused["type"]
+    assert second.refused == first.strategy
+    assert why in second.why_refused
+    assert second.strategy.type == (
+        "full_replan" if refused["type"] == "replan_from_step" else "replan_from_step"
+    )
+    assert ran.source.counts["pay"] == 1
+
+
+def test_a_step_that_is_needed_is_not_skipped() -> None:
+    wanted = plan(step("a", "mail"), step("b", "pay", parameters={"id": "${a.output}"}))
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": [wanted, plan(step("x", "sms"))],
+            "step_reflection": GIVE_UP,
+            "overall_reflection": replan("skip_steps", step_ids=["a"]),
+        },
+    )
+    (_, second) = ran.events("replanning_started")
+    assert "needs the output of 'a'" in second.why_refused
+    assert second.strategy.type == "full_replan", "nothing has succeeded"
+
+
+def test_new_steps_never_take_an_id_that_was_used() -> None:
+    taken = plan(step("m", "sms", parameters={"text": "x"}))
+    good = plan(step("step_5", "sms", parameters={"text": "x"}))
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": [PLAN, taken, good],
+            "step_reflection": GIVE_UP,
+            "overall_reflection": replan("replan_from_step", step_id="m"),
+        },
+    )
+    assert ran.result.is_success
+    (rejected,) = ran.events("plan_rejected")
+    assert "'m' was used earlier" in rejected.violations[0]
+
+
+def test_the_replan_action_of_a_step_needs_no_overall_reflection() -> None:
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": [PLAN, plan(step("step_1", "sms", parameters={"text": "hello"}))],
+            "step_reflection": reflection("replan", {"advice": "send a text message"}, "tool_error"),
+        },
+    )
+    assert ran.result.is_success
+    assert "reflection_completed" not in ran.types()
+    assert "send a text message" in ran.model.requests[2].turns[0].text
+    assert ran.source.counts["pay"] == 1
+
+
+def test_running_steps_are_let_finish_and_no_new_one_starts() -> None:
+    tools = {
+        **TOOLS,
+        "slow": FakeTool(delay_secs=50, output="slow", **READS),
+        "bad": FakeTool(fail=["no"] * 5, delay_secs=1, **READS),
+    }
+    wanted = plan(step("s", "slow"), step("t", "slow", "s", parameters={"n": 2}), step("b", "bad"))
+    ran = run(
+        tools,
+        {
+            "execution_plan": wanted,
+            "step_reflection": GIVE_UP,
+            "overall_reflection": overall(False, ask="mend the bad tool"),
+        },
+    )
+    assert ran.statuses() == {"s": "succeeded", "t": "pending", "b": "failed"}
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "user_intervention_required"
+    assert ran.result.failure.advice[0] == "mend the bad tool"
+    assert ran.result.steps[0].output == "slow"
+
+
+# ── the overall reflection ────────────────────────────────────────────────────
+
+
+def test_after_the_evaluation_a_round_is_reflected_upon() -> None:
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": [plan(step("a", "find")), plan(step("b", "find", parameters={"q": 1}))],
+            "evaluation": [verdict(40, success=False), verdict(90)],
+            "overall_reflection": replan("full_replan"),
+        },
+    )
+    assert ran.result.is_success
+    assert ran.result.rounds == 2
+    assert ran.types().count("round_completed") == 2
+
+
+def test_done_in_substance_ends_as_succeeded_with_the_shortfall() -> None:
+    partly = verdict(70, "mostly", success=False, correctness=85)
+    partly["dimensions"]["completeness"] = 85
+    partly["failures"] = ["the table has no title"]
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": plan(step("a", "find")),
+            "evaluation": partly,
+            "overall_reflection": overall(False),
+        },
+    )
+    assert ran.result.is_success
+    assert ran.state.outcome is not None
+    assert ran.state.outcome.shortfall == ("the table has no title",)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("nature", ["external", "server"])
+def test_what_is_out_of_reach_is_not_planned_around(nature: str) -> None:
+    wrong = overall(True, nature, replanning_strategy={"type": "full_replan"})
+    ran = run(TOOLS, {"execution_plan": PLAN, "step_reflection": GIVE_UP, "overall_reflection": wrong})
+    (seen,) = ran.events("reflection_completed")
+    assert seen.by == "code"
+    assert not seen.reflection.should_replan
+    assert seen.first_proposal.should_replan
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "user_intervention_required"
+
+
+def test_a_missing_strategy_is_asked_for_and_then_chosen() -> None:
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": [PLAN, plan(step("x", "sms"))],
+            "step_reflection": GIVE_UP,
+            "overall_reflection": overall(True),
+        },
+    )
+    assert ran.result.is_success
+    (started,) = ran.events("replanning_started")
+    assert (started.strategy.type, started.strategy.step_id) == ("replan_from_step", "m")
+
+
+# ── the guard over rounds ─────────────────────────────────────────────────────
+
+
+def test_a_plan_that_was_tried_is_refused_and_then_the_task_ends() -> None:
+    def again(request: Any) -> Any:
+        return plan(step(f"again_{len(request.turns)}_{request.turns[0].text.count('step')}", "find"))
+
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": [plan(step("a", "find")), *[plan(step(f"b{n}", "find")) for n in range(9)]],
+            "evaluation": verdict(30, "half", success=False),
+            "overall_reflection": replan("full_replan"),
+        },
+    )
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "user_intervention_required"
+    assert "had not been tried before" in ran.result.failure.reason
+    assert ran.result.output == "half", "the partial answer is kept"
+    assert ran.source.counts["find"] == 1
+
+
+def test_plans_a_b_a_b_are_noticed() -> None:
+    def find(n: int, name: str) -> dict[str, Any]:
+        return plan(step(name, "find", parameters={"n": n}))
+
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": [
+                find(1, "a"),
+                find(2, "b"),
+                find(1, "c"),
+                find(2, "d"),
+                find(1, "e"),
+                find(2, "f"),
+            ],
+            "evaluation": verdict(30, success=False),
+            "overall_reflection": replan("full_replan"),
+        },
+    )
+    assert ran.result.failure is not None
+    assert ran.source.counts["find"] == 2
+
+
+def test_rounds_that_bring_nothing_new_come_to_an_end() -> None:
+    numbers = iter(range(1000))
+
+    def anew(request: Any) -> Any:
+        n = next(numbers)
+        return plan(step(f"s{n}", "find", parameters={"n": n}))
+
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": anew,
+            "evaluation": verdict(30, success=False),
+            "overall_reflection": replan("full_replan"),
+        },
+    )
+    assert ran.result.failure is not None
+    assert "brought nothing new" in ran.result.failure.reason
+    assert ran.result.rounds <= 6
+
+
+def test_rounds_that_get_better_go_on_as_long_as_they_do() -> None:
+    numbers = iter(range(1000))
+    scores = iter([10, 20, 30, 40, 50, 60, 70, 75, 78, 90])
+
+    def anew(request: Any) -> Any:
+        n = next(numbers)
+        return plan(step(f"s{n}", "find", parameters={"n": n}))
+
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": anew,
+            "evaluation": lambda request: verdict(next(scores)),
+            "overall_reflection": replan("full_replan"),
+        },
+    )
+    assert ran.result.is_success
+    assert ran.result.rounds == 10
+
+
+@pytest.mark.parametrize(
+    ("older", "rounds"),
+    [({"max_task_replanning_attempts": 2}, 3), ({"max_reflection_rounds": 1}, 2), ({"max_task_replanning_attempts": 0}, 1)],
+    ids=["two replans", "one reflection that replans", "none"],
+)  # fmt: skip
+def test_older_limits_on_rounds_bind_and_are_named(older: dict[str, int], rounds: int) -> None:
+    numbers = iter(range(1000))
+
+    def anew(request: Any) -> Any:
+        n = next(numbers)
+        return plan(step(f"s{n}", "find", parameters={"n": n}))
+
+    scores = iter(range(10, 100))
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": anew,
+            "evaluation": lambda request: verdict(next(scores), success=False),
+            "overall_reflection": replan("full_replan"),
+        },
+        older=older,
+    )
+    assert ran.result.rounds == rounds
+    assert ran.result.failure is not None
+    assert ran.result.failure.limit in older
+
+
+def test_a_budget_of_rounds_ends_the_task_and_is_named() -> None:
+    numbers = iter(range(1000))
+
+    def anew(request: Any) -> Any:
+        n = next(numbers)
+        return plan(step(f"s{n}", "find", parameters={"n": n}))
+
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": anew,
+            "evaluation": verdict(30, success=False),
+            "overall_reflection": replan("full_replan"),
+        },
+        budget={"max_rounds": 2},
+    )
+    assert ran.result.failure is not None
+    assert (ran.result.failure.kind, ran.result.failure.limit) == ("budget", "max_rounds")
+
+
+# ── selection in replanning mode ──────────────────────────────────────────────
+
+
+def test_with_many_tools_the_selection_is_asked_again_with_what_was_used() -> None:
+    tools = {**TOOLS, **{f"t{n}": FakeTool(**READS) for n in range(10)}}
+    long = "ä" * 150 + "👩‍👩‍👧" * 60
+    tools["find"] = FakeTool(output=long, **READS)
+    selected = [
+        {"tools": [{"tool_id": "find", "score": 90}, {"tool_id": "mail", "score": 90}]},
+        {
+            "tools": [{"tool_id": "sms", "score": 90}, {"tool_id": "find", "score": 90}],
+            "changes_summary": "sms for mail",
+        },
+    ]
+    ran = run(
+        tools,
+        {
+            "tool_selection": selected,
+            "execution_plan": [plan(step("f", "find"), step("m", "mail", "f")), plan(step("s", "sms"))],
+            "step_reflection": GIVE_UP,
+            "overall_reflection": replan("replan_from_step", step_id="m"),
+        },
+    )
+    assert ran.result.is_success
+    first, second = ran.events("tool_selection_completed")
+    assert (first.phase, second.phase) == ("tool_selection", "replanning_tool_selection")
+    assert second.changes_summary == "sms for mail"
+    (asked,) = [r for r in ran.model.requests if r.schema_name == "tool_selection"][1:]
+    text = asked.turns[0].text
+    assert "the mailbox is full" in text
+    assert "thought about it" in text
