@@ -239,8 +239,35 @@ class Replan:
         """Ask for the task's end; `TaskEnded` if it has ended."""
         await self.service.cancel(task_id, reason, by)
 
+    async def approve(
+        self,
+        task_id: str,
+        approval_id: str | None = None,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        by: str = "",
+    ) -> None:
+        """Agree to a call that waits, with other `parameters` if given. None: the only approval that is open.
+
+        A task that nobody drives meanwhile goes on with `resume`.
+        """
+        given = None if parameters is None else dict(parameters)
+        await self.service.resolve_approval(task_id, approval_id, approved=True, parameters=given, by=by)
+
+    async def reject(
+        self, task_id: str, approval_id: str | None = None, *, reason: str = "", by: str = ""
+    ) -> None:
+        """Do not agree to a call that waits; the reason is reflected on."""
+        await self.service.resolve_approval(task_id, approval_id, approved=False, reason=reason, by=by)
+
+    async def answer(
+        self, task_id: str, text: str, question_id: str | None = None, *, output: Any = None, by: str = ""
+    ) -> None:
+        """Answer a question of a waiting task. Whether a call took effect: yes or no, `output` is what it gave."""
+        await self.service.answer(task_id, text, question_id, output=output, by=by)
+
     async def resume(self, task_id: str) -> TaskResult:
-        """Drive on a task that nobody holds, to its end. `TaskHeld` if somebody does, `TaskEnded` if it has ended.
+        """Drive on a task that nobody holds, to its end or until it waits. `TaskHeld` if somebody does, `TaskEnded` if it has ended.
 
         `InputError` or `ModelUnavailable` if a tool or a model that it goes on with is not here; it stays as it is.
         """

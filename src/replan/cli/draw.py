@@ -32,6 +32,9 @@ _TASK_STYLES = {
     "failed": "bold red",
     "cancelled": "bold yellow",
     "timed_out": "bold red",
+    "waiting": "bold yellow",
+    "reflecting": "bold magenta",
+    "replanning": "bold magenta",
 }
 _ORDER = ("succeeded", "running", "ready", "pending", "failed", "skipped")
 

@@ -60,11 +60,12 @@ async def to_the_end(
     show: Show,
     events: Out | None,
     *,
+    after: int = 0,
     finish: Callable[[str], Awaitable[TaskResult]] | None = None,
 ) -> TaskResult:
     """Show the task until it ends, and give its result; Ctrl-C asks it to end first.
 
-    `events`: where to write each stored record as a line of JSON. `finish`: what gives the result in the end;
+    `events`: where to write each stored record (after `after`) as a line of JSON. `finish`: what gives the result in the end;
     None: `replan.wait`.
     """
     cancelling: set[asyncio.Task[None]] = set()
@@ -74,9 +75,11 @@ async def to_the_end(
         cancelling.add(asyncio.create_task(_cancel(replan, task_id)))
 
     with interrupts(cancel):
-        watching = asyncio.create_task(watch(replan, task_id, show, events))
+        watching = asyncio.create_task(watch(replan, task_id, show, events, after=after))
         try:
             result = await (finish or replan.wait)(task_id)
+            if result.status == "waiting":
+                return result  # its log does not end here
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LAST_RECORDS_SECS):
                     await asyncio.shield(watching)

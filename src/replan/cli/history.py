@@ -7,11 +7,16 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from replan.cli.story import story
 from replan.cli.terminal import Out
 from replan.cli.words import clean, secs
 from replan.core import events as e
 from replan.core.events import Record
 from replan.core.state import CallState, State, StepState, fold
+from replan.run.results import waiting_for
+
+MOST_STORY = 500
+"""Lines of what recovery did."""
 
 
 def as_json(records: Sequence[Record]) -> dict[str, Any]:
@@ -29,6 +34,8 @@ def as_json(records: Sequence[Record]) -> dict[str, Any]:
         "usage": state.usage.model_dump(mode="json"),
         "plan": state.plan.model_dump(mode="json", exclude_defaults=True) if state.plan else None,
         "steps": [_step_json(step) for step in state.steps.values()],
+        "recovery": story(records),
+        "waiting_for": [one.model_dump(mode="json") for one in waiting_for(state)],
         "last_seq": records[-1].seq,
     }
 
@@ -65,6 +72,12 @@ def tell(out: Out, records: Sequence[Record]) -> None:
         mode = f", {state.mode.mode} ({clean(state.mode.reason)})" if state.mode else ""
         out.line(f"plan {state.plan.version}: {len(state.steps)} steps{mode}")
         _tell_steps(out, state)
+    if told := story(records):
+        out.line("what failed, and what was done about it:")
+        for line in told[:MOST_STORY]:
+            out.line(f"  {line}")
+        if len(told) > MOST_STORY:
+            out.line(f"  and {len(told) - MOST_STORY} more; `--events` has all of it")
     if state.evaluation is not None:
         _tell_judgement(out, state.evaluation)
     _tell_end(out, state)
@@ -91,6 +104,14 @@ def _tell_steps(out: Out, state: State) -> None:
             out.line(f"    error ({step.fault.category}): {clean(step.fault.message, 1_000)}")
         if step.skip:
             out.line(f"    {clean(step.skip.reason)}")
+        if step.healing is not None and step.healing.failures():
+            failed, repairs = len(step.healing.failures()), step.healing.repairs
+            anew = (
+                f", written anew {repairs} times" if repairs > 1 else ", written anew once" if repairs else ""
+            )
+            out.line(
+                f"    failed {failed} times before{anew}" if failed > 1 else f"    failed once before{anew}"
+            )
         for call in list(step.calls.values())[:50]:
             out.line(f"    {_call(call)}")
         if len(step.calls) > 50:
@@ -132,9 +153,18 @@ def _tell_end(out: Out, state: State) -> None:
     outcome = state.outcome
     if outcome is None:
         out.line(f"not ended: {state.status}" + (", asked to cancel" if state.cancel else ""))
+        for one in waiting_for(state):
+            out.line(f"  {one.kind} {one.id}: {clean(one.text, 500)}")
+            if one.parameters is not None:
+                out.line(f"    {one.tool_id}({_short(one.parameters, 500)})")
         return
-    if not isinstance(outcome, e.TaskCompleted):
-        out.line(f"{state.status}: {clean(outcome.failure.reason, 1_000)}")
+    if isinstance(outcome, e.TaskCompleted):
+        for line in outcome.shortfall:
+            out.line(f"  done in substance, but: {clean(line)}")
+    else:
+        out.line(f"why it ended so: {state.status}: {clean(outcome.failure.reason, 1_000)}")
+        for line in outcome.failure.root_causes:
+            out.line(f"  cause: {clean(line, 1_000)}")
         for line in outcome.failure.advice:
             out.line(f"  to do: {clean(line, 1_000)}")
     if isinstance(outcome, e.TaskCompleted | e.TaskFailed) and outcome.final_output is not None:

@@ -36,6 +36,22 @@ def value_of(text: str) -> Any:
         return text
 
 
+def json_value(text: str, what: str) -> Any:
+    """The JSON value that an option gives; `what` names the option in messages."""
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{what} has to be JSON: {error}") from None
+
+
+def json_object(text: str, what: str) -> dict[str, Any]:
+    """The JSON object that an option gives."""
+    value = json_value(text, what)
+    if not isinstance(value, dict):
+        raise InputError(f'{what} has to be a JSON object, as {{"city": "Rome"}}')
+    return value
+
+
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from replan.cli.story import action_words, sentence
 from replan.core import events as e
 from replan.core.graph import Graph
 from replan.core.types import Evaluation, Plan
@@ -143,6 +144,8 @@ class PictureState:
         self.model_calls[event.call_id] = ModelCallView(event.role, event.model, ts)
         if event.role == "evaluation":
             self.status = "evaluating"
+        elif event.schema_name == "overall_reflection":
+            self.status = "reflecting"
 
     def _token(self, event: e.LlmToken, ts: float) -> None:
         if call := self.model_calls.get(event.call_id):
@@ -168,6 +171,52 @@ class PictureState:
     def _planned(self, event: e.PlanGenerated | e.PlanUpdated, ts: float) -> None:
         self.status = "executing"
         self._take_plan(event.plan)
+
+    def _updated(self, event: e.PlanUpdated, ts: float) -> None:
+        self._planned(event, ts)
+        for step_id in event.reset:
+            if step := self.steps.get(step_id):
+                self._move(step, "pending")
+                step.message, step.ended = "", None
+        self.notes.append(f"plan {event.plan.version}: {event.diff.words()}")
+
+    def _repaired(self, event: e.StepRepaired, ts: float) -> None:
+        self.plan_version = event.plan_version
+        if step := self.steps.get(event.step.step_id):
+            step.tool = event.step.tool or step.tool
+            step.name, step.message = event.step.name or step.name, "written anew"
+
+    def _reflected(self, event: e.StepReflected, ts: float) -> None:
+        if step := self.steps.get(event.step_id):
+            step.message = f"{event.error.message}; {action_words(event.action)}"
+
+    def _reflecting(self, event: e.OverallReflectionTriggered, ts: float) -> None:
+        self.status = "reflecting"
+        self._tell(event, ts)
+
+    def _replanning(self, event: e.ReplanningStarted, ts: float) -> None:
+        self.status = "replanning"
+        self._tell(event, ts)
+
+    def _waits(self, event: e.TaskWaiting, ts: float) -> None:
+        self.status = "waiting"
+        self._tell(event, ts)
+
+    def _heard(self, event: e.AnyEvent, ts: float) -> None:
+        if self.status == "waiting":
+            self.status = "executing"
+        self._tell(event, ts)
+
+    def _tell(self, event: e.AnyEvent, ts: float) -> None:
+        """Among the notes, in words."""
+        if text := sentence(event):
+            self.notes.append(text)
+
+    def _settled(self, event: e.OutcomeSettled, ts: float) -> None:
+        if (step := self.steps.get(event.step_id)) and step.status == "failed":
+            self._move(step, "pending")
+            step.message, step.ended = "", None
+        self._tell(event, ts)
 
     def _take_plan(self, plan: Plan) -> None:
         kept = self.steps
@@ -277,7 +326,18 @@ _HANDLERS: dict[type, Any] = {
     e.ToolSelectionCompleted: PictureState._selected,
     e.PlanRejected: PictureState._rejected,
     e.PlanGenerated: PictureState._planned,
-    e.PlanUpdated: PictureState._planned,
+    e.PlanUpdated: PictureState._updated,
+    e.StepReflected: PictureState._reflected,
+    e.StepRepaired: PictureState._repaired,
+    e.OverallReflectionTriggered: PictureState._reflecting,
+    e.ReflectionCompleted: PictureState._tell,
+    e.ReplanningStarted: PictureState._replanning,
+    e.OutcomeSettled: PictureState._settled,
+    e.ApprovalRequested: PictureState._tell,
+    e.ApprovalResolved: PictureState._heard,
+    e.QuestionAsked: PictureState._tell,
+    e.QuestionAnswered: PictureState._heard,
+    e.TaskWaiting: PictureState._waits,
     e.ExecutionMode: PictureState._mode,
     e.StepReady: PictureState._ready,
     e.StepStarted: PictureState._step_started,

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from replan.cli.picture import PictureState
+from replan.cli.story import sentence
 from replan.cli.words import clean, secs
 from replan.core import events as e
 from replan.core.events import Record
@@ -34,8 +35,10 @@ class PlainLines:
         match event:
             case e.TaskSubmitted():
                 return f"task {view.task_id}: {event.description}"
-            case e.TaskResumed() | e.CancelRequested() | e.BudgetWarning() | e.PlanRejected():
+            case e.TaskResumed() | e.CancelRequested() | e.PlanRejected():
                 return view.notes[-1]
+            case e.RoundStarted() if event.round > 1:
+                return f"round {event.round}"
             case e.ProgressUpdate():
                 return event.message
             case e.LlmCallStarted():
@@ -49,8 +52,10 @@ class PlainLines:
                 )
             case e.ToolSelectionCompleted() if event.asked:
                 return view.notes[-1]
-            case e.PlanGenerated() | e.PlanUpdated():
+            case e.PlanGenerated():
                 return self._plan()
+            case e.PlanUpdated():
+                return f"{self._plan()}; {event.diff.words()}"
             case e.ExecutionMode():
                 return f"running {event.mode}" + (f": {event.reason}" if event.reason else "")
             case e.EvaluationCompleted(evaluation=None):
@@ -58,7 +63,7 @@ class PlainLines:
             case e.EvaluationCompleted(evaluation=judged) if judged is not None:
                 return f"judged: {judged.overall_score:g} of 100"
             case _:
-                return self._step_text(event)
+                return sentence(event) or self._step_text(event)
 
     def _plan(self) -> str:
         view = self._view
@@ -85,8 +90,6 @@ class PlainLines:
                 return f"{_place(event)}: {event.error.message}; again in {event.retry_in_secs:.1f} s"
             case e.CallCompleted(reused=True) if few:
                 return f"{_place(event)}: this very call was made before, its output is used"
-            case e.OutcomeUnknown():
-                return f"{_place(event)}: outcome unknown: {event.reason}"
             case e.StepCompleted() if few:
                 return f"{event.step_id} done{self._took(event.step_id)}"
             case e.StepCompleted():

@@ -38,6 +38,20 @@ def summary(result: TaskResult) -> list[str]:
     used = result.usage
     parts.append(f"({_count(used.llm_calls, 'model call')}, {_count(used.tool_calls, 'tool call')})")
     lines = [f"{' '.join(parts)} {paint(result.task_id, 'dim')}"]
+    lines += [f"  done in substance, but: {clean(text, 1_000)}" for text in result.shortfall]
+    for one in result.waiting_for:
+        lines.append(f"  {one.kind} {one.id}: {clean(one.text, 1_000)}")
+        if one.parameters is not None:
+            from json import dumps
+
+            lines.append(
+                f"    {one.tool_id}({clean(dumps(one.parameters, ensure_ascii=False, default=str), 1_000)})"
+            )
+            lines.append(f"    replan tasks approve {result.task_id} {one.id}   (or reject … --reason TEXT)")
+        else:
+            lines.append(f"    replan tasks answer {result.task_id} --question {one.id} TEXT")
+    if result.waiting_for:
+        lines.append(f"  then: replan tasks resume {result.task_id}")
     failure = result.failure
     if failure is not None:
         lines.append(f"  why: {clean(failure.reason, 2_000)}")
@@ -55,6 +69,9 @@ def summary(result: TaskResult) -> list[str]:
             lines.append(
                 f"  finished steps: {shown} (their outputs: replan tasks result {result.task_id} --json)"
             )
+        if len(failure.tried) > 1:
+            lines.append(f"  tried: {clean('; '.join(failure.tried[:4]), 600)}")
+            lines.append(f"  (all of it: replan tasks show {result.task_id})")
         lines += [f"  to do: {clean(advice, 1_000)}" for advice in failure.advice]
     return lines
 

@@ -60,6 +60,14 @@ def run(
     replay: Annotated[
         Path | None, typer.Option("--replay", metavar="FILE", help="Take the model's answers from this file.")
     ] = None,
+    interactive: Annotated[
+        bool | None,
+        typer.Option(
+            "--interactive/--no-interactive",
+            help="Wait for a person where one is needed: at this terminal, or by `replan tasks approve|reject|answer`.",
+            show_default=False,
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result object on stdout.")] = False,
     events: options.Events = False,
     quiet: options.Quiet = False,
@@ -77,8 +85,10 @@ def run(
     words = task_text(text, given, plan)
     facts = metadata_of(metadata or [])
     settings = opening.settings_of(config)
-    if (approve or settings.approval.mode) != "never":
-        warn("nobody can be asked yet: a call that needs approval is not made, and its step fails")
+    if (approve or settings.approval.mode) != "never" and not interactive:
+        warn(
+            "nobody is asked without --interactive: a call that needs approval is not made, and its step fails"
+        )
     judged_by = evaluation or settings.orchestrator.evaluation
     asks_a_model = replay is None and (given is None or (judged_by == "model" and not plan_only))
     if asks_a_model and (built_in := opening.built_in_model(settings, model, endpoint)):
@@ -94,6 +104,7 @@ def run(
         record=record,
         replay=replay,
         approval=approve or settings.approval.mode,
+        interactive=bool(interactive),
     )
     with own_stdout() as out:
         if plan_only:
@@ -119,9 +130,11 @@ def _exclusive(given: dict[str, Any]) -> None:
 async def _run(
     replan: Replan, text: str, request: dict[str, Any], out: Out, *, json: bool, events: bool, quiet: bool
 ) -> int:
+    from replan.cli.ask import answer_all
     from replan.cli.exits import of_result
     from replan.cli.follow import to_the_end
     from replan.cli.live import show_for
+    from replan.cli.opening import interactive as at_terminal
     from replan.cli.opening import tell_tool_problems
     from replan.cli.report import tell_result
     from replan.cli.terminal import say
@@ -134,6 +147,11 @@ async def _run(
             say(f"task {request['task_id']} is there already: nothing that it has done is done again")
         task_id = await replan.submit(text, **request)
         result = await to_the_end(replan, task_id, show_for(quiet=quiet), out if events else None)
+        while result.status == "waiting" and at_terminal() and await answer_all(replan, result):
+            result = await to_the_end(
+                replan, task_id, show_for(quiet=quiet), out if events else None,
+                after=(await replan.summary(task_id)).last_seq, finish=replan.resume,
+            )  # fmt: skip
     tell_result(result, out, json=json, events=events)
     return of_result(result)
 
