@@ -154,7 +154,7 @@ def test_c2_it_took_effect_then_timed_out_then_a_retry_then_a_replan_one_effect(
             "step_reflection": [
                 reflection("retry_with_params", {"order": "o-1234"}),  # refused: in doubt
                 reflection("verify_outcome", {"tool_id": "payments", "parameters": {}}),
-                reflection("settle_outcome", {"happened": True, "evidence": "o-1234 is listed"}),
+                reflection("settle_outcome", {"happened": True, "evidence": '"order":"o-1234"'}),
                 reflection("trigger_overall_reflection", {"summary": "b is broken"}, "tool_error"),
             ],
             "overall_reflection": AGAIN,

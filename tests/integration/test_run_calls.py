@@ -61,11 +61,31 @@ def test_a_passing_fault_is_retried_with_the_same_key(
     assert "outcome_unknown" not in ran.types()
 
 
-@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_a_once_call_is_never_retried_by_code(fault: BaseException) -> None:
+TURNED_AWAY = ("refused", "425", "429")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [f for n, f in FAULTS.items() if n not in TURNED_AWAY],
+    ids=[n for n in FAULTS if n not in TURNED_AWAY],
+)
+def test_a_once_call_that_may_have_happened_is_never_retried_by_code(fault: BaseException) -> None:
     ran = run({"t": FakeTool(effect="once", fail=[fault])}, plan(step("a", "t")))
     assert ran.source.counts["t"] == 1
     assert ran.result.status == "failed"
+
+
+@pytest.mark.parametrize("name", TURNED_AWAY)
+def test_a_once_call_that_was_turned_away_is_made_again(name: str) -> None:
+    ran = run({"t": FakeTool(effect="once", fail=[FAULTS[name]])}, plan(step("a", "t")))
+    assert ran.source.counts["t"] == 2
+    assert ran.result.is_success
+    assert "outcome_unknown" not in ran.types()
+
+
+def test_a_tools_own_word_is_not_enough_to_make_a_once_call_again() -> None:
+    ran = run({"t": FakeTool(effect="once", fail=["HTTP 429 Too Many Requests"])}, plan(step("a", "t")))
+    assert ran.source.counts["t"] == 1
 
 
 @pytest.mark.parametrize("fault", LASTING.values(), ids=LASTING)
@@ -242,7 +262,7 @@ def test_a_once_call_that_times_out_is_in_doubt_and_ends_the_task_naming_call_an
     ],
 )
 def test_what_a_failed_once_call_leaves_behind(fault: BaseException, doubt: bool) -> None:
-    ran = run({"pay": FakeTool(effect="once", fail=[fault])}, plan(step("a", "pay")))
+    ran = run({"pay": FakeTool(effect="once", fail=[fault] * 9)}, plan(step("a", "pay")))
     assert ("outcome_unknown" in ran.types()) is doubt
     assert ran.result.failure is not None
     assert ran.result.failure.kind == ("outcome_unknown" if doubt else "step")
@@ -323,7 +343,7 @@ def test_a_call_that_succeeded_is_not_made_again_by_a_later_plan(effect: Any) ->
     assert completed.output == {"n": 1}
     assert ran.state.metadata == {"n": 1}
     assert ran.outputs()["c"] == {"n": 1}
-    assert {one.step_id: one.reused for one in ran.result.steps} == {"b": True, "c": False}
+    assert {one.step_id: one.reused for one in ran.result.steps} == {"a": False, "b": True, "c": False}
 
 
 def test_a_large_output_is_reused_with_its_metadata() -> None:

@@ -52,7 +52,8 @@ VERIFY = reflection("verify_outcome", {"tool_id": "payments", "parameters": {}},
 
 
 def settle(happened: bool, **data: Any) -> dict[str, Any]:
-    return reflection("settle_outcome", {"happened": happened, "evidence": "the list", **data}, "unknown")
+    data = {"happened": happened, "evidence": '"order-17"' if happened else "[]", **data}
+    return reflection("settle_outcome", data, "unknown")
 
 
 def run(shop: Shop, answers: dict[str, Any], **more: Any) -> Ran:
@@ -87,7 +88,8 @@ def test_a_reading_shows_that_it_did_not_happen_and_the_same_call_is_made_once_m
 
 def test_what_a_reading_shows_cannot_be_denied() -> None:
     shop = Shop(takes_effect=True)
-    ran = run(shop, {"step_reflection": [VERIFY, settle(False), settle(False)]})
+    lie = settle(False, evidence="payments")
+    ran = run(shop, {"step_reflection": [VERIFY, lie, lie]})
     assert shop.paid == ["order-17"], "a lie about a reading makes no second payment"
     assert ran.result.failure is not None
     assert ran.result.failure.kind == "outcome_unknown"
@@ -104,7 +106,7 @@ def test_an_empty_reading_does_not_show_that_it_happened() -> None:
         answers = {
             "execution_plan": PLAN,
             "evaluation": verdict(),
-            "step_reflection": [VERIFY, settle(True), settle(False)],
+            "step_reflection": [VERIFY, settle(True, evidence="[]"), settle(False)],
         }
         return (await (await bench(tools, answers)).run()).check()
 
@@ -118,7 +120,7 @@ def test_an_empty_reading_does_not_show_that_it_happened() -> None:
     [
         pytest.param(reflection("retry_with_params", {"order": "order-18"}), "not open", id="another try"),
         pytest.param(reflection("repair_step", {"hint": "x"}), "not open", id="a repair"),
-        pytest.param(settle(False), "not open", id="a word without a reading"),
+        pytest.param(settle(False), "nothing has been read yet", id="a word without a reading"),
         pytest.param(
             reflection("verify_outcome", {"tool_id": "pay", "parameters": {"order": "order-17"}}, "unknown"),
             "no tool that only reads", id="a look that would pay",
@@ -136,7 +138,7 @@ def test_a_call_in_doubt_is_never_made_again_blindly(wrong: dict[str, Any], says
 
 def test_a_call_that_never_answers_is_given_up_in_the_end() -> None:
     shop = Shop(takes_effect=False, fails=99)
-    ran = run(shop, {"step_reflection": lambda request: VERIFY if "p-found" not in request.turns[0].text and "Readings" not in request.turns[0].text else settle(False)})  # fmt: skip
+    ran = run(shop, {"step_reflection": lambda request: VERIFY if "p-found" not in request.turns[0].text and "Readings" not in request.turns[0].text else settle(False, evidence="payments")})  # fmt: skip
     assert shop.calls <= 3
     assert shop.paid == []
     assert ran.result.failure is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,6 +51,8 @@ class Failed:
     in_doubt: bool = False
     wanted: JsonObject | None = None
     """What an output of the tool has to look like, where it is declared."""
+    elsewhere: Collection[str] = ()
+    """Values that other calls of the tool were made with."""
     references: Sequence[str] = ()
     """Paths into the output that other steps refer to."""
 
@@ -203,7 +205,7 @@ def _of_settlement(action: SuggestedAction, failed: Failed, readings: Sequence[R
         yield "happened has to be true or false"
         return
     shown = [reading for reading in readings if reading.output]
-    if not happened and (seen := _shows(shown, failed.parameters)):
+    if not happened and (seen := _shows(shown, failed.parameters, failed.elsewhere)):
         yield (
             f"a reading shows {seen!r}, which the call was made with: that speaks for its having happened; "
             "trigger_overall_reflection if it cannot be told"
@@ -239,10 +241,13 @@ _TELLING = 4
 """Characters from which on a text tells one call from another."""
 
 
-def _shows(readings: Sequence[Reading], parameters: JsonObject) -> str:
-    """A telling value of the call that some reading holds, though the reading was not asked with it; empty if none."""
+def _shows(readings: Sequence[Reading], parameters: JsonObject, elsewhere: Collection[str]) -> str:
+    """A telling value of the call that some reading holds; empty if none.
+
+    What the reading was asked with, and what other calls were made with too, tells nothing.
+    """
     for value in texts_in(parameters):
-        if len(value) >= _TELLING:
+        if len(value) >= _TELLING and value not in elsewhere:
             for reading in readings:
                 asked = set(texts_in(reading.parameters))
                 if value in reading.output and value not in asked:

@@ -32,10 +32,14 @@ FaultKind = Literal[
     "crashed",  # the process ended before the answer was recorded
     "unknown_tool",  # no such tool
     "unavailable",  # its source is not there
+    "rejected",  # a person does not agree to it: no call was made
+    "in_doubt",  # the very call was made before, and nobody knows whether it took effect: not made again
     "approval",  # a person would have to agree, and nobody can be asked: no call was made
     "internal",  # a fault of Replan
 ]
-NOT_MADE = frozenset({"approval", "parameter", "reference", "refused", "unknown_tool", "unavailable"})
+NOT_MADE = frozenset(
+    {"approval", "parameter", "reference", "refused", "rejected", "unknown_tool", "unavailable"}
+)
 
 
 def classify(error: BaseException, tool: ToolSpec | None = None, *, now: float | None = None) -> Fault:
@@ -237,6 +241,8 @@ def _judged(
         return ("parameter_error" if found == "caller" else "external_error"), passes
     if found == "throttled":
         return "external_error", True
+    if found == "transient":
+        return "server_error", True
     if found == "outside" or _misses_something(error):
         return "external_error", False
     if names_parameter(said.text, names) or _is_about_a_value(error, names):
@@ -312,5 +318,12 @@ def in_doubt(fault: Fault, tool: ToolSpec) -> bool:
 
 
 def may_retry(fault: Fault, tool: ToolSpec) -> bool:
-    """True if code alone may make the same call again: a passing fault, and a call that bears repeating."""
-    return fault.transient and (tool.effect != "once" or tool.honours_key)
+    """True if code alone may make the same call again: a passing fault, and a call that bears repeating.
+
+    A `once` call bears it where its effect surely did not take place: it never left, or was turned away (429). A tool's
+    own word is not enough for that: its text may come from an answer that got lost.
+    """
+    turned_away = fault.happened == "no" and (
+        fault.kind in NOT_MADE or (fault.kind == "http" and fault.status is not None and fault.status < 500)
+    )
+    return fault.transient and (tool.effect != "once" or tool.honours_key or turned_away)

@@ -11,7 +11,7 @@ from replan.errors import TaskFailure, UserInterventionRequired
 
 
 class StepResult(BaseModel):
-    """One step of the last plan."""
+    """One step of the last plan, or a finished one of an earlier plan."""
 
     model_config = ConfigDict(frozen=True)
 

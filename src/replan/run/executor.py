@@ -22,19 +22,15 @@ from replan.core.events import (
 )
 from replan.core.reflection import SuggestedAction
 from replan.core.schedule import expected_secs, mode_of
-from replan.core.state import ONLY, Output, Slot, StepState
+from replan.core.state import StepState
 from replan.core.types import Fault, JsonObject, StepId
 from replan.errors import StoreError
-from replan.run.attempts import Attempts, added_metadata
-from replan.run.calls import Call, CannotCall, NeedsApproval, prepare, steps_referred
-from replan.run.closing import close_call, close_crashed, unfinished_effect
-from replan.run.context import Batch, Run
-from replan.run.mending import Mending
-from replan.run.outcomes import Outcomes, Parked, crashed_fault, internal_fault, summed
-from replan.run.outputs import Loaded
+from replan.run.calls import Call
+from replan.run.closing import close_crashed
+from replan.run.context import Run
 from replan.run.parking import Parking
 from replan.run.places import Places, PlacesClosed
-from replan.run.readiness import items_of, skip_of, skipped_input
+from replan.run.steps import Steps
 from replan.run.stops import BudgetReached
 
 GRACE_SECS = 5.0
@@ -75,30 +71,26 @@ class Executor:
     """One pass over the open steps of a run's plan."""
 
     __slots__ = (
-        "_attempts",
         "_graph",
         "_halt",
         "_idle",
-        "_mending",
         "_missing",
         "_offered",
         "_parking",
         "_places",
         "_run",
         "_state",
+        "_steps",
         "_tasks",
-        "_tools",
         "_urgency",
     )
 
     def __init__(self, run: Run, deadline: float | None, *, serial: bool) -> None:
         self._run = run
         self._state = run.state
-        self._tools = run.parts.tools
         self._graph = run.state.graph()
         limit = 1 if serial else max(1, run.state.policy.parallel_max_concurrent)
         self._places = Places(limit, self._say_who_waits)
-        self._attempts = Attempts(run, self._places, deadline)
         self._urgency = (
             {step: -float(n) for n, step in enumerate(self._graph.topological())}
             if serial
@@ -110,7 +102,7 @@ class Executor:
         self._tasks: set[asyncio.Task[None]] = set()
         self._idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._halt: BaseException | None = None
-        self._mending = Mending(run, self._attempts, self._places, self._prepare)
+        self._steps = Steps(run, self._places, self._urgency, deadline, self)
         self._parking = Parking(run, self._due_again)
 
     async def run_all(self) -> None:
@@ -118,7 +110,7 @@ class Executor:
         try:
             self._start()
         except BaseException as error:  # noqa: BLE001 - raised below, after what has been started has ended
-            self._stop(error)
+            self.stop(error)
         self._run.when_told = self._parking.look
         try:
             self._check_idle()
@@ -159,7 +151,7 @@ class Executor:
 
     # ── life and death of tasks ──
 
-    def _spawn(self, step: StepState, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def spawn(self, step: StepState, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work, name=step.step.step_id)
         self._tasks.add(task)
         task.add_done_callback(self._done)
@@ -168,10 +160,10 @@ class Executor:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._stop(error)
+            self.stop(error)
         self._check_idle()
 
-    def _stop(self, error: BaseException) -> None:
+    def stop(self, error: BaseException) -> None:
         if self._halt is None:
             self._halt = error
         self._places.close()
@@ -217,252 +209,15 @@ class Executor:
         self._missing[step_id] = LAUNCHED
         step = self._state.steps[step_id]
         try:
-            if step.step.actions or step.step.for_each or step.step.when or self._has_artifacts(step):
-                self._spawn(step, self._composite(step))
-            else:
-                self._launch_simple(step)
+            self._steps.launch(step)
         except PlacesClosed:
             return
         except BudgetReached as stop:
-            self._stop(stop)
-
-    def _has_artifacts(self, step: StepState) -> bool:
-        """True if something has to be loaded before the step can start."""
-        return self._state.kept_apart and any(
-            call.output is not None and call.output.artifact is not None
-            for one in (step, *steps_referred(step, self._state))
-            for call in one.calls.values()
-        )
-
-    def _launch_simple(self, step: StepState) -> None:
-        if skip := skipped_input(step, self._state):
-            self._end(step, skip)
-            return
-        prepared = self._prepare(step, ONLY, Loaded())
-        if isinstance(prepared, Parked):
-            self._park(step, [prepared.call])
-            return
-        if not isinstance(prepared, Call):
-            self._come_out(step, ONLY, prepared)
-            return
-        known = self._attempts.known(prepared)
-        if known is not None and known.artifact is not None and prepared.tool.output_params:
-            self._spawn(step, self._composite(step))  # its metadata have to be read from the artifact
-            return
-        if known is None:
-            begun = () if step.status == "running" else (StepStarted(step_id=step.step.step_id),)
-            self._spawn(step, self._see_through(step, prepared, self._attempts.begin(prepared, *begun)))
-        else:
-            self._announce(step, None)
-            self._end(step, self._attempts.reuse(prepared, known, known.value))
-
-    def _come_out(self, step: StepState, slot: Slot, outcome: Fault | JsonObject) -> None:
-        """The only call of a step has its outcome without having been made; a place is held."""
-        if isinstance(outcome, Fault) and self._mending.takes(step, slot, outcome):
-            self._announce(step, None)
-            self._spawn(step, self._mend(step, slot, outcome, None, 0))
-        else:
-            self._end(step, outcome)
-
-    def _announce(self, step: StepState, items: int | None) -> None:
-        if step.status != "running" or step.items != items:
-            self._run.record(StepStarted(step_id=step.step.step_id, items=items))
-
-    # ── steps of several calls ──
-
-    async def _composite(self, step: StepState) -> None:
-        """A step with actions, items, a condition or large inputs. Its place goes to its first call."""
-        loaded = Loaded()
-        try:
-            needed = [step, *steps_referred(step, self._state)]
-            await loaded.load_steps(self._run, self._run.task_id, needed)
-            if skip := skip_of(step, self._state, loaded):
-                self._end(step, skip)
-                return
-            items = items_of(step, self._state, loaded)
-        except StoreError:
-            raise
-        except CannotCall as error:
-            self._come_out(step, ONLY, error.fault)
-            return
-        except Exception as error:  # noqa: BLE001 - a fault of ours is this step's alone
-            self._end(step, internal_fault(error))
-            return
-        self._announce(step, None if items is None else len(items))
-        actions: list[str | None] = [action.action_id for action in step.step.actions]
-        actions = actions or [None]
-        slots: list[tuple[Slot, Any]] = [(Slot(action), None) for action in actions]
-        if items is not None:
-            slots = [(Slot(action, at), item) for at, item in enumerate(items) for action in actions]
-        calls = Outcomes(len(slots))
-        try:
-            await self._make_calls(step, slots, loaded, calls)
-        except PlacesClosed:
-            return
-        except BudgetReached as stop:
-            self._stop(stop)
-            return
-        if calls.left:
-            if calls.parked:
-                self._park(step, calls.parked, held=False)
-            return  # else it was stopped on the way
-        faults = [outcome for outcome in calls.of if isinstance(outcome, Fault)]
-        await self._conclude(step, summed(faults, len(slots)) if faults else calls.metadata())
-
-    async def _make_calls(
-        self, step: StepState, slots: list[tuple[Slot, Any]], loaded: Loaded, calls: Outcomes
-    ) -> None:
-        """Make every call of a step. A place is held on entry, and again when all of them have their outcome.
-
-        Each is prepared once it has its place, so that like calls are told apart in the order they start.
-        """
-        running: list[asyncio.Task[None]] = []
-        held = True
-        for at, (slot, item) in enumerate(slots):
-            if not held:
-                await self._places.take(self._urgency[step.step.step_id])
-                held = True
-            prepared = self._prepare(step, slot, loaded, item)
-            if isinstance(prepared, Call) and (known := self._attempts.known(prepared)) is not None:
-                prepared = await self._reuse(prepared, known, loaded)
-            if isinstance(prepared, Call):
-                batch = self._attempts.begin(prepared)
-                running.append(self._spawn(step, self._see_through(step, prepared, batch, calls, at)))
-                held = False
-            elif isinstance(prepared, Parked):
-                calls.parked.append(prepared.call)
-            elif isinstance(prepared, Fault) and self._mending.takes(step, slot, prepared):
-                running.append(self._spawn(step, self._mend(step, slot, prepared, calls, at)))
-                held = False
-            else:
-                calls.end(at, prepared)
-        if held and calls.left:
-            self._places.give()
-        if running:
-            await asyncio.wait(running)
-
-    async def _reuse(self, call: Call, known: Output, loaded: Loaded) -> JsonObject:
-        value = known.value
-        if known.artifact is not None and call.tool.output_params:
-            await loaded.load(self._run, self._run.task_id, [known.artifact])
-            value = loaded.value_of(known)
-        return self._attempts.reuse(call, known, value)
-
-    # ── one call ──
-
-    def _prepare(
-        self, step: StepState, slot: Slot, loaded: Loaded, item: Any = None
-    ) -> Call | Parked | Fault | JsonObject:
-        """The call to make, at once or when a person has agreed; or its outcome, where it has one already or cannot
-        be made."""
-        known = step.calls.get(slot)
-        if known is not None and known.status == "unknown":
-            return known.fault or crashed_fault()
-        if known is not None and known.status == "failed" and known.fault is not None:
-            return known.fault
-        if known is not None and known.output is not None:
-            # Done before a crash, and done it stays, whatever its references would give by now.
-            return added_metadata(self._tools.resolve(known.tool_id), loaded.value_of(known.output))
-        try:
-            call = prepare(step, slot, self._state, self._tools, loaded, item=item)
-        except CannotCall as error:
-            return error.fault
-        except NeedsApproval as waits:
-            return Parked(waits.call)
-        except Exception as error:  # noqa: BLE001 - a fault of ours is this call's alone
-            return internal_fault(error)
-        if known is not None:
-            if known.key != call.key and unfinished_effect(known):
-                # Its references give something else by now: that would be a second effect, not the same again.
-                text = "it was cut off, and the parameters it was made with cannot be had again"
-                close_call(self._run, known, "crashed", text)
-                return known.fault or crashed_fault()
-            call.attempt = known.attempt + 1
-            call.retries = known.retries
-        elif step.healing is not None and (before := self._state.latest_try(call.key)) is not None:
-            call.attempt = before.attempt + 1
-        return call
-
-    async def _see_through(
-        self, step: StepState, call: Call, batch: Batch, calls: Outcomes | None = None, at: int = 0
-    ) -> None:
-        """See a begun call to its outcome: the step's own, or one of those in `calls`. Stopped, it has none."""
-        try:
-            outcome = await self._attempts.finish(call, batch, self._urgency[step.step.step_id])
-        except PlacesClosed:
-            return
-        except BudgetReached as stop:
-            self._stop(stop)
-            return
-        except StoreError:
-            raise
-        except Exception as error:  # noqa: BLE001 - a fault of ours is this call's alone
-            made = step.calls.get(call.slot)
-            if made is not None and made.status == "running":
-                close_call(self._run, made, "crashed", f"a fault of Replan: {error!r}")
-            outcome = (made.fault if made else None) or internal_fault(error)
-        if isinstance(outcome, Fault) and self._mending.takes(step, call.slot, outcome):
-            await self._mend(step, call.slot, outcome, calls, at)
-        else:
-            await self._came_out(step, outcome, calls, at)
-
-    async def _came_out(
-        self, step: StepState, outcome: Fault | JsonObject, calls: Outcomes | None, at: int
-    ) -> None:
-        """A call has its outcome; a place is held."""
-        if calls is None:
-            await self._conclude(step, outcome)
-            return
-        calls.end(at, outcome)
-        if calls.left:
-            self._places.give()
+            self.stop(stop)
 
     # ── recovery ──
 
-    async def _mend(self, step: StepState, slot: Slot, fault: Fault, calls: Outcomes | None, at: int) -> None:
-        """Recover a failed call, beside everything that does not depend on it; a place is held on entry."""
-        self._places.give()
-        urgency = self._urgency[step.step.step_id]
-        try:
-            outcome = await self._mending.recovered(step, slot, fault, urgency)
-            if isinstance(outcome, Parked):
-                if calls is None:
-                    self._park(step, [outcome.call], held=False)
-                else:
-                    calls.parked.append(outcome.call)
-                return
-            await self._places.take(urgency)
-        except PlacesClosed:
-            return
-        except BudgetReached as stop:
-            self._stop(stop)
-            return
-        await self._came_out(step, outcome, calls, at)
-
-    async def _conclude(self, step: StepState, outcome: Fault | JsonObject) -> None:
-        """A step has its outcome: the end, or what its recovery has still to do; a place is held."""
-        action = self._mending.left_to_do(step) if isinstance(outcome, Fault) else None
-        if not isinstance(outcome, Fault) or action is None:
-            self._end(step, outcome)
-            return
-        if action.type == "repair_step":
-            self._places.give()
-            try:
-                why_not = await self._mending.repaired(step, outcome, action)
-                await self._places.take(self._urgency[step.step.step_id])
-            except PlacesClosed:
-                return
-            except BudgetReached as stop:
-                self._stop(stop)
-                return
-            if not why_not:
-                self._spawn(step, self._composite(step))
-                return
-            action = SuggestedAction(type="trigger_overall_reflection", data={"summary": why_not})
-        self._escalate(step, action, outcome)
-        self._end(step, outcome)
-
-    def _escalate(self, step: StepState, action: SuggestedAction, fault: Fault) -> None:
+    def escalate(self, step: StepState, action: SuggestedAction, fault: Fault) -> None:
         """The step cannot be recovered by itself: nothing new is started, and the round is reflected upon."""
         if self._state.escalation is None and self._state.reflects:
             words = action.words()
@@ -476,7 +231,7 @@ class Executor:
             )
             self._places.refuse_offers()
 
-    def _park(self, step: StepState, calls: list[Call], *, held: bool = True) -> None:
+    def park(self, step: StepState, calls: list[Call], *, held: bool = True) -> None:
         """Let a step wait for a person, without a place."""
         self._parking.park(step.step.step_id, calls)
         if held:
@@ -489,7 +244,7 @@ class Executor:
 
     # ── ends ──
 
-    def _end(self, step: StepState, outcome: Fault | JsonObject | StepSkipped) -> None:
+    def end(self, step: StepState, outcome: Fault | JsonObject | StepSkipped) -> None:
         """Record the end of a step, give its place back and start what it frees, the most urgent first."""
         step_id = step.step.step_id
         with self._places.together():

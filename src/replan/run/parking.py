@@ -14,13 +14,15 @@ from replan.run.masking import shown
 class Parking:
     """The parked steps of one pass. `due` is told of each that can go on."""
 
-    __slots__ = ("_due", "_run", "_waiting")
+    __slots__ = ("_due", "_heard", "_run", "_waiting")
 
     def __init__(self, run: Run, due: Callable[[StepId], None]) -> None:
         self._run = run
         self._due = due
         self._waiting: dict[StepId, set[str]] = {}
         """Step → the keys of its calls that wait."""
+        self._heard: dict[StepId, set[str]] = {}
+        """Step → what it was told of already."""
 
     def park(self, step_id: StepId, calls: list[Call]) -> None:
         """Ask for what has not been asked for, and wait; what was answered meanwhile is due at once."""
@@ -42,11 +44,15 @@ class Parking:
         self.look()
 
     def look(self) -> None:
-        """See who has been answered."""
+        """See who has been answered. A call that waits although it was answered before would wait for ever."""
         known = self._run.state.recovery
         answered = known.approvals if known is not None else {}
         for step_id, keys in list(self._waiting.items()):
-            if any(key in answered for key in keys):
+            heard = {key for key in keys if key in answered}
+            if heard & self._heard.get(step_id, set()):
+                raise RuntimeError(f"step {step_id!r} waits for an approval that was given")
+            if heard:
+                self._heard.setdefault(step_id, set()).update(heard)
                 del self._waiting[step_id]
                 self._due(step_id)
 

@@ -20,7 +20,7 @@ from replan.core.ids import call_base
 from replan.core.plan_diff import diff_of
 from replan.core.read_plan import read_plan
 from replan.core.reflection import RETRIES, ActionType, SuggestedAction
-from replan.core.signature import signature
+from replan.core.signature import signature, texts_in
 from replan.core.state import CallState, Slot, StepState
 from replan.core.types import Fault, JsonObject, Plan, Step, ToolSpec
 from replan.errors import ModelError, PlanInvalid
@@ -154,9 +154,21 @@ class Recovery:
             healing=counted,
             available=self._available(),
             in_doubt=doubt,
+            elsewhere=self._elsewhere(step, slot, meant) if doubt else (),
             wanted=meant.tool.output_schema if meant.tool is not None else None,
             references=_simple_paths(paths) if not step.step.actions and step.step.for_each is None else (),
         )
+
+    def _elsewhere(self, step: StepState, slot: Slot, meant: Outline) -> set[str]:
+        """Texts that succeeded calls of the same tool were made with."""
+        state = self._run.state
+        return {
+            text
+            for one in (*state.earlier.values(), *state.steps.values())
+            for at, call in one.calls.items()
+            if call.tool_id == meant.name and call.status == "succeeded" and (one is not step or at != slot)
+            for text in texts_in(call.parameters)
+        }
 
     def _available(self) -> Mapping[str, ToolSpec]:
         return {tool.id: tool for tool in tools_for(self._run)}

@@ -37,7 +37,7 @@ async def result_of(state: State, store: ArtifactStore) -> TaskResult:
         shortfall=outcome.shortfall if isinstance(outcome, TaskCompleted) else (),
         waiting_for=waiting_for(state) if state.status == "waiting" else (),
         usage=state.usage,
-        steps=tuple(_step(step) for step in state.steps.values()),
+        steps=tuple(_step(step) for step in (*state.earlier.values(), *state.steps.values())),
     )
 
 

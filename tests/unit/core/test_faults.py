@@ -166,7 +166,7 @@ def test_a_tool_whose_errors_are_not_clean_leaves_doubt() -> None:
 @pytest.mark.parametrize("kind", get_args(FaultKind))
 def test_every_kind_has_a_category_and_an_outcome(kind: Any) -> None:
     fault = classify(ToolCallError("x", kind=kind))
-    assert (fault.category == "unknown") is (kind in ("internal", "http"))
+    assert (fault.category == "unknown") is (kind in ("internal", "http", "in_doubt", "rejected"))
     assert (fault.happened == "no") is (kind in NOT_MADE or kind == "tool")
 
 
@@ -328,7 +328,7 @@ def named(name: str, text: str) -> BaseException:
         # words of the tool's own trade
         (ToolCallError("Payment method card_1 not found"), "tool_error", False),
         (ToolCallError("payment amount does not add up"), "tool_error", False),
-        (ToolCallError("the search timed out"), "tool_error", False),
+        (ToolCallError("the search timed out"), "server_error", True),
     ],
     ids=lambda value: f"{type(value).__name__}: {value}"[:60] if isinstance(value, BaseException) else None,
 )  # fmt: skip
@@ -368,7 +368,7 @@ def test_an_answer_of_500_that_names_a_parameter_leaves_doubt_about_an_effect() 
         (answered_with(400, {"code": "Throttling", "message": "retry after 3 seconds"}), 3.0),
         (answered_with(404, {"message": "no such page, retry after 3 seconds"}), None),
         (RuntimeError("429 Too Many Requests, Retry-After: 4"), 4.0),
-        (RuntimeError("no such seat; try again in 4 seconds"), None),
+        (RuntimeError("no such seat; try again in 4 seconds"), 4.0),
     ],
     ids=str,
 )

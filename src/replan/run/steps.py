@@ -1,0 +1,300 @@
+"""Runs one step: its calls prepared, made, recovered, and put together.
+
+A step of one plain call starts in the turn of the event loop in which it gets its place; everything else has a task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from typing import Any, Protocol
+
+from replan.core.events import StepSkipped, StepStarted
+from replan.core.reflection import SuggestedAction
+from replan.core.state import ONLY, Output, Slot, StepState
+from replan.core.types import Fault, JsonObject, StepId
+from replan.errors import StoreError
+from replan.run.attempts import Attempts, added_metadata
+from replan.run.calls import Call, CannotCall, NeedsApproval, prepare, steps_referred
+from replan.run.closing import close_call, unfinished_effect
+from replan.run.context import Batch, Run
+from replan.run.mending import Mending
+from replan.run.outcomes import Outcomes, Parked, crashed_fault, internal_fault, summed
+from replan.run.outputs import Loaded
+from replan.run.places import Places, PlacesClosed
+from replan.run.readiness import items_of, skip_of, skipped_input
+from replan.run.stops import BudgetReached
+
+
+class Host(Protocol):
+    """Whoever schedules the steps: it owns their tasks, and is told how they come out."""
+
+    def spawn(self, step: StepState, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]: ...
+    def stop(self, error: BaseException) -> None: ...
+    def end(self, step: StepState, outcome: Fault | JsonObject | StepSkipped) -> None:
+        """The step has come to an end; the place that it holds is given back."""
+        ...
+
+    def escalate(self, step: StepState, action: SuggestedAction, fault: Fault) -> None: ...
+    def park(self, step: StepState, calls: list[Call], *, held: bool = True) -> None: ...
+
+
+class Steps:
+    """The running of steps in one pass over a plan."""
+
+    __slots__ = ("_attempts", "_host", "_mending", "_places", "_run", "_state", "_tools", "_urgency")
+
+    def __init__(
+        self, run: Run, places: Places, urgency: Mapping[StepId, float], deadline: float | None, host: Host
+    ) -> None:
+        self._run = run
+        self._state = run.state
+        self._tools = run.parts.tools
+        self._places = places
+        self._urgency = urgency
+        self._attempts = Attempts(run, places, deadline)
+        self._mending = Mending(run, self._attempts, places, self._prepare)
+        self._host = host
+
+    def launch(self, step: StepState) -> None:
+        """Start a step; a place is held. Raises `PlacesClosed` and `BudgetReached`."""
+        if step.step.actions or step.step.for_each or step.step.when or self._has_artifacts(step):
+            self._host.spawn(step, self._composite(step))
+        else:
+            self._launch_simple(step)
+
+    def _has_artifacts(self, step: StepState) -> bool:
+        """True if something has to be loaded before the step can start."""
+        return self._state.kept_apart and any(
+            call.output is not None and call.output.artifact is not None
+            for one in (step, *steps_referred(step, self._state))
+            for call in one.calls.values()
+        )
+
+    def _launch_simple(self, step: StepState) -> None:
+        if skip := skipped_input(step, self._state):
+            self._host.end(step, skip)
+            return
+        prepared = self._prepare(step, ONLY, Loaded())
+        if isinstance(prepared, Parked):
+            self._host.park(step, [prepared.call])
+            return
+        if not isinstance(prepared, Call):
+            self._come_out(step, ONLY, prepared)
+            return
+        known = self._attempts.known(prepared)
+        if known is not None and known.artifact is not None and prepared.tool.output_params:
+            self._host.spawn(step, self._composite(step))  # its metadata have to be read from the artifact
+            return
+        if known is None:
+            begun = () if step.status == "running" else (StepStarted(step_id=step.step.step_id),)
+            self._host.spawn(step, self._see_through(step, prepared, self._attempts.begin(prepared, *begun)))
+        else:
+            self._announce(step, None)
+            self._host.end(step, self._attempts.reuse(prepared, known, known.value))
+
+    def _come_out(self, step: StepState, slot: Slot, outcome: Fault | JsonObject) -> None:
+        """The only call of a step has its outcome without having been made; a place is held."""
+        if isinstance(outcome, Fault) and self._mending.takes(step, slot, outcome):
+            self._announce(step, None)
+            self._host.spawn(step, self._mend(step, slot, outcome, None, 0))
+        else:
+            self._host.end(step, outcome)
+
+    def _announce(self, step: StepState, items: int | None) -> None:
+        if step.status != "running" or step.items != items:
+            self._run.record(StepStarted(step_id=step.step.step_id, items=items))
+
+    # ── steps of several calls ──
+
+    async def _composite(self, step: StepState) -> None:
+        """A step with actions, items, a condition or large inputs. Its place goes to its first call."""
+        loaded = Loaded()
+        try:
+            needed = [step, *steps_referred(step, self._state)]
+            await loaded.load_steps(self._run, self._run.task_id, needed)
+            if skip := skip_of(step, self._state, loaded):
+                self._host.end(step, skip)
+                return
+            items = items_of(step, self._state, loaded)
+        except StoreError:
+            raise
+        except CannotCall as error:
+            self._come_out(step, ONLY, error.fault)
+            return
+        except Exception as error:  # noqa: BLE001 - a fault of ours is this step's alone
+            self._host.end(step, internal_fault(error))
+            return
+        self._announce(step, None if items is None else len(items))
+        actions: list[str | None] = [action.action_id for action in step.step.actions]
+        actions = actions or [None]
+        slots: list[tuple[Slot, Any]] = [(Slot(action), None) for action in actions]
+        if items is not None:
+            slots = [(Slot(action, at), item) for at, item in enumerate(items) for action in actions]
+        calls = Outcomes(len(slots))
+        try:
+            await self._make_calls(step, slots, loaded, calls)
+        except PlacesClosed:
+            return
+        except BudgetReached as stop:
+            self._host.stop(stop)
+            return
+        if calls.left:
+            if calls.parked:
+                self._host.park(step, calls.parked, held=False)
+            return  # else it was stopped on the way
+        faults = [outcome for outcome in calls.of if isinstance(outcome, Fault)]
+        await self._conclude(step, summed(faults, len(slots)) if faults else calls.metadata())
+
+    async def _make_calls(
+        self, step: StepState, slots: list[tuple[Slot, Any]], loaded: Loaded, calls: Outcomes
+    ) -> None:
+        """Make every call of a step. A place is held on entry, and again when all of them have their outcome.
+
+        Each is prepared once it has its place, so that like calls are told apart in the order they start.
+        """
+        running: list[asyncio.Task[None]] = []
+        held = True
+        for at, (slot, item) in enumerate(slots):
+            if not held:
+                await self._places.take(self._urgency[step.step.step_id])
+                held = True
+            prepared = self._prepare(step, slot, loaded, item)
+            if isinstance(prepared, Call) and (known := self._attempts.known(prepared)) is not None:
+                prepared = await self._reuse(prepared, known, loaded)
+            if isinstance(prepared, Call):
+                batch = self._attempts.begin(prepared)
+                running.append(self._host.spawn(step, self._see_through(step, prepared, batch, calls, at)))
+                held = False
+            elif isinstance(prepared, Parked):
+                calls.parked.append(prepared.call)
+            elif isinstance(prepared, Fault) and self._mending.takes(step, slot, prepared):
+                running.append(self._host.spawn(step, self._mend(step, slot, prepared, calls, at)))
+                held = False
+            else:
+                calls.end(at, prepared)
+        if held and calls.left:
+            self._places.give()
+        if running:
+            await asyncio.wait(running)
+
+    async def _reuse(self, call: Call, known: Output, loaded: Loaded) -> JsonObject:
+        value = known.value
+        if known.artifact is not None and call.tool.output_params:
+            await loaded.load(self._run, self._run.task_id, [known.artifact])
+            value = loaded.value_of(known)
+        return self._attempts.reuse(call, known, value)
+
+    # ── one call ──
+
+    def _prepare(
+        self, step: StepState, slot: Slot, loaded: Loaded, item: Any = None
+    ) -> Call | Parked | Fault | JsonObject:
+        """The call to make, at once or when a person has agreed; or its outcome, where it has one already or cannot
+        be made."""
+        known = step.calls.get(slot)
+        if known is not None and known.status == "unknown":
+            return known.fault or crashed_fault()
+        if known is not None and known.status == "failed" and known.fault is not None:
+            return known.fault
+        if known is not None and known.output is not None:
+            # Done before a crash, and done it stays, whatever its references would give by now.
+            return added_metadata(self._tools.resolve(known.tool_id), loaded.value_of(known.output))
+        try:
+            call = prepare(step, slot, self._state, self._tools, loaded, item=item)
+        except CannotCall as error:
+            return error.fault
+        except NeedsApproval as waits:
+            return Parked(waits.call)
+        except Exception as error:  # noqa: BLE001 - a fault of ours is this call's alone
+            return internal_fault(error)
+        if known is not None:
+            if known.key != call.key and unfinished_effect(known):
+                # Its references give something else by now: that would be a second effect, not the same again.
+                text = "it was cut off, and the parameters it was made with cannot be had again"
+                close_call(self._run, known, "crashed", text)
+                return known.fault or crashed_fault()
+            call.attempt = known.attempt + 1
+            call.retries = known.retries
+        elif step.healing is not None and (before := self._state.latest_try(call.key)) is not None:
+            call.attempt = before.attempt + 1
+        return call
+
+    async def _see_through(
+        self, step: StepState, call: Call, batch: Batch, calls: Outcomes | None = None, at: int = 0
+    ) -> None:
+        """See a begun call to its outcome: the step's own, or one of those in `calls`. Stopped, it has none."""
+        try:
+            outcome = await self._attempts.finish(call, batch, self._urgency[step.step.step_id])
+        except PlacesClosed:
+            return
+        except BudgetReached as stop:
+            self._host.stop(stop)
+            return
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a fault of ours is this call's alone
+            made = step.calls.get(call.slot)
+            if made is not None and made.status == "running":
+                close_call(self._run, made, "crashed", f"a fault of Replan: {error!r}")
+            outcome = (made.fault if made else None) or internal_fault(error)
+        if isinstance(outcome, Fault) and self._mending.takes(step, call.slot, outcome):
+            await self._mend(step, call.slot, outcome, calls, at)
+        else:
+            await self._came_out(step, outcome, calls, at)
+
+    async def _came_out(
+        self, step: StepState, outcome: Fault | JsonObject, calls: Outcomes | None, at: int
+    ) -> None:
+        """A call has its outcome; a place is held."""
+        if calls is None:
+            await self._conclude(step, outcome)
+            return
+        calls.end(at, outcome)
+        if calls.left:
+            self._places.give()
+
+    # ── recovery ──
+
+    async def _mend(self, step: StepState, slot: Slot, fault: Fault, calls: Outcomes | None, at: int) -> None:
+        """Recover a failed call, beside everything that does not depend on it; a place is held on entry."""
+        self._places.give()
+        urgency = self._urgency[step.step.step_id]
+        try:
+            outcome = await self._mending.recovered(step, slot, fault, urgency)
+            if isinstance(outcome, Parked):
+                if calls is None:
+                    self._host.park(step, [outcome.call], held=False)
+                else:
+                    calls.parked.append(outcome.call)
+                return
+            await self._places.take(urgency)
+        except PlacesClosed:
+            return
+        except BudgetReached as stop:
+            self._host.stop(stop)
+            return
+        await self._came_out(step, outcome, calls, at)
+
+    async def _conclude(self, step: StepState, outcome: Fault | JsonObject) -> None:
+        """A step has its outcome: the end, or what its recovery has still to do; a place is held."""
+        action = self._mending.left_to_do(step) if isinstance(outcome, Fault) else None
+        if not isinstance(outcome, Fault) or action is None:
+            self._host.end(step, outcome)
+            return
+        if action.type == "repair_step":
+            self._places.give()
+            try:
+                why_not = await self._mending.repaired(step, outcome, action)
+                await self._places.take(self._urgency[step.step.step_id])
+            except PlacesClosed:
+                return
+            except BudgetReached as stop:
+                self._host.stop(stop)
+                return
+            if not why_not:
+                self._host.spawn(step, self._composite(step))
+                return
+            action = SuggestedAction(type="trigger_overall_reflection", data={"summary": why_not})
+        self._host.escalate(step, action, outcome)
+        self._host.end(step, outcome)
