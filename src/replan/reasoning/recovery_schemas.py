@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from replan.core.check_proposal import FITTING
-from replan.core.reflection import NATURES, STRATEGY_TYPES, ActionType, ProblemNature
+from replan.core.reflection import NATURES, STRATEGY_TYPES, ActionType, ProblemNature, StrategyType
 from replan.core.types import Category, JsonObject, ToolSpec
 from replan.reasoning.schemas import TEXTS, closed, grammatical, inline
 
@@ -102,8 +102,9 @@ def _settlement(failed: ToolSpec | None) -> JsonObject:
     """Whether it happened; what it gave, where the tool declares it and the reading shows it."""
     declared = failed.output_schema if failed is not None else None
     output: JsonObject = {"output": grammatical(inline(declared))} if declared is not None else {}
-    shape = closed({"happened": {"type": "boolean"}, **output, "evidence": _TEXT})
-    return {**shape, "required": ["happened", "evidence"]}
+    # the evidence first: what has been copied is the better ground to decide on
+    shape = closed({"evidence": _TEXT, "happened": {"type": "boolean"}, **output})
+    return {**shape, "required": ["evidence", "happened"]}
 
 
 def concrete_parameters(tool: ToolSpec, *, all_of_them: bool) -> JsonObject:
@@ -128,8 +129,10 @@ def concrete_parameters(tool: ToolSpec, *, all_of_them: bool) -> JsonObject:
 # ── a round's diagnosis ───────────────────────────────────────────────────────
 
 
-def overall_reflection_schema(style: str, step_ids: Sequence[str]) -> JsonObject:
-    """The schema of `overall_reflection`."""
+def overall_reflection_schema(
+    style: str, step_ids: Sequence[str], offered: Sequence[StrategyType] = STRATEGY_TYPES
+) -> JsonObject:
+    """The schema of `overall_reflection`. `offered`: what the small model may choose from."""
     ids: JsonObject = {"enum": list(step_ids)} if step_ids else _TEXT
     list_of_ids: JsonObject = {"type": "array", "items": ids}
     adjustments: JsonObject = {
@@ -137,7 +140,7 @@ def overall_reflection_schema(style: str, step_ids: Sequence[str]) -> JsonObject
         "items": closed({"step_id": ids, "add": list_of_ids, "remove": list_of_ids}),
     }
     if style == "small":
-        return _small_overall_reflection(ids, list_of_ids, adjustments, several=len(step_ids) != 1)
+        return _small_overall_reflection(ids, list_of_ids, adjustments, offered)
     strategy = {
         "type": ["object", "null"],
         "properties": {
@@ -178,19 +181,17 @@ def overall_reflection_schema(style: str, step_ids: Sequence[str]) -> JsonObject
 
 
 def _small_overall_reflection(
-    ids: JsonObject, list_of_ids: JsonObject, adjustments: JsonObject, *, several: bool
+    ids: JsonObject, list_of_ids: JsonObject, adjustments: JsonObject, offered: Sequence[StrategyType]
 ) -> JsonObject:
     """Either another round and how, or none and what a person has to do: the small model would mix them."""
-    strategies = [
-        closed({"type": {"const": "replan_from_step"}, "step_id": ids, "reason": _TEXT}),
-        closed({"type": {"const": "add_remediation_steps"}, "step_id": ids, "suggestions": _FEW_TEXTS}),
-        closed({"type": {"const": "full_replan"}, "reason": _TEXT}),
-    ]
-    if several:  # a plan of one step has nothing to spare and no order
-        strategies += [
-            closed({"type": {"const": "skip_steps"}, "step_ids": list_of_ids, "reason": _TEXT}),
-            closed({"type": {"const": "adjust_dependencies"}, "adjustments": adjustments}),
-        ]
+    fields: dict[StrategyType, JsonObject] = {
+        "replan_from_step": {"step_id": ids, "reason": _TEXT},
+        "add_remediation_steps": {"step_id": ids, "suggestions": _FEW_TEXTS},
+        "full_replan": {"reason": _TEXT},
+        "skip_steps": {"step_ids": list_of_ids, "reason": _TEXT},
+        "adjust_dependencies": {"adjustments": adjustments},
+    }
+    strategies = [closed({"type": {"const": kind}, **fields[kind]}) for kind in offered]
     on: JsonObject = {
         "root_causes": _FEW_TEXTS,
         "done_in_substance": {"const": False},

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from replan.core.check_proposal import UNRECOVERABLE
-from replan.core.error_class import names_parameter
-from replan.core.reflection import ActionType, OverallReflection, StepReflection
+from replan.core.reflection import STRATEGY_TYPES, OverallReflection, StepReflection
 from replan.core.types import JsonObject, ToolSpec
 from replan.errors import AnswerInvalid
 from replan.reasoning.ask import Talk, Violations, ask_typed
 from replan.reasoning.describe import shape
 from replan.reasoning.history import shorten
+from replan.reasoning.offered import offered_strategies, offered_tools, open_actions, stand_ins
 from replan.reasoning.prompts import Rendered, load
+from replan.reasoning.quoting import unquoted
 from replan.reasoning.read_overall_reflection import read_overall_reflection
 from replan.reasoning.read_step_reflection import read_step_reflection
 from replan.reasoning.recovery_schemas import overall_reflection_schema, step_reflection_schema
@@ -28,7 +28,6 @@ from replan.reasoning.recovery_text import (
     plan_text,
     readings_text,
     section,
-    shown_tools,
     step_text,
     steps_text,
     task_text,
@@ -40,10 +39,6 @@ from replan.reasoning.schemas import inline
 from replan.reasoning.secrecy import Secrets
 
 R = TypeVar("R")
-
-_TELLING = 3
-"""Characters from which on a value in a message is no chance."""
-_AFTER_DOUBT: tuple[ActionType, ...] = ("verify_outcome", "settle_outcome", "trigger_overall_reflection")
 
 
 class StepProposal(NamedTuple):
@@ -77,15 +72,18 @@ async def reflect_on_step(
     cannot be used end in `left`; a model that cannot be had is raised (`ModelUnavailable`).
     """
     style = talk.style
-    tools = [tool for tool in _offered(view, style) if view.tool is None or tool.id != view.tool.id]
+    tools = [tool for tool in offered_tools(view, style) if view.tool is None or tool.id != view.tool.id]
     if style == "small" and not view.in_doubt:
-        tools = [tool for tool in tools if tool.id in _stand_ins(view)]
-    answers = _Answers(lambda answer: read_step_reflection(answer, view), check)
+        tools = [tool for tool in tools if tool.id in stand_ins(view)]
+    answers = _Answers(
+        lambda answer: read_step_reflection(answer, view),
+        lambda found: [*unquoted(found.suggested_action, view.readings), *check(found)],
+    )
     await answers.ask(
         talk,
         step_prompt(style, view),
         "step_reflection",
-        step_reflection_schema(style, _open(view, style), view.tool, tools),
+        step_reflection_schema(style, open_actions(view, style), view.tool, tools),
     )
     return StepProposal(*answers.proposal())
 
@@ -95,12 +93,14 @@ async def reflect_on_round(
 ) -> RoundProposal:
     """Ask why a round fell short and whether another one has a point, at most twice; as `reflect_on_step`."""
     style = talk.style
+    ids = [step.step_id for step in view.plan.steps]
+    offered = offered_strategies(view.plan, view.steps) if style == "small" else STRATEGY_TYPES
     answers = _Answers(read_overall_reflection, check)
     await answers.ask(
         talk,
         round_prompt(style, view),
         "overall_reflection",
-        overall_reflection_schema(style, [step.step_id for step in view.plan.steps]),
+        overall_reflection_schema(style, ids, offered),
     )
     return RoundProposal(*answers.proposal())
 
@@ -157,7 +157,7 @@ class _Answers(Generic[R]):
 
 def step_prompt(style: str, view: FailureView) -> Rendered:
     """The prompt about a failed step, or about a call in doubt, filled in."""
-    tools = _offered(view, style)
+    tools = offered_tools(view, style)
     specs = [*view.tools, *([view.tool] if view.tool is not None else [])]
     secrets = Secrets(view.task, specs, view.step.parameters, *(a.parameters for a in view.step.actions))
     done = steps_text("Done:" if style == "small" else "Steps that have succeeded:", view.done, style)
@@ -177,63 +177,9 @@ def step_prompt(style: str, view: FailureView) -> Rendered:
             section("A person says:", "hint", view.hint[: ROOM[style].words]),
             guidance_text(view.task, style),
         ),
-        "allowed": ", ".join(_open(view, style)),
+        "allowed": ", ".join(open_actions(view, style)),
     }
     return load("settle" if view.in_doubt else "reflect_step", style).render(**secrets.hide_in(values))
-
-
-def _open(view: FailureView, style: str) -> tuple[ActionType, ...]:
-    """What may be proposed. For a call in doubt never the call; to a small model only what could help at all."""
-    if view.in_doubt:
-        return tuple(kind for kind in _AFTER_DOUBT if kind in view.allowed or kind == _AFTER_DOUBT[-1])
-    useless: set[ActionType] = set()
-    if style == "small":
-        if not _stand_ins(view):
-            useless.add("retry_with_tool")
-        if view.fault.category in UNRECOVERABLE and not _is_about_parameters(view):
-            useless.add("retry_with_params")
-    return tuple(kind for kind in view.allowed if kind not in useless) or tuple(view.allowed)
-
-
-def _stand_ins(view: FailureView) -> list[str]:
-    """Substitutes that give something of the same kind: a small model takes a look-up for one."""
-    tools = {tool.id: tool for tool in view.tools}
-    known = [tools[name] for name in view.substitutes if name in tools]
-    return [tool.id for tool in known if view.tool is None or _like_results(view.tool, tool)]
-
-
-def _like_results(failed: ToolSpec, other: ToolSpec) -> bool:
-    if (failed.effect == "reads") != (other.effect == "reads"):
-        return False
-    one, two = (_fields(tool.output_schema) for tool in (failed, other))
-    return not one or not two or bool(one.keys() & two.keys() or set(one.values()) & set(two.values()))
-
-
-def _fields(schema: JsonObject | None) -> dict[str, str]:
-    """The declared fields of an output, and their types in words."""
-    found = inline(schema).get("properties") if schema is not None else None
-    return {name: shape(child) for name, child in found.items()} if isinstance(found, dict) else {}
-
-
-def _is_about_parameters(view: FailureView) -> bool:
-    """Whether the message names a parameter, or quotes a value that was given."""
-    message = view.fault.message
-    known = view.tool.parameters.get("properties") if view.tool is not None else None
-    given = (str(value) for value in view.parameters.values() if isinstance(value, str | int | float))
-    quoted = any(len(value) >= _TELLING and value in message for value in given)
-    return quoted or names_parameter(message, known if isinstance(known, dict) else ())
-
-
-def _offered(view: FailureView, style: str) -> list[ToolSpec]:
-    """The tools that are shown: of a call in doubt those that only read; the failed one and its substitutes first."""
-    tools: list[ToolSpec] = list(view.tools)
-    if view.in_doubt:
-        tools = [tool for tool in tools if tool.effect == "reads"]
-        return shown_tools(tools, (), style)
-    if view.tool is not None and view.tool.id not in {tool.id for tool in tools}:
-        tools.insert(0, view.tool)
-    first = [view.tool.id] if view.tool is not None else []
-    return shown_tools(tools, [*first, *view.substitutes], style)
 
 
 def _left_out(view: FailureView, shown: Sequence[ToolSpec]) -> int:

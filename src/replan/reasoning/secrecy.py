@@ -24,7 +24,7 @@ class Secrets:
     def __init__(self, task: TaskView, tools: Iterable[ToolSpec], *seen: Any) -> None:
         self._names = set(task.secrets)
         for tool in tools:
-            self._names.update(tool.secrets, _passwords(tool.parameters))
+            self._names.update(secret_names(tool))
         found = {text for value in (task.metadata, task.context, *seen) for text in self._under_names(value)}
         self._texts = sorted((text for text in found if len(text) >= _SHORT), key=len, reverse=True)
 
@@ -64,6 +64,11 @@ class Secrets:
 
 def _is_reference(value: Any) -> bool:
     return isinstance(value, str) and whole(value) is not None
+
+
+def secret_names(tool: ToolSpec) -> set[str]:
+    """The names under which a tool's secrets stand: those that it declares, and those of passwords."""
+    return {*tool.secrets, *_passwords(tool.parameters)}
 
 
 def _passwords(schema: JsonObject) -> Iterator[str]:

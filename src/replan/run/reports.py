@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from replan.core.outputs import artifacts_of
 from replan.core.state import StepState
+from replan.reasoning.secrecy import secret_names
 from replan.reasoning.view import StepReport, TaskView
 from replan.run.context import Run
 from replan.run.outputs import Loaded
@@ -20,7 +21,7 @@ def view_of(run: Run) -> TaskView:
         context=state.submitted.context if state.submitted else {},
         today=datetime.fromtimestamp(run.parts.clock.now(), UTC).date().isoformat(),
         has_output_schema=state.policy.output_schema is not None,
-        secrets=tuple(sorted({name for tool in run.parts.tools.specs() for name in tool.secrets})),
+        secrets=tuple(sorted({name for tool in run.parts.tools.specs() for name in secret_names(tool)})),
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 from replan.core.reflection import ACTION_TYPES, OverallReflection, StepReflection
 from replan.core.types import Fault, Plan, Step, ToolSpec
 from replan.errors import ModelUnavailable
+from replan.reasoning.offered import offered_strategies
 from replan.reasoning.prompts import Rendered
 from replan.reasoning.recovery_view import FailureView, ReadingView, RoundView, TryView
 from replan.reasoning.reflector import reflect_on_round, reflect_on_step, round_prompt, step_prompt
@@ -24,6 +25,10 @@ A6 = {"suggested_action": {"type": "retry_with_params", "data": {"size": "A6"}}}
 A9 = {"suggested_action": {"type": "retry_with_params", "data": {"size": "A9"}}}
 AGAIN = {"should_replan": True, "replanning_strategy": "full_replan", "problem_nature": "tools"}
 STOP = {"should_replan": False, "problem_nature": "external"}
+
+
+LABEL = ToolSpec(id="print_label", parameters={"type": "object", "properties": {"size": {"type": "string"}}})
+QUEUE = ToolSpec(id="print_queue", effect="reads")
 
 
 def no_a9(reflection: StepReflection) -> Sequence[str]:
@@ -349,7 +354,8 @@ def test_of_very_many_tries_the_first_and_the_latest_are_shown(failure_view: Bui
 
 @pytest.mark.parametrize("style", STYLES)
 def test_a_call_in_doubt_is_not_to_be_made_again(failure_view: Build, style: str) -> None:
-    prompt = step_prompt(style, failure_view(in_doubt=True, allowed=ACTION_TYPES))
+    readings = [ReadingView("print_queue", {}, output="[]")]
+    prompt = step_prompt(style, failure_view(in_doubt=True, allowed=ACTION_TYPES, readings=readings))
     assert prompt.name == f"{style}/settle"
     assert "never made again" in prompt.instructions or "never be made again" in prompt.instructions
     assert "print_queue" in prompt.user
@@ -449,3 +455,87 @@ async def test_a_strong_model_is_offered_all_that_is_allowed(script: Any, failur
     await reflect_on_step(talk, failure_view(fault=REFUSED, substitutes=[]), lambda _: [])
     schema = talk.asked[0].request.json_schema
     assert schema["properties"]["suggested_action"]["properties"]["type"]["enum"] == list(ACTION_TYPES[:5])
+
+
+# ── settling ──────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_without_a_reading_nothing_can_be_settled(failure_view: Build, style: str) -> None:
+    for readings in ([], [ReadingView("print_queue", {}, error="down")]):
+        view = failure_view(in_doubt=True, allowed=ACTION_TYPES, readings=readings)
+        assert "verify_outcome, trigger_overall_reflection" in step_prompt(style, view).user
+
+
+@pytest.mark.parametrize(
+    ("evidence", "stands"),
+    [
+        pytest.param('{"id": 7, "text": "Bodø"}', True, id="a part, literally"),
+        pytest.param('{"id":7,"text":"Bodø"}', True, id="with other spaces"),
+        pytest.param('{\\"id\\": 7', True, id="with quotation marks escaped"),
+        pytest.param('The list holds "text": "Bodø", so it was printed', True, id="quoted within a sentence"),
+        pytest.param('{"text": "Bodø"}', True, id="a field of it as JSON"),
+        pytest.param('[{"id": 7}]', True, id="a field in a list"),
+        pytest.param('{"text": "Bodø", "queue": "main"}', True, id="with what was asked"),
+        pytest.param('{"queue": "main"}', False, id="only what was asked"),
+        pytest.param("the label was printed", False, id="in own words"),
+        pytest.param("{}", False, id="nothing"),
+        pytest.param('{"labels": []}', False, id="nothing, made up"),
+        pytest.param('{"id": 8}', False, id="made up"),
+        pytest.param('it holds "Bodø" and "Narvik"', False, id="half made up"),
+    ],
+)
+async def test_evidence_has_to_quote_a_reading(
+    script: Any, failure_view: Build, evidence: str, stands: bool
+) -> None:
+    answer = {
+        "suggested_action": {"type": "settle_outcome", "data": {"happened": True, "evidence": evidence}},
+    }
+    readings = [ReadingView("print_queue", {"queue": "main"}, output='[{"id": 7, "text": "Bodø"}]')]
+    view = failure_view(in_doubt=True, allowed=ACTION_TYPES, readings=readings)
+    found = await reflect_on_step(script(answer, answer), view, lambda _: [])
+    assert (found.left == ()) is stands
+    unread = failure_view(in_doubt=True, allowed=ACTION_TYPES)
+    assert (
+        "nothing has been read"
+        in (await reflect_on_step(script(answer, answer), unread, lambda _: [])).left[0]
+    )
+
+
+async def test_a_small_model_reads_first_with_a_tool_that_could_show_it(
+    script: Any, failure_view: Build
+) -> None:
+    size = {"type": "object", "properties": {"size": {"type": "string"}}}
+    by_size = ToolSpec(id="labels", effect="reads", parameters=size)
+    talk = script({"suggested_action": {"type": "verify_outcome", "data": "labels"}}, style="small")
+    view = failure_view(in_doubt=True, allowed=ACTION_TYPES, tools=[LABEL, QUEUE, by_size])
+    await reflect_on_step(talk, view, lambda _: [])
+    assert "Open: verify_outcome\n" in talk.asked[0].prompt.user
+    offered = json.dumps(talk.asked[0].request.json_schema)
+    assert ('"labels"' in offered, '"print_queue"' in offered) == (True, False)
+    assert "trigger_overall_reflection" not in offered
+
+
+# ── strategies for a small model ──────────────────────────────────────────────
+
+
+def after(need: str, **parameters: str) -> Plan:
+    second = Step(step_id="b", tool="t", dependencies=(need,) if need else (), parameters=parameters)
+    return Plan(plan_id="p", steps=(Step(step_id="a", tool="t"), second))
+
+
+@pytest.mark.parametrize(
+    ("plan", "failed", "may_skip"),
+    [
+        pytest.param(after(""), "a", False, id="nothing waits for it"),
+        pytest.param(after("a", x="${a.output}"), "a", False, id="another uses its output"),
+        pytest.param(after("a"), "a", True, id="another only waits for it"),
+        pytest.param(after("a"), "gone", False, id="it is no part of the plan"),
+    ],
+)
+def test_a_small_model_may_skip_a_step_only_where_that_has_a_point(
+    plan: Plan, failed: str, may_skip: bool
+) -> None:
+    offered = set(offered_strategies(plan, [StepReport(failed, status="failed")]))
+    assert offered - {"skip_steps"} == {"full_replan", "replan_from_step", "add_remediation_steps"}
+    assert ("skip_steps" in offered) is may_skip
