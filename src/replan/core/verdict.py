@@ -13,7 +13,7 @@ from replan.core.types import Evaluation
 COMPLETE = 80.0
 """Completeness from which a task may be done in substance."""
 RIGHT = 60.0
-"""Correctness below which nothing is done, however complete."""
+"""Correctness, and score, below which nothing is done, however complete."""
 
 
 def satisfied(state: State, evaluation: Evaluation) -> bool:
@@ -37,7 +37,7 @@ def done_in_substance(state: State, evaluation: Evaluation) -> bool:
     """True if what is missing needs no further round: complete enough, and no step that matters has failed."""
     return (
         evaluation.dimensions.completeness >= COMPLETE
-        and evaluation.dimensions.correctness >= RIGHT
+        and min(evaluation.dimensions.correctness, evaluation.overall_score) >= RIGHT
         and not state.open_steps
         and not any(_fatal(step) for step in _failed(state))
     )
