@@ -275,6 +275,8 @@ def test_after_the_evaluation_a_round_is_reflected_upon() -> None:
     assert ran.result.is_success
     assert ran.result.rounds == 2
     assert ran.types().count("round_completed") == 2
+    (triggered,) = ran.events("overall_reflection_triggered")
+    assert "judged 40 of 100" in triggered.reason
 
 
 def test_done_in_substance_ends_as_succeeded_with_the_shortfall() -> None:

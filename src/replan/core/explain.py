@@ -106,6 +106,17 @@ def judged_failed(state: State, evaluation: Evaluation) -> Failure:
     )
 
 
+def shortfall(state: State) -> str:
+    """Why a judged round does not do, in one sentence."""
+    judged = state.evaluation.evaluation if state.evaluation else None
+    failed = [step for step in state.steps.values() if step.status == "failed"]
+    if judged is None:
+        return "the round could not be judged"
+    if failed:
+        return f"{step_words(failed[0])} failed: {_short(failed[0].fault)}"
+    return judged_failed(state, judged).reason
+
+
 def unjudged(state: State) -> Failure:
     why = state.evaluation.reason if state.evaluation else ""
     return Failure(

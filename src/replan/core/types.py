@@ -192,7 +192,8 @@ class Failure(Frozen):
     """Why a task ended without success, for a person."""
 
     kind: str
-    """`planning`, `step`, `outcome_unknown`, `judgement`, `unjudged`, `budget`, `timeout`, `cancelled`, `model`, `internal`."""
+    """`user_intervention_required` (a person can mend it), `planning`, `step`, `outcome_unknown`, `judgement`, `unjudged`,
+    `reflection` (the reflector failed), `budget`, `timeout`, `cancelled`, `model`, `internal`."""
     reason: str
     root_causes: tuple[str, ...] = ()
     tried: tuple[str, ...] = ()

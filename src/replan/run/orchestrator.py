@@ -26,6 +26,7 @@ from replan.core.decide import (
 )
 from replan.core.events import (
     CancelRequested,
+    OverallReflectionTriggered,
     RoundCompleted,
     RoundStarted,
     TaskCancelled,
@@ -223,10 +224,12 @@ class _Drive:
                     judging = stages.judge(run)
                     return judging if run.state.policy.evaluation == "steps" else _apart(run, judging)
                 case Reflect():
+                    if run.state.escalation is None:  # it is the judgement that calls for it
+                        run.record(OverallReflectionTriggered(reason=explain.shortfall(run.state)))
                     return _apart(run, rounds.reflect(run))
                 case Replan(strategy, reason):
                     self._allow_round()
-                    run.record(rounds.begin(run, strategy, reason), RoundCompleted(round=run.state.round))
+                    run.record(RoundCompleted(round=run.state.round), rounds.begin(run, strategy, reason))
                     self._start_round(run.state.round + 1)
                 case ChangePlan():
                     return _apart(run, rounds.change_plan(run))

@@ -213,6 +213,8 @@ def left_out(run: Run) -> list[StepReport]:
 
 def _trigger(run: Run) -> str:
     state = run.state
+    if state.escalation is not None and state.escalation.step_id is None:
+        return state.escalation.reason
     if state.escalation is not None:
         which = f"step {state.escalation.step_id}: " if state.escalation.step_id else ""
         return f"{which}{state.escalation.reason}"
