@@ -27,6 +27,9 @@ def started(cwd: Path, *args: str) -> Iterator[subprocess.Popen[str]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # a runner in the background ignores it
     )
     try:
         yield process

@@ -198,3 +198,21 @@ def test_a_question_is_answered_and_the_answer_is_reflected_upon(home: Path) -> 
         )
         assert went_on.returncode == 0, went_on.stderr
         assert "send a letter instead" in json.dumps(endpoint.requests[0])
+
+
+def test_a_waiting_task_can_be_looked_at_from_everywhere(home: Path) -> None:
+    answers = {"execution_plan": plan(("s", "send", {"to": "Ann"}))}
+    assert run(home, answers, "--approve", "destructive", "--interactive").returncode == 5
+    for command in (("watch", "t-1"), ("result", "t-1")):
+        seen = replan("tasks", *command, "--db", "r.db", cwd=home)
+        assert seen.returncode == 5, command
+        assert "replan tasks approve t-1" in seen.stderr
+        as_json = json.loads(replan("tasks", *command, "--json", "--db", "r.db", cwd=home).stdout)
+        assert as_json["waiting_for"][0]["tool_id"] == "send"
+    wrong = replan("tasks", "approve", "t-1", "--parameters", '{"to": 5}', "--db", "r.db", cwd=home)
+    assert wrong.returncode == 2
+    assert "to: 5 is not of type 'string'" in wrong.stderr
+    assert "on the way:" in replan("tasks", "show", "t-1", "--db", "r.db", cwd=home).stdout
+    assert replan("tasks", "approve", "t-1", "--db", "r.db", cwd=home).returncode == 0
+    shown = replan("tasks", "show", "t-1", "--db", "r.db", cwd=home).stdout
+    assert "nobody drives it: `replan tasks resume t-1`" in shown

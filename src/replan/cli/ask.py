@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import json
+import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -20,26 +21,26 @@ BY = "terminal"
 async def answer_all(replan: Replan, result: TaskResult) -> bool:
     """Ask for everything that the task waits for; True if anything was answered."""
     answered = False
-    for one in result.waiting_for:
-        answered = (
-            await (_approval if one.kind == "approval" else _question)(replan, result.task_id, one)
-            or answered
-        )
-    return answered
+    with contextlib.suppress(Later):
+        for one in result.waiting_for:
+            asked = _approval if one.kind == "approval" else _question
+            answered = await asked(replan, result.task_id, one) or answered
+        return answered
+    return False
 
 
 async def _approval(replan: Replan, task_id: str, one: WaitingFor) -> bool:
     say(f"{clean(one.text, 1_000)}")
     say(f"  {one.tool_id}({clean(json.dumps(one.parameters, ensure_ascii=False, default=str), 2_000)})")
     while True:
-        said = (await _line("  yes, no, or other parameters as a JSON object: ")).strip()
+        said = _line("  yes, no, or other parameters as a JSON object: ").strip()
         if not said:
             return False
         if said.casefold() in ("y", "yes"):
             await replan.approve(task_id, one.id, by=BY)
             return True
         if said.casefold() in ("n", "no"):
-            reason = (await _line("  why not (may be empty): ")).strip()
+            reason = _line("  why not (may be empty): ").strip()
             await replan.reject(task_id, one.id, reason=reason, by=BY)
             return True
         if await _edited(replan, task_id, one, said):
@@ -65,7 +66,7 @@ async def _question(replan: Replan, task_id: str, one: WaitingFor) -> bool:
 
     say(clean(one.text, 2_000))
     while True:
-        said = (await _line("  answer (empty: later): ")).strip()
+        said = _line("  answer (empty: later): ").strip()
         if not said:
             return False
         try:
@@ -76,8 +77,22 @@ async def _question(replan: Replan, task_id: str, one: WaitingFor) -> bool:
             return True
 
 
-async def _line(prompt: str) -> str:
-    """One line from the terminal, the loop going on meanwhile; empty at its end."""
-    sys.stderr.write(prompt)
-    sys.stderr.flush()
-    return await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
+class Later(Exception):
+    """The person does not want to answer now."""
+
+
+def _line(prompt: str) -> str:
+    """One line from the terminal; empty at its end. Nothing else goes on meanwhile: nobody drives a waiting task.
+
+    Ctrl-C is `Later`.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        sys.stderr.write(prompt)
+        sys.stderr.flush()
+        return sys.stdin.readline()
+    except KeyboardInterrupt:
+        sys.stderr.write("\n")
+        raise Later from None
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -97,18 +97,29 @@ async def _cancel(replan: Replan, task_id: str) -> None:
 
 
 async def watch(replan: Replan, task_id: str, show: Show, events: Out | None, *, after: int = 0) -> None:
-    """Feed every record to the picture and, the stored ones, to `events`, until the task ends."""
+    """Feed every record to the picture and, the stored ones, to `events`, until the task ends or waits for a person."""
     drawing = asyncio.create_task(_draw(show))
     try:
         async for record in replan.watch(task_id, after=after, ephemeral=True):
             show.take(record)
             if events is not None and record.seq > 0:
                 events.json(record.wire(), compact=True)
+            if record.type == "task_waiting" and await _is_left_waiting(replan, task_id):
+                break
     finally:
         drawing.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await drawing
         show.close()
+
+
+async def _is_left_waiting(replan: Replan, task_id: str) -> bool:
+    """True if the task waits and its driver has let go of it."""
+    while (summary := await replan.summary(task_id)).status == "waiting":
+        if not summary.held:
+            return True
+        await asyncio.sleep(FRAME_SECS)
+    return False
 
 
 async def _draw(show: Show) -> None:

@@ -15,6 +15,7 @@ from replan.core.events import Record
 from replan.core.state import CallState, State, StepState, fold
 from replan.run.results import waiting_for
 
+_WENT_WRONG = (e.StepReflected, e.OverallReflectionTriggered, e.OutcomeUnknown)
 MOST_STORY = 500
 """Lines of what recovery did."""
 
@@ -55,7 +56,7 @@ def _step_json(step: StepState) -> dict[str, Any]:
     }
 
 
-def tell(out: Out, records: Sequence[Record]) -> None:
+def tell(out: Out, records: Sequence[Record], *, held: bool = True) -> None:
     """The past of a task for people, at most some thousand lines."""
     state = fold(records)
     task_id = records[0].task_id
@@ -73,14 +74,15 @@ def tell(out: Out, records: Sequence[Record]) -> None:
         out.line(f"plan {state.plan.version}: {len(state.steps)} steps{mode}")
         _tell_steps(out, state)
     if told := story(records):
-        out.line("what failed, and what was done about it:")
+        failed = any(isinstance(record.event, _WENT_WRONG) for record in records)
+        out.line("what failed, and what was done about it:" if failed else "on the way:")
         for line in told[:MOST_STORY]:
             out.line(f"  {line}")
         if len(told) > MOST_STORY:
             out.line(f"  and {len(told) - MOST_STORY} more; `--events` has all of it")
     if state.evaluation is not None:
         _tell_judgement(out, state.evaluation)
-    _tell_end(out, state)
+    _tell_end(out, state, held=held)
 
 
 def _tell_models(out: Out, records: Sequence[Record]) -> None:
@@ -149,10 +151,12 @@ def _tell_judgement(out: Out, event: e.EvaluationCompleted) -> None:
         out.line(f"  shortfall: {clean(failure)}")
 
 
-def _tell_end(out: Out, state: State) -> None:
+def _tell_end(out: Out, state: State, *, held: bool) -> None:
     outcome = state.outcome
     if outcome is None:
         out.line(f"not ended: {state.status}" + (", asked to cancel" if state.cancel else ""))
+        if not held and state.started and state.waiting is None:
+            out.line(f"  nobody drives it: `replan tasks resume {state.task_id}` goes on from its log")
         for one in waiting_for(state):
             out.line(f"  {one.kind} {one.id}: {clean(one.text, 500)}")
             if one.parameters is not None:

@@ -91,14 +91,14 @@ def show(
     from replan.cli.opening import settings_of
 
     with own_stdout() as out:
-        records = asyncio.run(_history(task_id, settings_of(config), db))
+        records, held = asyncio.run(_past(task_id, settings_of(config), db))
         if events:
             for record in records:
                 out.json(record.wire(), compact=True)
         elif json:
             out.json(as_json(records))
         else:
-            tell(out, records)
+            tell(out, records, held=held)
 
 
 @tasks_app.command()
@@ -127,7 +127,7 @@ def watch(
     async def until_the_end(out: Out) -> TaskResult:
         async with open_replan(settings_of(config), db=db) as replan:
             summary = await replan.summary(task_id)  # no such task: told before anything is drawn
-            if not summary.held and summary.status not in (*ENDED, "queued"):
+            if not summary.held and summary.status not in (*ENDED, "queued", "waiting"):
                 warn(f"nobody drives this task now; `replan tasks resume {task_id}` goes on from its log")
             await follow(replan, task_id, show_for(quiet=quiet), out if events else None, after=after)
             return await replan.result(task_id)
@@ -142,7 +142,7 @@ def watch(
 def result(
     task_id: TaskName, config: options.Config = None, db: options.Db = None, json: options.Json = False
 ) -> None:
-    """Print the answer of a task that has ended; the exit code is that of its end."""
+    """Print the answer of a task that has ended, or what it waits for; the exit code is that of its end."""
     import asyncio
 
     from replan.cli.exits import of_result
@@ -154,7 +154,7 @@ def result(
     async def read() -> TaskResult:
         async with open_replan(settings_of(config), db=db) as replan:
             view = PictureState.of(await replan.history(task_id))
-            if view.ended is None:
+            if view.ended is None and view.status != "waiting":
                 raise InputError(
                     f"task {task_id!r} has not ended ({view.status}): wait for it with `replan tasks watch {task_id}`, "
                     f"or drive it on with `replan tasks resume {task_id}`"
@@ -323,6 +323,14 @@ async def _history(task_id: str, settings: Settings, db: str | None) -> list[Rec
 
     async with open_replan(settings, db=db) as replan:
         return list(await replan.history(task_id))
+
+
+async def _past(task_id: str, settings: Settings, db: str | None) -> tuple[list[Record], bool]:
+    """The task's log, and whether somebody drives it."""
+    from replan.cli.opening import open_replan
+
+    async with open_replan(settings, db=db) as replan:
+        return list(await replan.history(task_id)), (await replan.summary(task_id)).held
 
 
 def _submitted(records: list[Record]) -> TaskSubmitted:

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from replan.core.events import TaskCancelled, TaskCompleted, TaskFailed, TaskTimedOut
 from replan.core.explain import cancelled, judged_failed, outcome_unknown, steps_failed, unjudged
-from replan.core.explain_recovery import needs_a_person, not_reflected, question_about
+from replan.core.explain_recovery import needs_a_person, not_reflected, question_about, sentences
 from replan.core.guard import may_reflect, must_stop
 from replan.core.reflection import Strategy
 from replan.core.state import State
@@ -171,7 +171,7 @@ def _verdict(state: State) -> Decision:
         return _completed(state, evaluation, evaluation.failures)
     failure = needs_a_person(state)
     if state.policy.interactive and not _given_up(state):
-        return Wait(failure.reason, " ".join([failure.reason, *failure.advice]))
+        return Wait(failure.reason, sentences(failure.reason, *failure.advice))
     return _failed(state, failure)
 
 

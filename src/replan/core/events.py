@@ -318,6 +318,8 @@ class ApprovalRequested(Event):
     tool_id: ToolId
     effect: Effect
     parameters: JsonObject
+    parameters_schema: JsonObject = {}
+    """What other parameters have to look like (JSON Schema)."""
 
 
 class ApprovalResolved(Event):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from replan.core.explain import advice_for, attempts_made, call_words, judged_failed, step_words, steps_failed
+from replan.core.explain import advice_for, attempts_made, call_words, judged_failed, steps_failed
 from replan.core.guard import must_stop
 from replan.core.state import CallState, State
 from replan.core.types import Failure
@@ -103,9 +103,10 @@ def question_about(call: CallState) -> str:
     )
 
 
-def step_name(state: State, step_id: str) -> str:
-    step = state.steps.get(step_id)
-    return step_words(step) if step is not None else f"step {step_id!r}"
+def sentences(*texts: str) -> str:
+    """The texts one after the other, each a sentence."""
+    kept = [text.strip() for text in texts if text.strip()]
+    return " ".join(text if text[-1] in ".!?" else f"{text}." for text in kept)
 
 
 def _short(text: str) -> str:

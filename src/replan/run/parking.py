@@ -38,6 +38,7 @@ class Parking:
                         action_id=call.slot.action_id, index=call.slot.item, tool_id=call.tool.id,
                         effect=call.tool.effect,
                         parameters=shown(call.tool, call.parameters, run.state.policy.max_output_bytes),
+                        parameters_schema=call.tool.parameters,
                     )
                 )  # fmt: skip
         self._waiting[step_id] = {call.key for call in calls}

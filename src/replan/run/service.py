@@ -24,7 +24,7 @@ from replan.core.policy import Policy
 from replan.core.result import TaskResult
 from replan.core.schemas import parameter_problems, schema_problem
 from replan.core.state import ENDED, State, fold
-from replan.core.types import JsonObject, Plan
+from replan.core.types import JsonObject, Plan, ToolSpec
 from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld
 from replan.ports import TaskSummary
 from replan.run.dry import plan_unstored
@@ -119,9 +119,8 @@ class Service:
         asked = _one_of(
             {one.approval_id: one for one in open_approvals(state)}, approval_id, task_id, "approval"
         )
-        tool = self.parts.tools.resolve(asked.tool_id)
-        found = parameter_problems(tool, parameters) if tool is not None and parameters is not None else []
-        if found:
+        tool = ToolSpec(id=asked.tool_id, parameters=asked.parameters_schema or {"type": "object"})
+        if parameters is not None and (found := parameter_problems(tool, parameters)):
             raise InputError(f"the parameters do not fit tool {asked.tool_id!r}: " + "; ".join(found))
         event = ApprovalResolved(
             approval_id=asked.approval_id, approved=approved, reason=reason, parameters=parameters, by=by

@@ -323,12 +323,12 @@ def test_a_reading_is_reused_only_while_no_effect_has_begun_or_ended_since_it_be
     assert state_of([*base, *read, *failed]).reusable("k.1", READS) is None
 
 
-def test_an_effect_is_reused_always_and_a_volatile_tool_never() -> None:
+def test_an_effect_is_reused_always_and_a_volatile_reading_never() -> None:
     state = state_of([*ALL_DONE, called("once", step_id="send", key="z.1")])
     entry = state.reusable("m.1", ONCE)
     assert entry is not None
     assert entry.output.value == "sent"
-    assert state.reusable("m.1", ONCE.model_copy(update={"volatile": True})) is None
+    assert state.reusable("m.1", ONCE.model_copy(update={"volatile": True})) is entry
     assert state.reusable("m.2", ONCE) is None
     assert state_of([*OPENED, PLANNED, called("once"), missed()]).reusable("k.1", ONCE) is None
 
