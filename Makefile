@@ -48,6 +48,21 @@ $(VENV)/.bench: $(VENV)/.run locks/bench.txt
 bench: $(VENV)/.bench  ## Measure: overhead a step, beside the peers
 	$(BIN)/python -m bench.overhead
 
+.PHONY: conformance recovery errors healing
+conformance: $(VENV)/.dev  ## Run the known faults of others on the peers and on Replan (installs the peers apart)
+	$(BIN)/python -m bench.conformance --setup
+	$(BIN)/python -m bench.conformance
+
+recovery: $(VENV)/.bench  ## Measure recovery: injected and public failures, beside the peers
+	$(BIN)/python -m bench.recovery
+
+errors: $(VENV)/.dev  ## Measure the classification of errors without a model
+	$(BIN)/python -m bench.errors
+
+healing: $(VENV)/.dev  ## Let the built-in model heal twenty tasks
+	$(BIN)/replan model pull
+	$(BIN)/python -m bench.healing
+
 .PHONY: firstrun
 firstrun: $(VENV)/.bench  ## Measure: from a fresh clone to a checked answer; import times
 	$(BIN)/python -m bench.first_run
@@ -64,6 +79,9 @@ lock: $(VENV)/.dev  ## Renew the lock files
 		pyproject.toml locks/dev.in -o locks/dev.txt
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--no-emit-find-links --no-header --no-annotate -c locks/dev.txt locks/bench.in -o locks/bench.txt
+	for name in conformance conformance-crewai conformance-llmcompiler; do \
+		$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+			--no-emit-find-links --no-header --no-annotate locks/$$name.in -o locks/$$name.txt; done
 
 clean:  ## Remove the environment and what was built
 	rm -rf $(VENV) build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

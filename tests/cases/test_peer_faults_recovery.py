@@ -307,6 +307,41 @@ def test_c16_a_poll_whose_result_changes_is_no_repeat() -> None:
     assert ran.source.counts["poll"] == 6
 
 
+@pytest.mark.parametrize("changes", [True, False])
+def test_c16_the_very_same_poll_goes_on_while_its_result_changes(changes: bool) -> None:
+    """One and the same plan, round after round: allowed as long as the reading differs from the one before."""
+    states = iter(["queued", "10 %", "40 %", "done"]) if changes else iter(["queued"] * 99)
+    ids = count()
+    ran = run(
+        {"poll": FakeTool(output=lambda p: next(states), spec={"volatile": True}, **READS)},
+        {
+            "execution_plan": lambda request: plan(step(f"s{next(ids)}", "poll")),
+            "evaluation": lambda request: verdict(95 if '"done"' in request.turns[0].text else 30),
+            "overall_reflection": AGAIN,
+        },
+    )
+    assert ran.result.is_success is changes
+    assert ran.source.counts["poll"] == (4 if changes else 2)
+
+
+def test_r13_a_planner_that_counts_from_one_again_is_told_so() -> None:
+    """New steps under the ids of kept ones are refused and not dropped; copies of kept steps do no harm."""
+    first = plan(step("step_1", "work", parameters={"n": 1}), step("step_2", "bad", "step_1"))
+    stolen = plan(step("step_1", "work", parameters={"n": 5}))
+    copied = plan(step("step_1", "work", parameters={"n": 1}), step("step_3", "work", parameters={"n": 5}))
+    ran = run(
+        {"work": FakeTool(output=lambda p: p, **READS), "bad": FakeTool(fail=["no"] * 9, **READS)},
+        {
+            "execution_plan": [first, stolen, copied],
+            "step_reflection": reflection("trigger_overall_reflection", {"summary": "no"}),
+            "overall_reflection": overall(True, type="replan_from_step", step_id="step_2"),
+        },
+    )
+    assert ran.result.is_success
+    assert any("'step_1' is used twice" in text for text in ran.events("plan_rejected")[0].violations)
+    assert ran.outputs() == {"step_1": {"n": 1}, "step_3": {"n": 5}}
+
+
 def test_c25_tries_are_counted_by_the_step_and_not_reset_by_a_stop() -> None:
     """Tries of a step are charged to its lineage, whichever process makes them."""
     import asyncio

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from replan.cli.terminal import say
 from replan.cli.words import clean
+from replan.errors import InputError, TaskEnded
 
 if TYPE_CHECKING:
     from replan.app import Replan
@@ -19,12 +20,16 @@ BY = "terminal"
 
 
 async def answer_all(replan: Replan, result: TaskResult) -> bool:
-    """Ask for everything that the task waits for; True if anything was answered."""
+    """Ask for everything that the task waits for; True if anything was answered, by whomever."""
     answered = False
     with contextlib.suppress(Later):
         for one in result.waiting_for:
             asked = _approval if one.kind == "approval" else _question
-            answered = await asked(replan, result.task_id, one) or answered
+            try:
+                answered = await asked(replan, result.task_id, one) or answered
+            except InputError as error:  # somebody else was faster
+                say(f"  {clean(str(error), 1_000)}")
+                answered = True
         return answered
     return False
 
@@ -48,22 +53,20 @@ async def _approval(replan: Replan, task_id: str, one: WaitingFor) -> bool:
 
 
 async def _edited(replan: Replan, task_id: str, one: WaitingFor, said: str) -> bool:
-    from replan.errors import InputError
-
     try:
         parameters: Any = json.loads(said)
         if not isinstance(parameters, dict):
             raise ValueError("it is no object")
         await replan.approve(task_id, one.id, parameters=parameters, by=BY)
+    except TaskEnded:
+        raise
     except (ValueError, InputError) as error:
         say(f"  {clean(str(error), 1_000)}")
-        return False
+        return one.id not in {open_.id for open_ in (await replan.result(task_id)).waiting_for}
     return True
 
 
 async def _question(replan: Replan, task_id: str, one: WaitingFor) -> bool:
-    from replan.errors import InputError
-
     say(clean(one.text, 2_000))
     while True:
         said = _line("  answer (empty: later): ").strip()
@@ -71,8 +74,12 @@ async def _question(replan: Replan, task_id: str, one: WaitingFor) -> bool:
             return False
         try:
             await replan.answer(task_id, said, one.id, by=BY)
+        except TaskEnded:
+            raise
         except InputError as error:
             say(f"  {clean(str(error), 1_000)}")
+            if one.id not in {open_.id for open_ in (await replan.result(task_id)).waiting_for}:
+                return True  # somebody else was faster
         else:
             return True
 

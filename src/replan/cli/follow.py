@@ -78,8 +78,6 @@ async def to_the_end(
         watching = asyncio.create_task(watch(replan, task_id, show, events, after=after))
         try:
             result = await (finish or replan.wait)(task_id)
-            if result.status == "waiting":
-                return result  # its log does not end here
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LAST_RECORDS_SECS):
                     await asyncio.shield(watching)

@@ -11,7 +11,9 @@ from replan.cli import options
 
 if TYPE_CHECKING:
     from replan.app import Replan
+    from replan.cli.live import Show
     from replan.cli.terminal import Out
+    from replan.core.result import TaskResult
 
 
 def run(
@@ -147,13 +149,29 @@ async def _run(
             say(f"task {request['task_id']} is there already: nothing that it has done is done again")
         task_id = await replan.submit(text, **request)
         result = await to_the_end(replan, task_id, show_for(quiet=quiet), out if events else None)
-        while result.status == "waiting" and at_terminal() and await answer_all(replan, result):
-            result = await to_the_end(
-                replan, task_id, show_for(quiet=quiet), out if events else None,
-                after=(await replan.summary(task_id)).last_seq, finish=replan.resume,
-            )  # fmt: skip
+        while result.status == "waiting" and at_terminal():
+            seen = (await replan.summary(task_id)).last_seq
+            if not await answer_all(replan, result):
+                break
+            result = await _go_on(replan, task_id, show_for(quiet=quiet), out if events else None, seen)
     tell_result(result, out, json=json, events=events)
     return of_result(result)
+
+
+async def _go_on(replan: Replan, task_id: str, show: Show, events: Out | None, seen: int) -> TaskResult:
+    """Drive a task on whose questions were answered, or follow whoever does by now."""
+    from replan.cli.follow import to_the_end
+    from replan.errors import TaskEnded, TaskHeld
+
+    async def finish(task_id: str) -> TaskResult:
+        try:
+            return await replan.resume(task_id)
+        except TaskEnded:
+            return await replan.result(task_id)
+        except TaskHeld:
+            return await replan.wait(task_id)
+
+    return await to_the_end(replan, task_id, show, events, after=seen, finish=finish)
 
 
 async def known(replan: Replan, task_id: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from replan.core import events as e
 from replan.core.fingerprint import labels_of, prints_of
 from replan.core.healing import Healing, Override, Reading, RoundNote
-from replan.core.ids import canonical
+from replan.core.ids import canonical, digest
 from replan.core.reflection import RETRIES, SuggestedAction
 from replan.core.signature import normalized, signature
 from replan.core.slots import READING, Slot, slot_of
@@ -169,8 +169,12 @@ def _replanning(state: State, event: e.ReplanningStarted, ts: float) -> None:
         note = known.note(state.round)
         if state.plan is not None:
             began = known.began or prints_of(state.plan)
-            for one in (*began, *prints_of(state.plan, _succeeded(state), known.labels)):
+            whole, left = prints_of(state.plan, _succeeded(state), known.labels)
+            for one in (*began, whole, left):
                 known.prints[one] = known.prints.get(one, True) and note.outside
+            before = known.results.setdefault(whole, [])
+            before.append(_result(state))
+            note.news = note.news or (len(before) > 1 and before[-1] != before[-2])
         if not note.outcome and state.escalation is not None:
             note.outcome = state.escalation.reason
         known.evaluation = state.evaluation
@@ -178,6 +182,17 @@ def _replanning(state: State, event: e.ReplanningStarted, ts: float) -> None:
     state.replanning = event
     state.escalation = None
     state.status = "replanning"
+
+
+def _result(state: State) -> str:
+    """What the plan has given, in 128 bits."""
+    outputs = [
+        (slot, call.output)
+        for step in state.steps.values()
+        for slot, call in step.calls.items()
+        if call.output is not None
+    ]
+    return digest(canonical([[list(slot), output.value, repr(output.artifact)] for slot, output in outputs]))
 
 
 def _updated(state: State, event: e.PlanUpdated, ts: float) -> None:

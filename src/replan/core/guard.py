@@ -7,13 +7,13 @@ judgement, whatever is new in them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from replan.core.fingerprint import labels_of, prints_of
 from replan.core.fold_recovery import rounds_of
 from replan.core.healing import RoundNote
 from replan.core.state import State
-from replan.core.types import Plan
+from replan.core.types import Plan, ToolId
 
 MOST_BARREN = 4
 """Rounds in a row that bring nothing: no better score, and no failure that was not seen before."""
@@ -55,17 +55,25 @@ def _in_a_row(rounds: Sequence[RoundNote], holds: Callable[[RoundNote], bool]) -
     return count
 
 
-def plan_repeats(state: State, plan: Plan) -> str:
+def plan_repeats(state: State, plan: Plan, volatile: Collection[ToolId] = ()) -> str:
     """What is wrong with a plan that has been tried before; empty if it is new.
 
-    A plan whose failure was out of our reach may be tried again.
+    A plan whose failure was out of our reach may be tried again; so may a poll (it calls a `volatile` tool) as long
+    as its result changes.
     """
     if state.recovery is None:
         return ""
     succeeded = {name for name, step in state.steps.items() if step.status == "succeeded"}
     kept = {step.step_id for step in plan.steps} & succeeded
     before = labels_of(state.plan, state.recovery.labels) if state.plan is not None else {}
-    for one in prints_of(plan, kept, {**state.recovery.labels, **before}):
+    prints = prints_of(plan, kept, {**state.recovery.labels, **before})
+    polls = any(
+        name in volatile for step in plan.steps for name in (step.tool, *(a.tool for a in step.actions))
+    )
+    results = state.recovery.results.get(prints[0], [])
+    if polls and (len(results) == 1 or (results and results[-1] != results[-2])):
+        return ""
+    for one in prints:
         if state.recovery.prints.get(one) is False:
             return (
                 f"{SAME_PLAN} of this task, which did not do: the same tools, parameters and order; "

@@ -117,6 +117,8 @@ class Recovery:
     """The best score so far."""
     prints: dict[str, bool] = field(default_factory=dict)
     """Plans that have been tried, by what they mean; True: what they failed of was out of our reach."""
+    results: dict[str, list[str]] = field(default_factory=dict)
+    """Whole plans, by their print: what each run of one gave, as a digest."""
     began: tuple[str, ...] = ()
     """The prints of the plan as it began, if it is not the first."""
     labels: dict[StepId, str] = field(default_factory=dict)

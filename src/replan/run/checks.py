@@ -38,7 +38,8 @@ def check(run: Run, draft: Plan, tools: list[ToolSpec], *, kept: Collection[Step
         found.append(
             "the plan has no steps, and with evaluation = steps there is no model to answer by itself"
         )
-    if not found and (repeat := plan_repeats(state, checked.plan)):
+    volatile = {tool.id for tool in run.parts.tools.specs() if tool.volatile}
+    if not found and (repeat := plan_repeats(state, checked.plan, volatile)):
         found.append(repeat)
     return checked._replace(violations=tuple(found))
 

@@ -179,7 +179,7 @@ async def _by_planner(
         read = read_plan(
             answer, plan_id=run.parts.ids.new("plan"), version=state.plans + 1, task=state.description
         )
-        new = [step for step in read.steps if step.step_id not in stay]
+        new = [step for step in read.steps if not _is_restated(step, plan, stay)]
         if helps:
             try:
                 made = strategies.with_remediation(plan, about, new)
@@ -214,6 +214,14 @@ async def _by_planner(
             raise NothingNew(error.violations) from error
         raise
     _record(run, started, planned.plan, planned.task_type, planned.corrections)
+
+
+def _is_restated(step: Step, plan: Plan, stay: Sequence[StepId]) -> bool:
+    """True if a planner that was to write new steps only has copied one that stays."""
+    if step.step_id not in stay:
+        return False
+    known = next(one for one in plan.steps if one.step_id == step.step_id)
+    return (step.tool, step.parameters, step.actions) == (known.tool, known.parameters, known.actions)
 
 
 def _record(run: Run, started: ReplanningStarted, plan: Plan, task_type: str, corrections: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic_core import PydanticSerializationError, to_json
@@ -125,7 +125,8 @@ class Service:
         event = ApprovalResolved(
             approval_id=asked.approval_id, approved=approved, reason=reason, parameters=parameters, by=by
         )
-        await self.parts.store.signal(task_id, event, self.parts.clock.now())
+        said = await self.parts.store.signal(task_id, event, self.parts.clock.now())
+        await self._check_first(task_id, said, lambda other: other.approval_id, "approval")
         return asked
 
     async def answer(
@@ -151,8 +152,17 @@ class Service:
         event = QuestionAnswered(
             question_id=asked.question_id, answer=text, happened=happened, output=output, by=by
         )
-        await self.parts.store.signal(task_id, event, self.parts.clock.now())
+        said = await self.parts.store.signal(task_id, event, self.parts.clock.now())
+        await self._check_first(task_id, said, lambda other: other.question_id, "question")
         return asked
+
+    async def _check_first(self, task_id: str, said: Record, id_of: Callable[[Any], str], what: str) -> None:
+        """`InputError` if somebody else had answered the same a moment before: the first word counts."""
+        for record in await self.parts.store.read(task_id, signals_only=True):
+            same = type(record.event) is type(said.event) and id_of(record.event) == id_of(said.event)
+            if same and record.seq < said.seq:
+                who = getattr(record.event, "by", "") or "somebody"
+                raise InputError(f"{what} {id_of(said.event)!r} was answered just before by {who}")
 
     async def _open_state(self, task_id: str) -> State:
         state = await self.state(task_id)

@@ -1,0 +1,63 @@
+"""Runs small programs for known faults of agent frameworks on the peers and on Replan, and prints one table.
+
+python -m bench.conformance --setup              install the peers into .venv-conformance/
+python -m bench.conformance                      every row on whoever is installed
+python -m bench.conformance --row R1 --peer langgraph --peer replan
+python -m bench.conformance --markdown > docs/comparison.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from bench.conformance import table
+from bench.conformance.peers import LOCKS, PEERS, set_up
+from bench.conformance.rows import BY_KEY
+from bench.conformance.running import Result, installed, results
+
+
+def main() -> int:
+    """0 if Replan passed every row that was run on it."""
+    parser = argparse.ArgumentParser(
+        prog="bench.conformance", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--setup", nargs="*", choices=LOCKS, help="install the peers: all, or these")
+    parser.add_argument("--peer", action="append", choices=[peer.key for peer in PEERS])
+    parser.add_argument("--row", action="append", choices=list(BY_KEY))
+    parser.add_argument("--markdown", action="store_true", help="the page docs/comparison.md on stdout")
+    options = parser.parse_args()
+    if options.setup is not None:
+        set_up(options.setup or LOCKS)
+        return 0
+    rows = set(options.row or BY_KEY)
+    found: list[Result] = []
+    versions: dict[str, str] = {}
+    missing: dict[str, str] = {}
+    for peer in PEERS:
+        if options.peer and peer.key not in options.peer:
+            continue
+        there = installed(peer)
+        if isinstance(there, str):
+            missing[peer.label] = there
+            print(f"{peer.label}: {there}", file=sys.stderr)
+            continue
+        versions[peer.label] = ", ".join(
+            version if name == peer.key.replace("_", "-") else f"{name} {version}"
+            for name, version in there.versions.items()
+        )
+        print(f"{peer.label}: {versions[peer.label]}", file=sys.stderr)
+        for result in results(there, rows):
+            found.append(result)
+            print(
+                f"{table.VERDICT[result.passed]:>8} {result.row:4} {table.line_of(result)}", file=sys.stderr
+            )
+    print(table.markdown(found, versions, missing) if options.markdown else table.plain(found))
+    ours = [one for one in found if not one.peer.environment]
+    passed = sum(one.passed is True for one in ours)
+    print(f"\nReplan: {passed} of {len(ours)} programs right", file=sys.stderr)
+    return int(passed < len(ours))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""What has to be said beside the table, by row: choices of design, options, and where a program may be unfair."""
+
+from __future__ import annotations
+
+NOTES = {
+    "R1": """
+LangGraph's prebuilt agent sends each call of a model's answer to a task of its own, and keeps the writes of those that
+ended before the failure: `pay` is not repeated. The slow one is cancelled and runs again, which is right for a reading
+and not for an effect. With one `ToolNode` for all calls (`version="v1"`, or a `ToolNode` in a graph of one's own) a
+failure loses them all. Nothing is lost if the tool's error is handled (`handle_tool_errors=True`, see R4).
+On Replan the failure is a lost connection of a reading tool, which it tries again by itself; there is nothing to resume.
+""",
+    "R2": """
+LangGraph and Agent Framework run graphs in supersteps by design (Pregel): it makes state deterministic, and costs the
+wait. LLMCompiler starts a step as soon as it can, as Replan does.
+""",
+    "R4": """
+To let an exception of a tool end the run is a choice: an exception may be a bug, and the caller should see it. LangGraph,
+Pydantic AI and ADK do so by default; a tool that wants the model to know raises or returns something else
+(`ModelRetry` in Pydantic AI), LangGraph and ADK have an option. OpenAI Agents and Agent Framework tell the model by
+default. What is held against the ones that die is that a call which was under way is cancelled: of an effect nobody
+knows whether it happened. “Kept” counts results that the model was shown or that the framework's own record holds.
+""",
+    "R5": """
+The agents have a limit on turns, not on sameness: OpenAI Agents 10, Agent Framework 40 (then it asks for an answer
+without tools), Pydantic AI 50, ADK 500; LangGraph's limit is far above ours. To call a tool twice with equal parameters
+can be meant (see C16), so a framework that leaves it to the tool's author has a reason. Replan has no loop of calls:
+there the same stubbornness is a planner that plans the same payment in every round under a new id.
+""",
+    "R6": """
+OpenAI Agents takes a call of an unknown tool for a fault of the model and raises. Agent Framework tells the model that
+the tool was not found, without the names of those that exist.
+""",
+    "R11": """
+Magentic's retries of an unreadable ledger were set to 1, because they wait and change nothing else. `max_reset_count`
+and `max_round_count` are unlimited by default, and its documentation recommends to set them: with them it ends as it
+should. On Replan a verdict that cannot be understood ends the task as failed, with its outputs kept, without a new plan.
+""",
+    "R12": """
+With its limits set Magentic ends cleanly, with a sentence; one who reads its stream has seen the agents' partial
+results, but what it hands out at the end does not hold them. On Replan the same plan a second time is refused. If the model has a new idea every round, only a limit
+ends it: `max_rounds`, another budget, or by default the task's timeout of 300 s.
+""",
+    "R13": """
+CrewAI's prompt for a new plan asks for steps that are numbered, and its list of steps is looked up by number; a fresh
+plan that counts from 1 is therefore put on the finished steps. A model that goes on counting after the last number
+would not run into it. On Replan the script counts from 1 again too, and only goes on counting when it is told to.
+""",
+    "R14": """
+CrewAI treats a failed step as finished on purpose, so that later steps are not blocked for ever, and leaves the decision
+to its observer; the two lines show what happens where the observer is off or the planner cannot be had.
+""",
+    "R15": """
+LLMCompiler is a paper with a program; what runs here is its port in LlamaIndex, whose package was last released in 2025
+and is no longer developed. The same holds for R16, R17 and C12.
+""",
+    "C1": """
+LangGraph is right here. The kill comes when both effects have ended; a kill between an effect and its record is not
+part of this row.
+""",
+    "C2": """
+No agent framework here claims to make effects once: idempotency is the tool's business there, and most documentations
+say so. That the model calls again after being told of a timeout is our script's doing, though models do it. Where the
+run dies instead, one payment was made, but nothing says that it is in doubt. Replan's tool is one without a key of its
+own; the second line has a reading tool that can tell, and the task then succeeds.
+""",
+    "C8": """
+CrewAI is right where the planner is gone: it ends with what it has. A planner that answers and never says that it is
+ready is asked again for ever if `max_attempts` is not set, as its documentation says. Magentic lets the error through:
+bounded, but the agents' results are gone with it.
+""",
+    "C9": """
+OpenAI Agents and Agent Framework's `response_format` ask the endpoint for JSON by schema, and endpoints that honour it
+send no fence; the fence comes from those that do not.
+""",
+    "C10": """
+CrewAI chooses to go on when its observer fails, so that an optional check does not stop the work.
+""",
+    "C16": """
+Whether A-B-A-B is a circle only the caller can know for sure. Replan notices it by the same errors and the same plans.
+Polls with changing answers pass on Replan when they are steps of a plan; one plan a round with the same poll is taken
+for a repetition.
+""",
+    "C19": """
+The tool is an asynchronous one, which a cancellation can reach. A function in a thread cannot be stopped in Python, by
+anybody.
+""",
+    "C22": """
+Pydantic AI is right here: the messages of a cancelled run keep the finished call and close the open one. ADK and OpenAI
+Agents store a batch of calls only when all have ended, so the history stays well-formed and forgets the finished call.
+LangGraph's older agent refuses the history with an error that says what is missing; LangChain's newer one passes it on.
+On Replan the next turn is a task of its own; what is looked at is the log of the cancelled one.
+""",
+    "C25": """
+ADK documents that 0 and less mean “no limit”. LangGraph and Agent Framework refuse 0 as an invalid limit, which is as
+good.
+""",
+}

@@ -1,0 +1,126 @@
+"""Pydantic AI: its `Agent` with tools and a `FunctionModel`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_ai import Agent, PromptedOutput, Tool, UsageLimits, capture_run_messages
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    RetryPromptPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+)
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
+
+from bench.conformance import agents
+from bench.conformance.agents import FENCED, Asked, Script, register
+from bench.conformance.case import Calls, Cases, Facts, ended
+
+case = Cases(["pydantic-ai-slim"])
+
+
+class ScriptedAgent:
+    """An agent whose next run goes on from the messages of the last, as its documentation shows."""
+
+    def __init__(self, tools: Sequence[agents.Tool], script: Script, limit: int | None) -> None:
+        self._script = script
+        self._turns = 0
+        self._history: list[ModelMessage] = []
+        self._limits = None if limit is None else UsageLimits(request_limit=limit)
+        self._agent = Agent(
+            FunctionModel(self._answer, stream_function=self._stream_answer),
+            tools=[Tool(tool, takes_ctx=False, name=tool.__name__) for tool in tools],
+        )
+
+    def _said(self, messages: list[ModelMessage]) -> str | list[str]:
+        self._turns += 1
+        parts = [part for message in messages for part in message.parts]
+        results = [part for part in parts if isinstance(part, ToolReturnPart | RetryPromptPart)]
+        asked_for = {part.tool_call_id for part in parts if isinstance(part, ToolCallPart)}
+        missing = asked_for - {part.tool_call_id for part in results}
+        return self._script(Asked(self._turns, [str(part.content) for part in results], len(missing)))
+
+    def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        said = self._said(messages)
+        if isinstance(said, str):
+            return ModelResponse(parts=[TextPart(said)])
+        return ModelResponse(parts=[ToolCallPart(name, {}) for name in said])
+
+    async def _stream_answer(
+        self, messages: list[ModelMessage], info: AgentInfo
+    ) -> AsyncIterator[str | dict[int, DeltaToolCall]]:
+        said = self._said(messages)
+        if isinstance(said, str):
+            yield said
+            return
+        for n, name in enumerate(said):
+            yield {n: DeltaToolCall(name=name, json_args="{}", tool_call_id=f"{self._turns}-{n}")}
+
+    async def run(self) -> Any:
+        with capture_run_messages() as messages:
+            try:
+                return await self._agent.run(
+                    "do it", message_history=self._history, usage_limits=self._limits
+                )
+            finally:
+                self._history = list(messages)
+
+    async def stream(self) -> AsyncIterator[Any]:
+        async with self._agent.run_stream_events("do it", usage_limits=self._limits) as events:
+            async for event in events:
+                yield event
+
+    async def record(self) -> str:
+        return str(self._history)
+
+
+def make(tools: Sequence[agents.Tool], script: Script, *, limit: int | None = None) -> ScriptedAgent:
+    return ScriptedAgent(tools, script, limit)
+
+
+register(case, make)
+
+
+@case("C2", option="tool_timeout")
+async def timed_out_by_the_framework() -> Facts:
+    """The framework's own timeout tells the model to try again."""
+    calls = Calls()
+
+    async def pay() -> str:
+        calls.made("pay")
+        await asyncio.sleep(5)
+        return "paid"
+
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        return ModelResponse(parts=[ToolCallPart("pay", {})])
+
+    agent = Agent(FunctionModel(answer), tools=[Tool(pay, takes_ctx=False)], tool_timeout=0.05)
+    _, died = await ended(agent.run("do it"))
+    return {"effects": calls["pay"], "died": died, "in_doubt": False}
+
+
+class Verdict(BaseModel):
+    done: bool
+
+
+@case("C9")
+async def an_answer_in_a_fence() -> Facts:
+    asked = Calls()
+
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        asked.made("model")
+        return ModelResponse(parts=[TextPart(FENCED)])
+
+    agent = Agent(FunctionModel(answer), output_type=PromptedOutput(Verdict))
+    result, died = await ended(agent.run("is it done?"))
+    return {"read": bool(result and result.output.done), "model_calls": asked["model"], "died": died}
+
+
+if __name__ == "__main__":
+    case.main()
