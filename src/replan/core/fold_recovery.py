@@ -174,7 +174,7 @@ def _replanning(state: State, event: e.ReplanningStarted, ts: float) -> None:
                 known.prints[one] = known.prints.get(one, True) and note.outside
             before = known.results.setdefault(whole, [])
             before.append(_result(state))
-            note.news = note.news or (len(before) > 1 and before[-1] != before[-2])
+            note.moved = len(before) > 1 and before[-1] != before[-2]
         if not note.outcome and state.escalation is not None:
             note.outcome = state.escalation.reason
         known.evaluation = state.evaluation

@@ -19,6 +19,8 @@ MOST_BARREN = 4
 """Rounds in a row that bring nothing: no better score, and no failure that was not seen before."""
 MOST_STALLED = 20
 """Rounds in a row without a better score, though something else fails each time."""
+MOST_POLLED = 100
+"""Rounds in a row without a better score, though each shows that a poll has moved on."""
 
 SAME_PLAN = "this plan is the same as an earlier one"
 """How the violation of a plan begins that has been tried before."""
@@ -33,9 +35,13 @@ def must_stop(state: State) -> str:
         return f"max_task_replanning_attempts = {older.max_task_replanning_attempts} is reached"
     if older.max_reflection_rounds is not None and known.reflections >= older.max_reflection_rounds:
         return f"max_reflection_rounds = {older.max_reflection_rounds} is reached"
-    if (barren := _in_a_row(known.rounds, lambda note: not note.better and not note.news)) >= MOST_BARREN:
+    if (
+        barren := _in_a_row(known.rounds, lambda note: not (note.better or note.news or note.moved))
+    ) >= MOST_BARREN:
         return f"the last {barren} rounds brought nothing new: the same failures, and no better result"
-    if (stalled := _in_a_row(known.rounds, lambda note: not note.better)) >= MOST_STALLED:
+    if (stalled := _in_a_row(known.rounds, lambda note: not note.better)) >= MOST_POLLED or (
+        stalled := _in_a_row(known.rounds, lambda note: not (note.better or note.moved))
+    ) >= MOST_STALLED:
         return f"the last {stalled} rounds brought no better result, whatever was changed"
     return ""
 

@@ -101,6 +101,8 @@ class RoundNote:
     score: float | None = None
     better: bool = False
     """Judged better than every round before."""
+    moved: bool = False
+    """Its plan was run before and gave something else then: a poll that goes on."""
     outside: bool = False
     """What failed was out of our reach."""
     outcome: str = ""
