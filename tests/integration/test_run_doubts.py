@@ -227,3 +227,22 @@ def test_waiting_costs_no_time_of_the_task() -> None:
     ran = virtual_time(main())
     assert ran.result.is_success
     assert ran.result.total_duration_secs < 100
+
+
+def test_what_a_person_said_holds_for_one_doubt_and_no_later_one() -> None:
+    async def main() -> tuple[Ran, Ran]:
+        made, task_id, _ = await waiting(shop)
+        await made.service.answer(task_id, "no")
+        again = await made.drive(task_id)
+        calls = shop.calls
+        await made.service.answer(task_id, "yes", output={"payment": "p"})
+        ended = (await made.drive(task_id)).check()
+        assert calls == 2, "made once more, and in doubt once more"
+        return again, ended
+
+    shop = Shop(takes_effect=False, fails=99)
+    again, ended = virtual_time(main())
+    assert again.result.status == "waiting"
+    assert again.types().count("question_asked") == 2
+    assert ended.result.is_success
+    assert shop.calls == 2

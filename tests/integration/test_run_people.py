@@ -9,6 +9,7 @@ import pytest
 from run_tasks import Bench, FakeTool, Ran, bench, plan, step, verdict
 from test_run_recovery import READS, overall, reflection
 
+from replan.core.events import ApprovalResolved
 from replan.errors import InputError, TaskEnded
 from replan.testing import virtual_time
 
@@ -226,3 +227,53 @@ def test_a_person_who_says_stop_ends_it() -> None:
     ran = virtual_time(main())
     assert ran.result.failure is not None
     assert ran.result.failure.kind == "user_intervention_required"
+
+
+def test_an_edit_is_for_the_tool_that_was_shown() -> None:
+    """Another tool with the very parameters that a person has put in needs a yes of its own."""
+
+    async def main() -> Ran:
+        more = {
+            "send": FakeTool(fail=["the post is closed"] * 9, parameters=TO, **ONCE),
+            "wipe": FakeTool(parameters=TO, **ONCE),
+        }
+        answers = {
+            "execution_plan": plan(step("s", "send", parameters={"to": "Ann"})),
+            "evaluation": verdict(),
+            "step_reflection": reflection(
+                "retry_with_tool", {"tool_id": "wipe", "parameters": {"to": "Eve"}}, "tool_error"
+            ),
+        }
+        made = await bench(tools(**more), answers)
+        task_id = await made.submit(interactive=True, approval="destructive")
+        await made.drive(task_id)
+        await made.service.resolve_approval(task_id, approved=True, parameters={"to": "Eve"})
+        return await made.drive(task_id)
+
+    ran = virtual_time(main())
+    assert ran.source.counts["wipe"] == 0
+    assert ran.result.status == "waiting"
+    assert ran.result.waiting_for[0].tool_id == "wipe"
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_a_yes_in_the_turn_in_which_the_last_step_ends_is_no_fault(turns: int) -> None:
+    async def main() -> Ran:
+        made, task_id = await started(plan(step("s", "send", parameters={"to": "Ann"}), step("r", "read")))
+        driving = asyncio.create_task(made.service.drive(task_id))
+        await asyncio.sleep(3)
+        (asked,) = (await made.service.state(task_id)).recovery.requests.values()  # type: ignore[union-attr]
+        await asyncio.sleep(6.999999)
+        while not (await made.service.state(task_id)).steps["r"].closed:  # noqa: ASYNC110 - each turn is looked at
+            await asyncio.sleep(1e-7)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await made.store.signal(task_id, ApprovalResolved(approval_id=asked.approval_id, approved=True), 10.0)
+        await asyncio.wait({driving})
+        ran = await made.ran(task_id)
+        return (ran if ran.state.ended else await made.drive(task_id)).check()
+
+    ran = virtual_time(main())
+    assert ran.result.is_success
+    assert ran.source.counts["send"] == 1
+    assert len(ran.events("execution_mode")) == 1

@@ -158,3 +158,36 @@ def test_killed_at_every_point_it_comes_to_the_same(points: range) -> None:
         ), f"{where}: a rung was charged twice"
         ended = ran.result.failure.kind if ran.result.failure is not None else "succeeded"
         assert ended in ("succeeded", "outcome_unknown"), where
+
+
+def test_a_round_that_is_begun_is_judged_wherever_it_was_killed() -> None:
+    """The old judgement does not stand for the new round's."""
+
+    def second(request: Any) -> bool:
+        return "SECOND" in request.turns[0].text
+
+    def planner(request: Any) -> Any:
+        text = "SECOND" if "judged 40" in request.turns[0].text or "overall 40" in request.turns[0].text or "40" in request.turns[0].text.split("Tools")[0] else "FIRST"  # fmt: skip
+        return plan(step("b" if text == "SECOND" else "a", "note", parameters={"t": text}))
+
+    answers = {
+        "execution_plan": planner,
+        "evaluation": lambda request: verdict(95 if second(request) else 40),
+        "overall_reflection": overall(
+            True, replanning_strategy={"type": "full_replan", "reason": "judged 40"}
+        ),
+    }
+
+    async def main(appends: int) -> Ran:
+        made = await bench(tools(), answers, store=DiesAfter(appends))
+        task_id = await made.submit()
+        driving = asyncio.create_task(made.service.drive(task_id))
+        await asyncio.wait({driving})
+        return await (made.ran(task_id) if driving.exception() is None else made.drive(task_id))
+
+    for appends in range(40):
+        ran = virtual_time(main(appends)).check()
+        where = f"killed after {appends} appends"
+        assert ran.result.is_success, where
+        assert ran.result.rounds == 2, where
+        assert [event.round for event in ran.events("round_started")] == [1, 2], where

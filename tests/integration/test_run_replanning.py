@@ -485,3 +485,34 @@ def test_with_many_tools_the_selection_is_asked_again_with_what_was_used() -> No
     text = asked.turns[0].text
     assert "the mailbox is full" in text
     assert "thought about it" in text
+
+
+def test_what_a_step_did_after_it_was_healed_is_not_done_again_by_a_new_plan() -> None:
+    def pay(parameters: Any) -> Any:
+        if parameters["order"] == "o-?":
+            raise ValueError("order: there is no order 'o-?'")
+        return parameters["order"]
+
+    order = {"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]}
+    tools = {
+        "pay": FakeTool(output=pay, parameters=order, **ONCE),
+        "mail": TOOLS["mail"],
+        "sms": TOOLS["sms"],
+    }
+    ran = run(
+        tools,
+        {
+            "execution_plan": [
+                plan(step("p", "pay", parameters={"order": "o-?"}), step("q", "mail", "p")),
+                plan(step("n", "pay", parameters={"order": "o-1"}), step("m", "sms", "n")),
+            ],
+            "step_reflection": [reflection("retry_with_params", {"order": "o-1"}), GIVE_UP],
+            "overall_reflection": replan("replan_from_step", step_id="q"),
+        },
+    )
+    assert ran.result.is_success
+    assert [call.parameters for call in ran.source.calls if call.tool_id == "pay"] == [
+        {"order": "o-?"},
+        {"order": "o-1"},
+    ]
+    assert ran.events("call_completed", step_id="n")[0].reused

@@ -51,6 +51,8 @@ class Failed:
     in_doubt: bool = False
     wanted: JsonObject | None = None
     """What an output of the tool has to look like, where it is declared."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """What fills in required parameters that are left out."""
     elsewhere: Collection[str] = ()
     """Values that other calls of the tool were made with."""
     references: Sequence[str] = ()
@@ -78,6 +80,7 @@ def _fit(proposal: StepReflection, failed: Failed) -> Iterator[str]:
         other = failed.available.get(str(action.data.get("tool_id")))
         if (
             other is not None
+            and not other.in_process
             and failed.tool is not None
             and other.source == failed.tool.source
             and failed.tool.source
@@ -113,8 +116,7 @@ def _of_parameters(data: JsonObject, failed: Failed) -> Iterator[str]:
         if strange:
             yield f"{tool.id!r} has no parameter {', '.join(map(repr, strange))}; it has: {', '.join(known)}"
             return
-    merged = {**failed.parameters, **data}
-    yield from _of_call(tool, merged, failed)
+    yield from _of_call(tool, {**failed.parameters, **data}, failed)
 
 
 def _of_tool(data: JsonObject, failed: Failed) -> Iterator[str]:
@@ -145,6 +147,11 @@ def _of_tool(data: JsonObject, failed: Failed) -> Iterator[str]:
 
 def _of_call(tool: ToolSpec, parameters: JsonObject, failed: Failed) -> Iterator[str]:
     """The call as it would be made: it fits the schema, and was not tried before."""
+    required = tool.parameters.get("required", ())
+    filled = {
+        name: failed.metadata[name] for name in required if name in failed.metadata and name not in parameters
+    }
+    parameters = {**parameters, **filled}
     for problem in schemas.parameter_problems(tool, parameters)[:10]:
         yield f"tool {tool.id!r}: {problem}"
     if call_base(failed.task_id, tool.id, parameters) in failed.healing.tried():
@@ -193,7 +200,8 @@ def _of_doubt(action: SuggestedAction, failed: Failed) -> Iterator[str]:
         yield from placeholders(given, reader)
         for problem in schemas.parameter_problems(reader, given)[:10]:
             yield f"tool {reader.id!r}: {problem}"
-        if any(one.tool_id == reader.id and one.parameters == given for one in readings):
+        made = [one for one in readings if one.output or one.error]
+        if any(one.tool_id == reader.id and one.parameters == given for one in made):
             yield f"this very reading of {reader.id!r} was made already; read something else, or say what it shows"
     elif action.type == "settle_outcome":
         yield from _of_settlement(action, failed, readings)
@@ -252,7 +260,29 @@ def _shows(readings: Sequence[Reading], parameters: JsonObject, elsewhere: Colle
                 asked = set(texts_in(reading.parameters))
                 if value in reading.output and value not in asked:
                     return value
+    for reading in readings:
+        telling = {name: value for name, value in parameters.items() if reading.parameters.get(name) != value}
+        if telling:  # some object holds the whole call, whatever its values are
+            for one in _objects(_opened(reading.output)):
+                if all(name in one and one[name] == value for name, value in telling.items()):
+                    return str(next(iter(telling.values())))
+        elif (
+            reading.output not in _NOTHING
+        ):  # nothing to know the call by: only an empty reading speaks against it
+            return reading.output[:60]
     return ""
+
+
+def _objects(value: Any) -> Iterator[JsonObject]:
+    """Every object in the value, at any depth."""
+    nodes = [value]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, dict):
+            yield node
+            nodes.extend(node.values())
+        elif isinstance(node, list):
+            nodes.extend(node)
 
 
 # ── values that are none ──────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ from replan.core.events import TaskCancelled, TaskCompleted, TaskFailed, TaskTim
 from replan.core.explain import cancelled, judged_failed, outcome_unknown, steps_failed, unjudged
 from replan.core.explain_recovery import needs_a_person, not_reflected, question_about, sentences
 from replan.core.guard import may_reflect, must_stop
-from replan.core.reflection import Strategy
+from replan.core.reflection import NEW_STEPS, Strategy
 from replan.core.state import State
 from replan.core.types import Evaluation, Failure
 from replan.core.verdict import default_strategy, done_in_substance, satisfied
@@ -70,7 +70,6 @@ class Wait(NamedTuple):
     reason: str
     text: str = ""
     kind: str = "intervention"
-    call_key: str | None = None
 
 
 class Finish(NamedTuple):
@@ -117,8 +116,7 @@ def _plan_given(state: State) -> bool:
 
 def _plans_anew(state: State) -> bool:
     """True if the strategy needs new steps, and so tools to make them with."""
-    strategy = state.replanning.strategy.type if state.replanning is not None else ""
-    return strategy in ("full_replan", "replan_from_step", "add_remediation_steps")
+    return state.replanning is not None and state.replanning.strategy.type in NEW_STEPS
 
 
 def _said(state: State) -> str | None:
@@ -134,18 +132,13 @@ def _said(state: State) -> str | None:
 
 def _in_doubt(state: State) -> Decision:
     """Calls of which nobody knows whether they took effect: a person says, or the task ends."""
-    asked = set() if state.recovery is None else {
-        question.call_key for question in state.recovery.questions.values()
-    }  # fmt: skip
-    if state.policy.interactive:
-        for key, call in state.in_doubt.items():
-            if key not in asked:
-                return Wait(
-                    "it is not known whether a call took effect", question_about(call), "outcome", key
-                )
-        if state.recovery is not None and state.recovery.open_questions():
-            return Wait("it is not known whether a call took effect")
-    return _failed(state, outcome_unknown(state))
+    reason = "it is not known whether a call took effect"
+    questions = state.recovery.questions.values() if state.recovery is not None else ()
+    asked = {question.call_key for question in questions}
+    if not state.policy.interactive:
+        return _failed(state, outcome_unknown(state))
+    new = next((call for key, call in state.in_doubt.items() if key not in asked), None)
+    return Wait(reason, question_about(new) if new is not None else "", "outcome")
 
 
 def _verdict(state: State) -> Decision:
@@ -157,11 +150,13 @@ def _verdict(state: State) -> Decision:
         return _completed(state, evaluation)
     if not state.reflects:
         return _failed(state, _why(state))
+    if _given_up(state):
+        return _failed(state, needs_a_person(state))
     if state.reflection is None:
         return Reflect() if may_reflect(state) else _failed(state, needs_a_person(state))
     reflection = state.reflection.reflection
     if reflection is None:
-        return _failed(state, not_reflected(state))
+        return _ask_or_fail(state, not_reflected(state))
     if reflection.should_replan:
         strategy = reflection.replanning_strategy or default_strategy(state)
         return Replan(
@@ -169,10 +164,17 @@ def _verdict(state: State) -> Decision:
         )
     if evaluation is not None and done_in_substance(state, evaluation):
         return _completed(state, evaluation, evaluation.failures)
-    failure = needs_a_person(state)
-    if state.policy.interactive and not _given_up(state):
-        return Wait(failure.reason, sentences(failure.reason, *failure.advice))
-    return _failed(state, failure)
+    return _ask_or_fail(state, needs_a_person(state))
+
+
+def _ask_or_fail(state: State, failure: Failure) -> Decision:
+    """A person is asked, once for each time that it comes to this, where one can be reached."""
+    if not state.policy.interactive:
+        return _failed(state, failure)
+    asked = state.recovery.open_questions() if state.recovery is not None else []
+    if any(question.kind == "intervention" for question in asked):
+        return Wait(failure.reason)
+    return Wait(failure.reason, sentences(failure.reason, *failure.advice))
 
 
 def _given_up(state: State) -> bool:

@@ -34,11 +34,12 @@ FaultKind = Literal[
     "unavailable",  # its source is not there
     "rejected",  # a person does not agree to it: no call was made
     "in_doubt",  # the very call was made before, and nobody knows whether it took effect: not made again
+    "duplicate",  # another step is making this very call: no call was made
     "approval",  # a person would have to agree, and nobody can be asked: no call was made
     "internal",  # a fault of Replan
 ]
 NOT_MADE = frozenset(
-    {"approval", "parameter", "reference", "refused", "rejected", "unknown_tool", "unavailable"}
+    {"approval", "duplicate", "parameter", "reference", "refused", "rejected", "unknown_tool", "unavailable"}
 )
 
 

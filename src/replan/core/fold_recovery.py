@@ -9,7 +9,7 @@ from replan.core import events as e
 from replan.core.fingerprint import labels_of, prints_of
 from replan.core.healing import Healing, Override, Reading, RoundNote
 from replan.core.ids import canonical, digest
-from replan.core.reflection import RETRIES, SuggestedAction
+from replan.core.reflection import NEW_STEPS, RETRIES, SuggestedAction
 from replan.core.signature import normalized, signature
 from replan.core.slots import READING, Slot, slot_of
 from replan.core.types import StepId, ToolId
@@ -29,14 +29,14 @@ _MOST_READ = 8_000
 def _reflected(state: State, event: e.StepReflected, ts: float) -> None:
     known = state.mending()
     if event.fresh:
-        _failed(state, event.signature, event.error.category)
+        _failed(state, event.signature)
     step = state.steps.get(event.step_id)
     if step is None:
         return
     if step.healing is None:
         step.healing = Healing()
     mine, slot, action = step.healing, event.slot, event.action
-    mine.reflected.append(event)
+    mine.take(event)
     mine.pending.pop(slot, None)
     if action.type in RETRIES:
         known.retries += 1
@@ -56,12 +56,11 @@ def override(before: Override | None, action: SuggestedAction) -> Override:
     return before._replace(parameters={**before.parameters, **action.data})
 
 
-def _failed(state: State, sign: str, category: str) -> None:
+def _failed(state: State, sign: str) -> None:
     """Something has failed in this round."""
     known = state.mending()
     note = known.note(state.round)
     note.signatures.add(sign)
-    note.outside = note.outside or category in OUTSIDE
     if sign not in known.seen:
         known.seen.add(sign)
         note.news = True
@@ -72,7 +71,7 @@ def step_failed(state: State, step: StepState, event: e.StepFailed) -> None:
     if step.healing is not None and any(one.error == event.error for one in step.healing.reflected):
         return
     tool = step.step.tool or next((call.tool_id for call in step.calls.values() if call.fault), "")
-    _failed(state, signature(tool, event.error), event.error.category)
+    _failed(state, signature(tool, event.error))
 
 
 def judged(state: State, event: e.EvaluationCompleted) -> None:
@@ -83,15 +82,16 @@ def judged(state: State, event: e.EvaluationCompleted) -> None:
     known = state.mending()
     note = known.note(state.round)
     note.score = verdict.overall_score
-    if known.best is None or verdict.overall_score >= known.best + MATTERS:
+    missing = state.policy.success_threshold - (known.best or 0.0)
+    if known.best is None or verdict.overall_score >= known.best + max(MATTERS, missing / 10):
         note.better = True
         known.best = max(known.best or 0.0, verdict.overall_score)
     for failure in verdict.failures:
-        _failed(state, f"judged: {normalized(failure)}", "unknown")
+        _failed(state, f"judged: {normalized(failure)}")
 
 
 MATTERS = 1.0
-"""Points by which a round has to be better."""
+"""Points by which a round has to be better at least; more where more is missing: a tenth of it."""
 
 
 # ── readings about calls in doubt ─────────────────────────────────────────────
@@ -102,9 +102,8 @@ def reading_started(state: State, event: e.CallStarted) -> None:
     if (step := state.steps.get(event.step_id)) and step.healing is not None:
         slot = _about(event)
         step.healing.pending.pop(slot, None)
-        step.healing.readings.setdefault(slot, []).append(
-            Reading(event.call_key, event.tool_id, event.parameters)
-        )
+        made = [one for one in step.healing.readings.get(slot, ()) if one.output or one.error]
+        step.healing.readings[slot] = [*made, Reading(event.call_key, event.tool_id, event.parameters)]
 
 
 def reading_ended(state: State, event: e.CallCompleted | e.CallFailed) -> None:
@@ -166,7 +165,11 @@ def _replanning(state: State, event: e.ReplanningStarted, ts: float) -> None:
     known = state.mending()
     if state.replanning is None:
         known.replans += 1
-        note = known.note(state.round)
+        note = known.note(state.round - 1)  # of the round that has just ended
+        failed = [step.fault for step in state.steps.values() if step.status == "failed"]
+        note.outside = note.outside or any(
+            fault is not None and fault.category in OUTSIDE for fault in failed
+        )
         if state.plan is not None:
             began = known.began or prints_of(state.plan)
             whole, left = prints_of(state.plan, _succeeded(state), known.labels)
@@ -177,15 +180,17 @@ def _replanning(state: State, event: e.ReplanningStarted, ts: float) -> None:
             note.moved = len(before) > 1 and before[-1] != before[-2]
         if not note.outcome and state.escalation is not None:
             note.outcome = state.escalation.reason
-        known.evaluation = state.evaluation
-        state.selection = None
+        if event.strategy.type in NEW_STEPS:
+            state.selection = None
     state.replanning = event
     state.escalation = None
     state.status = "replanning"
 
 
 def _result(state: State) -> str:
-    """What the plan has given, in 128 bits."""
+    """What the plan has given, in 128 bits; of a large plan, which is no poll, nothing."""
+    if len(state.steps) > _MOST_POLLED_STEPS:
+        return ""
     outputs = [
         (slot, call.output)
         for step in state.steps.values()
@@ -193,6 +198,9 @@ def _result(state: State) -> str:
         if call.output is not None
     ]
     return digest(canonical([[list(slot), output.value, repr(output.artifact)] for slot, output in outputs]))
+
+
+_MOST_POLLED_STEPS = 50
 
 
 def _updated(state: State, event: e.PlanUpdated, ts: float) -> None:
@@ -225,7 +233,9 @@ def _succeeded(state: State) -> set[StepId]:
 
 
 def _approval_requested(state: State, event: e.ApprovalRequested, ts: float) -> None:
-    state.mending().requests[event.approval_id] = event
+    known = state.mending()
+    known.requests[event.approval_id] = event
+    known.asked.add(event.call_key)
 
 
 def _approval_resolved(state: State, event: e.ApprovalResolved, ts: float) -> None:
@@ -241,8 +251,8 @@ def _approval_resolved(state: State, event: e.ApprovalResolved, ts: float) -> No
         if step.healing is None:
             step.healing = Healing()
         slot = slot_of(asked.action_id, asked.index)
-        step.healing.overrides[slot] = Override(asked.tool_id, event.parameters, whole=True)
-        known.edited[asked.step_id, slot] = event.parameters
+        edited = Override(asked.tool_id, event.parameters, whole=True)
+        step.healing.overrides[slot] = known.edited[asked.step_id, slot] = edited
 
 
 def _asked(state: State, event: e.QuestionAsked, ts: float) -> None:
@@ -268,7 +278,8 @@ def _waiting(state: State, event: e.TaskWaiting, ts: float) -> None:
     known = state.mending()
     approvals = {one.approval_id for one in known.open_approvals()}
     questions = {one.question_id for one in known.open_questions()}
-    if approvals.intersection(event.approvals) or questions.intersection(event.questions):
+    open_ = approvals.intersection(event.approvals) or questions.intersection(event.questions)
+    if state.cancel is None and open_:
         state.waiting = event  # else the answer came just before
     state.status = "waiting"
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from replan.core.fingerprint import labels_of, prints_of
 from replan.core.fold_recovery import rounds_of
-from replan.core.healing import RoundNote
+from replan.core.healing import Recovery, RoundNote
 from replan.core.state import State
 from replan.core.types import Plan, ToolId
 
@@ -28,9 +28,7 @@ SAME_PLAN = "this plan is the same as an earlier one"
 
 def must_stop(state: State) -> str:
     """Why there must not be another round, whatever a model says; empty if there may be one."""
-    known, older = state.recovery, state.policy.older
-    if known is None:
-        return ""
+    known, older = state.recovery or Recovery(), state.policy.older
     if older.max_task_replanning_attempts is not None and known.replans >= older.max_task_replanning_attempts:
         return f"max_task_replanning_attempts = {older.max_task_replanning_attempts} is reached"
     if older.max_reflection_rounds is not None and known.reflections >= older.max_reflection_rounds:
@@ -112,6 +110,6 @@ def repeated_in_step(state: State) -> list[str]:
     told = []
     for name, step in state.steps.items():
         mine = step.healing
-        if mine is not None and any(mine.repeated(slot) for slot in {one.slot for one in mine.reflected}):
+        if mine is not None and any(mine.repeated(slot) for slot in mine.slots()):
             told.append(f"step {name!r} failed with the same error again after it was changed")
     return told

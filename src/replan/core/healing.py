@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from replan.core.ids import split_key
@@ -50,17 +50,50 @@ class Healing:
     """How many failures there were at the last repair."""
     readings: dict[Slot, list[Reading]] = field(default_factory=dict)
 
+    _of: dict[Slot, list[e.StepReflected]] = field(default_factory=dict)
+    _bases: set[str] = field(default_factory=set)
+
+    def take(self, event: e.StepReflected) -> None:
+        """One more diagnosis."""
+        self.reflected.append(event)
+        self._of.setdefault(event.slot, []).append(event)
+        if event.fresh and event.base:
+            self._bases.add(event.base)
+
+    def with_failure(self, event: e.StepReflected) -> Healing:
+        """The same with one more failure, which is about to be decided upon; shares what it can."""
+        return replace(
+            self,
+            reflected=[*self.reflected, event] if self.repairs else [event],
+            _of={event.slot: [*self._of.get(event.slot, ()), event]},
+            _bases=self._bases | {event.base} if event.fresh and event.base else self._bases,
+        )
+
     def failures(self, slot: Slot | None = None) -> list[e.StepReflected]:
         """One for each failed try; of one call of the step, or of all."""
-        return [one for one in self.reflected if one.fresh and (slot is None or one.slot == slot)]
+        known = self.reflected if slot is None else self._of.get(slot, ())
+        return [one for one in known if one.fresh]
+
+    def slots(self) -> list[Slot]:
+        """The calls that have failed."""
+        return list(self._of)
+
+    def latest(self, slot: Slot) -> e.StepReflected | None:
+        """The latest diagnosis of this call."""
+        known = self._of.get(slot)
+        return known[-1] if known else None
+
+    def settled(self, slot: Slot) -> int:
+        """How often this call's outcome was settled by a reading."""
+        return sum(one.action.type == "settle_outcome" for one in self._of.get(slot, ()))
 
     def retries(self, slot: Slot) -> int:
         """How many tries of layer 1 this call has had."""
-        return sum(one.action.type in RETRIES for one in self.reflected if one.slot == slot)
+        return sum(one.action.type in RETRIES for one in self._of.get(slot, ()))
 
     def tried(self) -> set[str]:
         """The contents (`ids.call_base`) that were tried for this step and failed."""
-        return {one.base for one in self.failures() if one.base}
+        return self._bases
 
     def tools_tried(self, slot: Slot) -> set[ToolId]:
         return {one.tool_id for one in self.failures(slot)}
@@ -135,10 +168,12 @@ class Recovery:
     """Of the round before this one."""
     requests: dict[str, e.ApprovalRequested] = field(default_factory=dict)
     """Approvals asked for, by their id."""
+    asked: set[str] = field(default_factory=set)
+    """The keys of the calls that approvals were asked for."""
     approvals: dict[str, e.ApprovalResolved] = field(default_factory=dict)
     """What was said, by call key."""
-    edited: dict[Place, JsonObject] = field(default_factory=dict)
-    """What a person wants a call to be made with instead."""
+    edited: dict[Place, Override] = field(default_factory=dict)
+    """What a person wants to be called instead: tool and parameters."""
     questions: dict[str, e.QuestionAsked] = field(default_factory=dict)
     answers: dict[str, e.QuestionAnswered] = field(default_factory=dict)
     reflection: OverallReflection | None = None
@@ -156,6 +191,12 @@ class Recovery:
 
     def open_approvals(self) -> list[e.ApprovalRequested]:
         return [one for one in self.requests.values() if one.call_key not in self.approvals]
+
+    def use_up_answers(self, call_key: str) -> None:
+        """A call's outcome is settled: what was asked and said about it holds for no later doubt."""
+        for name in [name for name, one in self.questions.items() if one.call_key == call_key]:
+            del self.questions[name]
+            self.answers.pop(name, None)
 
     def open_questions(self) -> list[e.QuestionAsked]:
         return [one for one in self.questions.values() if one.question_id not in self.answers]

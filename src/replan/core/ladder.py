@@ -61,7 +61,7 @@ def doubt_actions(mine: Healing, slot: Slot, *, readers: bool) -> tuple[ActionTy
     """What may be done about a call of which nobody knows whether it took effect: find out, say, or give up."""
     readings = mine.readings.get(slot, [])
     open_: list[ActionType] = []
-    if sum(one.action.type == "settle_outcome" for one in mine.reflected if one.slot == slot) >= MOST_SETTLED:
+    if mine.settled(slot) >= MOST_SETTLED:
         return ("trigger_overall_reflection",)
     if readers and len(readings) < MOST_READINGS:
         open_.append("verify_outcome")
@@ -70,10 +70,10 @@ def doubt_actions(mine: Healing, slot: Slot, *, readers: bool) -> tuple[ActionTy
     return (*open_, "trigger_overall_reflection")
 
 
-def too_many_in_a_row(state: State, mine: Healing) -> bool:
+def too_many_in_a_row(state: State, mine: Healing, slot: Slot) -> bool:
     """True if the older limit on failed tries in a row says that the plan is to be made anew."""
     limit = state.policy.older.consecutive_failure_threshold
-    return limit is not None and state.reflects and len(mine.failures()) >= max(1, limit)
+    return limit is not None and state.reflects and len(mine.failures(slot)) >= max(1, limit)
 
 
 # ── what is done ──────────────────────────────────────────────────────────────

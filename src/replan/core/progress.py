@@ -94,7 +94,7 @@ class StepState:
         now = max((call.attempt for call in self.calls.values()), default=0)
         if self.healing is None:
             return now
-        return max([now, *(self._tries(slot) for slot in {one.slot for one in self.healing.reflected})])
+        return max([now, *(self._tries(slot) for slot in self.healing.slots())])
 
     def _tries(self, slot: Slot) -> int:
         """Failed tries, and the latest where that has not failed."""

@@ -24,6 +24,8 @@ StrategyType = Literal[
     "full_replan", "replan_from_step", "skip_steps", "add_remediation_steps", "adjust_dependencies"
 ]
 STRATEGY_TYPES: tuple[StrategyType, ...] = get_args(StrategyType)
+NEW_STEPS: frozenset[StrategyType] = frozenset({"full_replan", "replan_from_step", "add_remediation_steps"})
+"""The strategies for which a planner writes new steps."""
 ProblemNature = Literal["parameters", "tools", "decomposition", "external", "server"]
 NATURES: tuple[ProblemNature, ...] = get_args(ProblemNature)
 

@@ -19,7 +19,7 @@ _SHORT = 3
 """Values of fewer characters are folded only where they are quoted: they occur in words."""
 
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s\"'<>)\]]+", re.IGNORECASE)
-_UUID = re.compile(r"\b[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}\b", re.IGNORECASE)
+_UUID = re.compile(r"[-+]?\b[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}\b", re.IGNORECASE)
 _TIME = re.compile(
     r"\b\d{4}-\d\d?-\d\d?(?:[t ]\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?\s*(?:z|[+-]\d\d:?\d\d)?)?|\b\d\d?:\d\d(?::\d\d)?(?:\.\d+)?\b",
     re.IGNORECASE,
@@ -41,7 +41,11 @@ def normalized(message: str, names: Collection[str] = (), values: Iterable[str] 
     known = {name.casefold() for name in names}
     text = message[:_MOST]
     text = _URL.sub("<url>", text)
-    for value in sorted({value for value in values if len(value) > _SHORT}, key=len, reverse=True):
+    low = text.casefold()
+    quoted_values = {
+        value for value in values if _SHORT < len(value) <= len(text) and value.casefold() in low
+    }
+    for value in sorted(quoted_values, key=len, reverse=True):
         if value.casefold() not in known:
             text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", "<value>", text, flags=re.IGNORECASE)
 
@@ -53,7 +57,7 @@ def normalized(message: str, names: Collection[str] = (), values: Iterable[str] 
         return found.group() if found.group().casefold() in known else "<id>"
 
     text = _QUOTED.sub(quoted, text)
-    text = _UUID.sub("<id>", text)
+    text = _UUID.sub(lambda found: "<n>" if found.group().isdecimal() else "<id>", text)
     text = _TIME.sub("<time>", text)
     text = _PATH.sub("<path>", text)
     text = _ID.sub(word, text)

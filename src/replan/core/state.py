@@ -13,7 +13,7 @@ from typing import Any
 from replan.core import events as e
 from replan.core import fold_recovery as healing
 from replan.core.graph import Graph
-from replan.core.healing import Recovery
+from replan.core.healing import Recovery, base_of
 from replan.core.ledger import Ledger, LedgerEntry
 from replan.core.policy import Policy
 from replan.core.progress import END_STATUS
@@ -169,15 +169,19 @@ class State:
         """
         step = self.steps[place[0]] if self.recovery is not None else None
         changed = step is not None and step.healing is not None and place[1] in step.healing.overrides
-        if step is None or (not changed and _is_meant_again(step.step, place[1].action_id)):
+        if step is None or (
+            not changed and (step.born == 1 or _is_meant_again(step.step, place[1].action_id))
+        ):
             return self.ledger.occurrence(base, place)
         born = step.born
 
         def done(other: Place) -> bool:
             known = self.steps.get(other[0])
             call = known.calls.get(other[1]) if known is not None else None
-            if known is None or call is None or call.status != "succeeded":
+            if known is None or call is None or call.status == "failed" or base_of(call.key) != base:
                 return False
+            if call.status != "succeeded" and call.effect == "reads":
+                return False  # under way: another like reading does no harm
             return changed or known.born < born
 
         return self.ledger.later_occurrence(base, place, done)
@@ -193,7 +197,7 @@ class State:
         if seq is not None:
             self.last_seq = max(self.last_seq, seq)
         if not event.signal:
-            driven = self.started and self.status != "waiting" and type(event) is not e.TaskResumed
+            driven = self.started and self.waiting is None and type(event) is not e.TaskResumed
             if ts > self.last_ts and driven:
                 self.active_secs += ts - self.last_ts
             self.last_ts = ts
@@ -223,6 +227,8 @@ class State:
 
     def _round(self, event: e.RoundStarted, ts: float) -> None:
         self.round = event.round
+        if self.evaluation is not None:
+            self.mending().evaluation = self.evaluation
         self.evaluation = self.reflection = None
 
     def _llm_started(self, event: e.LlmCallStarted, ts: float) -> None:
@@ -272,7 +278,9 @@ class State:
                 known = StepState(step, born=self.plans)
             elif known.step != step:
                 self._ids = self._ids.union(_ids_of(known.step))
-                known.born = self.plans
+                if known.status != "succeeded":  # else it has done what it did before this plan
+                    known.born = self.plans
+                    self._forget_calls(known, step)
             known.step = step
             known._actions = None
             self.steps[step.step_id] = known
@@ -282,6 +290,14 @@ class State:
             self.earlier.update((name, state) for name, state in kept.items() if state.status == "succeeded")
             self.ledger.free(set(kept))
         return kept
+
+    def _forget_calls(self, known: StepState, step: Step) -> None:
+        """A step is written anew: what it has called as it was is the ledger's alone."""
+        if all(getattr(known.step, name) == getattr(step, name) for name in _WHAT_IS_CALLED):
+            return
+        known.calls = {slot: call for slot, call in known.calls.items() if call.status == "unknown"}
+        known.items = None
+        self.ledger.free({step.step_id})
 
     def _count(self) -> None:
         """Count anew what is counted of the steps."""
@@ -409,6 +425,8 @@ class State:
         if call is None:
             return
         self.ledger.touch(call.effect)
+        if self.recovery is not None:
+            self.recovery.use_up_answers(event.call_key)
         step = self.steps.get(call.step_id)
         if step is not None and step.healing is not None:
             step.healing.readings.pop(call.slot, None)
@@ -489,6 +507,9 @@ _HANDLERS: dict[type, Any] = {
     **dict.fromkeys(e.TERMINAL, State._ended),
     **healing.HANDLERS,
 }  # fmt: skip
+
+
+_WHAT_IS_CALLED = ("tool", "parameters", "actions", "for_each")
 
 
 def _is_meant_again(step: Step, action_id: ActionId | None) -> bool:

@@ -28,9 +28,6 @@ class Standing(NamedTuple):
     left_out: frozenset[StepId]
     """Skipped because of a failure or of a skipped input."""
 
-    def done_with(self, step_id: StepId) -> bool:
-        return step_id in self.succeeded
-
 
 # ── code alone ────────────────────────────────────────────────────────────────
 
@@ -131,6 +128,8 @@ def with_remediation(plan: Plan, helped: Collection[StepId], new: Sequence[Step]
             if not any(one.step_id in {made.step_id for made in steps} for one in added):
                 steps += added
             made = restated.get(step.step_id, step)
+            if step.requires_approval:
+                made = made.model_copy(update={"requires_approval": True})
             wanted = tuple(dict.fromkeys([*step.dependencies, *made.dependencies, *last]))
             steps.append(_with(made, tuple(need for need in wanted if need != step.step_id)))
         else:

@@ -77,6 +77,8 @@ class ToolSpec(Frozen):
     output_schema: JsonObject | None = None
     effect: Effect = "once"
     source: str = ""
+    in_process: bool = False
+    """A function of this process: others of the same source are not out of reach with it."""
     aliases: tuple[str, ...] = ()
     timeout_secs: float | None = None
     output_params: tuple[str, ...] = ()

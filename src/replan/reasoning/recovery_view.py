@@ -166,3 +166,5 @@ class RepairView:
     """Steps that refer to its output, with what they refer to, in one line each."""
     tools: Sequence[ToolSpec]
     budget: str = ""
+    done_effects: Sequence[str] = ()
+    """What calls of the step have done already, in one line each."""

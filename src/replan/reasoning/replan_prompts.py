@@ -148,6 +148,9 @@ def repair_prompt(style: str, view: RepairView) -> Rendered:
                 "" if small else plan_text(view.plan, [*view.done, failing], secrets, style),
             ),
             section("Later steps use of its output:", "needed", lines_text(view.needed_by, style)),
+            section(
+                "It has done this already, which stays:", "effects", lines_text(view.done_effects, style)
+            ),
         ),
         "history": section("Tried before, the latest last:", "tries", tries_text(view.tries, style)),
         "hint": joined(

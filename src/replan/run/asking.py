@@ -5,22 +5,36 @@ from __future__ import annotations
 from typing import Literal
 
 from replan.core.events import OutcomeSettled, QuestionAsked, TaskWaiting
+from replan.core.explain_recovery import question_about
+from replan.core.state import CallState
 from replan.run.context import Run
 
 
-def ask(run: Run, reason: str, text: str, kind: str, call_key: str | None) -> None:
+def ask(run: Run, reason: str, text: str, kind: str) -> None:
     """Record a question (unless the text is empty: it was asked before), and that the task waits for a person."""
-    if text:
-        call = run.state.in_doubt.get(call_key) if call_key is not None else None
-        what: Literal["outcome", "intervention"] = "outcome" if kind == "outcome" else "intervention"
-        run.record(
-            QuestionAsked(
-                question_id=run.parts.ids.new("ask"), kind=what, text=text, call_key=call_key,
-                step_id=call.step_id if call is not None else None,
-            )
-        )  # fmt: skip
     known = run.state.mending()
+    if text and kind == "outcome":  # all of them at once
+        asked = {question.call_key for question in known.questions.values()}
+        for key, call in run.state.in_doubt.items():
+            if key not in asked:
+                _ask(run, "outcome", question_about(call), call)
+    elif text:
+        _ask(run, "intervention", text)
     run.record(TaskWaiting(reason=reason, questions=tuple(one.question_id for one in known.open_questions())))
+
+
+def _ask(
+    run: Run, kind: Literal["outcome", "intervention"], text: str, call: CallState | None = None
+) -> None:
+    run.record(
+        QuestionAsked(
+            question_id=run.parts.ids.new("ask"),
+            kind=kind,
+            text=text,
+            call_key=call.key if call is not None else None,
+            step_id=call.step_id if call is not None else None,
+        )
+    )
 
 
 def settle(run: Run, question_id: str) -> None:

@@ -30,6 +30,8 @@ from replan.run.stops import BudgetReached
 
 BASE_DELAY = 0.2
 MAX_DELAY = 30.0
+MOST_WORDS = 20_000
+"""Characters of an error's message that are kept: it stands in several events."""
 LET_GO_SECS = 1.0
 """How long a call that was cancelled at its time limit may take to end before it is left behind."""
 
@@ -169,6 +171,9 @@ class Attempts:
         """What the error means, without the secrets that its message may quote."""
         fault = classify(error, call.tool, now=self._run.parts.clock.now())
         text = storable(hidden(fault.message, secrets_of(call.tool, call.parameters)))
+        if len(text) > MOST_WORDS:
+            ends = MOST_WORDS // 2
+            text = f"{text[:ends]} …({len(text) - 2 * ends} characters left out)… {text[-ends:]}"
         return fault if text == fault.message else fault.model_copy(update={"message": text})
 
     def _limits(self, call: Call) -> tuple[float | None, float | None]:

@@ -96,6 +96,10 @@ class Scope:
                 ref.raw, where="this task", why=f"{ref.head!r} has no output ({status})"
             )
         value = self._loaded.output_of(step)
+        names = [one.action_id for one in step.step.actions]
+        if action is not None and action not in names:
+            why = f"step {step.step.step_id!r} has no action {action!r}"
+            raise UnresolvedReference(ref.raw, where="this task", available=names, why=why)
         if action is not None:
             value = [one[action] for one in value] if step.items is not None else value[action]
         return value, f"the output of {ref.head!r}"
@@ -123,6 +127,7 @@ def outline(
     else:
         action = step.action(slot.action_id)
         name, raw = action.tool, action.parameters
+    written = raw
     changed = step.healing.overrides.get(slot) if step.healing is not None else None
     if changed is not None:
         raw = {} if changed.whole else {key: raw[key] for key in raw if key not in changed.parameters}
@@ -135,10 +140,12 @@ def outline(
         return Outline(name, None, raw, raw, fault)
     if changed is not None and changed.tool_id is not None and not changed.whole:
         raw = mapped(raw, tool)
-    parameters = planned = raw
-    if has_references(raw):
+    parameters, planned = raw, written if changed is not None else raw
+    if has_references(raw) or (changed is not None and has_references(written)):
         try:
             parameters = planned = resolve(raw, Scope(state, loaded, item, slot.item))
+            if changed is not None:
+                planned = resolve(written, Scope(state, loaded, item, slot.item))
         except UnresolvedReference as error:
             fault = Fault(category="dependency_error", kind="reference", message=str(error))
             return Outline(name, tool, raw, raw, fault)
@@ -164,10 +171,18 @@ def prepare(
     base = call_base(state.task_id, tool.id, meant.parameters)
     occurrence = state.occurrence(base, (step.step.step_id, slot))
     call = Call(step.step, slot, tool, meant.parameters, call_key(base, occurrence))
+    under_way = state.latest_try(call.key)
+    if (
+        under_way is not None
+        and under_way.status in ("running", "retrying")
+        and (under_way.step_id, under_way.slot) != (step.step.step_id, slot)
+    ):
+        text = f"this very call is being made by step {under_way.step_id!r}, and is not made twice"
+        raise CannotCall(Fault(category="unknown", kind="duplicate", message=text))
     if (doubt := state.in_doubt.get(call.key)) is not None and doubt is not step.calls.get(slot):
         text = f"this very call was made before, and nobody knows whether it took effect: {doubt.fault.message if doubt.fault else 'cut off'}"
         raise CannotCall(Fault(category="unknown", kind="in_doubt", message=text, happened="unknown"))
-    if needs_approval(state.policy, step.step, tool):
+    if needs_approval(state.policy, step.step, tool) and state.reusable(call.key, tool) is None:
         _check_approved(call, step, state)
     return call
 
@@ -186,7 +201,7 @@ def _check_approved(call: Call, step: StepState, state: State) -> None:
         if _is_as_edited(call, step, known):
             return
         if said is not None:
-            text = f"a person has agreed to this call of {call.tool.id!r} only with other parameters: {said.parameters}"
+            text = f"a person has agreed to this call of {call.tool.id!r} only with other parameters"
             raise CannotCall(Fault(category="parameter_error", kind="rejected", message=text))
     if not state.policy.interactive:
         text = f"the call of {call.tool.id!r} needs a person's approval, and nobody can be asked here"
@@ -198,7 +213,7 @@ def _is_as_edited(call: Call, step: StepState, known: Recovery) -> bool:
     """True if the call is made with just what a person has put in place of what was asked."""
     edited = known.edited.get((call.step.step_id, call.slot))
     changed = step.healing.overrides.get(call.slot) if step.healing is not None else None
-    return edited is not None and changed is not None and changed.whole and changed.parameters == edited
+    return edited is not None and changed == edited and call.tool.id == edited.tool_id
 
 
 def _filled(tool: ToolSpec, parameters: JsonObject, state: State) -> JsonObject:

@@ -115,6 +115,9 @@ class Executor:
         try:
             self._check_idle()
             await self._idle
+            while self._halt is None and (self._tasks or self._places.waiting):  # somebody has just spoken
+                self._idle = asyncio.get_running_loop().create_future()
+                await self._idle
             if self._halt is not None:
                 await self._wind_down(self._halt)
         except asyncio.CancelledError:

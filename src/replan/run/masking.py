@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import quote
 
 from replan.core.by_identity import ByIdentity
 from replan.core.types import JsonObject, ToolSpec
@@ -50,10 +51,12 @@ def secrets_of(tool: ToolSpec, parameters: JsonObject) -> set[str]:
 def hidden(text: str, secrets: Iterable[str]) -> str:
     """The text without the secrets that it quotes."""
     for secret in sorted(secrets, key=len, reverse=True):
-        quoted = repr(secret)
-        text = text.replace(quoted, MASK)
+        forms = [repr(secret), *(json.dumps(secret, ensure_ascii=only) for only in (True, False))]
+        for quoted in forms:
+            text = text.replace(quoted, MASK)
         if len(secret) >= _SHORT:
-            text = text.replace(secret, MASK).replace(quoted[1:-1], MASK)
+            for bare in (secret, *(quoted[1:-1] for quoted in forms), quote(secret, safe="")):
+                text = text.replace(bare, MASK)
     return text
 
 

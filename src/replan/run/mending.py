@@ -40,7 +40,7 @@ class Mending:
 
     def takes(self, step: StepState, slot: Slot, fault: Fault) -> bool:
         """True if the failure is one to recover from."""
-        return self._recovery.takes(fault, step.calls.get(slot))
+        return not self._places.closed and self._recovery.takes(step, fault, step.calls.get(slot))
 
     async def recovered(
         self, step: StepState, slot: Slot, fault: Fault, urgency: float
@@ -145,4 +145,9 @@ class Mending:
 
     async def repaired(self, step: StepState, fault: Fault, action: SuggestedAction) -> str:
         """Have the step written anew; empty text, or why it was not."""
-        return await self._recovery.repair(step, fault, action.words())
+        try:
+            return await self._recovery.repair(step, fault, action.words())
+        except (StoreError, PlacesClosed, BudgetReached):
+            raise
+        except Exception as error:  # noqa: BLE001 - a fault of ours is this step's alone
+            return internal_fault(error).message

@@ -37,7 +37,7 @@ from replan.core.events import (
 from replan.core.explain_recovery import repeated_plans
 from replan.core.state import State
 from replan.core.types import Failure
-from replan.errors import ModelError, PlanInvalid, StoreError
+from replan.errors import ModelError, PlanInvalid, StoreError, TaskHeld
 from replan.run import asking, rounds, stages
 from replan.run.closing import close_crashed, close_running
 from replan.run.context import Run
@@ -56,6 +56,17 @@ async def drive(task_id: str, parts: Parts, *, steal: bool = False) -> State:
 
     A cancelled `drive` leaves the task where it is: it can be resumed.
     """
+    state = await _drive_once(task_id, parts, steal=steal)
+    # Whoever spoke while a waiting task was being let go of has relied on its driver.
+    while state.waiting is not None and await parts.store.read(task_id, state.last_seq, 1, signals_only=True):
+        try:
+            state = await _drive_once(task_id, parts, steal=False)
+        except TaskHeld:  # somebody else goes on
+            break
+    return state
+
+
+async def _drive_once(task_id: str, parts: Parts, *, steal: bool) -> State:
     people = People(task_id, parts)
     try:
         run = await Run.open(task_id, parts, steal=steal)
@@ -229,14 +240,16 @@ class _Drive:
                     return _apart(run, rounds.reflect(run))
                 case Replan(strategy, reason):
                     self._allow_round()
-                    run.record(RoundCompleted(round=run.state.round), rounds.begin(run, strategy, reason))
-                    self._start_round(run.state.round + 1)
+                    started = rounds.begin(run, strategy, reason)
+                    run.record(RoundCompleted(round=run.state.round))
+                    run.record(RoundStarted(round=run.state.round + 1))
+                    run.record(started)  # one append with the start of its round
                 case ChangePlan():
                     return _apart(run, rounds.change_plan(run))
                 case Settle(question_id):
                     asking.settle(run, question_id)
-                case Wait(reason, text, kind, call_key):
-                    asking.ask(run, reason, text, kind, call_key)
+                case Wait(reason, text, kind):
+                    asking.ask(run, reason, text, kind)
                 case Finish(event):
                     close_running(run)
                     if run.state.round:

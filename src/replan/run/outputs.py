@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -25,16 +26,22 @@ class Packed(NamedTuple):
     stored: NewArtifact | None = None
 
 
+_LARGE = 10**18
+_MANY_DIGITS = re.compile(rb"\d{4000}")
+
+
 def pack(value: Any, limit: int) -> Packed:
     """A value as it goes into the log, independent of whoever made it (`limit`: bytes of JSON).
 
     What is no finite number becomes null, as in the log. `ToolCallError` of kind `output` if JSON cannot hold it.
     """
-    if value is None or value is True or value is False or type(value) is int:
+    if value is None or value is True or value is False or (type(value) is int and abs(value) < _LARGE):
         return Packed(value)
     try:
         data = to_json(value, inf_nan_mode="null")
         plain = from_json(data)
+        if _MANY_DIGITS.search(data):
+            json.loads(data)  # a number that Python's own reader refuses would make the log unreadable
     except (PydanticSerializationError, RecursionError, ValueError) as error:
         raise ToolCallError(f"the output cannot be kept as JSON: {error}", kind="output") from None
     if len(data) <= limit:

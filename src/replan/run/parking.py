@@ -27,11 +27,8 @@ class Parking:
     def park(self, step_id: StepId, calls: list[Call]) -> None:
         """Ask for what has not been asked for, and wait; what was answered meanwhile is due at once."""
         run = self._run
-        known = (
-            {one.call_key for one in run.state.recovery.requests.values()} if run.state.recovery else set()
-        )
         for call in calls:
-            if call.key not in known:
+            if call.key not in run.state.mending().asked:
                 run.record(
                     ApprovalRequested(
                         approval_id=run.parts.ids.new("appr"), call_key=call.key, step_id=step_id,
@@ -42,20 +39,23 @@ class Parking:
                     )
                 )  # fmt: skip
         self._waiting[step_id] = {call.key for call in calls}
-        self.look()
+        self._look_at(step_id)
 
     def look(self) -> None:
         """See who has been answered. A call that waits although it was answered before would wait for ever."""
+        for step_id in list(self._waiting):
+            self._look_at(step_id)
+
+    def _look_at(self, step_id: StepId) -> None:
         known = self._run.state.recovery
         answered = known.approvals if known is not None else {}
-        for step_id, keys in list(self._waiting.items()):
-            heard = {key for key in keys if key in answered}
-            if heard & self._heard.get(step_id, set()):
-                raise RuntimeError(f"step {step_id!r} waits for an approval that was given")
-            if heard:
-                self._heard.setdefault(step_id, set()).update(heard)
-                del self._waiting[step_id]
-                self._due(step_id)
+        heard = {key for key in self._waiting[step_id] if key in answered}
+        if heard & self._heard.get(step_id, set()):
+            raise RuntimeError(f"step {step_id!r} waits for an approval that was given")
+        if heard:
+            self._heard.setdefault(step_id, set()).update(heard)
+            del self._waiting[step_id]
+            self._due(step_id)
 
     def requests(self) -> list[ApprovalRequested]:
         """What is still asked for."""

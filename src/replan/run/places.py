@@ -104,6 +104,11 @@ class Places:
                 refuse()
 
     @property
+    def closed(self) -> bool:
+        """No places are given any more."""
+        return self._closed
+
+    @property
     def waiting(self) -> int:
         return len(self._waiting)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
 
 from replan.core import ladder
 from replan.core.check_plan import check_plan
@@ -20,6 +19,7 @@ from replan.core.ids import call_base
 from replan.core.plan_diff import diff_of
 from replan.core.read_plan import read_plan
 from replan.core.reflection import RETRIES, ActionType, SuggestedAction
+from replan.core.refs import whole
 from replan.core.signature import signature, texts_in
 from replan.core.state import CallState, Slot, StepState
 from replan.core.types import Fault, JsonObject, Plan, Step, ToolSpec
@@ -51,12 +51,16 @@ class Recovery:
         """Held while a call of the step is thought about: failures of one step are recovered one by one."""
         return self._locks.setdefault(step.step.step_id, asyncio.Lock())
 
-    def takes(self, fault: Fault, call: CallState | None) -> bool:
-        """True if this failure is one to recover from, here and now."""
+    def takes(self, step: StepState, fault: Fault, call: CallState | None) -> bool:
+        """True if this failure is one to recover from, here and now: nothing else was decided for the whole step."""
         run = self._run
         if not run.state.heals or run.stopping or fault.kind in NEVER_REFLECTED:
             return False
-        return run.state.escalation is None or self.is_in_doubt(fault, call)
+        if self.is_in_doubt(fault, call):
+            return True
+        decided = step.healing.pending.values() if step.healing is not None else ()
+        given_up = any(action.type in ("replan", "trigger_overall_reflection") for action in decided)
+        return run.state.escalation is None and not given_up
 
     def is_in_doubt(self, fault: Fault, call: CallState | None) -> bool:
         """True if nobody knows whether the failed call took effect."""
@@ -78,7 +82,7 @@ class Recovery:
         call = step.calls.get(slot)
         doubt = self.is_in_doubt(fault, call)
         probe = self._failure(step, slot, fault, meant, mine, doubt)
-        counted = replace(mine, reflected=[*mine.reflected, probe])
+        counted = mine.with_failure(probe)
         if doubt:
             asks = state.policy.approval == "all"  # a reading would have to be agreed to as well
             readers = not asks and any(tool.effect == "reads" for tool in self._run.parts.tools.specs())
@@ -87,8 +91,8 @@ class Recovery:
             allowed = ladder.open_actions(state, counted, slot)
             if step.step.for_each is not None and slot.item is None:  # its list is at fault, not a call
                 allowed = tuple(name for name in allowed if name not in RETRIES)
-        if not doubt and ladder.too_many_in_a_row(state, counted):
-            advice = f"{len(counted.failures())} tries of step {step.step.step_id!r} failed in a row: {fault.message}"
+        if not doubt and ladder.too_many_in_a_row(state, counted, slot):
+            advice = f"{len(counted.failures(slot))} tries of step {step.step.step_id!r} failed in a row: {fault.message}"
             return self._record(
                 probe, SuggestedAction(type="replan", data={"advice": advice}), "code",
                 "consecutive_failure_threshold is reached",
@@ -121,7 +125,7 @@ class Recovery:
         base = base_of(call.key) if call is not None else ""
         if not base:
             base = call_base(self._run.state.task_id, tool.id if tool else meant.name, meant.parameters)
-        latest = next((one for one in reversed(mine.reflected) if one.slot == slot), None)
+        latest = mine.latest(slot)
         read_since = doubt and latest is not None and latest.action.type == "verify_outcome"
         limit = self._run.state.policy.max_output_bytes
         return StepReflected(
@@ -150,6 +154,7 @@ class Recovery:
             tool=meant.tool,
             parameters=meant.parameters,
             planned=meant.planned,
+            metadata=self._run.state.metadata,
             allowed=allowed,
             healing=counted,
             available=self._available(),
@@ -223,7 +228,8 @@ class Recovery:
             read = read_plan({"steps": [answer]}, plan_id="", task="")
             if len(read.steps) != 1:
                 raise PlanInvalid(["exactly one step is wanted"])
-            return read.steps[0].model_copy(update={"step_id": step_id})
+            asks = read.steps[0].requires_approval or step.step.requires_approval
+            return read.steps[0].model_copy(update={"step_id": step_id, "requires_approval": asks})
 
         made: dict[str, Step] = {}
 
@@ -277,11 +283,16 @@ class Recovery:
             f"the tool {name!r} was not selected for this task; there are: {', '.join(sorted(allowed)[:20])}"
             for name in strange
         ]
-        late = [need for need in made.dependencies if not state.steps[need].closed] if not found else []
+        done = ("succeeded", "skipped")
+        late = (
+            [need for need in made.dependencies if state.steps[need].status not in done] if not found else []
+        )
         if late:
             found.append(
-                f"step {made.step_id!r} would have to wait for {', '.join(late)}, which are not done yet"
+                f"step {made.step_id!r} would have to wait for {', '.join(late)}, which are not done"
             )
+        if not found and (again := _done_otherwise(step, made)):
+            found.append(again)
         if not found and _same(made, step.step):
             found.append(
                 "this is the step as it was, which failed; change its parameters, its tool or its inputs"
@@ -294,9 +305,32 @@ class Recovery:
         return made, found
 
 
-def _simple_paths(raws: list[str]) -> tuple[str, ...]:
-    from replan.core.refs import whole
+def _done_otherwise(step: StepState, new: Step) -> str:
+    """What is wrong with a rewrite that would do in another form what calls of the step have done already."""
+    done = [call for call in step.calls.values() if call.status == "succeeded" and call.effect == "once"]
+    if not done:
+        return ""
+    if step.step.for_each is not None:
+        kept = (new.tool, new.parameters, new.for_each) == (
+            step.step.tool,
+            step.step.parameters,
+            step.step.for_each,
+        )
+        changed = [] if kept else ["its items"]
+    else:
+        now = {action.action_id: (action.tool, action.parameters) for action in new.actions}
+        changed = [
+            name
+            for call in done
+            if (name := call.slot.action_id) is not None
+            and now.get(name) != (step.action(name).tool, step.action(name).parameters)
+        ]
+    if not changed:
+        return ""
+    return f"{', '.join(map(repr, changed))} took effect already and would be done again in another form; leave it as it was"
 
+
+def _simple_paths(raws: list[str]) -> tuple[str, ...]:
     found = [ref.path for raw in raws if (ref := whole(raw)) is not None and ref.action is None and ref.path]
     return tuple(dict.fromkeys(found))
 

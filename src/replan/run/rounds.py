@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from replan.core import strategies
 from replan.core.events import PlanRejected, PlanUpdated, ReflectionCompleted, ReplanningStarted
@@ -94,14 +93,6 @@ def begin(run: Run, strategy: Strategy, reason: str) -> ReplanningStarted:
     return ReplanningStarted(strategy=strategy, reason=reason, guidance=guidance)
 
 
-class Change(NamedTuple):
-    """A plan made anew, before it is checked."""
-
-    plan: Plan
-    about: tuple[StepId, ...] = ()
-    """The steps that had failed and are helped."""
-
-
 async def change_plan(run: Run) -> None:
     """Make the plan anew as `state.replanning` says; a strategy that cannot be carried out falls back.
 
@@ -180,6 +171,11 @@ async def _by_planner(
             answer, plan_id=run.parts.ids.new("plan"), version=state.plans + 1, task=state.description
         )
         new = [step for step in read.steps if not _is_restated(step, plan, stay)]
+        asked = {old.tool for old in plan.steps if old.requires_approval and old.step_id not in stay}
+        new = [
+            step.model_copy(update={"requires_approval": True}) if step.tool in asked else step
+            for step in new
+        ]
         if helps:
             try:
                 made = strategies.with_remediation(plan, about, new)

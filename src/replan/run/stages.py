@@ -24,7 +24,7 @@ from replan.run.context import Run
 from replan.run.outputs import Loaded, pack
 from replan.run.reports import reports, view_of
 from replan.run.talk import RoleTalk
-from replan.run.views import history_lines, left_out, used_tools
+from replan.run.views import earlier, history_lines, left_out, used_tools
 
 JUDGE_TRIES = 2
 Phase = Literal["tool_selection", "replanning_tool_selection"]
@@ -177,7 +177,7 @@ async def _ask_judge(run: Run, loaded: Loaded) -> Evaluation | None:
                 RoleTalk(run, "evaluation"),
                 task=view_of(run),
                 plan=state.plan,
-                steps=[*reports(run, loaded), *left_out(run)],
+                steps=[*earlier(run), *reports(run, loaded), *left_out(run)],
                 output_schema=state.policy.output_schema,
             )
         except (ModelError, AnswerInvalid) as error:

@@ -32,6 +32,7 @@ from replan.run.masking import shown
 from replan.run.outputs import Loaded
 from replan.run.reports import report_of, reports, view_of
 
+_MOST_TRIES = 20
 _MOST_DONE = 60
 """Succeeded steps that a reflection on one step is shown."""
 _SUMMARY = 200
@@ -54,12 +55,20 @@ def budget_left(run: Run) -> str:
 def effects_done(run: Run) -> list[str]:
     """Every effect that has taken place, in one line each."""
     told = []
-    for step in (*run.state.earlier.values(), *run.state.steps.values()):
-        for call in step.calls.values():
-            if call.status == "succeeded" and call.effect != "reads":
-                again = "" if not call.reused else " (taken from an earlier call)"
-                told.append(f"{call.tool_id} with {call.parameters} in {step.step.step_id}{again}")
+    known = run.state.recovery
+    dropped = known.dropped.values() if known is not None else ()
+    for step in (*run.state.earlier.values(), *dropped, *run.state.steps.values()):
+        told += effects_of(step)
     return told
+
+
+def effects_of(step: StepState) -> list[str]:
+    """What calls of the step have done; what was only taken from an earlier call is told there."""
+    return [
+        f"{call.tool_id} with {call.parameters} in {step.step.step_id}"
+        for call in step.calls.values()
+        if call.status == "succeeded" and call.effect != "reads" and not call.reused
+    ]
 
 
 # ── one step ──────────────────────────────────────────────────────────────────
@@ -90,7 +99,7 @@ def failure_view(
         tools=tools,
         substitutes=substitutes(tool, tools) if tool is not None else run.parts.tools.nearest(meant.name, 5),
         done=[report_of(one, Loaded(), whole=False) for one in _near(run, step)],
-        tries=tries_of(healing),
+        tries=tries_of(healing, slot),
         readings=[
             ReadingView(one.tool_id, one.parameters, one.output, one.error)
             for one in healing.readings.get(slot, ())
@@ -106,10 +115,10 @@ def failure_view(
     )
 
 
-def tries_of(healing: Healing | None) -> list[TryView]:
-    """Every failed try of a step."""
+def tries_of(healing: Healing | None, slot: Slot | None = None) -> list[TryView]:
+    """The failed tries of one call of a step, or of the whole step; of very many the latest."""
     views = []
-    for one in healing.failures() if healing is not None else ():
+    for one in healing.failures(slot)[-_MOST_TRIES:] if healing is not None else ():
         proposal = one.proposal.suggested_action if one.proposal is not None else None
         done = _line(one.action)
         views.append(
@@ -133,7 +142,7 @@ def _counters(healing: Healing, slot: Slot, older: OlderLimits) -> dict[str, str
         return str(count) if limit is None else f"{count} of {limit}"
 
     return {
-        "failed tries of this step": of(len(healing.failures()), older.consecutive_failure_threshold),
+        "failed tries of this call": of(len(healing.failures(slot)), older.consecutive_failure_threshold),
         "other parameters or tools tried for this call": of(healing.retries(slot), older.max_step_retries),
         "times the step was written anew": of(healing.repairs, older.max_single_step_repairs),
     }
@@ -166,6 +175,7 @@ def repair_view(run: Run, step: StepState, fault: Fault, hint: str, tools: Seque
         ],
         tools=tools,
         budget=budget_left(run),
+        done_effects=effects_of(step),
     )
 
 
@@ -191,7 +201,7 @@ def round_view(run: Run) -> RoundView:
     return RoundView(
         task=view_of(run),
         plan=state.plan,
-        steps=[*reports(run, Loaded()), *left_out(run)],
+        steps=[*earlier(run), *reports(run, Loaded()), *left_out(run)],
         evaluation=judged.evaluation if judged else None,
         trigger=_trigger(run),
         history=[*history_lines(run), *tried(state)],
@@ -202,6 +212,11 @@ def round_view(run: Run) -> RoundView:
         hint=known.hint if known else "",
         done_effects=effects_done(run),
     )
+
+
+def earlier(run: Run) -> list[StepReport]:
+    """Finished steps that a later plan has left out: what they found is used on."""
+    return [report_of(step, Loaded(), whole=False) for step in run.state.earlier.values()]
 
 
 def left_out(run: Run) -> list[StepReport]:
@@ -274,14 +289,13 @@ def replan_view(
     known = state.recovery
     judged = known.evaluation if known else None
     used = state.ids_used()
-    earlier = [report_of(step, Loaded(), whole=False) for step in state.earlier.values()]
     return ReplanView(
         task=view_of(run),
         round=state.round,
         strategy=strategy.type,
         reason=reason,
         previous=previous,
-        steps=[*earlier, *reports(run, Loaded())],
+        steps=[*earlier(run), *reports(run, Loaded())],
         kept=kept,
         usable=usable,
         failed=about,

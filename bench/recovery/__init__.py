@@ -1,0 +1,1 @@
+"""How well tasks are finished when something in them goes wrong, beside other frameworks."""
