@@ -246,3 +246,13 @@ def test_what_a_person_said_holds_for_one_doubt_and_no_later_one() -> None:
     assert again.types().count("question_asked") == 2
     assert ended.result.is_success
     assert shop.calls == 2
+
+
+def test_that_others_happened_does_not_show_that_this_one_did() -> None:
+    shop = Shop(takes_effect=False)
+    shop.paid.append("order-99")
+    claim = settle(True, evidence='"order":"order-99"')
+    ran = run(shop, {"step_reflection": [VERIFY, claim, settle(False, evidence='"order":"order-99"')]})
+    assert ran.result.is_success
+    assert shop.paid == ["order-99", "order-17"]
+    assert any("none with these parameters" in text for text in ran.events("step_reflected")[-1].violations)

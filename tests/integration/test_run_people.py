@@ -277,3 +277,36 @@ def test_a_yes_in_the_turn_in_which_the_last_step_ends_is_no_fault(turns: int) -
     assert ran.result.is_success
     assert ran.source.counts["send"] == 1
     assert len(ran.events("execution_mode")) == 1
+
+
+def test_a_secret_is_neither_shown_nor_asked_for_when_a_call_is_changed() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"user": {"type": "string"}, "token": {"type": "string", "minLength": 8}},
+        "required": ["user", "token"],
+    }
+
+    async def main() -> Ran:
+        login = FakeTool(output="in", parameters=schema, spec={"secrets": ("token",)}, **ONCE)
+        wanted = plan(step("l", "login", parameters={"user": "bob", "token": "${metadata.token}"}))
+        made = await bench({"login": login}, {"execution_plan": wanted, "evaluation": verdict()})
+        task_id = await made.submit(interactive=True, approval="all", metadata={"token": "open-sesame"})
+        first = await made.drive(task_id)
+        assert first.result.waiting_for[0].parameters == {"user": "bob", "token": "***"}
+        with pytest.raises(InputError, match="token is a secret"):
+            await made.service.resolve_approval(
+                task_id, approved=True, parameters={"user": "ann", "token": "another-one"}
+            )
+        with pytest.raises(InputError, match="stands for a secret"):
+            await made.service.resolve_approval(
+                task_id, approved=True, parameters={"user": "***", "token": "***"}
+            )
+        await made.service.resolve_approval(
+            task_id, approved=True, parameters={"user": "ann", "token": "***"}
+        )
+        return (await made.drive(task_id)).check()
+
+    ran = virtual_time(main())
+    assert ran.result.is_success
+    assert [call.parameters for call in ran.source.calls] == [{"user": "ann", "token": "open-sesame"}]
+    assert "open-sesame" not in str(ran.records[1:])

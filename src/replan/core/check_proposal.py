@@ -220,6 +220,11 @@ def _of_settlement(action: SuggestedAction, failed: Failed, readings: Sequence[R
         )
     if happened and all(reading.output in _NOTHING for reading in shown):
         yield "every reading came back empty: that does not show that it happened"
+    if happened and _shows_only_others(shown, failed.parameters):
+        yield (
+            "the readings show other calls of this kind, and none with these parameters: that does not show that it "
+            "happened; trigger_overall_reflection if it cannot be told"
+        )
     if happened and failed.wanted is not None:
         output = settled_output(action, shown, failed.wanted)
         for problem in schemas.problems(failed.wanted, output)[:5]:
@@ -271,6 +276,19 @@ def _shows(readings: Sequence[Reading], parameters: JsonObject, elsewhere: Colle
         ):  # nothing to know the call by: only an empty reading speaks against it
             return reading.output[:60]
     return ""
+
+
+def _shows_only_others(readings: Sequence[Reading], parameters: JsonObject) -> bool:
+    """True if there are objects with the names of the call's parameters, and none with its values."""
+    like = [
+        one
+        for reading in readings
+        for one in _objects(_opened(reading.output))
+        if parameters and parameters.keys() <= one.keys()
+    ]
+    return bool(like) and not any(
+        all(one[name] == value for name, value in parameters.items()) for one in like
+    )
 
 
 def _objects(value: Any) -> Iterator[JsonObject]:

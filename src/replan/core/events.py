@@ -329,7 +329,9 @@ class ApprovalResolved(Event):
     approved: bool
     reason: str = ""
     parameters: JsonObject | None = None
-    """What the call is to be made with instead; None: as shown."""
+    """What of the call is to be otherwise; None: it is as shown."""
+    without: tuple[str, ...] = ()
+    """Parameters that are to be left out."""
     by: str = ""
 
 

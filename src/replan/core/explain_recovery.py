@@ -98,8 +98,8 @@ def question_about(call: CallState) -> str:
     """What a person is asked of a call in doubt."""
     why = f" ({_short(call.fault.message)})" if call.fault else ""
     return (
-        f"Did {call_words(call)} take effect? Nobody can tell{why}. "
-        "Look it up, and answer yes or no: yes keeps it as done, no makes it again."
+        f"Did {call_words(call)} with {_short(str(call.parameters))} take effect? Nobody can tell{why}. "
+        "Look it up, and answer yes or no: yes keeps it as done (with what it gave as output), no makes it again."
     )
 
 

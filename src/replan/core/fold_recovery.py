@@ -251,7 +251,11 @@ def _approval_resolved(state: State, event: e.ApprovalResolved, ts: float) -> No
         if step.healing is None:
             step.healing = Healing()
         slot = slot_of(asked.action_id, asked.index)
-        edited = Override(asked.tool_id, event.parameters, whole=True)
+        before = step.healing.overrides.get(slot) or Override()
+        kept = {name: value for name, value in before.parameters.items() if name not in event.without}
+        edited = Override(
+            asked.tool_id, {**kept, **event.parameters}, before.whole, (*before.without, *event.without)
+        )
         step.healing.overrides[slot] = known.edited[asked.step_id, slot] = edited
 
 

@@ -23,6 +23,8 @@ class Override(NamedTuple):
     parameters: JsonObject = {}
     whole: bool = False
     """True: these are all the parameters; False: they go over the planned ones."""
+    without: tuple[str, ...] = ()
+    """Planned ones that are left out."""
 
 
 @dataclass(slots=True)

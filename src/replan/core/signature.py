@@ -57,7 +57,7 @@ def normalized(message: str, names: Collection[str] = (), values: Iterable[str] 
         return found.group() if found.group().casefold() in known else "<id>"
 
     text = _QUOTED.sub(quoted, text)
-    text = _UUID.sub(lambda found: "<n>" if found.group().isdecimal() else "<id>", text)
+    text = _UUID.sub(lambda found: "<n>" if found.group().lstrip("+-").isdecimal() else "<id>", text)
     text = _TIME.sub("<time>", text)
     text = _PATH.sub("<path>", text)
     text = _ID.sub(word, text)

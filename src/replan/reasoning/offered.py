@@ -34,10 +34,13 @@ def open_actions(view: FailureView, style: str) -> tuple[ActionType, ...]:
         )
     useless: set[ActionType] = set()
     if style == "small":
+        untried = set(stand_ins(view)) - {one.tool for one in view.tries}
         if not stand_ins(view):
             useless.add("retry_with_tool")
         if view.fault.category in UNRECOVERABLE and not _is_about_parameters(view):
             useless.add("retry_with_params")
+            if untried and "retry_with_tool" in view.allowed:
+                useless.add(_LAST_RESORT)  # it would give up before the other tool was tried
     return tuple(kind for kind in view.allowed if kind not in useless) or tuple(view.allowed)
 
 

@@ -5,12 +5,13 @@ As in `schemas.py`, what the small model writes under is a grammar.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import get_args
 
 from replan.core.check_proposal import FITTING
 from replan.core.reflection import NATURES, STRATEGY_TYPES, ActionType, ProblemNature, StrategyType
 from replan.core.types import Category, JsonObject, ToolSpec
+from replan.reasoning.listed import narrowed
 from replan.reasoning.schemas import TEXTS, closed, grammatical, inline
 
 _TEXT: JsonObject = {"type": "string"}
@@ -28,11 +29,18 @@ _WORDS: dict[ActionType, str] = {
 
 
 def step_reflection_schema(
-    style: str, allowed: Sequence[ActionType], failed: ToolSpec | None, tools: Sequence[ToolSpec]
+    style: str,
+    allowed: Sequence[ActionType],
+    failed: ToolSpec | None,
+    tools: Sequence[ToolSpec],
+    known: Mapping[str, list[str]] | None = None,
 ) -> JsonObject:
-    """The schema of `step_reflection`. `tools`: what `retry_with_tool` and `verify_outcome` may name."""
+    """The schema of `step_reflection`. `tools`: what `retry_with_tool` and `verify_outcome` may name.
+
+    `known`: values that the error lists for a parameter; a small model has to choose among them.
+    """
     if style == "small":
-        return _small_step_reflection(allowed, failed, tools)
+        return _small_step_reflection(allowed, failed, tools, known or {})
     return {
         "type": "object",
         "properties": {
@@ -57,7 +65,10 @@ def step_reflection_schema(
 
 
 def _small_step_reflection(
-    allowed: Sequence[ActionType], failed: ToolSpec | None, tools: Sequence[ToolSpec]
+    allowed: Sequence[ActionType],
+    failed: ToolSpec | None,
+    tools: Sequence[ToolSpec],
+    known: Mapping[str, list[str]],
 ) -> JsonObject:
     branches = [
         closed(
@@ -69,7 +80,7 @@ def _small_step_reflection(
             }
         )
         for kind in allowed
-        for data in _small_data(kind, failed, tools)
+        for data in _small_data(kind, failed, tools, known)
     ]
     return branches[0] if len(branches) == 1 else {"anyOf": branches}
 
@@ -79,12 +90,14 @@ def _causes(kind: ActionType) -> list[Category]:
     return found or list(_CATEGORIES)
 
 
-def _small_data(kind: ActionType, failed: ToolSpec | None, tools: Sequence[ToolSpec]) -> list[JsonObject]:
+def _small_data(
+    kind: ActionType, failed: ToolSpec | None, tools: Sequence[ToolSpec], known: Mapping[str, list[str]]
+) -> list[JsonObject]:
     """The shapes that the data of an action may have; none if there is nothing that it could name."""
     match kind:
         case "retry_with_params":
             changed = concrete_parameters(failed, all_of_them=False) if failed is not None else None
-            return [changed] if changed is not None and changed["properties"] else []
+            return [narrowed(changed, known)] if changed is not None and changed["properties"] else []
         case "retry_with_tool" | "verify_outcome":
             return [
                 closed(

@@ -11,6 +11,7 @@ from replan.errors import AnswerInvalid
 from replan.reasoning.ask import Talk, Violations, ask_typed
 from replan.reasoning.describe import shape
 from replan.reasoning.history import shorten
+from replan.reasoning.listed import known_values
 from replan.reasoning.offered import offered_strategies, offered_tools, open_actions, stand_ins
 from replan.reasoning.prompts import Rendered, load
 from replan.reasoning.quoting import unquoted
@@ -83,7 +84,13 @@ async def reflect_on_step(
         talk,
         step_prompt(style, view),
         "step_reflection",
-        step_reflection_schema(style, open_actions(view, style), view.tool, tools),
+        step_reflection_schema(
+            style,
+            open_actions(view, style),
+            view.tool,
+            tools,
+            known_values(view.fault.message, view.parameters),
+        ),
     )
     return StepProposal(*answers.proposal())
 

@@ -130,7 +130,8 @@ def outline(
     written = raw
     changed = step.healing.overrides.get(slot) if step.healing is not None else None
     if changed is not None:
-        raw = {} if changed.whole else {key: raw[key] for key in raw if key not in changed.parameters}
+        other = {*changed.parameters, *changed.without}
+        raw = {} if changed.whole else {key: raw[key] for key in raw if key not in other}
         name = changed.tool_id or name
     tool = tools.resolve(name)
     if tool is None:

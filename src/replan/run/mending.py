@@ -125,7 +125,11 @@ class Mending:
         given = action.data.get("parameters")
         parameters = given if isinstance(given, dict) else {}
         number = len(mine.readings.get(slot, ())) + 1
-        key = f"{call_base(self._run.state.task_id, tool.id, parameters)}.v{number}"
+        about = step.calls[slot].key if slot in step.calls else f"{step.step.step_id}{slot}"
+        base = call_base(
+            self._run.state.task_id, tool.id, [parameters, about]
+        )  # another doubt, another reading
+        key = f"{base}.v{number}"
         await self._make(Call(step.step, slot.reading(), tool, parameters, key), urgency)
 
     # ── the next layers ──

@@ -22,12 +22,13 @@ from replan.core.events import (
 from replan.core.ids import task_id_problem
 from replan.core.policy import Policy
 from replan.core.result import TaskResult
-from replan.core.schemas import parameter_problems, schema_problem
+from replan.core.schemas import schema_problem
 from replan.core.state import ENDED, State, fold
-from replan.core.types import JsonObject, Plan, ToolSpec
+from replan.core.types import JsonObject, Plan
 from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld
 from replan.ports import TaskSummary
 from replan.run.dry import plan_unstored
+from replan.run.edits import edit_of
 from replan.run.line import Line
 from replan.run.orchestrator import drive
 from replan.run.outputs import storable
@@ -119,11 +120,14 @@ class Service:
         asked = _one_of(
             {one.approval_id: one for one in open_approvals(state)}, approval_id, task_id, "approval"
         )
-        tool = ToolSpec(id=asked.tool_id, parameters=asked.parameters_schema or {"type": "object"})
-        if parameters is not None and (found := parameter_problems(tool, parameters)):
-            raise InputError(f"the parameters do not fit tool {asked.tool_id!r}: " + "; ".join(found))
+        edit = None if parameters is None else edit_of(asked, parameters)
         event = ApprovalResolved(
-            approval_id=asked.approval_id, approved=approved, reason=reason, parameters=parameters, by=by
+            approval_id=asked.approval_id,
+            approved=approved,
+            reason=storable(reason),
+            parameters=edit.changes if edit is not None and (edit.changes or edit.without) else None,
+            without=edit.without if edit is not None else (),
+            by=by,
         )
         said = await self.parts.store.signal(task_id, event, self.parts.clock.now())
         await self._check_first(task_id, said, lambda other: other.approval_id, "approval")
@@ -142,6 +146,7 @@ class Service:
 
         Whether a call took effect is answered yes or no; `output` is then what it gave.
         """
+        _json_size("output", {"output": output})
         state = await self._open_state(task_id)
         known = state.recovery
         open_ = {one.question_id: one for one in known.open_questions()} if known is not None else {}
@@ -150,7 +155,7 @@ class Service:
         if asked.kind == "outcome" and happened is None:
             raise InputError(f"the question is whether a call took effect: answer yes or no, not {text!r}")
         event = QuestionAnswered(
-            question_id=asked.question_id, answer=text, happened=happened, output=output, by=by
+            question_id=asked.question_id, answer=storable(text), happened=happened, output=output, by=by
         )
         said = await self.parts.store.signal(task_id, event, self.parts.clock.now())
         await self._check_first(task_id, said, lambda other: other.question_id, "question")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from replan.core import budget
 from replan.core.draft import references_of
@@ -99,7 +100,9 @@ def failure_view(
         tools=tools,
         substitutes=substitutes(tool, tools) if tool is not None else run.parts.tools.nearest(meant.name, 5),
         done=[report_of(one, Loaded(), whole=False) for one in _near(run, step)],
-        tries=tries_of(healing, slot),
+        tries=tries_of(
+            replace(healing, reflected=healing.reflected[:-1]), slot
+        ),  # this failure is told above
         readings=[
             ReadingView(one.tool_id, one.parameters, one.output, one.error)
             for one in healing.readings.get(slot, ())

@@ -166,7 +166,9 @@ def test_a_tool_whose_errors_are_not_clean_leaves_doubt() -> None:
 @pytest.mark.parametrize("kind", get_args(FaultKind))
 def test_every_kind_has_a_category_and_an_outcome(kind: Any) -> None:
     fault = classify(ToolCallError("x", kind=kind))
-    assert (fault.category == "unknown") is (kind in ("internal", "http", "in_doubt", "rejected", "duplicate"))
+    assert (fault.category == "unknown") is (
+        kind in ("internal", "http", "in_doubt", "rejected", "duplicate")
+    )
     assert (fault.happened == "no") is (kind in NOT_MADE or kind == "tool")
 
 

@@ -416,7 +416,11 @@ def giving(name: str, effect: Any = "reads", **fields: Any) -> ToolSpec:
     ("changes", "missing"),
     [
         pytest.param({}, set(), id="all of them"),
-        pytest.param({"fault": REFUSED}, {"retry_with_params"}, id="other values do not help against a quota"),
+        pytest.param(
+            {"fault": REFUSED},
+            {"retry_with_params", "trigger_overall_reflection"},
+            id="other values do not help against a quota, and a tool that may do is tried first",
+        ),
         pytest.param(
             {"fault": REFUSED.model_copy(update={"message": "'Bodø' is over the quota"})}, set(), id="unless one is quoted"
         ),
