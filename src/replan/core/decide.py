@@ -138,6 +138,8 @@ def _in_doubt(state: State) -> Decision:
     if not state.policy.interactive:
         return _failed(state, outcome_unknown(state))
     new = next((call for key, call in state.in_doubt.items() if key not in asked), None)
+    if new is None and not _open_questions(state, "outcome"):
+        return _failed(state, outcome_unknown(state))  # asked, and the person does not know either
     return Wait(reason, question_about(new) if new is not None else "", "outcome")
 
 
@@ -171,10 +173,14 @@ def _ask_or_fail(state: State, failure: Failure) -> Decision:
     """A person is asked, once for each time that it comes to this, where one can be reached."""
     if not state.policy.interactive:
         return _failed(state, failure)
-    asked = state.recovery.open_questions() if state.recovery is not None else []
-    if any(question.kind == "intervention" for question in asked):
+    if _open_questions(state, "intervention"):
         return Wait(failure.reason)
     return Wait(failure.reason, sentences(failure.reason, *failure.advice))
+
+
+def _open_questions(state: State, kind: str) -> bool:
+    """True if a person has been asked such a question and has not answered."""
+    return state.recovery is not None and any(one.kind == kind for one in state.recovery.open_questions())
 
 
 def _given_up(state: State) -> bool:

@@ -1,0 +1,229 @@
+"""What has to hold of what was done: no effect twice, no plan unchecked, nothing lost that was finished."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from adversary_cases import Story
+
+from replan.core import events as e
+from replan.core.check_plan import Toolbox, check_plan
+from replan.core.ids import split_key
+from replan.core.refs import resolve
+from replan.core.slots import READING
+from replan.core.state import State
+from replan.core.types import Plan, Step, ToolSpec
+from replan.run.calls import Scope
+from replan.run.outputs import Loaded
+from replan.testing import virtual_time
+
+# ── effects ───────────────────────────────────────────────────────────────────
+
+
+def effects(story: Story) -> Iterator[str]:
+    """No call is made again that succeeded, or of which nobody knows whether it did."""
+    specs = {spec.id: spec for spec in story.source.specs}
+    ended: dict[str, Any] = {}
+    tool_of: dict[str, str] = {}
+    owners: dict[str, Any] = {}
+    denied: Counter[str] = Counter()
+    effects = 0
+    before: dict[str, int] = {}
+    state = State()
+    for record in story.records:
+        event = record.event
+        if isinstance(event, e.CallStarted | e.CallCompleted | e.CallFailed) and _is_reading(event):
+            if isinstance(event, e.CallStarted) and event.effect != "reads":
+                yield f"{event.tool_id!r} was called to read, and has an effect"
+            state.apply(event, record.ts, record.round)
+            continue
+        match event:
+            case e.CallStarted(call_key=key, tool_id=tool_id):
+                spec = specs[tool_id]
+                tool_of[key] = tool_id
+                last = ended.get(key)
+                first = key not in ended
+                if spec.effect == "once" and not _may_be_made(last, honours=spec.honours_key):
+                    yield f"at {record.seq} {tool_id!r} ({key}) is called again after {_said(last)}{_odd(spec)}"
+                if spec.effect == "repeatable" and isinstance(last, e.CallCompleted):
+                    yield f"at {record.seq} {tool_id!r} ({key}) is called again, though it had succeeded{_odd(spec)}"
+                fresh = spec.volatile or before.get(key) != effects
+                if spec.effect == "reads" and isinstance(last, e.CallCompleted) and not fresh:
+                    yield f"at {record.seq} {tool_id!r} ({key}) is read again, though nothing has changed"
+                ended[key] = event
+                owners[key] = (event.step_id, _slot(event), state.steps[event.step_id].born)
+                before[key] = effects + (spec.effect != "reads")
+                if spec.effect != "reads":
+                    effects += 1
+                    yield from (
+                        _meant(state, event, record.seq, ended, owners)
+                        if first and spec.effect == "once"
+                        else ()
+                    )
+            case e.CallCompleted(call_key=key, reused=reused) if not reused:
+                ended[key] = event
+                effects += specs[event.tool_id].effect != "reads"
+            case e.CallCompleted(call_key=key):
+                if key not in ended:
+                    yield f"at {record.seq} the output of {key} is used again, which was never made"
+            case e.CallFailed(call_key=key):
+                ended[key] = event
+                effects += specs[event.tool_id].effect != "reads"
+            case e.OutcomeUnknown(call_key=key):
+                ended[key] = event
+                effects += 1
+            case e.OutcomeSettled(call_key=key):
+                ended[key] = event
+                effects += 1
+                denied[key] += not event.happened
+        state.apply(event, record.ts, record.round)
+    for key, count in story.source.effects.items():
+        if key not in tool_of:
+            yield f"{key} took effect and is not in the log"
+        elif specs[tool_of[key]].effect == "once" and count > 1 + denied[key]:
+            yield f"{tool_of[key]!r} ({key}) took effect {count} times"
+
+
+def _is_reading(event: e.CallStarted | e.CallCompleted | e.CallFailed) -> bool:
+    return event.action_id is not None and event.action_id.startswith(READING)
+
+
+def _may_be_made(last: Any, *, honours: bool) -> bool:
+    """Whether a call of a `once` tool may be made (again) after this."""
+    match last:
+        case None:
+            return True
+        case e.CallStarted():  # cut off
+            return honours
+        case e.CallFailed(error=error):
+            return honours or error.happened == "no" or error.kind == "cancelled"
+        case e.OutcomeSettled(happened=happened):
+            return not happened
+    return False
+
+
+def _odd(spec: ToolSpec) -> str:
+    return f" (volatile: {spec.volatile}, honours_key: {spec.honours_key})"
+
+
+def _said(last: Any) -> str:
+    error = getattr(last, "error", None)
+    return last.type + (f" ({error.kind}: {error.message})" if error is not None else "")
+
+
+def _meant(
+    state: State, event: e.CallStarted, seq: int, ended: dict[str, Any], owners: dict[str, Any]
+) -> Iterator[str]:
+    """A like call is made only where each that may have taken effect belongs to another place of the plan."""
+    base, _ = split_key(event.call_key)
+    here = (event.step_id, _slot(event))
+    held = {
+        call.key
+        for name, step in state.steps.items()
+        for slot, call in step.calls.items()
+        if (name, tuple(slot)) != here
+    }
+    unheld = []
+    for key, last in ended.items():
+        if key == event.call_key or key in held or split_key(key)[0] != base or not _may_have_happened(last):
+            continue
+        name, slot, born = owners[key]
+        known = state.steps.get(name)
+        if known is None or known.born != born or (name, slot) == here:
+            unheld.append(f"{key} by {name} {slot}")
+    # A place that has made no call may mean any.
+    free = sum(
+        event.tool_id in (one.step.tool, *(a.tool for a in one.step.actions))
+        for one in state.steps.values()
+        if not one.calls and one.step.step_id != event.step_id
+    )
+    if len(unheld) > free:
+        yield f"at {seq} {event.tool_id!r} ({event.call_key}) makes again what was made before: {'; '.join(unheld)}"
+
+
+def _slot(event: e.CallStarted) -> Any:
+    return (event.action_id, event.index)
+
+
+def _may_have_happened(last: Any) -> bool:
+    match last:
+        case e.CallFailed(error=error):
+            return error.happened == "unknown"  # type: ignore[no-any-return]
+        case e.OutcomeSettled(happened=happened):
+            return happened  # type: ignore[no-any-return]
+    return True
+
+
+# ── plans ─────────────────────────────────────────────────────────────────────
+
+
+def plans(story: Story) -> Iterator[str]:
+    """Every version passed the checks, and no id was used for anything else before."""
+    tools = story.parts.tools
+    box = Toolbox(tools.resolve, tools.nearest)
+    used: set[str] = set()
+    state = State()
+    for record in story.records:
+        event = record.event
+        plan: Plan | None = None
+        own: set[str] = set()
+        match event:
+            case e.PlanGenerated(plan=plan):
+                pass
+            case e.PlanUpdated(plan=plan):
+                if event.strategy != "full_replan" and state.plan is not None:
+                    own = _ids(state.plan.steps)
+            case e.StepRepaired(step=step) if state.plan is not None:
+                steps = tuple(step if one.step_id == step.step_id else one for one in state.plan.steps)
+                plan = state.plan.model_copy(update={"steps": steps})
+                own = _ids(state.plan.steps)
+        if plan is not None:
+            if again := (_ids(plan.steps) - own) & used:
+                yield f"at {record.seq} new steps take ids that were used before: {sorted(again)}"
+            earlier = dict.fromkeys(
+                name
+                for name, one in {**state.earlier, **state.steps}.items()
+                if one.status == "succeeded" and name not in {step.step_id for step in plan.steps}
+            )
+            done = [one for one in {**state.earlier, **state.steps}.values() if one.step.step_id in earlier]
+            earlier |= dict.fromkeys(action.action_id for one in done for action in one.step.actions)
+            settled = {name for name, one in state.steps.items() if one.status == "succeeded"}
+            checked = check_plan(
+                plan,
+                box,
+                metadata=state.metadata,
+                limits=state.policy.limits,
+                earlier=earlier,
+                settled=settled,
+            )
+            if checked.violations:
+                yield f"the plan at {record.seq} ({event.type}) does not pass: {checked.violations}"
+            used |= _ids(plan.steps)
+        state.apply(event, record.ts, record.round)
+
+
+def _ids(steps: tuple[Step, ...]) -> set[str]:
+    return {name for step in steps for name in (step.step_id, *(action.action_id for action in step.actions))}
+
+
+def outputs(story: Story, final: State) -> Iterator[str]:
+    """What has finished can be referred to, and gives what it gave."""
+    finished = {r.event.step_id for r in story.records if isinstance(r.event, e.StepCompleted)}
+    steps = {**final.earlier, **final.steps}
+    for name in sorted(finished):
+        step = steps.get(name)
+        if step is None or step.status != "succeeded":
+            yield f"step {name!r} had succeeded, and is {step.status if step else 'gone'} by now"
+            continue
+
+        async def read(name: str = name, step: Any = step) -> Any:
+            loaded = Loaded()
+            await loaded.load_steps(story.store, final.task_id, [step])
+            return resolve({"all": f"${{{name}.output}}"}, Scope(final, loaded))
+
+        try:
+            virtual_time(read())
+        except Exception as error:  # noqa: BLE001 - told with all the others
+            yield f"the output of {name!r} cannot be had: {error!r}"

@@ -1,0 +1,100 @@
+"""Every task ends, exactly once, whatever its model says: a proof by many random tasks.
+
+A model that retries, replans, contradicts itself and invents something new for ever; tools that fail in every way;
+random plans; virtual time on which answers take no time at all, so that no deadline comes to help. A fixed sample
+runs by default; `-m prove` runs 10,000 tasks with nothing but the defaults set, and as many more with crashes,
+limits and people. `adversary_proof` says what has to hold, and derives how many model calls there can be at most.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from types import FrameType
+
+import pytest
+from adversary_cases import drawn, run
+from adversary_proof import check
+
+PROVED = {"plain": 10_000, "crashes": 4_000, "limits": 2_000, "people": 4_000, "doubts": 4_000}
+SAMPLE = {"plain": 100, "crashes": 50, "limits": 50, "people": 70, "doubts": 50}
+CHUNK = 250
+"""Cases in one test, so that several processes share them."""
+CPU_SECS = 120
+"""No case takes a fiftieth of that; one that does goes on for ever, and would stop every test after it."""
+SHOWN = {
+    "plain": {
+        *("succeeded", "failed", "timed_out", "step_repaired", "plan_rejected", "outcome_unknown"),
+        *("full_replan", "replan_from_step", "skip_steps", "add_remediation_steps", "adjust_dependencies"),
+        *("retry_with_params by model", "retry_with_tool by model", "repair_step by model", "repair_step by code"),
+        *("replan by model", "trigger_overall_reflection by model", "trigger_overall_reflection by code"),
+    },
+    "crashes": {"succeeded", "failed", "timed_out", "task_resumed", "outcome_unknown", "plan_updated", "step_repaired"},
+    "limits": {"succeeded", "failed", "timed_out", "budget", "plan_updated", "step_repaired"},
+    "people": {
+        *("succeeded", "failed", "timed_out", "cancelled", "task_waiting", "approval_requested", "approval_resolved"),
+        *("question_asked", "question_answered", "plan_updated", "step_repaired"),
+    },
+    "doubts": {
+        *("succeeded", "failed", "outcome_unknown", "outcome_settled", "question_answered", "plan_updated"),
+        *("verify_outcome by model", "settle_outcome by model", "trigger_overall_reflection by code"),
+    },
+}  # fmt: skip
+"""What has to come up among the cases, else they would show nothing."""
+
+CHUNKS = [
+    pytest.param(variant, range(start, min(start + CHUNK, count)), id=f"{variant}-{start}")
+    for variant, count in PROVED.items()
+    for start in range(0, count, CHUNK)
+]
+
+
+class ForEver(BaseException):
+    """A case that does not end. (No `Exception`: nothing may take it for a fault of a tool or a model.)"""
+
+
+@pytest.fixture
+def watched() -> Iterator[None]:
+    """What goes on for ever without giving the event loop a turn is broken off, by processor time."""
+
+    def too_long(number: int, frame: FrameType | None) -> None:
+        raise ForEver
+
+    before = signal.signal(signal.SIGVTALRM, too_long)
+    yield
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    signal.signal(signal.SIGVTALRM, before)
+
+
+def prove(variant: str, seeds: range) -> Counter[str]:
+    """Run the cases; what came up in them. `AssertionError` with the seed of each that did not hold."""
+    seen: Counter[str] = Counter()
+    found: list[str] = []
+    for seed in seeds:
+        signal.setitimer(signal.ITIMER_VIRTUAL, CPU_SECS)
+        case = drawn(seed, variant)
+        try:
+            story = run(case)
+            seen[check(story)] += 1
+        except (Exception, ForEver) as error:  # noqa: BLE001 - told with the others
+            found.append(f"drawn({seed}, {variant!r}): {type(error).__name__}: {error}\n{case}")
+        else:
+            seen.update(story.seen())
+    assert not found, "\n\n".join(found)
+    return seen
+
+
+@pytest.mark.usefixtures("watched")
+@pytest.mark.parametrize("variant", SAMPLE)
+def test_a_task_of_the_sample_ends_once_and_uses_no_more_than_it_may(variant: str) -> None:
+    seen = prove(variant, range(SAMPLE[variant]))
+    assert not (SHOWN[variant] - seen.keys()), "the sample does not come to everything"
+
+
+@pytest.mark.prove
+@pytest.mark.usefixtures("watched")
+@pytest.mark.parametrize(("variant", "seeds"), CHUNKS)
+def test_every_task_ends_once_and_uses_no_more_than_it_may(variant: str, seeds: range) -> None:
+    seen = prove(variant, seeds)
+    assert {"task_completed", "task_failed", "task_timed_out"} <= seen.keys(), "the cases show nothing"
