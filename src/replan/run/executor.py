@@ -103,7 +103,8 @@ class Executor:
         self._idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._halt: BaseException | None = None
         self._steps = Steps(run, self._places, self._urgency, deadline, self)
-        self._parking = Parking(run, self._due_again)
+        self._parking: Parking | None = None
+        """Made when a step has to wait for a person."""
 
     async def run_all(self) -> None:
         """Run until nothing is left to run."""
@@ -111,7 +112,7 @@ class Executor:
             self._start()
         except BaseException as error:  # noqa: BLE001 - raised below, after what has been started has ended
             self.stop(error)
-        self._run.when_told = self._parking.look
+        self._run.when_told = self._look
         try:
             self._check_idle()
             await self._idle
@@ -130,7 +131,7 @@ class Executor:
             raise self._halt
         if self._state.escalation is not None:
             return
-        if asked := self._parking.requests():
+        if self._parking is not None and (asked := self._parking.requests()):
             names = ", ".join(dict.fromkeys(f"{one.tool_id!r} in {one.step_id}" for one in asked))
             reason = f"a person has to agree to the call of {names}"
             self._run.record(TaskWaiting(reason=reason, approvals=tuple(one.approval_id for one in asked)))
@@ -236,9 +237,16 @@ class Executor:
 
     def park(self, step: StepState, calls: list[Call], *, held: bool = True) -> None:
         """Let a step wait for a person, without a place."""
+        if self._parking is None:
+            self._parking = Parking(self._run, self._due_again)
         self._parking.park(step.step.step_id, calls)
         if held:
             self._places.give()
+
+    def _look(self) -> None:
+        """People have spoken."""
+        if self._parking is not None:
+            self._parking.look()
 
     def _due_again(self, step_id: StepId) -> None:
         """A person has spoken about a parked step."""

@@ -56,28 +56,31 @@ async def drive(task_id: str, parts: Parts, *, steal: bool = False) -> State:
 
     A cancelled `drive` leaves the task where it is: it can be resumed.
     """
-    state = await _drive_once(task_id, parts, steal=steal)
-    # Whoever spoke while a waiting task was being let go of has relied on its driver.
-    while state.waiting is not None and await parts.store.read(task_id, state.last_seq, 1, signals_only=True):
+    state: State | None = None
+    while state is None or await _spoken_since(state, task_id, parts):
+        people = People(task_id, parts)
         try:
-            state = await _drive_once(task_id, parts, steal=False)
-        except TaskHeld:  # somebody else goes on
-            break
+            run = await Run.open(task_id, parts, steal=steal and state is None)
+            try:
+                if not run.state.ended and run.state.waiting is None:
+                    await _Drive(run, people).attend()
+            finally:
+                state = run.state
+                await see_through(run.close())
+        except TaskHeld:
+            if state is None:
+                raise
+            break  # somebody else goes on
+        finally:
+            people.close()
     return state
 
 
-async def _drive_once(task_id: str, parts: Parts, *, steal: bool) -> State:
-    people = People(task_id, parts)
-    try:
-        run = await Run.open(task_id, parts, steal=steal)
-        try:
-            if not run.state.ended and run.state.waiting is None:
-                await _Drive(run, people).attend()
-            return run.state
-        finally:
-            await see_through(run.close())
-    finally:
-        people.close()
+async def _spoken_since(state: State, task_id: str, parts: Parts) -> bool:
+    """True if a waiting task was answered while it was being let go of: whoever spoke has relied on its driver."""
+    if state.waiting is None:
+        return False
+    return bool(await parts.store.read(task_id, state.last_seq, 1, signals_only=True))
 
 
 class _Drive:

@@ -53,7 +53,8 @@ class Steps:
         self._places = places
         self._urgency = urgency
         self._attempts = Attempts(run, places, deadline)
-        self._mending = Mending(run, self._attempts, places, self._prepare)
+        self._mending: Mending | None = None
+        """Made when something fails: most tasks need none."""
         self._host = host
 
     def launch(self, step: StepState) -> None:
@@ -95,7 +96,7 @@ class Steps:
 
     def _come_out(self, step: StepState, slot: Slot, outcome: Fault | JsonObject) -> None:
         """The only call of a step has its outcome without having been made; a place is held."""
-        if isinstance(outcome, Fault) and self._mending.takes(step, slot, outcome):
+        if isinstance(outcome, Fault) and self._takes(step, slot, outcome):
             self._announce(step, None)
             self._host.spawn(step, self._mend(step, slot, outcome, None, 0))
         else:
@@ -168,7 +169,7 @@ class Steps:
                 held = False
             elif isinstance(prepared, Parked):
                 calls.parked.append(prepared.call)
-            elif isinstance(prepared, Fault) and self._mending.takes(step, slot, prepared):
+            elif isinstance(prepared, Fault) and self._takes(step, slot, prepared):
                 running.append(self._host.spawn(step, self._mend(step, slot, prepared, calls, at)))
                 held = False
             else:
@@ -238,7 +239,7 @@ class Steps:
             if made is not None and made.status == "running":
                 close_call(self._run, made, "crashed", f"a fault of Replan: {error!r}")
             outcome = (made.fault if made else None) or internal_fault(error)
-        if isinstance(outcome, Fault) and self._mending.takes(step, call.slot, outcome):
+        if isinstance(outcome, Fault) and self._takes(step, call.slot, outcome):
             await self._mend(step, call.slot, outcome, calls, at)
         else:
             await self._came_out(step, outcome, calls, at)
@@ -256,12 +257,21 @@ class Steps:
 
     # ── recovery ──
 
+    def _takes(self, step: StepState, slot: Slot, fault: Fault) -> bool:
+        """True if the failure is one to recover from."""
+        return self._state.heals and self._mended().takes(step, slot, fault)
+
+    def _mended(self) -> Mending:
+        if self._mending is None:
+            self._mending = Mending(self._run, self._attempts, self._places, self._prepare)
+        return self._mending
+
     async def _mend(self, step: StepState, slot: Slot, fault: Fault, calls: Outcomes | None, at: int) -> None:
         """Recover a failed call, beside everything that does not depend on it; a place is held on entry."""
         self._places.give()
         urgency = self._urgency[step.step.step_id]
         try:
-            outcome = await self._mending.recovered(step, slot, fault, urgency)
+            outcome = await self._mended().recovered(step, slot, fault, urgency)
             if isinstance(outcome, Parked):
                 if calls is None:
                     self._host.park(step, [outcome.call], held=False)
@@ -278,14 +288,14 @@ class Steps:
 
     async def _conclude(self, step: StepState, outcome: Fault | JsonObject) -> None:
         """A step has its outcome: the end, or what its recovery has still to do; a place is held."""
-        action = self._mending.left_to_do(step) if isinstance(outcome, Fault) else None
+        action = self._mended().left_to_do(step) if isinstance(outcome, Fault) else None
         if not isinstance(outcome, Fault) or action is None:
             self._host.end(step, outcome)
             return
         if action.type == "repair_step":
             self._places.give()
             try:
-                why_not = await self._mending.repaired(step, outcome, action)
+                why_not = await self._mended().repaired(step, outcome, action)
                 await self._places.take(self._urgency[step.step.step_id])
             except PlacesClosed:
                 return
