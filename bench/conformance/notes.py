@@ -38,8 +38,9 @@ should. On Replan a verdict that cannot be understood ends the task as failed, w
 """,
     "R12": """
 With its limits set Magentic ends cleanly, with a sentence; one who reads its stream has seen the agents' partial
-results, but what it hands out at the end does not hold them. On Replan the same plan a second time is refused. If the model has a new idea every round, only a limit
-ends it: `max_rounds`, another budget, or by default the task's timeout of 300 s.
+results, but what it hands out at the end does not hold them. On Replan the same plan a second time is refused. If the model has a new idea every round, it ends after
+20 rounds in a row without a better judgement (4, if nothing else is new either), at `max_rounds`, at another budget, or
+by default at the task's timeout of 300 s.
 """,
     "R13": """
 CrewAI's prompt for a new plan asks for steps that are numbered, and its list of steps is looked up by number; a fresh
@@ -78,8 +79,8 @@ CrewAI chooses to go on when its observer fails, so that an optional check does 
 """,
     "C16": """
 Whether A-B-A-B is a circle only the caller can know for sure. Replan notices it by the same errors and the same plans.
-Polls with changing answers pass on Replan when they are steps of a plan; one plan a round with the same poll is taken
-for a repetition.
+Polls with changing answers pass on Replan, as steps of a plan and as one plan a round, if the tool says that it is
+`volatile`; without that a plan that is the same again is a repetition.
 """,
     "C19": """
 The tool is an asynchronous one, which a cancellation can reach. A function in a thread cannot be stopped in Python, by
