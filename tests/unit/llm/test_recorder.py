@@ -98,6 +98,15 @@ def test_limits_do_not_make_another_request() -> None:
     assert request_key(request(temperature=0.1)) != request_key(request())
 
 
+def test_the_seconds_that_are_left_do_not_make_another_request_but_those_of_a_task_do() -> None:
+    def asked(text: str) -> str:
+        return request_key(request(turns=(Turn(role="user", text=text),)))
+
+    left = "Left of the budget: 4 of 5 model calls, {} of {} seconds"
+    assert asked(left.format("1785.1", "1800")) == asked(left.format("299.8", "300"))
+    assert asked("wait 5 of 10 seconds") != asked("wait 6 of 10 seconds")
+
+
 async def test_a_recording_goes_on_after_a_line_that_a_crash_cut_off(tmp_path: Path) -> None:
     file = tmp_path / "run.jsonl"
     await record(file, (request("a"), {"n": 1}), (request("b"), {"n": 2}))
