@@ -20,8 +20,8 @@ CASES = {case["id"]: case for case in read_lines(bench.CASES)}
 OTHER_PARAMETERS = ("firenze", "milano", "venezia", "pounds", "oslo", "toasters")
 ANOTHER_TOOL = ("kronor", "francs", "yen", "dover")
 HEALED = {
-    **dict.fromkeys(("firenze", "milano", "venezia", "pounds", "oslo"), ["retry_with_params"]),
-    **dict.fromkeys(("kronor", "francs", "yen", "dover"), ["retry_with_tool"]),
+    **{key: ["retry_with_params"] for key in ("firenze", "milano", "venezia", "pounds", "oslo")},
+    **{key: ["retry_with_tool"] for key in ("kronor", "francs", "yen", "dover")},
 }
 """The kept runs, and what was done in each."""
 
