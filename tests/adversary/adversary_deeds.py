@@ -10,7 +10,9 @@ from adversary_cases import Story
 
 from replan.core import events as e
 from replan.core.check_plan import Toolbox, check_plan
+from replan.core.fingerprint import prints_of
 from replan.core.ids import split_key
+from replan.core.policy import needs_approval
 from replan.core.refs import resolve
 from replan.core.slots import READING
 from replan.core.state import State
@@ -53,7 +55,7 @@ def effects(story: Story) -> Iterator[str]:
                 if spec.effect == "reads" and isinstance(last, e.CallCompleted) and not fresh:
                     yield f"at {record.seq} {tool_id!r} ({key}) is read again, though nothing has changed"
                 ended[key] = event
-                owners[key] = (event.step_id, _slot(event), state.steps[event.step_id].born)
+                owners[key] = (event.step_id, _slot(event), _called(state, event.step_id, _slot(event)))
                 before[key] = effects + (spec.effect != "reads")
                 if spec.effect != "reads":
                     effects += 1
@@ -129,9 +131,8 @@ def _meant(
     for key, last in ended.items():
         if key == event.call_key or key in held or split_key(key)[0] != base or not _may_have_happened(last):
             continue
-        name, slot, born = owners[key]
-        known = state.steps.get(name)
-        if known is None or known.born != born or (name, slot) == here:
+        name, slot, called = owners[key]
+        if (name, slot) == here or _called(state, name, slot) != called:
             unheld.append(f"{key} by {name} {slot}")
     # A place that has made no call may mean any.
     free = sum(
@@ -141,6 +142,16 @@ def _meant(
     )
     if len(unheld) > free:
         yield f"at {seq} {event.tool_id!r} ({event.call_key}) makes again what was made before: {'; '.join(unheld)}"
+
+
+def _called(state: State, name: str, slot: Any) -> Any:
+    """What a place of the plan calls, as it is written; None if the plan does not have it."""
+    if name not in state.steps:
+        return None
+    step, action_id = state.steps[name].step, slot[0]
+    if action_id is None:
+        return None if step.actions else (step.tool, step.parameters, step.for_each)
+    return next(((a.tool, a.parameters) for a in step.actions if a.action_id == action_id), None)
 
 
 def _slot(event: e.CallStarted) -> Any:
@@ -154,6 +165,47 @@ def _may_have_happened(last: Any) -> bool:
         case e.OutcomeSettled(happened=happened):
             return happened  # type: ignore[no-any-return]
     return True
+
+
+# ── approvals ─────────────────────────────────────────────────────────────────
+
+
+def approvals(story: Story) -> Iterator[str]:
+    """What needs a person's yes has it, and what runs is what was shown, or what the person made of it."""
+    specs = {spec.id: spec for spec in story.source.specs}
+    requests: dict[str, e.ApprovalRequested] = {}
+    said: dict[str, e.ApprovalResolved] = {}
+    state = State()
+    for record in story.records:
+        match event := record.event:
+            case e.ApprovalRequested():
+                requests[event.approval_id] = event
+            case e.ApprovalResolved() if event.approval_id in requests:
+                said.setdefault(requests[event.approval_id].call_key, event)
+            case e.CallStarted() if _is_reading(event):
+                if state.policy.approval == "all":
+                    yield f"at {record.seq} {event.tool_id!r} is read without anybody's yes"
+            case e.CallStarted() if needs_approval(
+                state.policy, state.steps[event.step_id].step, specs[event.tool_id]
+            ):
+                answer = said.get(event.call_key)
+                agreed = answer is not None and answer.approved and answer.parameters is None
+                edited = (_edited(event, requests[one.approval_id], one, state) for one in said.values())
+                if not agreed and not any(edited):
+                    yield f"at {record.seq} {event.tool_id!r} ({event.call_key}) is called, and nobody has agreed to it"
+        state.apply(record.event, record.ts, record.round)
+
+
+def _edited(event: e.CallStarted, asked: e.ApprovalRequested, said: e.ApprovalResolved, state: State) -> bool:
+    """Whether a person has made just this call of the one that was shown; metadata may fill what they left out."""
+    if not said.approved or said.parameters is None or asked.tool_id != event.tool_id:
+        return False
+    wanted = {**asked.parameters, **said.parameters}
+    for name in said.without:
+        wanted.pop(name, None)
+        if name in event.parameters:
+            wanted[name] = state.metadata.get(name)
+    return event.parameters == wanted
 
 
 # ── plans ─────────────────────────────────────────────────────────────────────
@@ -202,6 +254,28 @@ def plans(story: Story) -> Iterator[str]:
                 yield f"the plan at {record.seq} ({event.type}) does not pass: {checked.violations}"
             used |= _ids(plan.steps)
         state.apply(event, record.ts, record.round)
+
+
+def same_plans(story: Story) -> Iterator[str]:
+    """No whole plan is run that was tried before under whatever ids, unless that had failed of something outside."""
+    known = story.driven.recovery
+    outside = {note.number: note.outside for note in known.rounds} if known is not None else {}
+    volatile = {spec.id for spec in story.source.specs if spec.volatile}
+    tried: dict[str, int] = {}
+    for record in story.records:
+        event = record.event
+        if not isinstance(event, e.PlanGenerated | e.PlanUpdated) or _tools(event.plan.steps) & volatile:
+            continue
+        whole = prints_of(event.plan)[0]
+        anew = isinstance(event, e.PlanGenerated) or event.strategy == "full_replan"
+        if anew and whole in tried and not outside.get(tried[whole], False):
+            yield f"the plan at {record.seq} is that of round {tried[whole]} again"
+        if anew:
+            tried[whole] = record.round
+
+
+def _tools(steps: tuple[Step, ...]) -> set[str]:
+    return {tool for step in steps for tool in (step.tool, *(action.tool for action in step.actions))}
 
 
 def _ids(steps: tuple[Step, ...]) -> set[str]:

@@ -11,7 +11,7 @@ from adversary_tools import GOOD, word
 from replan.core.events import AnyEvent, ApprovalRequested, ApprovalResolved, QuestionAnswered, QuestionAsked
 from replan.core.state import State
 from replan.core.types import JsonObject
-from replan.errors import TaskEnded
+from replan.errors import InputError
 from replan.run.service import Service
 
 MOST_ANSWERS = 25
@@ -53,9 +53,20 @@ class Person:
                 return
 
     async def _say(self, event: AnyEvent) -> None:
+        """Through the front door mostly, which refuses some of it; or straight into the log."""
         self.said += 1
-        with suppress(TaskEnded):
-            await self._service.parts.store.signal(self._task_id, event, self._service.parts.clock.now())
+        service, task_id = self._service, self._task_id
+        with suppress(InputError):  # also that the task has ended
+            if self._rng.random() < 0.3:
+                await service.parts.store.signal(task_id, event, service.parts.clock.now())
+            elif isinstance(event, ApprovalResolved):
+                await service.resolve_approval(
+                    task_id, event.approval_id, approved=event.approved, reason=event.reason,
+                    parameters=event.parameters, by=event.by,
+                )  # fmt: skip
+            elif isinstance(event, QuestionAnswered):
+                text = event.answer if event.happened is None else "yes" if event.happened else "no"
+                await service.answer(task_id, text, event.question_id, output=event.output, by=event.by)
 
     def _approval(self, asked: ApprovalRequested) -> ApprovalResolved:
         rng, kind = self._rng, self._kind

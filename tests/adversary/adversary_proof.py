@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from adversary_cases import Story
-from adversary_deeds import effects, outputs, plans
+from adversary_deeds import approvals, effects, outputs, plans, same_plans
 
 from replan.core import events as e
 from replan.core import ladder
@@ -29,7 +29,15 @@ GRACE = 10.0
 def check(story: Story) -> str:
     """Raise `AssertionError` with everything that does not hold; how the task ended."""
     final = fold(story.records)
-    found = [*_log(story), *_end(story, final), *_state(story, final), *effects(story), *plans(story)]
+    found = [
+        *_log(story),
+        *_end(story, final),
+        *_state(story, final),
+        *effects(story),
+        *plans(story),
+        *same_plans(story),
+        *approvals(story),
+    ]
     found += [*outputs(story, final), *_counts(story, final), *_limits(story, final)]
     assert not found, "\n".join(found)
     return final.status

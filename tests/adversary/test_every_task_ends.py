@@ -17,7 +17,7 @@ import pytest
 from adversary_cases import drawn, run
 from adversary_proof import check
 
-PROVED = {"plain": 10_000, "crashes": 4_000, "limits": 2_000, "people": 4_000, "doubts": 4_000}
+PROVED = {"plain": 10_000, "crashes": 2_500, "limits": 1_500, "people": 2_500, "doubts": 2_500}
 SAMPLE = {"plain": 100, "crashes": 50, "limits": 50, "people": 70, "doubts": 50}
 CHUNK = 250
 """Cases in one test, so that several processes share them."""
@@ -72,12 +72,13 @@ def prove(variant: str, seeds: range) -> Counter[str]:
     seen: Counter[str] = Counter()
     found: list[str] = []
     for seed in seeds:
-        signal.setitimer(signal.ITIMER_VIRTUAL, CPU_SECS)
+        signal.setitimer(signal.ITIMER_VIRTUAL, CPU_SECS, 1)  # again each second: it may be swallowed
         case = drawn(seed, variant)
         try:
             story = run(case)
             seen[check(story)] += 1
         except (Exception, ForEver) as error:  # noqa: BLE001 - told with the others
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             found.append(f"drawn({seed}, {variant!r}): {type(error).__name__}: {error}\n{case}")
         else:
             seen.update(story.seen())

@@ -310,3 +310,16 @@ def test_a_secret_is_neither_shown_nor_asked_for_when_a_call_is_changed() -> Non
     assert ran.result.is_success
     assert [call.parameters for call in ran.source.calls] == [{"user": "ann", "token": "open-sesame"}]
     assert "open-sesame" not in str(ran.records[1:])
+
+
+def test_an_edit_keeps_what_was_shown_and_not_changed_whatever_the_schema_names() -> None:
+    async def main() -> Ran:
+        wanted = plan(step("s", "free", parameters={"text": "green", "n": 1}))
+        made = await bench({"free": FakeTool(**ONCE)}, {"execution_plan": wanted, "evaluation": verdict()})
+        task_id = await made.submit(interactive=True, approval="destructive")
+        await made.drive(task_id)
+        await made.service.resolve_approval(task_id, approved=True, parameters={"text": "green", "n": 2})
+        return (await made.drive(task_id)).check()
+
+    ran = virtual_time(main())
+    assert [call.parameters for call in ran.source.calls] == [{"text": "green", "n": 2}]

@@ -176,8 +176,8 @@ def _steps_of(path: str) -> list[str | int]:
 def mapped(parameters: JsonObject, tool: ToolSpec) -> JsonObject:
     """The parameters that the other tool has too, by name."""
     known = tool.parameters.get("properties")
-    if not isinstance(known, dict):
-        return dict(parameters)
+    if not isinstance(known, dict) or not known or tool.parameters.get("additionalProperties"):
+        return dict(parameters)  # it takes what it is given
     return {name: value for name, value in parameters.items() if name in known}
 
 

@@ -140,6 +140,8 @@ def _repaired(state: State, event: e.StepRepaired, ts: float) -> None:
     step.healing.repairs += 1
     step.healing.repaired_at = len(step.healing.failures())
     step.healing.restart()
+    if state.plan is not None:  # the plan as it began has been tried too
+        known.began = known.began or prints_of(state.plan)
     state.replace_step(event.step)
     state._metadata = None
 

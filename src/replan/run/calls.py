@@ -127,7 +127,7 @@ def outline(
     else:
         action = step.action(slot.action_id)
         name, raw = action.tool, action.parameters
-    written = raw
+    written, planned_name = raw, name
     changed = step.healing.overrides.get(slot) if step.healing is not None else None
     if changed is not None:
         other = {*changed.parameters, *changed.without}
@@ -139,7 +139,7 @@ def outline(
         message = f"the tool {name!r} does not exist here; there are: {has}"
         fault = Fault(category="tool_error", kind="unknown_tool", message=message)
         return Outline(name, None, raw, raw, fault)
-    if changed is not None and changed.tool_id is not None and not changed.whole:
+    if changed is not None and not changed.whole and tools.resolve(planned_name) != tool:
         raw = mapped(raw, tool)
     parameters, planned = raw, written if changed is not None else raw
     if has_references(raw) or (changed is not None and has_references(written)):
