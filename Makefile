@@ -39,7 +39,7 @@ check: $(VENV)/.dev  ## Format, lint, types, import rules
 	$(BIN)/lint-imports
 
 prove: $(VENV)/.dev  ## The long proofs: every crash point, every recorded case
-	$(BIN)/python -m pytest -m prove -o addopts="-p no:asyncio --strict-markers --strict-config -q"
+	$(BIN)/python -m pytest -m prove -o addopts="-p no:asyncio --strict-markers --strict-config -q -n auto --dist worksteal"
 
 $(VENV)/.bench: $(VENV)/.run locks/bench.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r locks/bench.txt
