@@ -323,3 +323,34 @@ def test_an_edit_keeps_what_was_shown_and_not_changed_whatever_the_schema_names(
 
     ran = virtual_time(main())
     assert [call.parameters for call in ran.source.calls] == [{"text": "green", "n": 2}]
+
+
+def test_a_second_answer_to_one_request_changes_nothing() -> None:
+    """Two people answer at once: the first word counts, and the call that has taken its place still waits."""
+
+    async def main() -> Ran:
+        more = {
+            "send": FakeTool(parameters=TO, **ONCE),
+            "wipe": FakeTool(parameters=TO, **ONCE),
+        }
+        answers = {
+            "execution_plan": plan(step("s", "send", parameters={"to": "Ann"})),
+            "evaluation": verdict(),
+            "step_reflection": reflection(
+                "retry_with_tool", {"tool_id": "wipe", "parameters": {"to": "Eve"}}, "tool_error"
+            ),
+        }
+        made = await bench(tools(**more), answers)
+        task_id = await made.submit(interactive=True, approval="destructive")
+        first = await made.drive(task_id)
+        await made.service.resolve_approval(task_id, approved=False, reason="not by post")
+        second = await made.drive(task_id)
+        assert second.result.waiting_for[0].tool_id == "wipe"
+        asked = first.result.waiting_for[0]
+        late = ApprovalResolved(approval_id=asked.id, approved=True, parameters={"to": "Zoe"})
+        await made.store.signal(task_id, late, 10.0)
+        return await made.drive(task_id)
+
+    ran = virtual_time(main())
+    assert ran.source.calls == [], "nothing that waits was agreed to"
+    assert ran.result.status == "waiting"

@@ -41,6 +41,8 @@ def _reflected(state: State, event: e.StepReflected, ts: float) -> None:
     if action.type in RETRIES:
         known.retries += 1
         mine.overrides[slot] = override(mine.overrides.get(slot), action)
+        if event.call_key is not None:
+            state.ledger.vacate(event.call_key, (event.step_id, slot))
         step.calls.pop(slot, None)
     elif action.type != "settle_outcome":
         mine.pending[slot] = action
@@ -238,27 +240,34 @@ def _approval_requested(state: State, event: e.ApprovalRequested, ts: float) -> 
     known = state.mending()
     known.requests[event.approval_id] = event
     known.asked.add(event.call_key)
+    place = event.step_id, slot_of(event.action_id, event.index)
+    known.latest[place] = event.approval_id
+    state.ledger.occupy(event.call_key, place)  # a restart gives it no other number
 
 
 def _approval_resolved(state: State, event: e.ApprovalResolved, ts: float) -> None:
     state.status = "executing"
+    state.waiting = None  # a second answer too: what is still open is waited for anew
     known = state.mending()
     asked = known.requests.get(event.approval_id)
     if asked is None or asked.call_key in known.approvals:
         return
     known.approvals[asked.call_key] = event
-    state.waiting = None
     step = state.steps.get(asked.step_id)
-    if event.approved and event.parameters is not None and step is not None:
+    slot = slot_of(asked.action_id, asked.index)
+    asked_since = known.latest.get((asked.step_id, slot)) != event.approval_id
+    if event.approved and event.parameters is not None and step is not None and not asked_since:
         if step.healing is None:
             step.healing = Healing()
-        slot = slot_of(asked.action_id, asked.index)
         before = step.healing.overrides.get(slot) or Override()
         kept = {name: value for name, value in before.parameters.items() if name not in event.without}
         edited = Override(
             asked.tool_id, {**kept, **event.parameters}, before.whole, (*before.without, *event.without)
         )
-        step.healing.overrides[slot] = known.edited[asked.step_id, slot] = edited
+        step.healing.overrides[slot] = edited
+        kept = {name: value for name, value in asked.parameters.items() if name not in event.without}
+        known.edited[asked.step_id, slot] = Override(asked.tool_id, {**kept, **event.parameters}, whole=True)
+        state.ledger.vacate(asked.call_key, (asked.step_id, slot))
 
 
 def _asked(state: State, event: e.QuestionAsked, ts: float) -> None:
@@ -267,12 +276,12 @@ def _asked(state: State, event: e.QuestionAsked, ts: float) -> None:
 
 def _answered(state: State, event: e.QuestionAnswered, ts: float) -> None:
     state.status = "reflecting"
+    state.waiting = None
     known = state.mending()
     question = known.questions.get(event.question_id)
     if question is None or event.question_id in known.answers:
         return
     known.answers[event.question_id] = event
-    state.waiting = None
     if question.kind == "intervention":
         known.hint = event.answer
         note = known.note(state.round)

@@ -175,7 +175,9 @@ class Recovery:
     approvals: dict[str, e.ApprovalResolved] = field(default_factory=dict)
     """What was said, by call key."""
     edited: dict[Place, Override] = field(default_factory=dict)
-    """What a person wants to be called instead: tool and parameters."""
+    """What a person wants to be called instead: tool, and the parameters as they may be seen."""
+    latest: dict[Place, str] = field(default_factory=dict)
+    """The approval that was asked for last, by the call's place."""
     questions: dict[str, e.QuestionAsked] = field(default_factory=dict)
     answers: dict[str, e.QuestionAnswered] = field(default_factory=dict)
     reflection: OverallReflection | None = None

@@ -80,6 +80,11 @@ class Occurrences:
         for place in [place for place in self.places if place[0] in steps]:
             self._drop(place)
 
+    def leave(self, place: Place) -> None:
+        """This place is none of the like calls any more."""
+        if place in self.places:
+            self._drop(place)
+
     def _drop(self, place: Place) -> None:
         number = self.places.pop(place)
         self._taken[number] -= 1
@@ -134,6 +139,15 @@ class Ledger:
                 like.occupy(known, 1)
             return like
         return known
+
+    def vacate(self, key: CallKey, place: Place) -> None:
+        """The place makes another call instead: its number is free, and whoever makes this very call has its key."""
+        base, _ = split_key(key)
+        known = self._occurrences.get(base)
+        if isinstance(known, Occurrences):
+            known.leave(place)
+        elif known == place:
+            del self._occurrences[base]
 
     def free(self, steps: set[StepId]) -> None:
         """Steps that a new plan leaves out: a like call in that plan matches what they have done."""

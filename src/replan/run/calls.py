@@ -17,7 +17,7 @@ from replan.core.types import Fault, JsonObject, Step, ToolSpec
 from replan.core.when import roots
 from replan.errors import UnresolvedReference
 from replan.ports import Tools
-from replan.run.masking import hidden, secrets_of
+from replan.run.masking import hidden, secrets_of, shown
 from replan.run.outputs import Loaded
 
 
@@ -184,11 +184,11 @@ def prepare(
         text = f"this very call was made before, and nobody knows whether it took effect: {doubt.fault.message if doubt.fault else 'cut off'}"
         raise CannotCall(Fault(category="unknown", kind="in_doubt", message=text, happened="unknown"))
     if needs_approval(state.policy, step.step, tool) and state.reusable(call.key, tool) is None:
-        _check_approved(call, step, state)
+        _check_approved(call, state)
     return call
 
 
-def _check_approved(call: Call, step: StepState, state: State) -> None:
+def _check_approved(call: Call, state: State) -> None:
     """Raise unless a person has agreed to just this call: what runs is what was shown."""
     known = state.recovery
     if known is not None:
@@ -199,7 +199,7 @@ def _check_approved(call: Call, step: StepState, state: State) -> None:
             raise CannotCall(Fault(category="unknown", kind="rejected", message=text))
         if said is not None and said.parameters is None:
             return
-        if _is_as_edited(call, step, known):
+        if _is_as_edited(call, state, known):
             return
         if said is not None:
             text = f"a person has agreed to this call of {call.tool.id!r} only with other parameters"
@@ -210,11 +210,20 @@ def _check_approved(call: Call, step: StepState, state: State) -> None:
     raise NeedsApproval(call)
 
 
-def _is_as_edited(call: Call, step: StepState, known: Recovery) -> bool:
-    """True if the call is made with just what a person has put in place of what was asked."""
+def _is_as_edited(call: Call, state: State, known: Recovery) -> bool:
+    """True if the call is made with just what a person has put in place of what was asked.
+
+    Required parameters that were left out may be filled in from the metadata.
+    """
     edited = known.edited.get((call.step.step_id, call.slot))
-    changed = step.healing.overrides.get(call.slot) if step.healing is not None else None
-    return edited is not None and changed == edited and call.tool.id == edited.tool_id
+    if edited is None or call.tool.id != edited.tool_id:
+        return False
+    seen = shown(call.tool, call.parameters, state.policy.max_output_bytes)
+    filled = set(call.tool.parameters.get("required", ())) & state.metadata.keys()
+    wanted = edited.parameters
+    if any(name not in seen or seen[name] != value for name, value in wanted.items()):
+        return False
+    return all(name in filled for name in seen if name not in wanted)
 
 
 def _filled(tool: ToolSpec, parameters: JsonObject, state: State) -> JsonObject:
