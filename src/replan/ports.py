@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from replan.core.events import AnyEvent, Record, TaskSubmitted
@@ -32,6 +32,13 @@ class Progress(NamedTuple):
     total: float | None = None
 
 
+class Question(NamedTuple):
+    """What a tool asks a person while it runs. `json_schema`: of the answer, an object."""
+
+    message: str
+    json_schema: JsonObject
+
+
 class ToolCall(NamedTuple):
     """One call as a source gets it. `parameters` have passed the tool's schema."""
 
@@ -45,6 +52,15 @@ class ToolCall(NamedTuple):
     deadline_secs: float | None = None
     """Seconds left when the call was made."""
     report: Callable[[Progress], None] | None = None
+    ask: Callable[[Question], Awaitable[JsonObject | None]] | None = None
+    """Asks a person; None, or an answer of None: nobody answers, and the tool is told so."""
+
+
+class ToolProblem(NamedTuple):
+    """Why a source, or one of its tools, cannot be used as it is."""
+
+    message: str
+    tool: str | None = None
 
 
 class ToolSource(Protocol):
@@ -59,6 +75,24 @@ class ToolSource(Protocol):
     async def tools(self) -> Sequence[ToolSpec]: ...
     async def call(self, call: ToolCall) -> Any: ...
     async def aclose(self) -> None: ...
+
+
+@runtime_checkable
+class Watched(Protocol):
+    """A source whose list may change while it is open."""
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Call `changed` in the event loop when the tools may be others than those last listed."""
+        ...
+
+
+@runtime_checkable
+class Reporting(Protocol):
+    """A source that can tell what it left out."""
+
+    def problems(self) -> Sequence[ToolProblem]:
+        """What went wrong with the latest listing, apart from what `tools` has raised."""
+        ...
 
 
 class Tools(Protocol):

@@ -1,6 +1,6 @@
 """What every `ToolSource` keeps to, whatever its tools are made of.
 
-A source takes part by a kit: a function that gives one with these tools, of which `name` says the id.
+A source takes part by a kit (`tool_kit`) with these tools, of which `name` says the id.
 
 `echo(value)`: the value. `add(a, b)`: their sum, with an output schema. `fail(text)`: raises `ValueError(text)`.
 `wait()`: sets `kit.started`, waits until it is cancelled, then sets `kit.reached`.
@@ -10,157 +10,37 @@ A source takes part by a kit: a function that gives one with these tools, of whi
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from tool_kit import Kit
 
 from replan.errors import ToolCallError
-from replan.ports import Progress, ToolCall, ToolSource
-from replan.tools import Catalog, FunctionSource, ToolContext, tool
+from replan.ports import Progress, ToolCall
 
 pytestmark = pytest.mark.anyio
 
-WAIT_SECS = 10.0
-
-
-class Kit:
-    """A source under test, and what its tools tell the test."""
-
-    def __init__(self) -> None:
-        self.started = threading.Event()
-        self.reached = threading.Event()
-        self.source: ToolSource
-        self.names: dict[str, str] = {}
-
-    def name(self, tool_id: str) -> str:
-        return self.names.get(tool_id, tool_id)
-
-    async def call(self, tool_id: str, report: Any = None, /, **parameters: Any) -> Any:
-        return await self.source.call(ToolCall(self.name(tool_id), parameters, "key", report=report))
-
-
-def sync_functions() -> Kit:
-    kit = Kit()
-    arrived = threading.Condition()
-    count = [0]
-
-    @tool(effect="reads")
-    def echo(value: Any) -> Any:
-        return value
-
-    @tool(effect="reads")
-    def add(a: int, b: int) -> dict[str, int]:
-        return {"sum": a + b}
-
-    @tool
-    def fail(text: str) -> None:
-        raise ValueError(text)
-
-    @tool
-    def wait(ctx: ToolContext) -> None:
-        kit.started.set()
-        if ctx.wait(WAIT_SECS):
-            kit.reached.set()
-
-    @tool
-    def progress(ctx: ToolContext) -> dict[str, bool]:
-        ctx.report("half", 1, 2)
-        ctx.report("done", 2, 2)
-        return {"ok": True}
-
-    @tool
-    def meet(n: int) -> bool:
-        with arrived:
-            count[0] += 1
-            arrived.notify_all()
-            return arrived.wait_for(lambda: count[0] >= n, WAIT_SECS)
-
-    kit.source = FunctionSource([echo, add, fail, wait, progress, meet])
-    return kit
-
-
-def async_functions() -> Kit:
-    kit = Kit()
-    count = [0]
-    everyone: list[asyncio.Event] = []
-
-    @tool(effect="reads")
-    async def echo(value: Any) -> Any:
-        return value
-
-    @tool(effect="reads")
-    async def add(a: int, b: int) -> dict[str, int]:
-        return {"sum": a + b}
-
-    @tool
-    async def fail(text: str) -> None:
-        raise ValueError(text)
-
-    @tool
-    async def wait() -> None:
-        kit.started.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            kit.reached.set()
-
-    @tool
-    async def progress() -> AsyncIterator[Progress | dict[str, bool]]:
-        yield Progress("half", 1, 2)
-        yield Progress("done", 2, 2)
-        yield {"ok": True}
-
-    @tool
-    async def meet(n: int) -> bool:
-        if not everyone:
-            everyone.append(asyncio.Event())
-        count[0] += 1
-        if count[0] >= n:
-            everyone[0].set()
-        async with asyncio.timeout(WAIT_SECS):
-            return await everyone[0].wait()
-
-    kit.source = FunctionSource([echo, add, fail, wait, progress, meet])
-    return kit
-
-
-def catalog(inner: Callable[[], Kit]) -> Callable[[], Kit]:
-    """The catalogue over a kit, its ids taken by another source too."""
-
-    def opened() -> Kit:
-        kit = inner()
-
-        async def echo(other: int) -> int:
-            return other
-
-        other = FunctionSource([echo], name="other")
-        kit.source = Catalog([other, kit.source])
-        return kit
-
-    opened.__name__ = f"catalog of {inner.__name__}"
-    return opened
-
-
 KITS = [
-    pytest.param(sync_functions, id="sync functions"),
-    pytest.param(async_functions, id="async functions"),
-    pytest.param(catalog(sync_functions), id="catalog of sync functions"),
-    pytest.param(catalog(async_functions), id="catalog of async functions"),
+    kit
+    for path in sorted(Path(__file__).parent.glob("kit_*.py"))
+    for kit in importlib.import_module(path.stem).KITS
 ]
 
 
 @pytest.fixture(params=KITS)
 async def kit(request: pytest.FixtureRequest) -> AsyncIterator[Kit]:
-    made: Kit = request.param()
-    for spec in await made.source.tools():
-        if spec.id.endswith(".echo") and "value" in spec.parameters["properties"]:
-            made.names["echo"] = spec.id
-    yield made
-    await made.source.aclose()
+    async with request.param() as made:
+        for spec in await made.source.tools():
+            if spec.id.endswith(".echo") and "value" in spec.parameters["properties"]:
+                made.names["echo"] = spec.id
+        yield made
+        await made.source.aclose()
 
 
 async def test_the_list_is_stable_and_its_schemas_are_valid(kit: Kit) -> None:
@@ -239,15 +119,15 @@ async def test_an_unknown_tool_is_known_not_to_have_been_called(kit: Kit) -> Non
 
 async def test_a_cancellation_returns_at_once_and_reaches_the_tool(kit: Kit) -> None:
     task = asyncio.create_task(kit.call("wait"))
-    assert await asyncio.to_thread(kit.started.wait, WAIT_SECS)
+    assert await kit.saw_started()
     task.cancel()
     turns = 0
     while not task.done():
         await asyncio.sleep(0)
         turns += 1
-        assert turns <= 3, "the caller had to wait for the tool"
+        assert turns <= kit.turns, "the caller had to wait for the tool"
     assert task.cancelled()
-    assert await asyncio.to_thread(kit.reached.wait, WAIT_SECS)
+    assert await kit.saw_cancelled()
 
 
 async def test_a_deadline_around_the_call_is_kept(kit: Kit) -> None:
@@ -255,7 +135,7 @@ async def test_a_deadline_around_the_call_is_kept(kit: Kit) -> None:
         async with asyncio.timeout(0.01):
             await kit.call("wait")
     if kit.started.is_set():
-        assert await asyncio.to_thread(kit.reached.wait, WAIT_SECS)
+        assert await kit.saw_cancelled()
 
 
 async def test_progress_comes_in_order_in_the_loop_and_before_the_result(kit: Kit) -> None:

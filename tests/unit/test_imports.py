@@ -18,6 +18,13 @@ EXTRAS = {
     "httpx2": "httpx2",
     "stamina": "stamina",
     "xllamacpp": "xllamacpp",
+    "mcp": "mcp",
+    "pyyaml": "yaml",
+    "grpcio": "grpc",
+    "protobuf": "google.protobuf",
+    "starlette": "starlette",
+    "uvicorn": "uvicorn",
+    "duckdb": "duckdb",
 }
 """What the extras install, and the module of each."""
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replan.core.breaker import Breaker
 from replan.errors import ModelUnavailable
-from replan.llm.breaker import Breaker
 from replan.llm.fallback import FallbackModel
 from replan.llm.relay import Relay
 from replan.llm.retry import RetryingModel

@@ -1,0 +1,25 @@
+"""Bytes in JSON: as a `data:` URL (RFC 2397), which a parameter of type `bytes` reads back."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+
+_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w-]+=[^;,\s]+)*;base64,", re.ASCII)
+
+
+def data_url(data: bytes, media_type: str = "application/octet-stream") -> str:
+    """The bytes as a base64 `data:` URL."""
+    return f"data:{media_type};base64,{base64.b64encode(data).decode('ascii')}"
+
+
+def from_data_url(text: str) -> tuple[str, bytes] | None:
+    """Media type and bytes of a base64 `data:` URL; None for any other text."""
+    found = _DATA_URL.match(text)
+    if found is None:
+        return None
+    try:
+        return found[1] or "text/plain", base64.b64decode(text[found.end() :], validate=True)
+    except binascii.Error:
+        return None

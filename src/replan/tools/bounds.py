@@ -1,0 +1,34 @@
+"""What every source outside of this process checks around a call."""
+
+from __future__ import annotations
+
+import hashlib
+
+from replan.core.schemas import parameter_problems
+from replan.core.types import ToolSpec
+from replan.errors import ToolCallError
+from replan.ports import ToolCall
+
+MAX_RESULT_BYTES = 64 * 2**20
+"""An answer may be that large, unless a source is told otherwise: it has to pass through memory."""
+
+
+def check_parameters(spec: ToolSpec, call: ToolCall) -> None:
+    """`ToolCallError` of kind `parameter` for what does not match the tool's schema; nothing is sent then."""
+    if found := parameter_problems(spec, call.parameters):
+        text = f"the parameters do not fit tool {spec.id!r}: " + "; ".join(found[:10])
+        raise ToolCallError(text, kind="parameter", happened="no")
+
+
+def too_large(tool_id: str, limit: int) -> ToolCallError:
+    """The error for an answer that is given up at `limit` bytes; by then the call has been made."""
+    return ToolCallError(
+        f"the answer of {tool_id!r} is larger than {limit:,} bytes", kind="output", happened="unknown"
+    )
+
+
+def traceparent(call: ToolCall) -> str:
+    """The call as a `traceparent` header (W3C Trace Context): one trace a task, one span an attempt."""
+    trace = hashlib.sha256(call.task_id.encode()).hexdigest()[:32]
+    span = hashlib.sha256(f"{call.key}/{call.attempt}".encode()).hexdigest()[:16]
+    return f"00-{trace}-{span}-01"
