@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import traceback
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -22,11 +22,12 @@ from replan.core.result import TaskResult
 from replan.core.types import JsonObject, Plan, ToolSpec
 from replan.engine.local import LocalEngine
 from replan.errors import AnswerInvalid, InputError, ReplanError, TaskHeld, ToolCallError
-from replan.ports import TaskSummary, ToolCall, ToolSource, Warmable
+from replan.ports import Question, TaskSummary, ToolCall, ToolSource, Warmable
 from replan.reasoning.prompts import check_all, load
 from replan.run.parts import Parts
 from replan.run.service import Service, Submission
 from replan.run.through import see_through
+from replan.run.tool_record import ToolRecord
 from replan.wiring import ModelChoice, Models, SystemClock, Ulids, driver_name, open_store, open_tools
 
 T = TypeVar("T")
@@ -41,6 +42,9 @@ class Replan:
     without any the built-in local model. `tools`: functions, SPECs (`"tools.py"`, `"package.module"`,
     `"module:name"`) and tool sources, any number together. `db`: a path or URL; None keeps the log in the
     user's state folder. Further keyword arguments are fields of the policy (`success_threshold=70`, …).
+
+    `ask`: an async function `(task_id, step_id, question)` that puts a question of a running tool to a person (MCP
+    elicitation), and gives the answer, or None; without it such questions are declined.
 
     Use it as `async with Replan(...) as replan:`. Leaving the block stops what runs; stored tasks can be
     resumed.
@@ -57,6 +61,7 @@ class Replan:
         api_key: str | None = None,
         record: str | Path | None = None,
         replay: str | Path | None = None,
+        ask: Callable[[str, str, Question], Awaitable[JsonObject | None]] | None = None,
         **policy: Any,
     ) -> None:
         self.settings = settings or Settings()
@@ -71,6 +76,10 @@ class Replan:
             record=None if record is None else Path(record),
             replay=None if replay is None else Path(replay),
         )
+        self._record_in_prompts = (
+            record is None and replay is None
+        )  # a replay finds only what was asked alike
+        self._ask = ask
         self._db = db
         self._service: Service | None = None
         self._engine: LocalEngine | None = None
@@ -97,7 +106,18 @@ class Replan:
         except BaseException:
             await store.aclose()
             raise
-        parts = Parts(store, self._catalog, self._models, SystemClock(), Ulids(), driver=driver_name())
+        record = ToolRecord(tells=self._record_in_prompts)
+        await record.load(store)
+        parts = Parts(
+            store,
+            self._catalog,
+            self._models,
+            SystemClock(),
+            Ulids(),
+            driver=driver_name(),
+            record=record,
+            ask=self._ask,
+        )
         self._service = Service(parts)
         self._engine = LocalEngine(self._service.drive, self.settings.orchestrator.max_concurrent_tasks)
 
@@ -111,6 +131,7 @@ class Replan:
             contextlib.AsyncExitStack() as closing
         ):  # last in, first out; each whatever becomes of the others
             closing.push_async_callback(see_through, service.parts.store.aclose())  # files are not left open
+            closing.push_async_callback(service.parts.record.flush, service.parts.store)
             closing.push_async_callback(self._catalog.aclose)
             closing.push_async_callback(self._models.aclose)
             closing.push_async_callback(engine.aclose)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from replan.core.events import AnyEvent, Record, TaskSubmitted
-from replan.core.types import Frozen, JsonObject, Role, ToolSpec, Usage
+from replan.core.tool_stats import ToolKey, ToolStats
+from replan.core.types import Frozen, JsonObject, Role, ToolId, ToolSpec, Usage
 
 
 class Clock(Protocol):
@@ -95,6 +96,22 @@ class Reporting(Protocol):
         ...
 
 
+class Gate(Protocol):
+    """The limits of one tool: how many calls side by side, how many in a time."""
+
+    def try_enter(self) -> bool:
+        """Take a call's right to be made, if there is one now and nobody waits for it."""
+        ...
+
+    async def enter(self, urgency: float = 0.0) -> None:
+        """Wait for it; of those who wait, the most urgent comes first."""
+        ...
+
+    def leave(self) -> None:
+        """The call has ended."""
+        ...
+
+
 class Tools(Protocol):
     """Many sources as one: what the loop sees of them."""
 
@@ -104,6 +121,10 @@ class Tools(Protocol):
         ...
 
     def nearest(self, name: str, n: int = 3) -> list[str]: ...
+    def gate(self, tool_id: ToolId) -> Gate | None:
+        """The tool's limits, where it has any; whoever calls it enters first, and leaves afterwards."""
+        ...
+
     async def call(self, call: ToolCall) -> Any: ...
 
 
@@ -265,7 +286,17 @@ class ArtifactStore(Protocol):
     async def artifact(self, task_id: str, artifact_id: str) -> bytes: ...
 
 
-class Store(EventLog, TaskIndex, ArtifactStore, Protocol):
-    """One database that does all three."""
+class ToolMemory(Protocol):
+    """How tools have done so far, across tasks and processes."""
+
+    async def add_tool_stats(self, more: Mapping[ToolKey, ToolStats]) -> None:
+        """Add what was counted since the last time."""
+        ...
+
+    async def tool_stats(self) -> dict[ToolKey, ToolStats]: ...
+
+
+class Store(EventLog, TaskIndex, ArtifactStore, ToolMemory, Protocol):
+    """One database that does all of it."""
 
     async def aclose(self) -> None: ...

@@ -74,6 +74,6 @@ class Policy(Frozen):
 
 def needs_approval(policy: Policy, step: Step, tool: ToolSpec) -> bool:
     """True if a person has to agree before the step's tool is called."""
-    if step.requires_approval or policy.approval == "all":
+    if step.requires_approval or tool.requires_approval or policy.approval == "all":
         return True
     return policy.approval == "destructive" and tool.effect == "once"

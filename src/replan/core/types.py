@@ -91,6 +91,8 @@ class ToolSpec(Frozen):
     """An error that it reports means that its effect did not happen."""
     honours_key: bool = False
     """It honours the idempotency key: calling again with the same key is safe."""
+    requires_approval: bool = False
+    """A person has to agree to each call, whatever the task's own setting."""
 
 
 class Action(Frozen):

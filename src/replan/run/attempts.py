@@ -65,8 +65,30 @@ class Attempts:
         started = CallStarted(**call.labels(), effect=call.tool.effect, parameters=parameters)
         return self._run.record(*first, started)
 
+    def may_begin(self, call: Call) -> bool:
+        """True if the tool's own limits let the call be made now. The right is the call's, and `finish` ends it."""
+        gate = self._run.parts.tools.gate(call.tool.id)
+        if gate is not None:
+            if not gate.try_enter():
+                return False
+            call.gate = gate
+        return True
+
+    async def admitted(self, call: Call, urgency: float) -> None:
+        """Wait until the tool's own limits let the call be made; no place should be held meanwhile."""
+        gate = self._run.parts.tools.gate(call.tool.id)
+        if gate is not None:
+            await gate.enter(urgency)
+            call.gate = gate
+
+    def leave(self, call: Call) -> None:
+        """Give the right to make the call back, if it has one."""
+        gate, call.gate = call.gate, None
+        if gate is not None:
+            gate.leave()
+
     async def finish(self, call: Call, batch: Batch, urgency: float) -> Fault | JsonObject:
-        """See a begun call through; a place is held on entry and on return.
+        """See a begun and admitted call through; a place is held on entry and on return.
 
         Gives what its output adds to the metadata, or the fault. `asyncio.CancelledError` leaves the call
         without a result: whoever stops the run closes it.
@@ -75,17 +97,23 @@ class Attempts:
             if call.tool.effect != "reads" or call.step.dependencies:
                 try:
                     await self._run.durable(batch)
-                except asyncio.CancelledError:
-                    self._take_back(call)
+                except BaseException as error:
+                    self.leave(call)
+                    if isinstance(error, asyncio.CancelledError):
+                        self._take_back(call)
                     raise
             started = time.perf_counter()
             try:
-                packed = pack(await self._call(call), self._policy.max_output_bytes)
+                try:
+                    packed = pack(await self._call(call), self._policy.max_output_bytes)
+                finally:
+                    self.leave(call)
             except BaseException as error:
                 fault = self._fault(call, _failed(call.tool.id, error))
                 # It gave up because we stopped it: that says nothing about the call.
                 if self._run.stopping or _being_cancelled():
                     raise asyncio.CancelledError from error
+                self._count(call, started, fault)
                 wait = self._retry_in(call, fault)
                 self._run.record(CallFailed(**call.labels(), error=fault, retry_in_secs=wait))
                 if wait is None:
@@ -94,11 +122,17 @@ class Attempts:
                     return fault
                 self._places.give()
                 await self._run.parts.clock.sleep(wait)
-                await self._places.take(urgency)
-                call.attempt += 1
-                call.retries += 1
-                batch = self.begin(call)
+                await self.admitted(call, urgency)
+                try:
+                    await self._places.take(urgency)
+                    call.attempt += 1
+                    call.retries += 1
+                    batch = self.begin(call)
+                except BaseException:
+                    self.leave(call)
+                    raise
                 continue
+            self._count(call, started)
             self._run.record(
                 CallCompleted(
                     **call.labels(),
@@ -109,6 +143,11 @@ class Attempts:
                 artifacts=() if packed.stored is None else (packed.stored,),
             )
             return added_metadata(call.tool, packed.value)
+
+    def _count(self, call: Call, started: float, fault: Fault | None = None) -> None:
+        record = self._run.parts.record
+        record.count(call.tool, time.perf_counter() - started, fault)
+        record.flush_if_due(self._run.parts.store)
 
     def _take_back(self, call: Call) -> None:
         """Stopped before the call was made: it surely did not happen, and whoever drives on may make it."""
@@ -134,6 +173,7 @@ class Attempts:
         own, left = self._limits(call)
         run = self._run
         limit = left if own is None else own if left is None else min(own, left)
+        ask = run.parts.ask
         request = ToolCall(
             call.tool.id,
             own_copy(call.parameters),
@@ -143,6 +183,7 @@ class Attempts:
             call.attempt,
             limit,
             partial(_report, run, call.step.step_id),
+            None if ask is None else partial(ask, run.task_id, call.step.step_id),
         )
         if own is None or (left is not None and left <= own):
             return self._run.parts.tools.call(request)  # the task's own deadline stops it

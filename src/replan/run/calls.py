@@ -16,7 +16,7 @@ from replan.core.state import Slot, State, StepState
 from replan.core.types import Fault, JsonObject, Step, ToolSpec
 from replan.core.when import roots
 from replan.errors import UnresolvedReference
-from replan.ports import Tools
+from replan.ports import Gate, Tools
 from replan.run.masking import hidden, secrets_of, shown
 from replan.run.outputs import Loaded
 
@@ -49,6 +49,8 @@ class Call:
     attempt: int = 1
     retries: int = 0
     """Faults that were let pass, not tries: one that a crash cut off was no fault of the call."""
+    gate: Gate | None = None
+    """The tool's limits, while the call has their leave to be made."""
 
     def labels(self) -> dict[str, Any]:
         """What every event of this call says."""

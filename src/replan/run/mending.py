@@ -108,8 +108,13 @@ class Mending:
         return await self._make(prepared, urgency)
 
     async def _make(self, call: Call, urgency: float) -> Fault | JsonObject:
-        await self._places.take(urgency)
-        batch = self._attempts.begin(call)
+        await self._attempts.admitted(call, urgency)
+        try:
+            await self._places.take(urgency)
+            batch = self._attempts.begin(call)
+        except BaseException:
+            self._attempts.leave(call)
+            raise
         outcome = await self._attempts.finish(call, batch, urgency)
         self._places.give()
         return outcome

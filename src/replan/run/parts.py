@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-from replan.core.types import Role
-from replan.ports import Clock, Ids, Model, Store, Tools
+from replan.core.types import JsonObject, Role
+from replan.ports import Clock, Ids, Model, Question, Store, Tools
 from replan.run.feed import Feed
+from replan.run.tool_record import ToolRecord
 
 
 @dataclass(slots=True)
@@ -22,3 +23,7 @@ class Parts:
     feed: Feed = field(default_factory=Feed)
     driver: str = ""
     """Who drives, for the log."""
+    record: ToolRecord = field(default_factory=ToolRecord)
+    """How the tools do."""
+    ask: Callable[[str, str, Question], Awaitable[JsonObject | None]] | None = None
+    """Asks a person on behalf of a running tool; gets the task's id, the step's, and the question."""

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from typing import Any, Protocol
 
-from replan.core.events import StepSkipped, StepStarted
+from replan.core.events import AnyEvent, StepReady, StepSkipped, StepStarted
 from replan.core.reflection import SuggestedAction
 from replan.core.state import ONLY, Output, Slot, StepState
 from replan.core.types import Fault, JsonObject, StepId
@@ -87,12 +87,111 @@ class Steps:
         if known is not None and known.artifact is not None and prepared.tool.output_params:
             self._host.spawn(step, self._composite(step))  # its metadata have to be read from the artifact
             return
-        if known is None:
-            begun = () if step.status == "running" else (StepStarted(step_id=step.step.step_id),)
-            self._host.spawn(step, self._see_through(step, prepared, self._attempts.begin(prepared, *begun)))
-        else:
+        if known is not None:
             self._announce(step, None)
             self._host.end(step, self._attempts.reuse(prepared, known, known.value))
+        elif self._attempts.may_begin(prepared):
+            begun = () if step.status == "running" else (StepStarted(step_id=step.step.step_id),)
+            self._begin(step, prepared, begun)
+        else:
+            self._host.spawn(step, self._when_admitted(step, prepared, Loaded(), None))
+
+    def _begin(
+        self,
+        step: StepState,
+        call: Call,
+        begun: tuple[AnyEvent, ...] = (),
+        calls: Outcomes | None = None,
+        at: int = 0,
+    ) -> asyncio.Task[None]:
+        """Record the start of an admitted call, after what comes before it, and see it through in a task of its own."""
+        try:
+            batch = self._attempts.begin(call, *begun)
+        except BaseException:
+            self._attempts.leave(call)
+            raise
+        task = self._host.spawn(step, self._see_through(step, call, batch, calls, at))
+        if call.gate is not None:  # a task that is cancelled before it has begun does nothing at all
+            task.add_done_callback(lambda _: self._attempts.leave(call))
+        return task
+
+    async def _when_admitted(
+        self,
+        step: StepState,
+        call: Call,
+        loaded: Loaded,
+        item: Any,
+        calls: Outcomes | None = None,
+        at: int = 0,
+    ) -> None:
+        """Wait for the limits of a call's tool, then make it. A place is held on entry, none while it waits.
+
+        It is prepared anew then: a like call may have been made in the meantime.
+        """
+        urgency = self._urgency[step.step.step_id]
+        if step.status == "pending":
+            self._run.record(StepReady(step_id=step.step.step_id))
+        while True:
+            self._places.give()
+            try:
+                await self._attempts.admitted(call, urgency)
+                await self._places.take(urgency)
+            except BaseException as error:
+                self._attempts.leave(call)
+                if isinstance(error, PlacesClosed):
+                    return
+                raise
+            prepared = self._prepare(step, call.slot, loaded, item)
+            known = self._attempts.known(prepared) if isinstance(prepared, Call) else None
+            if isinstance(prepared, Call) and known is None:
+                if prepared.tool.id != call.tool.id:  # changed in the meantime: it has limits of its own
+                    self._attempts.leave(call)
+                    call = prepared
+                    continue
+                prepared.gate, call.gate = call.gate, None
+                break
+            self._attempts.leave(call)
+            await self._without_call(step, call.slot, prepared, known, loaded, calls, at)
+            return
+        begun = (
+            () if calls is not None or step.status == "running" else (StepStarted(step_id=step.step.step_id),)
+        )
+        try:
+            batch = self._attempts.begin(prepared, *begun)
+        except (PlacesClosed, BudgetReached) as stop:
+            self._attempts.leave(prepared)
+            if isinstance(stop, BudgetReached):
+                self._host.stop(stop)
+            return
+        await self._see_through(step, prepared, batch, calls, at)
+
+    async def _without_call(
+        self,
+        step: StepState,
+        slot: Slot,
+        outcome: Call | Parked | Fault | JsonObject,
+        known: Output | None,
+        loaded: Loaded,
+        calls: Outcomes | None,
+        at: int,
+    ) -> None:
+        """What waited to be called has its outcome without that; a place is held."""
+        if calls is None:
+            self._announce(step, None)
+        if isinstance(outcome, Parked):
+            if calls is None:
+                self._host.park(step, [outcome.call])
+            else:
+                calls.parked.append(outcome.call)
+                self._places.give()
+            return
+        if isinstance(outcome, Call):
+            assert known is not None
+            outcome = await self._reuse(outcome, known, loaded)
+        if isinstance(outcome, Fault) and self._takes(step, slot, outcome):
+            await self._mend(step, slot, outcome, calls, at)
+        else:
+            await self._came_out(step, outcome, calls, at)
 
     def _come_out(self, step: StepState, slot: Slot, outcome: Fault | JsonObject) -> None:
         """The only call of a step has its outcome without having been made; a place is held."""
@@ -164,8 +263,11 @@ class Steps:
             if isinstance(prepared, Call) and (known := self._attempts.known(prepared)) is not None:
                 prepared = await self._reuse(prepared, known, loaded)
             if isinstance(prepared, Call):
-                batch = self._attempts.begin(prepared)
-                running.append(self._host.spawn(step, self._see_through(step, prepared, batch, calls, at)))
+                if self._attempts.may_begin(prepared):
+                    running.append(self._begin(step, prepared, (), calls, at))
+                else:
+                    waits = self._when_admitted(step, prepared, loaded, item, calls, at)
+                    running.append(self._host.spawn(step, waits))
                 held = False
             elif isinstance(prepared, Parked):
                 calls.parked.append(prepared.call)

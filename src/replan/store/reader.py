@@ -11,7 +11,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from replan.core import events as e
 from replan.core.state import ENDED
+from replan.core.tool_stats import ToolKey, ToolStats
 from replan.errors import InputError, StoreError, TaskNotFound
+from replan.store import tool_memory
 from replan.store.watch import News, Seen
 from replan.store.writer import translate
 
@@ -108,6 +110,9 @@ class Reader:
             return data
 
         return await self._run(work)
+
+    async def tool_stats(self) -> dict[ToolKey, ToolStats]:
+        return await self._run(tool_memory.read)
 
     async def look(self, seen: Seen) -> News:
         """What other connections have written since `seen`."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 
 from replan.core import events as e
 from replan.core.request import request_of
 from replan.core.state import ENDED, status_of
+from replan.core.tool_stats import ToolKey, ToolStats
 from replan.errors import (
     InputError,
     ReplanError,
@@ -26,7 +28,7 @@ from replan.errors import (
     TaskNotFound,
 )
 from replan.ports import Appended, Claim, NewArtifact, TaskSummary
-from replan.store import schema
+from replan.store import schema, tool_memory
 from replan.store.holders import Holders
 from replan.store.reader import Reader, Row
 from replan.store.watch import Listener, Watchers
@@ -279,6 +281,16 @@ class SqliteStore:
 
     async def artifact(self, task_id: str, artifact_id: str) -> bytes:
         return await self._reader.artifact(task_id, artifact_id)
+
+    # ── tools ──
+
+    async def add_tool_stats(self, more: Mapping[ToolKey, ToolStats]) -> None:
+        await self._writer.submit(
+            lambda db: tool_memory.add(db, more, time.time()), large=True, durable=False
+        )
+
+    async def tool_stats(self) -> dict[ToolKey, ToolStats]:
+        return await self._reader.tool_stats()
 
 
 _ADVANCE = (

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from replan.core.events import TERMINAL, AnyEvent, Record, TaskSubmitted, dump, load
 from replan.core.request import request_of
 from replan.core.state import status_of
+from replan.core.tool_stats import ToolKey, ToolStats
 from replan.errors import InputError, ReplanError, StaleWriter, TaskEnded, TaskExists, TaskHeld, TaskNotFound
 from replan.ports import Appended, Claim, NewArtifact, TaskSummary
 
@@ -48,6 +49,7 @@ class MemoryStore:
         self._changed: dict[str, asyncio.Event] = {}
         self._closed = False
         self._listening: dict[str, list[_Listening]] = {}
+        self._tool_stats: dict[ToolKey, ToolStats] = {}
 
     async def create(self, task_id: str, event: TaskSubmitted, ts: float) -> bool:
         request = request_of(event)
@@ -170,6 +172,14 @@ class MemoryStore:
         if artifact_id not in artifacts:
             raise InputError(f"task {task_id!r} has no artifact {artifact_id!r}")
         return artifacts[artifact_id]
+
+    async def add_tool_stats(self, more: Mapping[ToolKey, ToolStats]) -> None:
+        for key, stats in more.items():
+            known = self._tool_stats.setdefault(key, ToolStats())
+            known.merge(ToolStats.from_json(stats.to_json()))
+
+    async def tool_stats(self) -> dict[ToolKey, ToolStats]:
+        return {key: ToolStats.from_json(stats.to_json()) for key, stats in self._tool_stats.items()}
 
     async def aclose(self) -> None:
         """End followers. What is stored can still be read."""

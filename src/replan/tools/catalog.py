@@ -1,70 +1,121 @@
-"""Many sources of tools as one: unique ids, tolerant names, and no source that stops the others."""
+"""Many sources of tools as one: unique ids, tolerant names, the user's rules, and no source that stops the others."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict
-from collections.abc import Coroutine, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from typing import Any
 
+from replan.core.tool_rules import Named, ToolRules, admits, applied, read_rate, rule_of, unused
 from replan.core.types import ToolSpec
 from replan.errors import ToolCallError
-from replan.ports import ToolCall, ToolSource
+from replan.ports import Gate, ToolCall, ToolSource
+from replan.tools.gates import Gate as LimitsGate
+from replan.tools.listing import Listing, Problem, in_words
 from replan.tools.names import folded, nearest
-from replan.tools.schema_check import problem_of
+from replan.tools.routes import Listed, Route, by_folded_name, routes_of, with_unique_names
 
-
-class Problem(NamedTuple):
-    """A source that could not be listed or closed, or one of its tools that cannot be used."""
-
-    source: str
-    message: str
-    tool: str | None = None
-
-    def __str__(self) -> str:
-        return (
-            f"{self.source}: {self.tool}: {self.message}" if self.tool else f"{self.source}: {self.message}"
-        )
-
-
-class _Route(NamedTuple):
-    source: ToolSource
-    own_id: str
-    spec: ToolSpec
+__all__ = ["Catalog", "Problem"]
 
 
 class Catalog:
     """Every tool of every source, under an id of its own; itself a `ToolSource`.
 
     A tool whose id is taken in another source too is called `source.name`, in both. Sources that bear the same name
-    are told apart by a number, in the order in which they were given.
+    are told apart by a number, in the order in which they were given. Once a tool has an id, it keeps it.
+
+    A source that cannot be listed is reported in `problems` and tried again in the background; one that says that its
+    list has changed is listed anew. `rules`: what the user has decided. `remembered`: the names of the tools that each
+    source had when it was last listed, so that ids are the same when one of them is down.
     """
 
     def __init__(
-        self, sources: Sequence[ToolSource], *, name: str = "tools", list_timeout_secs: float = 30.0
+        self,
+        sources: Sequence[ToolSource],
+        *,
+        name: str = "tools",
+        rules: ToolRules | None = None,
+        list_timeout_secs: float = 30.0,
+        remembered: Mapping[str, Collection[str]] | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.name = name
-        self.problems: list[Problem] = []
-        """What went wrong while listing and closing; renewed by `open`."""
-        self._sources = _with_unique_names(sources)
+        self.remembered = dict(remembered or {})
+        self._rules = rules or ToolRules()
+        self._listings = [
+            Listing(name, source, self._rebuild, sleep=sleep) for name, source in with_unique_names(sources)
+        ]
         self._list_timeout_secs = list_timeout_secs
         self._opened = False
-        self._routes: dict[str, _Route] = {}
+        self._routes: dict[str, Route] = {}
         self._folded: dict[str, list[str]] = {}
+        self._given: dict[tuple[str, str], str] = {}
+        self._gates: dict[str, LimitsGate | None] = {}
+        self._own_problems: list[Problem] = []
+        self._close_problems: list[Problem] = []
+        self._watchers: list[Callable[[], None]] = []
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What is wrong with sources and their tools, as of now."""
+        told = [problem for listing in self._listings for problem in listing.problems]
+        return [*told, *self._own_problems, *self._close_problems]
 
     async def open(self) -> None:
         """List all sources side by side; opening again lists them anew."""
-        listed = await asyncio.gather(*(self._list(name, source) for name, source in self._sources))
-        self.problems = []
-        usable: list[tuple[str, ToolSource, ToolSpec]] = []
-        for (name, source), tools in zip(self._sources, listed, strict=True):
-            if isinstance(tools, Problem):
-                self.problems.append(tools)
-                continue
-            usable += [(name, source, spec) for spec in self._sane(name, tools)]
-        self._routes = _routes(usable)
-        self._folded = _by_folded_name(self._routes.values())
+        await asyncio.gather(*(listing.stop() for listing in self._listings))
+        self._given = {}
+        await asyncio.gather(*(listing.begin(self._list_timeout_secs) for listing in self._listings))
         self._opened = True
+        self._rebuild()
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Call `changed` in the event loop when the tools may be others than those last listed."""
+        self._watchers.append(changed)
+
+    def _rebuild(self) -> None:
+        """Take the lists of all sources as they are now."""
+        if not self._opened:
+            return
+        listed = [
+            Listed(listing.name, listing.source, spec)
+            for listing in self._listings
+            for spec in listing.specs or ()
+        ]
+        absent = {
+            listing.name: self.remembered.get(listing.name, ())
+            for listing in self._listings
+            if listing.specs is None
+        }
+        routes = routes_of(listed, given=self._given, absent=absent)
+        self._given |= {(route.source_name, route.own_id): tool_id for tool_id, route in routes.items()}
+        named = {tool_id: Named(tool_id, each.source_name, each.own_id) for tool_id, each in routes.items()}
+        complete = all(listing.specs is not None for listing in self._listings)
+        self._own_problems = [
+            Problem(self.name, f"the pattern {pattern!r} of your configuration fits no tool")
+            for pattern in (unused(self._rules, named.values()) if complete else ())
+        ]
+        self._routes = {}
+        for tool_id, route in routes.items():
+            if not admits(self._rules, named[tool_id]):
+                continue
+            rule = rule_of(self._rules, named[tool_id])
+            if rule is not None:
+                route = route._replace(spec=applied(rule, route.spec))
+            if tool_id not in self._gates:
+                limits = rule is not None and (rule.max_concurrent is not None or rule.rate is not None)
+                rate = read_rate(rule.rate) if rule is not None and rule.rate is not None else None
+                self._gates[tool_id] = (
+                    LimitsGate(rule.max_concurrent, rate) if limits and rule is not None else None
+                )
+            self._routes[tool_id] = route
+        self._folded = by_folded_name(self._routes.values())
+        for listing in self._listings:
+            if listing.specs is not None:
+                self.remembered[listing.name] = tuple(spec.id for spec in listing.specs)
+        for changed in self._watchers:
+            changed()
 
     def specs(self) -> list[ToolSpec]:
         """Every usable tool, in the order of the sources and of their lists."""
@@ -77,7 +128,11 @@ class Catalog:
         """
         if route := self._routes.get(name):
             return route.spec
-        fitting = [each.spec for each in self._routes.values() if name in each.spec.aliases]
+        fitting = [
+            each.spec
+            for each in self._routes.values()
+            if name in each.spec.aliases or name == f"{each.source_name}.{each.own_id}"
+        ]
         if not fitting:
             fitting = [self._routes[tool_id].spec for tool_id in self._folded.get(folded(name), ())]
         return fitting[0] if len(fitting) == 1 else None
@@ -91,6 +146,10 @@ class Catalog:
                 owners[written].append(tool_id)
         like = [tool_id for written in nearest(name, owners, n=n * 3) for tool_id in owners[written]]
         return list(dict.fromkeys([*same, *like]))[:n]
+
+    def gate(self, tool_id: str) -> Gate | None:
+        """The limits that the user has set for a tool."""
+        return self._gates.get(tool_id)
 
     async def tools(self) -> Sequence[ToolSpec]:
         if not self._opened:
@@ -121,81 +180,12 @@ class Catalog:
 
     async def aclose(self) -> None:
         """Close every source, whatever the others do."""
+        await asyncio.gather(*(listing.stop() for listing in self._listings))
         ended = await asyncio.gather(
-            *(source.aclose() for _, source in self._sources), return_exceptions=True
+            *(listing.source.aclose() for listing in self._listings), return_exceptions=True
         )
-        for (name, _), error in zip(self._sources, ended, strict=True):
-            if isinstance(error, Exception):
-                self.problems.append(Problem(name, f"could not be closed: {_in_words(error)}"))
-
-    async def _list(self, name: str, source: ToolSource) -> Sequence[ToolSpec] | Problem:
-        try:
-            async with asyncio.timeout(self._list_timeout_secs) as limit:
-                return await source.tools()
-        except Exception as error:  # noqa: BLE001  (whatever a source does, the others go on)
-            if limit.expired():
-                return Problem(name, f"did not list its tools within {self._list_timeout_secs:g} s")
-            return Problem(name, f"could not list its tools: {_in_words(error)}")
-
-    def _sane(self, source: str, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
-        kept: dict[str, ToolSpec] = {}
-        for spec in tools:
-            if wrong := problem_of(spec.parameters, of_parameters=True):
-                self.problems.append(
-                    Problem(source, f"left out: its schema of parameters is bad: {wrong}", spec.id)
-                )
-                continue
-            if spec.id in kept:
-                self.problems.append(Problem(source, "listed twice; the first one is taken", spec.id))
-                continue
-            if spec.output_schema is not None and (
-                wrong := problem_of(spec.output_schema, of_parameters=False)
-            ):
-                self.problems.append(
-                    Problem(source, f"its output schema is bad and ignored: {wrong}", spec.id)
-                )
-                spec = spec.model_copy(update={"output_schema": None})
-            kept[spec.id] = spec
-        return list(kept.values())
-
-
-def _with_unique_names(sources: Sequence[ToolSource]) -> list[tuple[str, ToolSource]]:
-    taken: set[str] = set()
-    named = []
-    for source in sources:
-        name, number = source.name, 1
-        while name in taken:
-            number += 1
-            name = f"{source.name}-{number}"
-        taken.add(name)
-        named.append((name, source))
-    return named
-
-
-def _routes(usable: Sequence[tuple[str, ToolSource, ToolSpec]]) -> dict[str, _Route]:
-    claims = Counter(spec.id for _, _, spec in usable)
-    routes: dict[str, _Route] = {}
-    for name, source, spec in usable:
-        tool_id = spec.id if claims[spec.id] == 1 else f"{name}.{spec.id}"
-        wanted, number = tool_id, 1
-        while tool_id in routes or (tool_id != spec.id and tool_id in claims):
-            number += 1
-            tool_id = f"{wanted}-{number}"
-        changed = {"id": tool_id, "source": spec.source or name}
-        routes[tool_id] = _Route(source, spec.id, spec.model_copy(update=changed))
-    return routes
-
-
-def _by_folded_name(routes: Iterable[_Route]) -> dict[str, list[str]]:
-    """Ids by every folded way to write them; what an id says wins over what aliases say."""
-    ids: defaultdict[str, list[str]] = defaultdict(list)
-    others: defaultdict[str, list[str]] = defaultdict(list)
-    for _, own_id, spec in routes:
-        ids[folded(spec.id)].append(spec.id)
-        for form in {folded(own_id), folded(spec.name), *map(folded, spec.aliases)} - {folded(spec.id), ""}:
-            others[form].append(spec.id)
-    return {**others, **ids}
-
-
-def _in_words(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        self._close_problems = [
+            Problem(listing.name, f"could not be closed: {in_words(error)}")
+            for listing, error in zip(self._listings, ended, strict=True)
+            if isinstance(error, Exception)
+        ]

@@ -33,6 +33,7 @@ class ToolOptions:
     volatile: bool = False
     errors_are_clean: bool = True
     honours_key: bool = False
+    requires_approval: bool = False
     secrets: tuple[str, ...] = ()
     output_schema: JsonObject | type | None = None
     namespace: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -55,6 +56,7 @@ def tool(
     volatile: bool = False,
     errors_are_clean: bool = True,
     honours_key: bool = False,
+    requires_approval: bool = False,
     secrets: Iterable[str] = (),
     output_schema: JsonObject | type | None = None,
 ) -> Callable[[F], F]: ...
@@ -73,6 +75,7 @@ def tool(
     volatile: bool = False,
     errors_are_clean: bool = True,
     honours_key: bool = False,
+    requires_approval: bool = False,
     secrets: Iterable[str] = (),
     output_schema: JsonObject | type | None = None,
 ) -> Any:
@@ -83,7 +86,7 @@ def tool(
     `timeout`: seconds a call may take. `output_params`: fields of the output that become task metadata.
     `aliases`: other names that a plan may use. `volatile`: its readings change by themselves.
     `errors_are_clean`: an exception means that nothing has happened. `honours_key`: the same idempotency key
-    makes a second call safe. `secrets`: parameters that are masked everywhere, besides those of type `SecretStr`.
+    makes a second call safe. `requires_approval`: a person agrees to each call. `secrets`: parameters that are masked everywhere, besides those of type `SecretStr`.
     `output_schema`: a JSON Schema or a type, where the return annotation does not say it.
     Raises `ToolDefinitionError` for a function that cannot be a tool.
     """
@@ -105,6 +108,7 @@ def tool(
             volatile=volatile,
             errors_are_clean=errors_are_clean,
             honours_key=honours_key,
+            requires_approval=requires_approval,
             secrets=_names(secrets),
             output_schema=output_schema,
             namespace=mentioned_locals(inner),

@@ -133,6 +133,7 @@ class FunctionTool:
             volatile=options.volatile,
             errors_are_clean=options.errors_are_clean,
             honours_key=options.honours_key,
+            requires_approval=options.requires_approval,
             in_process=True,
         )
 

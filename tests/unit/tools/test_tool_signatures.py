@@ -494,6 +494,7 @@ async def test_options_are_carried_into_the_spec() -> None:
         "volatile": True,
         "errors_are_clean": False,
         "honours_key": True,
+        "requires_approval": False,
         "in_process": True,
     }
     assert spec.output_schema is not None

@@ -1,0 +1,8 @@
+-- How tools have done so far: counts that only add up, see core/tool_stats.py.
+CREATE TABLE tool_stats (
+    source  TEXT NOT NULL,
+    tool_id TEXT NOT NULL,
+    data    TEXT NOT NULL,
+    updated REAL NOT NULL,
+    PRIMARY KEY (source, tool_id)
+) WITHOUT ROWID;

@@ -1,0 +1,93 @@
+"""Ids for the tools of many sources: unique, and the same however many of the sources are up."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from replan.core.types import ToolSpec
+from replan.ports import ToolSource
+from replan.tools.names import folded
+
+
+class Listed(NamedTuple):
+    """A tool as its source lists it. `source_name`: what the source is called here."""
+
+    source_name: str
+    source: ToolSource
+    spec: ToolSpec
+
+
+class Route(NamedTuple):
+    """A tool under the id that it has here."""
+
+    source_name: str
+    source: ToolSource
+    own_id: str
+    spec: ToolSpec
+
+
+def with_unique_names(sources: Sequence[ToolSource]) -> list[tuple[str, ToolSource]]:
+    """Each source with its name; those that bear the same are told apart by a number."""
+    taken: set[str] = set()
+    named = []
+    for source in sources:
+        name, number = source.name, 1
+        while name in taken:
+            number += 1
+            name = f"{source.name}-{number}"
+        taken.add(name)
+        named.append((name, source))
+    return named
+
+
+def routes_of(
+    listed: Sequence[Listed],
+    *,
+    given: Mapping[tuple[str, str], str],
+    absent: Mapping[str, Collection[str]],
+) -> dict[str, Route]:
+    """Every tool under an id of its own: its name, or `source.name` where several sources have it.
+
+    `given`: the ids that tools have had before in this process, by source and name: they keep them, for plans are
+    written in them. `absent`: the names that sources which cannot be listed now are known to have had: theirs are
+    taken too.
+    """
+    claims = Counter(tool.spec.id for tool in listed)
+    for name, own_ids in absent.items():
+        for own_id in own_ids:
+            if (name, own_id) not in {(tool.source_name, tool.spec.id) for tool in listed}:
+                claims[own_id] += 1
+    kept = {(tool.source_name, tool.spec.id) for tool in listed} & given.keys()
+    reserved = set(given.values())
+    routes: dict[str, Route] = {}
+    for tool in listed:
+        key = (tool.source_name, tool.spec.id)
+        if key in kept:
+            tool_id = given[key]
+        else:
+            wanted = tool.spec.id
+            if claims[wanted] > 1 or wanted in reserved:
+                wanted = f"{tool.source_name}.{tool.spec.id}"
+            tool_id, number = wanted, 1
+            while tool_id in routes or tool_id in reserved or (tool_id != tool.spec.id and tool_id in claims):
+                number += 1
+                tool_id = f"{wanted}-{number}"
+        changed = {"id": tool_id, "source": tool.spec.source or tool.source_name}
+        routes[tool_id] = Route(
+            tool.source_name, tool.source, tool.spec.id, tool.spec.model_copy(update=changed)
+        )
+    return routes
+
+
+def by_folded_name(routes: Iterable[Route]) -> dict[str, list[str]]:
+    """Ids by every folded way to write them; what an id says wins over what aliases say."""
+    ids: defaultdict[str, list[str]] = defaultdict(list)
+    others: defaultdict[str, list[str]] = defaultdict(list)
+    for source_name, _, own_id, spec in routes:
+        ids[folded(spec.id)].append(spec.id)
+        forms = {folded(own_id), folded(spec.name), folded(f"{source_name}.{own_id}")}
+        for form in {*forms, *map(folded, spec.aliases)} - {folded(spec.id), ""}:
+            others[form].append(spec.id)
+    return {**others, **ids}
