@@ -19,6 +19,7 @@ from replan.core.events import Record
 from replan.core.faults import text_of
 from replan.core.policy import Policy
 from replan.core.result import TaskResult
+from replan.core.tool_stats import ToolKey, ToolStats
 from replan.core.types import JsonObject, Plan, ToolSpec
 from replan.engine.local import LocalEngine
 from replan.errors import AnswerInvalid, InputError, ReplanError, TaskHeld, ToolCallError
@@ -328,7 +329,16 @@ class Replan:
         """The task's whole log."""
         return await self.service.history(task_id)
 
+    async def output(self, task_id: str, step_id: str) -> Any:
+        """The whole output of a step that has succeeded, what is kept apart included."""
+        return await self.service.output(task_id, step_id)
+
     # ── tools ──
+
+    async def tool_stats(self) -> dict[ToolKey, ToolStats]:
+        """How tools have done so far, in every task of this database."""
+        await self.service.parts.record.flush(self.service.parts.store)
+        return await self.service.parts.store.tool_stats()
 
     async def tools(self) -> list[ToolSpec]:
         """Every tool that tasks may use."""

@@ -25,7 +25,8 @@ from replan.core.events import (
     TaskTimedOut,
     UnknownEvent,
 )
-from replan.core.types import Failure
+from replan.core.tool_stats import ToolKey, ToolStats
+from replan.core.types import Failure, Fault
 from replan.errors import InputError, StaleWriter, TaskEnded, TaskExists, TaskHeld, TaskNotFound
 from replan.ports import Claim, NewArtifact, Store
 from replan.store.sqlite import SqliteStore
@@ -828,3 +829,20 @@ async def test_closing_ends_followers_and_finishes_what_was_queued(tmp_path: Pat
 async def test_closing_twice_is_fine(store: Store) -> None:
     await store.aclose()
     await store.aclose()
+
+
+# ── tools ─────────────────────────────────────────────────────────────────────
+
+
+async def test_what_was_counted_of_tools_adds_up(store: Store) -> None:
+    key, other = ToolKey("mail", "send"), ToolKey("", "née 北京")
+    assert await store.tool_stats() == {}
+    for secs in (0.1, 0.2):
+        more = ToolStats()
+        more.add(secs)
+        more.add(secs, Fault(category="unknown", kind="tool", message="half \ud800 of a character"))
+        await store.add_tool_stats({key: more, other: more})
+    found = await store.tool_stats()
+    assert set(found) == {key, other}
+    assert (found[key].calls, found[key].failures, found[key].recent) == (4, 2, "+-+-")
+    assert found[key].common_errors(1)[0][1] == 2

@@ -10,6 +10,7 @@ from replan.core.events import TERMINAL, Record
 from replan.core.policy import Budget, Policy
 from replan.core.result import TaskResult
 from replan.core.state import State, fold
+from replan.core.tool_rules import ToolRules
 from replan.core.types import JsonObject
 from replan.ports import Model, Store, ToolSource
 from replan.run.parts import Parts
@@ -161,12 +162,13 @@ async def bench(
     *,
     store: Store | None = None,
     model: Model | None = None,
+    rules: ToolRules | None = None,
 ) -> Bench:
     """A bench with fake tools and a scripted model, on virtual time if the loop is."""
     source = (
         fake_source({} if tools is None else tools) if tools is None or isinstance(tools, Mapping) else tools
     )
-    catalog = Catalog([source])
+    catalog = Catalog([source], rules=rules)
     await catalog.open()
     scripted = model if model is not None else ScriptedModel({} if answers is None else answers)
     kept = MemoryStore() if store is None else store

@@ -1,7 +1,8 @@
-"""`replan tasks list|show|watch|result|cancel|approve|reject|answer|resume`: tasks of the store, from any process."""
+"""`replan tasks list|show|watch|result|output|cancel|approve|reject|answer|resume`: tasks of the store, from any process."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +12,6 @@ from replan.cli.terminal import Out, own_stdout, say
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from pathlib import Path
 
     from replan.app import Replan
     from replan.config import Settings
@@ -165,6 +165,44 @@ def result(
         ended = asyncio.run(read())
         tell_result(ended, out, json=json, events=False)
     raise typer.Exit(of_result(ended))
+
+
+@tasks_app.command()
+def output(
+    task_id: TaskName,
+    step: Annotated[str, typer.Argument(metavar="STEP", help="The step's id.")],
+    path: Annotated[
+        str | None,
+        typer.Option("--path", metavar="PATH", help="A part of it (JMESPath), like items[0].name."),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", "-o", metavar="FILE", help="Write it there: bytes as bytes, text as text."),
+    ] = None,
+    config: options.Config = None,
+    db: options.Db = None,
+    json: options.Json = False,
+) -> None:
+    """Print the whole output of a step, also one that was kept apart, or write it to a file."""
+    import asyncio
+
+    from replan.cli.opening import open_replan, settings_of
+    from replan.cli.saving import part_of, save
+
+    async def read() -> Any:
+        async with open_replan(settings_of(config), db=db) as replan:
+            return await replan.output(task_id, step)
+
+    with own_stdout() as out:
+        value = asyncio.run(read())
+        if path is not None:
+            value = part_of(value, path)
+        if file is not None:
+            say(f"{file}: {save(value, file):,} bytes")
+        elif json:
+            out.json(value)
+        else:
+            out.answer(value)
 
 
 @tasks_app.command()

@@ -1,4 +1,4 @@
-"""`replan tools list|show|call`: what a task could use."""
+"""`replan tools list|show|call|stats`: what a task could use, and how that has done."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from replan.cli import options
 from replan.cli.terminal import Out, own_stdout
 
 if TYPE_CHECKING:
+    from replan.core.tool_stats import ToolKey, ToolStats
     from replan.core.types import ToolSpec
 
 tools_app = typer.Typer(
-    name="tools", help="List, show and call tools.", no_args_is_help=True, rich_markup_mode=None
+    name="tools",
+    help="List, show and call tools, and see how they do.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 ToolName = Annotated[str, typer.Argument(metavar="TOOL", help="The tool's id.")]
@@ -89,6 +93,40 @@ def call(
             out.answer(output)
 
 
+@tools_app.command()
+def stats(
+    tool: Annotated[
+        str | None, typer.Argument(metavar="[TOOL]", help="Only this one.", show_default=False)
+    ] = None,
+    config: options.Config = None,
+    db: options.Db = None,
+    json: options.Json = False,
+) -> None:
+    """Show how tools have done so far in all tasks: calls, successes, time taken, commonest errors."""
+    import asyncio
+
+    from replan.cli.tool_stats import rows_of, table
+
+    with own_stdout() as out:
+        rows = rows_of(asyncio.run(_stats(config, db)), tool)
+        if json:
+            out.json(rows)
+        else:
+            for line in table(rows):
+                out.line(line)
+
+
+async def _stats(config: Path | None, db: str | None) -> dict[ToolKey, ToolStats]:
+    from replan.cli.opening import settings_of
+    from replan.wiring import open_store
+
+    store = open_store(db, settings_of(config))
+    try:
+        return await store.tool_stats()
+    finally:
+        await store.aclose()
+
+
 async def _specs(tools: list[str] | None, config: Path | None) -> list[ToolSpec]:
     from replan.cli.opening import open_replan, settings_of, tell_tool_problems
 
@@ -155,6 +193,9 @@ def _tell(out: Out, spec: ToolSpec) -> None:
         ("time limit", f"{spec.timeout_secs:g} s" if spec.timeout_secs else ""),
         ("output goes to metadata", ", ".join(spec.output_params)),
         ("masked parameters", ", ".join(spec.secrets)),
+        ("approval", "a person has to agree to each call" if spec.requires_approval else ""),
+        ("readings", "change by themselves" if spec.volatile else ""),
+        ("idempotency key", "honoured: a retry is safe" if spec.honours_key else ""),
     ]
     for label, value in rows:
         if value:

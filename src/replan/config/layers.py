@@ -35,6 +35,8 @@ class Given(NamedTuple):
     key: str
     value: Any
     origin: Origin
+    lines: Mapping[tuple[str, ...], int] = {}
+    """Where the keys inside of a table stand, by their path in it."""
 
 
 class Layer(NamedTuple):
@@ -62,7 +64,12 @@ def read_file(path: Path, name: str) -> Layer:
         if isinstance(table, dict):
             for key, value in table.items():
                 line = lines.get((section, key), place.line)
-                given.append(Given(section, key, value, Origin("file", name, line)))
+                inside = (
+                    {path[2:]: at for path, at in lines.items() if path[:2] == (section, key)}
+                    if isinstance(value, dict)
+                    else {}
+                )
+                given.append(Given(section, key, value, Origin("file", name, line), inside))
             if section not in SECTIONS and not table:
                 given.append(Given(section, "", None, place))
         elif section in SECTIONS:
@@ -174,7 +181,17 @@ def _parse(text: str, kind: Kind) -> Any:
             return text
     if kind.base is tuple:
         return _parse_list(stripped)
+    if kind.base is dict:
+        return _parse_table(stripped)
     return text
+
+
+def _parse_table(text: str) -> Any:
+    try:
+        value = json.loads(text or "{}")
+    except ValueError as error:
+        raise ValueError(f'expected a JSON object like {{"name": {{…}}}} ({error})') from None
+    return value
 
 
 def _parse_list(text: str) -> list[Any]:

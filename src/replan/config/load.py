@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
 from replan.config.layers import Given, Layer, Origin, read_environment, read_file
-from replan.config.sections import DEPRECATED, IGNORED, LATER, MOVED, SECRETS, SECTIONS, Settings
+from replan.config.sections import DEPRECATED, IGNORED, LATER, MOVED, SECRETS, SECTIONS, TABLES, Settings
 from replan.config.values import expected, found, kind_name
 from replan.errors import ConfigError
 
@@ -160,10 +162,32 @@ def _check(merged: _Merged) -> Settings | None:
         told: set[tuple[str, str]] = set()
         for detail in error.errors():
             section, key = str(detail["loc"][0]), str(detail["loc"][1])
-            if (section, key) not in told:
+            given = merged.values[section][key]
+            if isinstance(given.value, dict) and len(detail["loc"]) > 2:
+                merged.problems.append(
+                    _wrong_inside(given, [str(part) for part in detail["loc"][2:]], detail)
+                )
+            elif (section, key) not in told:
                 told.add((section, key))
-                merged.problems.append(_wrong_value(merged.values[section][key]))
+                merged.problems.append(_wrong_value(given))
         return None
+
+
+def _wrong_inside(given: Given, path: list[str], detail: Any) -> str:
+    """What is wrong inside of a table of tables."""
+    line = next((at for n in range(len(path), -1, -1) if (at := given.lines.get(tuple(path[:n])))), None)
+    origin = given.origin if line is None else given.origin._replace(line=line)
+    where = f"{origin}: [{given.section}.{given.key}.{json.dumps(path[0], ensure_ascii=False)}]"
+    fields = TABLES.get((given.section, given.key))
+    if detail["type"] == "extra_forbidden" and fields is not None:
+        return f'{where}: unknown key "{path[-1]}"; did you mean "{_nearest(path[-1], fields.model_fields)}"?'
+    if fields is not None and len(path) > 1 and path[1] in fields.model_fields:
+        message = str(detail["msg"]).removeprefix("Value error, ")
+        if detail["type"] == "value_error":
+            return f"{where} {path[1]}: {message}"
+        right = expected(fields.model_fields[path[1]])
+        return f"{where} {path[1]} takes {right}; found {found(detail['input'])}"
+    return f"{where} takes a table; found {found(detail['input'])}"
 
 
 def _wrong_value(given: Given) -> str:

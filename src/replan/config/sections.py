@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from replan.core.policy import Budget, OlderLimits, Policy
+from replan.core.tool_rules import ToolRule, ToolRules, read_rate
 
 
 def _unset_when_empty(value: Any) -> Any:
@@ -81,6 +82,49 @@ class ToolService(Section):
     timeout_secs: Secs = 60.0
     max_retries: Count = 3
     protocol: Annotated[Literal["grpc", "http"], Lower] = "grpc"
+
+
+def _rate(value: Any) -> Any:
+    if isinstance(value, str):
+        read_rate(value)
+    return value
+
+
+class ToolRuleTable(Section):
+    """What is decided about the tools that a pattern fits. Unset: what their source says."""
+
+    effect: Annotated[Literal["reads", "repeatable", "once"], Lower] | None = None
+    volatile: bool | None = None
+    requires_approval: bool | None = None
+    timeout_secs: Secs | None = None
+    honours_key: bool | None = None
+    errors_are_clean: bool | None = None
+    max_concurrent: AtLeastOne | None = None
+    rate: Annotated[Text, BeforeValidator(_rate)] | None = None
+    """Like `10/second` or `5/10s`."""
+
+
+class Tools(Section):
+    """Where tools come from besides the command line, and what is decided about them."""
+
+    sources: Texts = ()
+    """SPECs, as `--tools` takes them."""
+    allow: Texts = ()
+    """Patterns of the tools that may be used; none: all."""
+    deny: Texts = ()
+    list_timeout_secs: Secs = 30.0
+    """How long a start waits for the list of a source; what takes longer is taken in when it comes."""
+    rules: dict[Text, ToolRuleTable] = {}
+    """By pattern; the later over the earlier."""
+    mcp_servers: dict[Text, dict[str, Any]] = {}
+    """By name; keys as in the `mcpServers` of other MCP clients."""
+    openapi: dict[Text, dict[str, Any]] = {}
+    """By name."""
+
+    def tool_rules(self) -> ToolRules:
+        """The rules as the catalogue takes them."""
+        made = tuple((pattern, ToolRule(**rule.model_dump())) for pattern, rule in self.rules.items())
+        return ToolRules(allow=self.allow, deny=self.deny, rules=made)
 
 
 class Orchestrator(Section):
@@ -227,6 +271,7 @@ class Settings(Section):
     server: Server = Server()
     llm: Llm = Llm()
     tool_service: ToolService = ToolService()
+    tools: Tools = Tools()
     orchestrator: Orchestrator = Orchestrator()
     reflection: Reflection = Reflection()
     budget: BudgetSection = BudgetSection()
@@ -282,6 +327,9 @@ SECTIONS: dict[str, type[Section]] = {
     if isinstance(field.annotation, type) and issubclass(field.annotation, Section)
 }
 
+TABLES: dict[tuple[str, str], type[Section]] = {("tools", "rules"): ToolRuleTable}
+"""Keys that hold tables by name, and what is in each."""
+
 IGNORED: dict[str, frozenset[str]] = {
     "database_service": frozenset(
         {
@@ -316,7 +364,7 @@ DEPRECATED: dict[tuple[str, str], str] = {
 LATER: dict[str, frozenset[str]] = {
     "server": frozenset(Server.model_fields),
     "llm": frozenset({"service_name", "protocol", "max_streaming_indicators"}),
-    "tool_service": frozenset(ToolService.model_fields) - {"max_retries"},
+    "tool_service": frozenset({"service_name"}),
     "orchestrator": frozenset({"enable_builtin_workflows"}),
     "approval": frozenset({"review_plan", "expires_secs"}),
     "response": frozenset(Response.model_fields),

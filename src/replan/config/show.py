@@ -48,7 +48,7 @@ def _row(loaded: Loaded, section: str, key: str, value: Any) -> tuple[str, str]:
     if value is None:
         return f"# {key} =", "not set" if origin == "default" else f"emptied by {origin}"
     shown = _masked(section, key, value)
-    hidden = "# " if shown != value else ""
+    hidden = "# " if shown != _without_unset(value) else ""
     return f"{hidden}{key} = {_toml(shown)}", origin
 
 
@@ -57,9 +57,32 @@ def _masked(section: str, key: str, value: Any) -> Any:
         return None
     if (section, key) in SECRETS:
         return MASK
+    return _masked_deep(value)
+
+
+def _without_unset(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_unset(item) for name, item in value.items() if item is not None}
+    return value
+
+
+_HELD = re.compile(r"(?i)^(env|headers?|auth|.*(token|secret|password|key))$")
+"""Keys of nested tables whose texts are never shown, but for those that only name a variable."""
+_VARIABLE = re.compile(r"\$\{[^{}]*\}")
+
+
+def _masked_deep(value: Any, held: bool = False) -> Any:
     if isinstance(value, list):
-        return [mask(item) for item in value]
-    return mask(value) if isinstance(value, str) else value
+        return [_masked_deep(item, held) for item in value]
+    if isinstance(value, dict):
+        return {
+            name: _masked_deep(item, held or bool(_HELD.match(name)))
+            for name, item in value.items()
+            if item is not None
+        }
+    if isinstance(value, str):
+        return MASK if held and not _VARIABLE.search(value) else mask(value)
+    return value
 
 
 def _toml(value: Any) -> str:
@@ -72,5 +95,8 @@ def _toml(value: Any) -> str:
             # JSON's escapes are TOML's, but for these: DEL has to be escaped, half characters cannot be held.
             text = value.encode("utf-8", "replace").decode("utf-8")
             return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case dict():
+            pairs = (f"{_toml(str(name))} = {_toml(item)}" for name, item in value.items())
+            return "{" + ", ".join(pairs) + "}"
         case _:
             return "[" + ", ".join(_toml(item) for item in value) + "]"

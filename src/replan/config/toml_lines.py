@@ -26,7 +26,8 @@ def line_numbers(text: str) -> dict[tuple[str, ...], int]:
             at = _end_of_line(text, at)
         elif char == "[":
             header, at = _path(text, at + 2 if text.startswith("[[", at) else at + 1)
-            found.setdefault(header, line)
+            for size in range(1, len(header) + 1):
+                found.setdefault(header[:size], line)
             at = _end_of_line(text, at)
         else:
             path, after = _path(text, at)

@@ -9,7 +9,7 @@ from pydantic.fields import FieldInfo
 
 
 class Kind(NamedTuple):
-    """The type of a key's value. `base`: bool, int, float, str or tuple (of texts)."""
+    """The type of a key's value. `base`: bool, int, float, str, tuple (of texts) or dict."""
 
     base: type
     optional: bool
@@ -43,6 +43,8 @@ def expected(field: FieldInfo) -> str:
         return "true or false"
     if kind.base is tuple:
         return 'a list of texts, like ["a", "b"]'
+    if kind.base is dict:
+        return "a table"
     if kind.base is str:
         return "a text" if kind.optional else "a text that is not empty"
     return ("a whole number" if kind.base is int else "a number") + _range(kind.bounds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from replan.core.types import Artifact
@@ -10,9 +11,25 @@ HEAD = 1_000
 TAIL = 300
 
 
+_BINARY = re.compile(r"(data:[\w.+-]*/?[\w.+-]*(?:;[\w=.-]+)*;base64,)([A-Za-z0-9+/]{64,}={0,2})", re.ASCII)
+_BINARY_BYTES = re.compile(rb'"data:[\w.+-]*/?[\w.+-]*(?:;[\w=.-]+)*;base64,[A-Za-z0-9+/]{1024}')
+
+
+def holds_binary(data: bytes) -> bool:
+    """True if JSON text holds bytes (a base64 `data:` URL) that nobody would read."""
+    return b";base64," in data and _BINARY_BYTES.search(data) is not None
+
+
+def without_binary(text: str) -> str:
+    """The text with what base64 `data:` URLs hold named by its size only."""
+    return _BINARY.sub(lambda found: f"{found[1]}…({len(found[2]) * 3 // 4:,} bytes)", text)
+
+
 def artifact_of(artifact_id: str, text: str, value: Any, size: int) -> Artifact:
     """What is kept in the log of a value that is stored apart. `text`: its JSON; `size`: bytes of that."""
     shown = value if isinstance(value, str) else text
+    if ";base64," in shown:
+        shown = without_binary(shown)
     return Artifact(
         artifact_id=artifact_id, size=size, head=shown[:HEAD], tail=shown[-TAIL:], shape=shape_of(value)
     )

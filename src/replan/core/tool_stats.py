@@ -49,7 +49,8 @@ class ToolStats:
             self.durations[at] = self.durations.get(at, 0) + 1
             return
         self.failures += 1
-        words = _VARYING.sub("#", " ".join(f"{fault.kind}: {fault.message}".split()))[:_ERROR_CHARS]
+        said = f"{fault.kind}: {fault.message}".encode("utf-8", "replace").decode()
+        words = _VARYING.sub("#", " ".join(said.split()))[:_ERROR_CHARS]
         self.errors[words] = self.errors.get(words, 0) + 1
         if len(self.errors) > 4 * _ERRORS:
             self.errors = dict(self.common_errors(2 * _ERRORS))

@@ -11,7 +11,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from replan.core.ids import digest
 from replan.core.outputs import artifacts_of, compose
-from replan.core.preview import artifact_of
+from replan.core.preview import artifact_of, holds_binary
 from replan.core.state import Output, StepState
 from replan.core.types import Artifact
 from replan.errors import ToolCallError
@@ -19,7 +19,7 @@ from replan.ports import ArtifactStore, NewArtifact
 
 
 class Packed(NamedTuple):
-    """A value as plain JSON values, and where it is kept if it is too large for the log."""
+    """A value as plain JSON values, and where it is kept if it is too large for the log, or no text."""
 
     value: Any
     artifact: Artifact | None = None
@@ -44,7 +44,7 @@ def pack(value: Any, limit: int) -> Packed:
             json.loads(data)  # a number that Python's own reader refuses would make the log unreadable
     except (PydanticSerializationError, RecursionError, ValueError) as error:
         raise ToolCallError(f"the output cannot be kept as JSON: {error}", kind="output") from None
-    if len(data) <= limit:
+    if len(data) <= limit and not holds_binary(data):
         return Packed(plain)
     text = data.decode("utf-8")
     artifact_id = "art_" + digest(text)

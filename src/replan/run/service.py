@@ -31,7 +31,7 @@ from replan.run.dry import plan_unstored
 from replan.run.edits import edit_of
 from replan.run.line import Line
 from replan.run.orchestrator import drive
-from replan.run.outputs import storable
+from replan.run.outputs import Loaded, storable
 from replan.run.parts import Parts
 from replan.run.results import open_approvals, result_of
 from replan.run.through import noticed
@@ -90,6 +90,19 @@ class Service:
     async def result_from(self, state: State) -> TaskResult:
         """The same of a state that is at hand, as `drive` gives it."""
         return await result_of(state, self.parts.store)
+
+    async def output(self, task_id: str, step_id: str) -> Any:
+        """The whole output of a step that has succeeded, what is kept apart included."""
+        state = await self.state(task_id)
+        step = state.steps.get(step_id) or state.earlier.get(step_id)
+        if step is None:
+            known = ", ".join([*state.earlier, *state.steps][:20]) or "none"
+            raise InputError(f"task {task_id!r} has no step {step_id!r}; it has: {known}")
+        if step.status != "succeeded":
+            raise InputError(f"step {step_id!r} of task {task_id!r} has no output: it is {step.status}")
+        loaded = Loaded()
+        await loaded.load_steps(self.parts.store, task_id, [step])
+        return loaded.output_of(step)
 
     async def history(self, task_id: str) -> list[Record]:
         return await self.parts.store.read(task_id)

@@ -39,7 +39,7 @@ async def choose_tools(run: Run, retrieve: Retriever | None = None) -> None:
         await select_tools(
             RoleTalk(run, "selection"),
             task=view_of(run),
-            tools=run.parts.tools.specs(),
+            tools=run.parts.record.told(run.parts.tools.specs()),
             threshold=policy.tool_selection_threshold,
             retrieve=retrieve,
             again=_reselection(run),
@@ -102,7 +102,7 @@ async def plan(run: Run) -> None:
     planned = await make_plan(
         RoleTalk(run, "planning"),
         task=view_of(run),
-        tools=tools,
+        tools=run.parts.record.told(tools),
         new_plan=lambda answer: new_plan(run, answer),
         check=lambda draft: check(run, draft, tools),
         corrections=run.state.policy.max_plan_corrections,

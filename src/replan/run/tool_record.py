@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Sequence
 
-from replan.core.tool_stats import ToolKey, ToolStats
+from replan.core.tool_stats import ToolKey, ToolStats, warning
 from replan.core.types import Fault, ToolSpec
 from replan.errors import StoreError
 from replan.ports import ToolMemory
@@ -46,6 +47,18 @@ class ToolRecord:
         """Begin with what is stored."""
         with contextlib.suppress(StoreError):
             self._known = await memory.tool_stats()
+
+    def told(self, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
+        """The tools for a prompt: the description of one that has often failed lately says so."""
+        if not self.tells or not self._known:
+            return list(tools)
+        return [self._told(tool) for tool in tools]
+
+    def _told(self, tool: ToolSpec) -> ToolSpec:
+        note = warning(self.of(tool))
+        if not note:
+            return tool
+        return tool.model_copy(update={"description": f"({note}) {tool.description}".strip()})
 
     def flush_if_due(self, memory: ToolMemory) -> None:
         """Hand over in the background, if it is time."""

@@ -97,7 +97,7 @@ def failure_view(
         tool=tool,
         parameters=shown(tool, meant.parameters, limit) if tool is not None else meant.parameters,
         fault=fault,
-        tools=tools,
+        tools=run.parts.record.told(tools),
         substitutes=substitutes(tool, tools) if tool is not None else run.parts.tools.nearest(meant.name, 5),
         done=[report_of(one, Loaded(), whole=False) for one in _near(run, step)],
         tries=tries_of(

@@ -18,7 +18,7 @@ def add(db: sqlite3.Connection, more: Mapping[ToolKey, ToolStats], now: float) -
         data = json.dumps(known.to_json(), ensure_ascii=False)
         db.execute(
             "INSERT OR REPLACE INTO tool_stats VALUES (?, ?, ?, ?)",
-            (key.source, key.tool_id, data.encode("utf-8", "replace").decode(), now),
+            (key.source, key.tool_id, data, now),
         )
 
 

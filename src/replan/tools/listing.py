@@ -94,8 +94,7 @@ class Listing:
                 listed = await self._list()
                 if tried is not None and not tried.done():
                     tried.set_result(None)
-                else:
-                    self._changed()
+                self._changed()
                 if not listed:
                     await self._sleep(wait)
                     wait = min(LONGEST_WAIT_SECS, 2 * wait)

@@ -19,12 +19,30 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=
     lambda text: mask(text) == text
 )
 
+RULES = st.fixed_dictionaries(
+    {},
+    optional={
+        "effect": st.sampled_from(["reads", "repeatable", "once"]),
+        "volatile": st.booleans(),
+        "timeout_secs": st.floats(0.001, 1.0),
+        "rate": st.sampled_from(["1/second", "60/minute", "5/10s"]),
+    },
+)
+SERVERS = st.fixed_dictionaries({"command": TEXTS}, optional={"args": st.lists(TEXTS, max_size=2)})
+TABLES = {
+    ("tools", "rules"): st.dictionaries(TEXTS, RULES, max_size=2),
+    ("tools", "mcp_servers"): st.dictionaries(TEXTS, SERVERS, max_size=2),
+    ("tools", "openapi"): st.dictionaries(TEXTS, SERVERS, max_size=2),
+}
+
 
 def _values(section: str, key: str) -> st.SearchStrategy[Any] | None:
     field = SECTIONS[section].model_fields[key]
     kind = kind_of(field.annotation, tuple(field.metadata))
     if (section, key) in SECRETS:
         return None
+    if kind.base is dict:
+        return TABLES.get((section, key))
     if kind.choices:
         return st.sampled_from(kind.choices)
     return {
