@@ -22,8 +22,8 @@ from replan.core.result import TaskResult
 from replan.core.tool_stats import ToolKey, ToolStats
 from replan.core.types import JsonObject, Plan, ToolSpec
 from replan.engine.local import LocalEngine
-from replan.errors import AnswerInvalid, InputError, ReplanError, TaskHeld, ToolCallError
-from replan.ports import Question, TaskSummary, ToolCall, ToolSource, Warmable
+from replan.errors import AnswerInvalid, InputError, ReplanError, StoreError, TaskHeld, ToolCallError
+from replan.ports import Question, Store, TaskSummary, ToolCall, ToolSource, Warmable
 from replan.reasoning.prompts import check_all, load
 from replan.run.parts import Parts
 from replan.run.service import Service, Submission
@@ -103,7 +103,9 @@ class Replan:
         check_all()
         store = open_store(self._db, self.settings)
         try:
+            self._catalog.remembered = dict(await store.remembered_tools())
             await self._catalog.open()
+            await self._remember(store)
         except BaseException:
             await store.aclose()
             raise
@@ -122,6 +124,12 @@ class Replan:
         self._service = Service(parts)
         self._engine = LocalEngine(self._service.drive, self.settings.orchestrator.max_concurrent_tasks)
 
+    async def _remember(self, store: Store) -> None:
+        """Keep the names that the sources have, where they are others than before."""
+        with contextlib.suppress(StoreError):
+            if self._catalog.remembered != await store.remembered_tools():
+                await store.remember_tools(self._catalog.remembered)
+
     async def aclose(self) -> None:
         """Stop driving, close tools, models and store. What is stored stays resumable."""
         service, engine = self._service, self._engine
@@ -133,6 +141,7 @@ class Replan:
         ):  # last in, first out; each whatever becomes of the others
             closing.push_async_callback(see_through, service.parts.store.aclose())  # files are not left open
             closing.push_async_callback(service.parts.record.flush, service.parts.store)
+            closing.push_async_callback(self._remember, service.parts.store)  # of sources that came late
             closing.push_async_callback(self._catalog.aclose)
             closing.push_async_callback(self._models.aclose)
             closing.push_async_callback(engine.aclose)

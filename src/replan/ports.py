@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from replan.core.events import AnyEvent, Record, TaskSubmitted
@@ -294,6 +294,11 @@ class ToolMemory(Protocol):
         ...
 
     async def tool_stats(self) -> dict[ToolKey, ToolStats]: ...
+    async def remember_tools(self, names: Mapping[str, Collection[str]]) -> None:
+        """Keep the names that sources have listed, in place of those that were kept before."""
+        ...
+
+    async def remembered_tools(self) -> dict[str, tuple[str, ...]]: ...
 
 
 class Store(EventLog, TaskIndex, ArtifactStore, ToolMemory, Protocol):

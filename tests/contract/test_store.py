@@ -846,3 +846,9 @@ async def test_what_was_counted_of_tools_adds_up(store: Store) -> None:
     assert set(found) == {key, other}
     assert (found[key].calls, found[key].failures, found[key].recent) == (4, 2, "+-+-")
     assert found[key].common_errors(1)[0][1] == 2
+
+
+async def test_the_names_of_a_source_are_those_it_listed_last(store: Store) -> None:
+    await store.remember_tools({"mail": ["send", "read"], "née 北京": []})
+    await store.remember_tools({"mail": ("send",)})
+    assert await store.remembered_tools() == {"mail": ("send",), "née 北京": ()}

@@ -114,6 +114,9 @@ class Reader:
     async def tool_stats(self) -> dict[ToolKey, ToolStats]:
         return await self._run(tool_memory.read)
 
+    async def remembered_tools(self) -> dict[str, tuple[str, ...]]:
+        return await self._run(tool_memory.remembered)
+
     async def look(self, seen: Seen) -> News:
         """What other connections have written since `seen`."""
 

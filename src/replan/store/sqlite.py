@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from replan.core import events as e
@@ -291,6 +291,15 @@ class SqliteStore:
 
     async def tool_stats(self) -> dict[ToolKey, ToolStats]:
         return await self._reader.tool_stats()
+
+    async def remember_tools(self, names: Mapping[str, Collection[str]]) -> None:
+        kept = {source: tuple(listed) for source, listed in names.items()}
+        await self._writer.submit(
+            lambda db: tool_memory.remember(db, kept, time.time()), large=True, durable=False
+        )
+
+    async def remembered_tools(self) -> dict[str, tuple[str, ...]]:
+        return await self._reader.remembered_tools()
 
 
 _ADVANCE = (

@@ -1,10 +1,11 @@
-"""The statistics of tools in the database: read, added to, and written back in one transaction."""
+"""What the database knows of tools: statistics, added to in one transaction, and the names that sources have."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from replan.core.tool_stats import ToolKey, ToolStats
 
@@ -26,6 +27,21 @@ def read(db: sqlite3.Connection) -> dict[ToolKey, ToolStats]:
     """Every tool's statistics."""
     rows = db.execute("SELECT source, tool_id, data FROM tool_stats ORDER BY source, tool_id")
     return {ToolKey(source, tool_id): _read(data) for source, tool_id, data in rows}
+
+
+def remember(db: sqlite3.Connection, names: Mapping[str, Collection[str]], now: float) -> None:
+    """Keep the names that each source has listed."""
+    rows = [(source, json.dumps(list(listed)), now) for source, listed in names.items()]
+    db.executemany("INSERT OR REPLACE INTO tool_names VALUES (?, ?, ?)", rows)
+
+
+def remembered(db: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
+    """The names that each source listed last."""
+    found: dict[str, tuple[str, ...]] = {}
+    for source, data in db.execute("SELECT source, names FROM tool_names"):
+        with contextlib.suppress(ValueError, TypeError):
+            found[source] = tuple(str(name) for name in json.loads(data))
+    return found
 
 
 def _read(data: str) -> ToolStats:

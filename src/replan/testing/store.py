@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from replan.core.events import TERMINAL, AnyEvent, Record, TaskSubmitted, dump, load
@@ -49,6 +49,7 @@ class MemoryStore:
         self._changed: dict[str, asyncio.Event] = {}
         self._closed = False
         self._listening: dict[str, list[_Listening]] = {}
+        self._tool_names: dict[str, tuple[str, ...]] = {}
         self._tool_stats: dict[ToolKey, ToolStats] = {}
 
     async def create(self, task_id: str, event: TaskSubmitted, ts: float) -> bool:
@@ -180,6 +181,12 @@ class MemoryStore:
 
     async def tool_stats(self) -> dict[ToolKey, ToolStats]:
         return {key: ToolStats.from_json(stats.to_json()) for key, stats in self._tool_stats.items()}
+
+    async def remember_tools(self, names: Mapping[str, Collection[str]]) -> None:
+        self._tool_names |= {source: tuple(listed) for source, listed in names.items()}
+
+    async def remembered_tools(self) -> dict[str, tuple[str, ...]]:
+        return dict(self._tool_names)
 
     async def aclose(self) -> None:
         """End followers. What is stored can still be read."""

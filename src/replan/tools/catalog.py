@@ -41,7 +41,7 @@ class Catalog:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.name = name
-        self.remembered = dict(remembered or {})
+        self.remembered: dict[str, Collection[str]] = dict(remembered or {})
         self._rules = rules or ToolRules()
         self._listings = [
             Listing(name, source, self._rebuild, sleep=sleep) for name, source in with_unique_names(sources)

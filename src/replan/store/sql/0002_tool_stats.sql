@@ -6,3 +6,10 @@ CREATE TABLE tool_stats (
     updated REAL NOT NULL,
     PRIMARY KEY (source, tool_id)
 ) WITHOUT ROWID;
+
+-- The names that each source listed last, so that ids are the same when one of the sources is down.
+CREATE TABLE tool_names (
+    source  TEXT NOT NULL PRIMARY KEY,
+    names   TEXT NOT NULL,
+    updated REAL NOT NULL
+) WITHOUT ROWID;
