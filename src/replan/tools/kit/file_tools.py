@@ -1,0 +1,207 @@
+"""Tools for the files under one folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated, Any, NotRequired, TypedDict
+
+from pydantic import Field
+
+from replan.errors import ToolCallError
+from replan.tools.binary import data_url
+from replan.tools.decorator import tool
+from replan.tools.kit.file_writing import writing_tools
+from replan.tools.kit.globs import matcher
+from replan.tools.kit.rooted import Found, Root, kind_of
+from replan.tools.kit.searching import Hits, search
+from replan.tools.kit.source import KitSource
+from replan.tools.kit.text import encoding_of, media_type, read_lines
+
+MOST_TEXT = 1_000_000
+MOST_BINARY = 20_000_000
+
+Limit = Annotated[int, Field(ge=1, le=10_000)]
+
+
+class Entry(TypedDict):
+    """One file, folder or link."""
+
+    path: str
+    kind: str
+    size: int
+    modified: str
+
+
+class Listing(TypedDict):
+    entries: list[Entry]
+    truncated: bool
+
+
+class Paths(TypedDict):
+    paths: list[str]
+    truncated: bool
+
+
+class Content(TypedDict):
+    """A file's content: `text` with its `encoding`, or `data_url` of one that is no text."""
+
+    path: str
+    size: int
+    text: NotRequired[str]
+    encoding: NotRequired[str]
+    first_line: NotRequired[int]
+    last_line: NotRequired[int]
+    total_lines: NotRequired[int | None]
+    truncated: NotRequired[bool]
+    data_url: NotRequired[str]
+
+
+class Info(TypedDict):
+    path: str
+    kind: str
+    size: int
+    modified: str
+    media_type: str
+    hard_links: int
+
+
+def files(
+    root: str | os.PathLike[str] = ".",
+    write: bool = False,
+    *,
+    name: str = "files",
+    most_text_bytes: int = MOST_TEXT,
+    most_binary_bytes: int = MOST_BINARY,
+) -> KitSource:
+    """Files under `root`: listing, finding, searching and reading; with `write`, also changing them.
+
+    Nothing outside of the root is reached: `..`, absolute paths elsewhere and symbolic links are refused (links are
+    listed, and not followed). A hard link to a file elsewhere is that file: only who may write there can make one.
+    Raises `InputError` for a root that is no folder.
+    """
+    folder = Root(root)
+
+    @tool(effect="reads", timeout=60)
+    def list_files(path: str = ".", limit: Limit = 1000) -> Listing:
+        """List what is in a folder, by name; folders inside of it are not opened.
+
+        Args:
+            path: the folder, such as reports; "." is the top folder
+            limit: how many entries at most
+        """
+        listed = [
+            _entry(found)
+            for found, _ in zip(folder.walk(path, deep=False, hidden=True), range(limit + 1), strict=False)
+        ]
+        return {"entries": listed[:limit], "truncated": len(listed) > limit}
+
+    @tool(effect="reads", timeout=60)
+    def find_files(pattern: str, path: str = ".", limit: Limit = 1000) -> Paths:
+        """Find the files whose path fits a pattern, in a folder and all folders below it.
+
+        Args:
+            pattern: such as *.csv, or reports/*.txt, or **/2024-*.md
+            path: the folder to look in
+            limit: how many paths at most
+        """
+        fits, start = matcher(pattern), "/".join(folder.parts(path))
+        hidden = "." in {part[:1] for part in pattern.split("/")}
+        paths = []
+        for found in folder.walk(path, hidden=hidden):
+            if kind_of(found.status) == "file" and fits(found.path[len(start) :].lstrip("/")):
+                paths.append(found.path)
+                if len(paths) > limit:
+                    break
+        return {"paths": paths[:limit], "truncated": len(paths) > limit}
+
+    @tool(effect="reads", timeout=60)
+    async def search_files(
+        query: Annotated[str, Field(min_length=1, max_length=1000)],
+        path: str = ".",
+        pattern: str = "*",
+        regex: bool = False,
+        ignore_case: bool = False,
+        limit: Annotated[int, Field(ge=1, le=1000)] = 100,
+    ) -> Hits:
+        """Find the lines that contain a text, in all text files of a folder and below it.
+
+        Args:
+            query: the text to look for, or a regular expression if regex is true
+            path: the folder to look in
+            pattern: only files whose path fits, such as *.py
+            regex: true if query is a regular expression
+            ignore_case: true to take capital and small letters as the same
+            limit: how many lines at most
+        """
+        return await search(folder, query, path, pattern, regex, ignore_case, limit)
+
+    @tool(effect="reads", timeout=60)
+    def file_info(path: str) -> Info:
+        """Say what a path is: file or folder, its size in bytes, and when it was changed.
+
+        Args:
+            path: the file or folder
+        """
+        status = folder.status(path)
+        entry = _entry(Found("/".join(folder.parts(path)) or ".", status))
+        kind = media_type(path) if entry["kind"] == "file" else ""
+        return {**entry, "media_type": kind, "hard_links": status.st_nlink}
+
+    @tool(effect="reads", timeout=60)
+    def read_file(
+        path: str,
+        first_line: Annotated[int, Field(ge=1)] = 1,
+        last_line: Annotated[int, Field(ge=1)] | None = None,
+    ) -> Content:
+        """Read a file. Text comes as text; a picture or another binary file as a data: URL.
+
+        Args:
+            path: the file, such as notes/today.md
+            first_line: the first line to read; lines count from 1
+            last_line: the last line to read; nothing for all
+        """
+        if last_line is not None and last_line < first_line:
+            raise ToolCallError(
+                f"last_line ({last_line}) is before first_line ({first_line})",
+                kind="parameter",
+                happened="no",
+            )
+        shown = "/".join(folder.parts(path))
+        with os.fdopen(folder.open(path), "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            encoding = encoding_of(file.read(65536))
+            file.seek(0)
+            if encoding is None:
+                if size > most_binary_bytes:
+                    text = f"path: {shown!r} is no text and has {size:,} bytes; at most {most_binary_bytes:,} are read"
+                    raise ToolCallError(text, happened="no")
+                data = file.read(most_binary_bytes + 1)[:most_binary_bytes]
+                return {"path": shown, "size": size, "data_url": data_url(data, media_type(path))}
+            found = read_lines(file, encoding, first_line, last_line, most_text_bytes)
+        return {
+            "path": shown,
+            "size": size,
+            "text": found.text,
+            "encoding": found.encoding,
+            "first_line": found.first,
+            "last_line": found.last,
+            "total_lines": found.total,
+            "truncated": found.more,
+        }
+
+    made: list[Callable[..., Any]] = [list_files, find_files, search_files, file_info, read_file]
+    return KitSource([*made, *(writing_tools(folder) if write else ())], name=name)
+
+
+def _entry(found: Found) -> Entry:
+    status = found.status
+    modified = datetime.fromtimestamp(status.st_mtime, UTC).isoformat(timespec="seconds")
+    kind = kind_of(status)
+    return {
+        "path": found.path,
+        "kind": kind,
+        "size": status.st_size if kind == "file" else 0,
+        "modified": modified,
+    }

@@ -1,0 +1,182 @@
+"""Programs that are run to their end: in time, with bounded output, and with nothing left of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from replan.errors import ToolCallError
+
+FLOOD_BYTES = 64 * 2**20
+"""A program that writes more than that is stopped."""
+_TERM_SECS = 0.3
+"""How long a program that is stopped may tidy up; below the second that a stopped call has."""
+_LINGER_SECS = 0.5
+"""How long its output is read on once a program has ended, if what it started still holds the pipe."""
+_PLAIN = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SYSTEMROOT")
+
+
+class Captured(NamedTuple):
+    """What a program wrote: its beginning and end, where it was more than was asked for."""
+
+    text: str
+    size: int
+    """Bytes in all."""
+    cut: bool
+
+
+class Finished(NamedTuple):
+    exit_code: int
+    """As in Python: negative if a signal ended it."""
+    stdout: Captured
+    stderr: Captured
+
+
+def plain_environment(names: Sequence[str] = ()) -> dict[str, str]:
+    """The variables that programs need, and those named: no keys and tokens that others may hold."""
+    return {name: os.environ[name] for name in (*_PLAIN, *names) if name in os.environ}
+
+
+class _Ends:
+    """The first and the last half of `most` bytes of a stream."""
+
+    def __init__(self, most: int) -> None:
+        self._half = most // 2
+        self._head, self._tail = bytearray(), bytearray()
+        self.size = 0
+
+    def add(self, data: bytes) -> None:
+        self.size += len(data)
+        room = self._half - len(self._head)
+        if room > 0:
+            self._head += data[:room]
+            data = data[room:]
+        self._tail += data
+        if len(self._tail) > 2 * self._half + 65536:
+            del self._tail[: -self._half]
+
+    def captured(self) -> Captured:
+        tail = bytes(self._tail[-self._half :]) if self._half else b""
+        left_out = self.size - len(self._head) - len(tail)
+        between = f"\n…({left_out:,} bytes left out)…\n".encode() if left_out else b""
+        text = (bytes(self._head) + between + tail).decode("utf-8", "replace")
+        return Captured(text, self.size, left_out > 0)
+
+
+async def run_program(
+    command: Sequence[str],
+    *,
+    what: str,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    timeout_secs: float = 60.0,
+    max_output_bytes: int = 100_000,
+) -> Finished:
+    """Run a program without any shell, in a process group of its own, and wait for its end.
+
+    The group is stopped (SIGTERM, then SIGKILL after 0.3 s) when the time is over, when the call is cancelled and
+    when the program has ended but left others behind; what made itself a session of its own escapes that.
+    `what` names the call in errors. Raises `ToolCallError`: kind `tool` and surely not happened if it cannot be started,
+    `timeout`, or `output` for more than `FLOOD_BYTES`.
+    """
+    loop = asyncio.get_running_loop()
+    try:
+        transport, watching = await loop.subprocess_exec(
+            lambda: _Watching(loop, max_output_bytes),
+            *command,
+            cwd=cwd,
+            env=None if env is None else dict(env),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise ToolCallError(f"{what} cannot be started: {error}", happened="no") from error
+    try:
+        _feed(transport, stdin)
+        async with asyncio.timeout(timeout_secs):
+            await asyncio.wait({watching.exited, watching.flooded}, return_when=asyncio.FIRST_COMPLETED)
+            if not watching.flooded.done():
+                await asyncio.wait(
+                    {watching.closed, watching.flooded},
+                    timeout=_LINGER_SECS,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+    except TimeoutError as error:
+        text = f"{what} had not ended after {timeout_secs:g} seconds and was stopped{watching.last_words()}"
+        raise ToolCallError(text, kind="timeout", happened="unknown") from error
+    finally:
+        await _stop(transport, watching)
+    if watching.flooded.done():
+        text = f"{what} wrote more than {FLOOD_BYTES:,} bytes and was stopped; make it write less"
+        raise ToolCallError(text, kind="output", happened="unknown")
+    code = transport.get_returncode()
+    return Finished(-signal.SIGKILL if code is None else code, *(ends.captured() for ends in watching.ends))
+
+
+class _Watching(asyncio.SubprocessProtocol):
+    """What a process writes, and when it ends."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
+        self.ends = (_Ends(most), _Ends(most))
+        self.exited: asyncio.Future[None] = loop.create_future()
+        self.closed: asyncio.Future[None] = loop.create_future()
+        self.flooded: asyncio.Future[None] = loop.create_future()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        ends = self.ends[fd - 1]
+        ends.add(data)
+        if ends.size > FLOOD_BYTES:
+            _done(self.flooded)
+
+    def process_exited(self) -> None:
+        _done(self.exited)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The process has ended and its pipes are closed."""
+        _done(self.closed)
+
+    def last_words(self) -> str:
+        said = (self.ends[1].captured().text or self.ends[0].captured().text).strip()[-500:]
+        return f"; the last that it wrote: {said}" if said else "; it had written nothing"
+
+
+def _done(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _feed(transport: asyncio.SubprocessTransport, data: bytes) -> None:
+    """Give it its input; it need not read it."""
+    pipe = transport.get_pipe_transport(0)
+    assert isinstance(pipe, asyncio.WriteTransport)
+    if data:
+        pipe.write(data)
+    pipe.close()  # when all is written
+
+
+async def _stop(transport: asyncio.SubprocessTransport, watching: _Watching) -> None:
+    """End the whole group, also of a program that has ended itself."""
+    group = transport.get_pid()
+    if not watching.exited.done() and not watching.flooded.done() and _signal(group, signal.SIGTERM):
+        await asyncio.wait({watching.exited}, timeout=_TERM_SECS)
+    _signal(group, signal.SIGKILL)
+    if not watching.exited.done():
+        await asyncio.wait({watching.exited}, timeout=_TERM_SECS)
+    transport.close()  # what escaped may hold the other ends of the pipes for ever
+    if watching.exited.done():
+        await asyncio.wait({watching.closed}, timeout=_TERM_SECS)
+
+
+def _signal(group: int, number: signal.Signals) -> bool:
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

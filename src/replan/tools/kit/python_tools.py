@@ -1,0 +1,189 @@
+"""A tool that runs Python code in a process of its own, within limits."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
+
+from pydantic import Field
+
+from replan.errors import InputError, ToolCallError
+from replan.tools.bounds import MAX_RESULT_BYTES, too_large
+from replan.tools.decorator import tool
+from replan.tools.kit.processes import plain_environment, run_program
+from replan.tools.kit.source import KitSource, time_left
+
+_WORKER = Path(__file__).with_name("python_worker.py")
+
+
+class Computed(TypedDict):
+    """`result`: what the code put into `result`, or its last expression; `printed`: what it wrote."""
+
+    result: Any
+    printed: str
+
+
+class Limits(NamedTuple):
+    """What code may use: seconds, megabytes and processes."""
+
+    timeout_secs: float = 30.0
+    cpu_secs: float = 20.0
+    memory_mb: int = 1024
+    file_mb: int = 64
+    processes: int = 32
+
+
+def python(
+    *,
+    limits: Limits | None = None,
+    effect: Literal["once", "repeatable"] = "once",
+    network: bool = False,
+    max_output_bytes: int = 100_000,
+    name: str = "python",
+) -> KitSource:
+    """Python code as a tool, run by this interpreter with the packages that it has, in an empty temporary folder.
+
+    The process has no variables but PATH, HOME, locale and time zone, and the limits of `limits` (resource limits of
+    POSIX). Where Linux allows it, it also has no network (unless `network`), a space of processes of its own, no files
+    but its folder and, to read, those of Python and the system (Landlock), and is nobody instead of root;
+    `replan.tools.kit.python_tools.isolation` says which of these hold here. Where they do not, the code can do
+    what this process can. Sockets that lie in the file system stay reachable if their rights allow it. This stops
+    accidents and most mischief; for code of people who mean harm, use a machine of its own.
+
+    `effect`: `repeatable` if what the code may do bears being done twice. An error of the code is known to have had
+    no effect if neither network nor files outside of its folder could be reached.
+    """
+    limits = limits or Limits()
+    for what, value in limits._asdict().items():
+        if not value > 0 or math.isnan(value):
+            raise InputError(f"python: the limit {what}={value!r} is not above zero")
+    if effect not in ("once", "repeatable"):
+        raise InputError(f"python: effect={effect!r} is neither 'once' nor 'repeatable'")
+    if sys.platform == "win32":
+        raise InputError("python: limits for a process need a POSIX system (not Windows)")
+
+    @tool(effect=effect, timeout=limits.timeout_secs + 5, errors_are_clean=False)
+    async def run_python(
+        code: Annotated[str, Field(min_length=1, max_length=1_000_000)],
+        input: Any = None,  # noqa: A002 - the name that the code knows it by
+    ) -> Computed:
+        """Run Python code to compute something. It has no network, and its files are gone when it ends.
+
+        Args:
+            code: the program; it puts what it found into a variable named result
+            input: a value that the code finds in a variable named input
+        """
+        said, printed = await run_code(
+            code, input, limits=limits, network=network, max_output_bytes=max_output_bytes
+        )
+        return {"result": said.get("result"), "printed": printed}
+
+    return KitSource([run_python], name=name)
+
+
+async def run_code(
+    code: str, given: Any, *, limits: Limits, network: bool = False, max_output_bytes: int = 100_000
+) -> tuple[dict[str, Any], str]:
+    """The worker's answer (`result`, `isolated`) and what the code printed. Raises `ToolCallError`."""
+    base = _own_folder()
+    folder = base / "work"
+    try:
+        order = {
+            "code": code,
+            "input": given,
+            "network": network,
+            "limits": {
+                "RLIMIT_CPU": math.ceil(limits.cpu_secs),
+                "RLIMIT_AS": limits.memory_mb * 2**20,
+                "RLIMIT_FSIZE": limits.file_mb * 2**20,
+                "RLIMIT_NPROC": limits.processes + _processes_of_this_user(),
+                "RLIMIT_NOFILE": 256,
+            },
+        }
+        answer = base / "answer.json"
+        ended = await run_program(
+            [sys.executable, "-I", "-B", str(_WORKER), str(answer)],
+            what="the Python code",
+            cwd=folder,
+            env={
+                **plain_environment(),
+                "HOME": str(folder),
+                "TMPDIR": str(folder),
+                "OPENBLAS_NUM_THREADS": "4",
+            },
+            stdin=json.dumps(order).encode(),
+            timeout_secs=time_left(limits.timeout_secs),
+            max_output_bytes=max_output_bytes,
+        )
+        said = _answer(answer, limits)
+        printed = ended.stdout.text + (f"\n{ended.stderr.text}" if ended.stderr.text else "")
+        if said is None:
+            raise ToolCallError(_sudden_end(ended.exit_code, ended.stderr.text, limits), happened="unknown")
+        if "error" in said:
+            shut_in = said["isolated"]["network"] and said["isolated"]["files"]
+            happened = "no" if shut_in or not said["begun"] else "unknown"
+            last = f"; it had printed: {printed.strip()[-500:]}" if printed.strip() else ""
+            raise ToolCallError(f"the code failed: {said['error']}{last}", happened=happened)
+        return said, printed
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+
+
+def _own_folder() -> Path:
+    base = Path(tempfile.mkdtemp(prefix="replan-python-"))
+    (base / "work").mkdir()
+    base.chmod(0o711)  # the worker may be another user in there
+    return base
+
+
+async def isolation() -> dict[str, bool]:
+    """What holds on this system: no `network`, no writing to other `files`, own space of `processes`, own `user`."""
+    said, _ = await run_code("result = None", None, limits=Limits())
+    found: dict[str, bool] = said["isolated"]
+    return found
+
+
+def _answer(path: Path, limits: Limits) -> dict[str, Any] | None:
+    try:
+        size = path.stat().st_size
+        if size > MAX_RESULT_BYTES:
+            raise too_large("run_python", MAX_RESULT_BYTES)
+        said = json.loads(path.read_bytes())
+    except (OSError, ValueError):  # it ended before it could tell
+        return None
+    return said if isinstance(said, dict) and "isolated" in said else None
+
+
+def _sudden_end(code: int, stderr: str, limits: Limits) -> str:
+    """Why there is no answer. 128 and more: the signal that ended the code in its own space of processes."""
+    signal = -code if code < 0 else code - 128
+    if signal in (24, 9):  # SIGXCPU, SIGKILL
+        return f"the code was stopped: it used more than {limits.cpu_secs:g} seconds of processor time, or too much memory"
+    if signal == 25:  # SIGXFSZ
+        return f"the code was stopped: it wrote a file of more than {limits.file_mb} MB"
+    last = stderr.strip()[-500:] or "it wrote nothing"
+    return f"the code ended without an answer (exit code {code}): {last}"
+
+
+def _processes_of_this_user() -> int:
+    """How many there are already: the limit counts all of a user. Root's worker is another user, with none."""
+    if os.geteuid() == 0:
+        return 0
+    count, own = 0, os.geteuid()
+    try:
+        for entry in os.scandir("/proc"):
+            if entry.name.isdigit():
+                try:
+                    if entry.stat().st_uid == own:
+                        count += len(os.listdir(f"/proc/{entry.name}/task"))
+                except OSError:
+                    continue
+    except OSError:
+        return 1024  # no /proc: an upper bound that is not too low
+    return count

@@ -1,0 +1,33 @@
+"""What all of the kit's sources share: functions as tools, what is closed with them, and the time a call has."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from replan.tools.context import current
+from replan.tools.functions import FunctionSource
+
+
+class KitSource(FunctionSource):
+    """A `FunctionSource` that closes what its functions hold."""
+
+    def __init__(
+        self,
+        functions: Sequence[Callable[..., Any]],
+        name: str,
+        close: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        super().__init__(functions, name=name)
+        self._close = close
+
+    async def aclose(self) -> None:
+        await super().aclose()
+        if self._close is not None:
+            await self._close()
+
+
+def time_left(most_secs: float) -> float:
+    """Seconds that a call may take by its own clock: a little less than its deadline, so that it can tell why."""
+    left = current().deadline_secs
+    return most_secs if left is None else max(0.01, min(most_secs, left * 0.95))
