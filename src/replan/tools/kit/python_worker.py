@@ -203,7 +203,7 @@ def _own_files_only(libc: ctypes.CDLL, folder: str) -> bool:
     if rules < 0:
         return False
     reading = execute | read_file | read_dir
-    places = {place: reading for place in (*_READABLE, sys.prefix, sys.base_prefix, *sys.path)}
+    places = dict.fromkeys((*_READABLE, sys.prefix, sys.base_prefix, *sys.path), reading)
     places |= {folder: handled, "/dev/null": read_file | write_file}
     try:
         for place, rights in places.items():

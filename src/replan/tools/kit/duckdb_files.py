@@ -1,0 +1,211 @@
+"""DuckDB: a database file of its own, or the CSV, Parquet and JSON files of a folder. Imported when used."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from replan.errors import ToolCallError
+from replan.tools.kit.databases import Changed, Parameters, Rows, Table, interrupted, refused, rows_of
+from replan.tools.kit.rooted import Root, kind_of
+
+READERS = {
+    ".csv": "read_csv_auto",
+    ".tsv": "read_csv_auto",
+    ".parquet": "read_parquet",
+    ".json": "read_json_auto",
+    ".jsonl": "read_json_auto",
+    ".ndjson": "read_json_auto",
+}
+"""How files of each kind are read, by the ends of their names (also with `.gz` behind)."""
+_READING = {duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN}
+_WRITING = {
+    duckdb.StatementType.INSERT,
+    duckdb.StatementType.UPDATE,
+    duckdb.StatementType.DELETE,
+    duckdb.StatementType.MERGE_INTO,
+    duckdb.StatementType.CREATE,
+    duckdb.StatementType.ALTER,
+    duckdb.StatementType.DROP,
+}
+_MOST_LISTED = 200
+_COLUMNS = (
+    "SELECT t.table_name, t.table_type, c.column_name, c.data_type FROM information_schema.tables t "
+    "JOIN information_schema.columns c USING (table_schema, table_name) "
+    "WHERE t.table_schema = 'main' ORDER BY t.table_name, c.ordinal_position"
+)
+
+
+class DuckdbFile:
+    """One DuckDB database file."""
+
+    def __init__(self, path: Path, *, timeout_secs: float, most_bytes: int) -> None:
+        self._path = path
+        self._timeout_secs = timeout_secs
+        self._most_bytes = most_bytes
+
+    def query(self, statement: str, parameters: Parameters, limit: int) -> Rows:
+        with self._open(read_only=True) as connection:
+            return _rows(connection, statement, parameters, limit, self._most_bytes)
+
+    def tables(self) -> list[Table]:
+        with self._open(read_only=True) as connection:
+            return _tables(connection)
+
+    def execute(self, statement: str, parameters: Parameters, key: str) -> Changed:
+        with self._open(read_only=False) as connection:
+            one = _only(connection, statement, _WRITING, "INSERT, UPDATE, DELETE, CREATE, ALTER or DROP")
+            connection.begin()
+            found = connection.execute(one, parameters).fetchone()
+            connection.commit()
+            return {"rows_changed": found[0] if found and isinstance(found[0], int) else -1}
+
+    @contextlib.contextmanager
+    def _open(self, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+        with _connected(str(self._path), read_only=read_only) as connection:
+            _lock(connection)
+            with _told(connection, self._timeout_secs):
+                yield connection
+
+
+class FolderOfData:
+    """The data files below a folder, each a table by its path (`sales.csv`) and its name (`sales`) if that is one's own."""
+
+    def __init__(self, root: Root, *, timeout_secs: float, most_bytes: int) -> None:
+        self._root = root
+        self._timeout_secs = timeout_secs
+        self._most_bytes = most_bytes
+
+    def query(self, statement: str, parameters: Parameters, limit: int) -> Rows:
+        with self._open(statement) as connection:
+            return _rows(connection, statement, parameters, limit, self._most_bytes)
+
+    def tables(self) -> list[Table]:
+        listed = list(self._files())[:_MOST_LISTED]
+        found: list[Table] = []
+        for path, _ in listed:
+            try:
+                with self._open(path) as connection:
+                    found += [table for table in _tables(connection) if table["name"] == path]
+            except ToolCallError as error:
+                found.append({"name": path, "kind": f"unreadable: {str(error)[:200]}", "columns": []})
+        return found
+
+    def execute(self, statement: str, parameters: Parameters, key: str) -> Changed:
+        raise refused("data files are only read")
+
+    def _files(self) -> Iterator[tuple[str, str]]:
+        """Path and reader of each data file. Links are left out, as they may lead anywhere."""
+        for found in self._root.walk():
+            ends = [end for end in Path(found.path).suffixes if end != ".gz"]
+            reader = READERS.get(ends[-1].lower()) if ends else None
+            if reader is not None and kind_of(found.status) == "file":
+                yield found.path, reader
+
+    @contextlib.contextmanager
+    def _open(self, mentions: str) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A database in memory with a view of each file that the statement mentions, and no other file."""
+        with _connected(":memory:") as connection:
+            allowed = []
+            stems: dict[str, list[str]] = {}
+            for path, reader in self._files():
+                stem = Path(path).name.partition(".")[0]
+                if path in mentions or stem in mentions:
+                    full = str(self._root.path / path)
+                    allowed.append(full)
+                    stems.setdefault(stem, []).append(path)
+                    with (
+                        contextlib.suppress(duckdb.Error) if path not in mentions else _told(connection, 30.0)
+                    ):
+                        source = f"{reader}({_quoted(full, chr(39))})"
+                        connection.execute(f"CREATE VIEW {_quoted(path)} AS SELECT * FROM {source}")
+            for stem, paths in stems.items():
+                if len(paths) == 1 and stem != paths[0]:
+                    with contextlib.suppress(duckdb.Error):
+                        connection.execute(
+                            f"CREATE VIEW {_quoted(stem)} AS SELECT * FROM {_quoted(paths[0])}"
+                        )
+            listed = ", ".join(_quoted(path, "'") for path in allowed)
+            connection.execute(f"SET allowed_paths = [{listed}]")
+            _lock(connection)
+            with _told(connection, self._timeout_secs):
+                yield connection
+
+
+@contextlib.contextmanager
+def _connected(database: str, *, read_only: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+    try:
+        connection = duckdb.connect(
+            database, read_only=read_only, config={"python_enable_replacement_scans": "false"}
+        )
+    except duckdb.Error as error:
+        raise refused(f"the database cannot be opened: {_first_line(error)}", "unavailable") from error
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _lock(connection: duckdb.DuckDBPyConnection) -> None:
+    """No files, no network, no extensions, no secrets, bounded memory; and none of that can be changed again."""
+    for setting in (
+        "autoinstall_known_extensions = false",
+        "autoload_known_extensions = false",
+        "allow_community_extensions = false",
+        "memory_limit = '1GB'",
+        "temp_directory = ''",
+        "threads = 2",
+        "enable_external_access = false",
+        "lock_configuration = true",
+    ):
+        connection.execute(f"SET {setting}")
+
+
+@contextlib.contextmanager
+def _told(connection: duckdb.DuckDBPyConnection, secs: float) -> Iterator[None]:
+    try:
+        with interrupted(connection.interrupt, secs, happened="no"):
+            yield
+    except duckdb.Error as error:
+        raise refused(f"the statement was refused: {_first_line(error)}") from error
+
+
+def _rows(
+    connection: duckdb.DuckDBPyConnection, statement: str, parameters: Parameters, limit: int, most_bytes: int
+) -> Rows:
+    one = _only(connection, statement, _READING, "SELECT")
+    cursor = connection.execute(one, parameters)
+    columns = [column[0] for column in cursor.description or ()]
+    return rows_of(columns, cursor.fetchone, limit, most_bytes)
+
+
+def _only(
+    connection: duckdb.DuckDBPyConnection, statement: str, kinds: set[Any], right: str
+) -> duckdb.Statement:
+    statements = connection.extract_statements(statement)
+    if len(statements) != 1:
+        raise refused(f"statement: there are {len(statements)} statements; give one")
+    if statements[0].type not in kinds:
+        raise refused(f"statement: {statements[0].type.name} is not allowed here; right is {right}")
+    return statements[0]
+
+
+def _tables(connection: duckdb.DuckDBPyConnection) -> list[Table]:
+    tables: dict[str, Table] = {}
+    for name, kind, column, declared in connection.execute(_COLUMNS).fetchall():
+        shown = "view" if kind == "VIEW" else "table"
+        table = tables.setdefault(name, {"name": name, "kind": shown, "columns": []})
+        table["columns"].append({"name": column, "type": declared})
+    return list(tables.values())
+
+
+def _quoted(name: str, mark: str = '"') -> str:
+    return mark + name.replace(mark, mark * 2) + mark
+
+
+def _first_line(error: Exception) -> str:
+    return " ".join(line.strip() for line in str(error).splitlines() if line.strip())[:500]

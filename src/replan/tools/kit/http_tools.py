@@ -1,0 +1,296 @@
+"""Tools that make HTTP requests, to addresses that the rules allow."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict
+
+from pydantic import Field
+
+from replan.core.faults import retry_after_secs
+from replan.errors import InputError, ToolCallError
+from replan.ports import ToolCall
+from replan.tools.addresses import AddressRules, guarded_client, read_limited
+from replan.tools.binary import data_url
+from replan.tools.bounds import traceparent
+from replan.tools.context import current
+from replan.tools.decorator import tool
+from replan.tools.kit.source import KitSource, time_left
+
+if TYPE_CHECKING:
+    import httpx2
+
+MOST_BYTES = 10_000_000
+Method = Literal["GET", "HEAD", "PUT", "DELETE", "POST", "PATCH"]
+METHODS: tuple[Method, ...] = ("GET", "HEAD", "PUT", "DELETE", "POST", "PATCH")
+_MOST_OF_AN_ERROR = 4_000
+_KEPT = ("content-type", "last-modified", "etag", "link", "location", "content-length")
+
+Url = Annotated[str, Field(min_length=1, max_length=8_000)]
+Headers = dict[str, str]
+
+
+class Answer(TypedDict):
+    """What came back: `json` if it is JSON, `text` if it is text, else `data_url`."""
+
+    status: int
+    url: str
+    headers: dict[str, str]
+    json: NotRequired[Any]
+    text: NotRequired[str]
+    data_url: NotRequired[str]
+
+
+def http(
+    rules: AddressRules | None = None,
+    *,
+    methods: Sequence[str] = ("GET", "HEAD"),
+    headers: Mapping[str, str] | None = None,
+    timeout_secs: float = 60.0,
+    most_bytes: int = MOST_BYTES,
+    name: str = "http",
+) -> KitSource:
+    """Requests as tools, one for each of `methods`: `http_get` and so on.
+
+    GET and HEAD read, and follow redirects; PUT and DELETE are repeatable (RFC 9110 §9.2.2), POST and PATCH once: these
+    get the call's key as `Idempotency-Key`. `headers` go with every request, also where a redirect leads: no secrets
+    there but `Authorization`, which only the first host gets. Only addresses that `rules` allow are reached; at most
+    `most_bytes` of an answer are read. Raises `InputError` for an unknown method, or if httpx2 is missing.
+    """
+    wanted = [method.upper() for method in methods]
+    unknown = [method for method in wanted if method not in METHODS]
+    if unknown or not wanted:
+        raise InputError(
+            f"http: {', '.join(unknown) or 'nothing'} is no method; there are {', '.join(METHODS)}"
+        )
+    requests = _Requests(rules or AddressRules(), dict(headers or {}), timeout_secs, most_bytes)
+    requests.check()
+    made = [function for method, function in _tools(requests, timeout_secs + 5).items() if method in wanted]
+    return KitSource(made, name=name, close=requests.aclose)
+
+
+def _tools(requests: _Requests, whole: float) -> dict[str, Callable[..., Any]]:
+    @tool(effect="reads", volatile=True, timeout=whole)
+    async def http_get(url: Url, headers: Headers | None = None) -> Answer:
+        """Fetch what is at a URL.
+
+        Args:
+            url: begins with https:// or http://
+            headers: such as {"Accept": "application/json"}
+        """
+        return await requests.make("GET", url, headers)
+
+    @tool(effect="reads", volatile=True, timeout=whole)
+    async def http_head(url: Url, headers: Headers | None = None) -> Answer:
+        """Ask whether something is at a URL, without fetching it.
+
+        Args:
+            url: begins with https:// or http://
+            headers: such as {"Accept": "application/json"}
+        """
+        return await requests.make("HEAD", url, headers)
+
+    @tool(effect="repeatable", timeout=whole)
+    async def http_put(
+        url: Url, json: Any = None, text: str | None = None, headers: Headers | None = None
+    ) -> Answer:
+        """Put something at a URL, in place of what is there.
+
+        Args:
+            url: begins with https:// or http://
+            json: what to send, as JSON
+            text: what to send instead, as plain text
+            headers: such as {"If-Match": "…"}
+        """
+        return await requests.make("PUT", url, headers, json, text)
+
+    @tool(effect="repeatable", timeout=whole)
+    async def http_delete(url: Url, headers: Headers | None = None) -> Answer:
+        """Delete what is at a URL.
+
+        Args:
+            url: begins with https:// or http://
+            headers: such as {"If-Match": "…"}
+        """
+        return await requests.make("DELETE", url, headers)
+
+    @tool(effect="once", timeout=whole)
+    async def http_post(
+        url: Url, json: Any = None, text: str | None = None, headers: Headers | None = None
+    ) -> Answer:
+        """Send something to a URL.
+
+        Args:
+            url: begins with https:// or http://
+            json: what to send, as JSON
+            text: what to send instead, as plain text
+            headers: such as {"Accept": "application/json"}
+        """
+        return await requests.make("POST", url, headers, json, text)
+
+    @tool(effect="once", timeout=whole)
+    async def http_patch(
+        url: Url, json: Any = None, text: str | None = None, headers: Headers | None = None
+    ) -> Answer:
+        """Change a part of what is at a URL.
+
+        Args:
+            url: begins with https:// or http://
+            json: what to send, as JSON
+            text: what to send instead, as plain text
+            headers: such as {"If-Match": "…"}
+        """
+        return await requests.make("PATCH", url, headers, json, text)
+
+    return {
+        "GET": http_get,
+        "HEAD": http_head,
+        "PUT": http_put,
+        "DELETE": http_delete,
+        "POST": http_post,
+        "PATCH": http_patch,
+    }
+
+
+class _Requests:
+    """The client, made when it is first used and anew after closing, and what every request has."""
+
+    def __init__(
+        self, rules: AddressRules, headers: dict[str, str], timeout_secs: float, most_bytes: int
+    ) -> None:
+        self._rules = rules
+        self._headers = headers
+        self._timeout_secs = timeout_secs
+        self._most_bytes = most_bytes
+        self._client: httpx2.AsyncClient | None = None
+
+    def check(self) -> None:
+        """Say now what would fail later: a missing library, headers that cannot be sent."""
+        if importlib.util.find_spec("httpx2") is None:
+            raise InputError("kit:http needs httpx2, which is not installed: pip install 'replan[kit]'")
+        for field, value in self._headers.items():
+            if problem := _problem_of_header(field, value):
+                raise InputError(f"http: {problem}")
+
+    async def aclose(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def make(
+        self, method: Method, url: str, headers: Headers | None, body: Any = None, text: str | None = None
+    ) -> Answer:
+        import httpx2
+
+        if body is not None and text is not None:
+            raise ToolCallError("give json or text, not both", kind="parameter", happened="no")
+        call = current()
+        sent = {
+            "traceparent": traceparent(ToolCall("", {}, call.key, call.task_id, call.step_id, call.attempt))
+        }
+        if method in ("POST", "PATCH") and call.key:
+            sent["Idempotency-Key"] = call.key
+        for field, value in (headers or {}).items():
+            if problem := _problem_of_header(field, value):
+                raise ToolCallError(problem, kind="parameter", happened="no")
+            sent[field] = value
+        if self._client is None:
+            self._client = guarded_client(self._rules, timeout=self._timeout_secs, headers=self._headers)
+        content: dict[str, Any] = {}
+        if body is not None:
+            content["json"] = body
+        elif text is not None:
+            content["content"] = text.encode("utf-8", "replace")
+            if not any(field.lower() == "content-type" for field in sent):
+                sent["Content-Type"] = "text/plain; charset=utf-8"
+        try:
+            request = self._client.build_request(method, url, headers=sent, **content)
+        except (httpx2.InvalidURL, ValueError, TypeError) as error:
+            text = f"url: {url[:200]!r} cannot be requested: {error}"
+            raise ToolCallError(text, kind="parameter", happened="no") from error
+        return await self._sent(request, follow=method in ("GET", "HEAD"))
+
+    async def _sent(self, request: httpx2.Request, *, follow: bool) -> Answer:
+        import httpx2
+
+        assert self._client is not None
+        tool_id, secs = f"http_{request.method.lower()}", time_left(self._timeout_secs)
+        try:
+            async with asyncio.timeout(secs):
+                response = await self._client.send(request, stream=True, follow_redirects=follow)
+                try:
+                    if response.status_code >= 400 or (response.is_redirect and response.status_code != 303):
+                        raise await _failure(response, tool_id)
+                    return _answer(response, await read_limited(response, self._most_bytes, tool_id))
+                finally:
+                    await response.aclose()
+        except TimeoutError as error:
+            text = f"{request.url.host} had not answered in full after {secs:g} seconds"
+            raise ToolCallError(text, kind="timeout", happened="unknown") from error
+        except httpx2.TooManyRedirects as error:
+            raise ToolCallError(f"url: {error}", happened="no") from error
+
+
+async def _failure(response: httpx2.Response, tool_id: str) -> ToolCallError:
+    """The answer of a status that is no success, with what the server says about it."""
+    where, status = response.url.copy_with(query=None, userinfo=b""), response.status_code
+    if response.is_redirect:
+        text = f"{where} redirects to {response.headers.get('location', '')[:500]} ({status}); request that instead"
+        # 307 and 308 ask for the same request elsewhere (RFC 9110 §15.4.8): it was not carried out here.
+        happened = "no" if status in (307, 308) else "unknown"
+        return ToolCallError(text, kind="parameter", happened=happened)
+    try:
+        body = await read_limited(response, 1_000_000, tool_id)
+        said = body.decode(response.charset_encoding or "utf-8", "replace")[:_MOST_OF_AN_ERROR].strip()
+    except (ToolCallError, LookupError):
+        said = ""
+    wait = response.headers.get("retry-after")
+    return ToolCallError(
+        f"{where} answered {status} {response.reason_phrase}{': ' if said else ''}{said}",
+        kind="http",
+        status=status,
+        retry_after=None if wait is None else retry_after_secs(wait, time.time()),
+    )
+
+
+def _answer(response: httpx2.Response, body: bytes) -> Answer:
+    answer: Answer = {
+        "status": response.status_code,
+        "url": str(response.url),
+        "headers": {field: response.headers[field] for field in _KEPT if field in response.headers},
+    }
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "application/json" or kind.endswith("+json"):
+        try:
+            answer["json"] = json.loads(body)
+            return answer
+        except (ValueError, RecursionError) as error:
+            if not body:
+                return answer
+            text = f"the answer of {response.url.host} says that it is JSON and is not: {error}"
+            raise ToolCallError(text, kind="output", happened="unknown") from error
+    encoding = response.charset_encoding or "utf-8"
+    try:
+        answer["text"] = body.decode(encoding)
+    except (UnicodeDecodeError, LookupError):
+        if kind.startswith("text/"):
+            answer["text"] = body.decode("utf-8", "replace")
+        else:
+            answer["data_url"] = data_url(body, kind or "application/octet-stream")
+    return answer
+
+
+def _problem_of_header(field: str, value: str) -> str | None:
+    """Why it could not be one header; the value, which may be a secret, is not shown."""
+    if re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", field) is None:
+        return f"headers: {field[:50]!r} is no name of a header"
+    if any(char in value for char in "\r\n\0"):
+        return f"headers: the value of {field} has a line break in it"
+    if field.lower() in ("host", "content-length", "transfer-encoding", "connection", "upgrade"):
+        return f"headers: {field} is set by itself and cannot be given"
+    return None

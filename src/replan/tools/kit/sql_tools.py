@@ -1,0 +1,150 @@
+"""Tools for databases in files: what there is, queries that cannot change anything, and changes apart from them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from replan.errors import InputError
+from replan.tools.context import current
+from replan.tools.decorator import tool
+from replan.tools.kit.databases import Changed, Database, Rows, Table
+from replan.tools.kit.rooted import Root
+from replan.tools.kit.source import KitSource
+from replan.tools.kit.sqlite_file import SqliteFile
+
+MOST_BYTES = 1_000_000
+Statement = Annotated[str, Field(min_length=1, max_length=100_000)]
+Values = Annotated[list[Any], Field(max_length=1000)]
+
+
+def sql(
+    path: str | os.PathLike[str],
+    write: bool = False,
+    *,
+    remember_keys: bool = False,
+    timeout_secs: float = 30.0,
+    name: str = "sql",
+) -> KitSource:
+    """The tables of an SQLite or DuckDB file; which of both, its content says. With `write`, also changes.
+
+    Queries run on a connection that is read-only by the database's own means. No statement reaches another file, a
+    network or an extension, or changes settings. Each runs alone, its values bound, up to its limits; a change is one
+    transaction, undone if it fails or is stopped. `remember_keys` (SQLite): the key of each change is kept in a table
+    `_replan_calls` of the same file, in the same transaction, so that a change whose answer was lost is never made twice.
+    Raises `InputError` for a file that is no such database, or a missing DuckDB.
+    """
+    file = Path(path).expanduser().resolve()
+    kind = _kind_of(file, os.fspath(path))
+    database: Database
+    if kind == "sqlite":
+        database = SqliteFile(
+            file, timeout_secs=timeout_secs, most_bytes=MOST_BYTES, remember_keys=remember_keys
+        )
+    else:
+        if remember_keys:
+            raise InputError("sql: keys are remembered in SQLite files only; leave that out for DuckDB")
+        database = _duckdb().DuckdbFile(file, timeout_secs=timeout_secs, most_bytes=MOST_BYTES)
+    made = _reading(database, kind, timeout_secs)
+    if write:
+        made.append(_writing(database, kind, timeout_secs, remember_keys))
+    return KitSource(made, name=name)
+
+
+def data(root: str | os.PathLike[str] = ".", *, timeout_secs: float = 30.0, name: str = "data") -> KitSource:
+    """The CSV, TSV, Parquet and JSON files under a folder as tables, read by DuckDB; nothing is written.
+
+    Only files that a statement mentions by path or name can be read; links, and everything outside, cannot.
+    Raises `InputError` for a root that is no folder, or a missing DuckDB.
+    """
+    found = _duckdb().FolderOfData(Root(root), timeout_secs=timeout_secs, most_bytes=MOST_BYTES)
+    return KitSource(_reading(found, "data", timeout_secs), name=name)
+
+
+def _reading(database: Database, kind: str, timeout_secs: float) -> list[Callable[..., Any]]:
+    whole = timeout_secs + 5
+
+    @tool(effect="reads", timeout=whole)
+    def sql_tables() -> list[Table]:
+        """List the tables of the database with their columns. Do this before writing a query."""
+        return database.tables()
+
+    @tool(effect="reads", timeout=whole)
+    def sql_query(
+        statement: Statement,
+        values: Values | None = None,
+        limit: Annotated[int, Field(ge=1, le=10_000)] = 100,
+    ) -> Rows:
+        """Ask the database with one SELECT statement; nothing is changed.
+
+        Args:
+            statement: such as SELECT city, sum(price) AS total FROM sales WHERE year = ? GROUP BY city
+            values: the values of the question marks, in their order
+            limit: how many rows at most
+        """
+        return database.query(statement, values or [], limit)
+
+    @tool(effect="reads", timeout=whole, name="sql_query")
+    def data_query(
+        statement: Statement,
+        values: Values | None = None,
+        limit: Annotated[int, Field(ge=1, le=10_000)] = 100,
+    ) -> Rows:
+        """Ask data files with one SELECT statement of DuckDB. A file is a table, by its path in quotes.
+
+        Args:
+            statement: such as SELECT city, sum(price) AS total FROM 'sales.csv' WHERE year = ? GROUP BY city
+            values: the values of the question marks, in their order
+            limit: how many rows at most
+        """
+        return database.query(statement, values or [], limit)
+
+    return [sql_tables, data_query if kind == "data" else sql_query]
+
+
+def _writing(database: Database, kind: str, timeout_secs: float, keyed: bool) -> Callable[..., Any]:
+    @tool(effect="once", timeout=timeout_secs + 5, honours_key=keyed)
+    def sql_execute(statement: Statement, values: Values | None = None) -> Changed:
+        """Change the database with one statement, such as INSERT, UPDATE, DELETE or CREATE TABLE.
+
+        Args:
+            statement: such as INSERT INTO notes (day, text) VALUES (?, ?)
+            values: the values of the question marks, in their order
+        """
+        return database.execute(statement, values or [], current().key)
+
+    return sql_execute
+
+
+def _kind_of(file: Path, given: str) -> str:
+    """By the marks that both put at the beginning; an empty file is an empty SQLite database."""
+    if not file.is_file():
+        what = (
+            "is no file"
+            if file.exists()
+            else "does not exist; make it first (an empty file is an empty database)"
+        )
+        raise InputError(f"sql: the database {given!r} {what}")
+    with file.open("rb") as opened:
+        head = opened.read(16)
+    if not head or head.startswith(b"SQLite format 3\0"):
+        return "sqlite"
+    if head[8:12] == b"DUCK":
+        return "duckdb"
+    raise InputError(
+        f"sql: {given!r} is neither an SQLite nor a DuckDB database; for CSV, Parquet or JSON files use kit:data=FOLDER"
+    )
+
+
+def _duckdb() -> Any:
+    try:
+        from replan.tools.kit import duckdb_files
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"this kind of data needs {error.name}, which is not installed: pip install 'replan[kit]'"
+        ) from error
+    return duckdb_files
