@@ -143,7 +143,8 @@ async def test_progress_comes_in_order_in_the_loop_and_before_the_result(kit: Ki
     output = await kit.call("progress", lambda item: seen.append((item, threading.get_ident())))
     here = threading.get_ident()
     assert output == {"ok": True}
-    assert seen == [(Progress("half", 1, 2), here), (Progress("done", 2, 2), here)]
+    told = [(Progress("half", 1, 2), here), (Progress("done", 2, 2), here)]
+    assert seen == (told if kit.reports else [])
     assert await kit.call("progress") == {"ok": True}
 
 

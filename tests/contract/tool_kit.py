@@ -20,6 +20,8 @@ class Kit:
 
     turns = 3
     """How many turns of the event loop a cancelled call may take to end."""
+    reports = True
+    """False: what lies between has no place for progress, so that none is seen."""
 
     def __init__(self) -> None:
         self.started = threading.Event()

@@ -1,0 +1,188 @@
+"""Request bodies: which media type is sent, and how a value is written in it."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from replan.core.types import JsonObject
+from replan.tools.binary import from_data_url
+from replan.tools.openapi.document import Document, Unusable
+from replan.tools.openapi.operations import Operation
+from replan.tools.openapi.schemas import Schemas
+from replan.tools.openapi.styles import pairs, text_of
+
+FORM = "application/x-www-form-urlencoded"
+MULTIPART = "multipart/form-data"
+BYTES_HINT = "Bytes as a data: URL (data:image/png;base64,…), or plain text"
+_TEXTUAL = re.compile(r"text/|application/(.+\+)?(xml|yaml|x-yaml|javascript|graphql|sql|jsonl|x-ndjson)")
+_NAMED = re.compile(r"data:[^,]*?;name=([^;,]+)")
+
+
+class Body(NamedTuple):
+    """The body of an operation: one media type, its schema, and how properties are encoded (forms)."""
+
+    media_type: str
+    schema: JsonObject
+    required: bool
+    encoding: dict[str, JsonObject]
+    files: frozenset[str] = frozenset()
+    """Properties of a multipart body that are files."""
+
+    @property
+    def is_json(self) -> bool:
+        return is_json(self.media_type)
+
+    @property
+    def is_object(self) -> bool:
+        return self.is_json or self.media_type in (FORM, MULTIPART)
+
+
+def is_json(media_type: str) -> bool:
+    return media_type in ("application/json", "*/*", "application/*") or media_type.endswith("+json")
+
+
+def bare(media_type: str) -> str:
+    """The media type without its parameters, in small letters."""
+    return media_type.partition(";")[0].strip().lower()
+
+
+def body_of(document: Document, operation: Operation, schemas: Schemas) -> Body | None:
+    """What the operation takes as its body; None where it takes none. Raises `Unusable`."""
+    given = operation.value.get("requestBody")
+    if given is None:
+        return None
+    node = document.follow(given, operation.file)
+    if not isinstance(node.value, dict) or not isinstance(node.value.get("content"), dict):
+        raise Unusable("its requestBody has no content")
+    content = {bare(name): medium for name, medium in node.value["content"].items()}
+    required = node.value.get("required") is True
+    media_type = _chosen(content)
+    if media_type is None:
+        if not content:
+            return None
+        raise Unusable(f"its body is {', '.join(content)}; JSON, forms, text and bytes can be sent")
+    medium = document.follow(content[media_type], node.file)
+    inner = medium.value if isinstance(medium.value, dict) else {}
+    if is_json(media_type) or media_type in (FORM, MULTIPART):
+        schema = schemas.convert(inner.get("schema"), medium.file)
+    else:
+        kind = "Text" if _TEXTUAL.match(media_type) else BYTES_HINT
+        schema = {"type": "string", "description": f"{kind}, sent as {media_type}"}
+    encoding = inner.get("encoding")
+    body = Body(media_type, schema, required, encoding if isinstance(encoding, dict) else {})
+    return body._replace(files=_files(body, schemas)) if media_type == MULTIPART else body
+
+
+def _chosen(content: JsonObject) -> str | None:
+    """The media type that says most: JSON, then forms, then text, then anything."""
+    names = list(content)
+    ranked = (
+        [name for name in names if name == "application/json"],
+        [name for name in names if name == "application/merge-patch+json"],
+        [name for name in names if name.endswith("+json")],
+        [name for name in names if name == FORM],
+        [name for name in names if name == MULTIPART],
+        [name for name in names if name in ("*/*", "application/*")],
+        [name for name in names if _TEXTUAL.match(name)],
+        [name for name in names if "/" in name and not name.startswith("multipart/")],
+    )
+    return next((found[0] for found in ranked if found), None)
+
+
+def _files(body: Body, schemas: Schemas) -> frozenset[str]:
+    properties = schemas.resolved(body.schema).get("properties", {})
+    return frozenset(name for name, part in properties.items() if _is_file(schemas.resolved(part), schemas))
+
+
+def _is_file(schema: JsonObject, schemas: Schemas) -> bool:
+    items = schema.get("items")
+    if schema.get("type") == "array" and isinstance(items, dict):
+        return _is_file(schemas.resolved(items), schemas)
+    if schema.get("format") == "binary":
+        return True
+    return "contentMediaType" in schema and "contentEncoding" not in schema
+
+
+def encode(body: Body, value: Any) -> tuple[bytes, str]:
+    """The body and its Content-Type. `ValueError` for a value that the media type cannot hold."""
+    if body.is_json:
+        return _json(value), body.media_type if "*" not in body.media_type else "application/json"
+    if body.media_type == FORM:
+        return _form(body, value), FORM
+    if body.media_type == MULTIPART:
+        return _multipart(body, value)
+    if not isinstance(value, str):
+        raise ValueError(f"a body of {body.media_type} is a text, or bytes as a data: URL")
+    found = None if _TEXTUAL.match(body.media_type) else from_data_url(value)
+    kind, data = found or ("text/plain", value.encode())
+    if _TEXTUAL.match(body.media_type):
+        return data, f"{body.media_type}; charset=utf-8"
+    return data, kind if "*" in body.media_type else body.media_type
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _form(body: Body, value: Any) -> bytes:
+    if not isinstance(value, dict):
+        raise ValueError("a form is an object")
+    parts: list[str] = []
+    for name, each in value.items():
+        if each is None:
+            continue
+        said = body.encoding.get(name) or {}
+        if any(key in said for key in ("style", "explode", "allowReserved")):
+            style = str(said.get("style", "form"))
+            explode = said.get("explode", style in ("form", "deepObject")) is True
+            found = pairs(name, each, style, explode)
+        elif isinstance(each, dict) or "json" in str(said.get("contentType", "")):
+            found = [(quote(name, safe=""), quote(_json(each), safe=""))]
+        else:
+            found = pairs(name, each, "form", True)
+        parts += [f"{key}={text}" for key, text in found]
+    return "&".join(parts).encode()
+
+
+def _multipart(body: Body, value: Any) -> tuple[bytes, str]:
+    """RFC 7578; names as browsers write them (WHATWG HTML, "Multipart form data")."""
+    if not isinstance(value, dict):
+        raise ValueError("a multipart form is an object")
+    boundary = f"replan-{uuid.uuid4().hex}"
+    out = bytearray()
+    for name, each in value.items():
+        said = str((body.encoding.get(name) or {}).get("contentType", "")).partition(",")[0].strip()
+        for item in each if isinstance(each, list) and "json" not in said else [each]:
+            if item is None:
+                continue
+            filename, kind, data = _part(item, said, is_file=name in body.files, name=name)
+            head = f'Content-Disposition: form-data; name="{_quoted(name)}"'
+            if filename is not None:
+                head += f'; filename="{_quoted(filename)}"'
+            typed = f"\r\nContent-Type: {kind}" if kind else ""
+            out += f"--{boundary}\r\n{head}{typed}\r\n\r\n".encode() + data + b"\r\n"
+    out += f"--{boundary}--\r\n".encode()
+    return bytes(out), f"{MULTIPART}; boundary={boundary}"
+
+
+def _part(item: Any, said: str, *, is_file: bool, name: str) -> tuple[str | None, str, bytes]:
+    """File name, media type ("" to leave it out) and bytes of one part."""
+    if isinstance(item, dict | list):
+        return None, said or "application/json", _json(item)
+    text = text_of(item)
+    found = from_data_url(text) if isinstance(item, str) else None
+    if found is not None and (is_file or (said and not said.startswith("text/"))):
+        named = _NAMED.match(text)
+        kind = said if said and "*" not in said else found[0]
+        return named[1] if named else name, kind, found[1]
+    if is_file:
+        return name, said if said and "*" not in said else "application/octet-stream", text.encode()
+    return None, said if "*" not in said else "", text.encode()
+
+
+def _quoted(name: str) -> str:
+    return name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")

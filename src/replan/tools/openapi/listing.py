@@ -1,0 +1,115 @@
+"""All tools of a document, and what could not be made one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from replan.errors import InputError
+from replan.ports import ToolProblem
+from replan.tools.names import nearest
+from replan.tools.openapi.document import Document, Unusable
+from replan.tools.openapi.operations import Filter, Operation, operations_of
+from replan.tools.openapi.schemas import Schemas
+from replan.tools.openapi.security import Value, check_names
+from replan.tools.openapi.tool import (
+    MOST_ANSWER_SCHEMAS,
+    MOST_REQUEST_SCHEMAS,
+    OperationTool,
+    Settings,
+    make_tool,
+)
+
+
+class Listing(NamedTuple):
+    """The tools by id, and the problems."""
+
+    tools: dict[str, OperationTool]
+    problems: tuple[ToolProblem, ...]
+
+    def near(self, name: str) -> str:
+        """A hint at the tools whose names are like that one."""
+        found = nearest(name, self.tools)
+        if found:
+            return f"; the nearest are: {', '.join(found)}"
+        return f"; it has: {', '.join(list(self.tools)[:20]) or 'none'}"
+
+
+def list_tools(
+    document: Document, wanted: Filter, settings: Settings, environment: Mapping[str, str]
+) -> Listing:
+    """Every wanted operation as a tool. `InputError` if there is none, or `auth` names what the document has not."""
+    check_names(document, settings.auth)
+    settings = replace(
+        settings, auth={**_from_environment(document, settings.name, environment), **settings.auth}
+    )
+    requests = Schemas(document, "request", most=MOST_REQUEST_SCHEMAS)
+    answers = Schemas(document, "answer", most=MOST_ANSWER_SCHEMAS)
+    tools: dict[str, OperationTool] = {}
+    problems: list[ToolProblem] = []
+    known: list[Operation] = []
+    for found in operations_of(document):
+        if not isinstance(found, Operation):
+            title, reason = found
+            problems.append(ToolProblem(f"left out: {reason}", title))
+            continue
+        known.append(found)
+        if not wanted.wants(found):
+            continue
+        try:
+            tools[found.tool_id] = make_tool(document, found, settings, requests, answers)
+        except Unusable as error:
+            problems.append(ToolProblem(f"left out: {error} ({found.title})", found.tool_id))
+        except RecursionError:
+            problems.append(ToolProblem(f"left out: it is nested too deeply ({found.title})", found.tool_id))
+    problems += [ToolProblem(text) for text in _unmet(wanted, known)]
+    problems += [ToolProblem(text) for text in _unpaginated(settings, known)]
+    if not tools and known and not any(wanted.wants(each) for each in known):
+        raise InputError(
+            f"{document.place}: no operation is wanted: {'; '.join(_unmet(wanted, known)) or 'all are excluded, or no one fits all filters'}"
+        )
+    return Listing(tools, tuple(problems))
+
+
+def _unmet(wanted: Filter, known: list[Operation]) -> list[str]:
+    """A word on each filter that nothing fits."""
+    names = [each.operation_id or each.tool_id for each in known]
+    names += [f"tag:{tag}" for each in known for tag in each.tags]
+    names += [f"method:{each.method}" for each in known]
+    texts = []
+    for name in wanted.unmet():
+        near = nearest(name, set(names))
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        texts.append(f"no operation fits {name!r}{hint}")
+    return texts
+
+
+def _unpaginated(settings: Settings, known: list[Operation]) -> list[str]:
+    if isinstance(settings.paginated, bool):
+        return []
+    reading = {word for each in known if each.method == "get" for word in (each.operation_id, each.tool_id)}
+    return [f"paginate: there is no GET operation {name!r}" for name in settings.paginated - reading]
+
+
+def _from_environment(document: Document, name: str, environment: Mapping[str, str]) -> dict[str, Value]:
+    """Values as `OPENAPI_<NAME>_<SCHEME>`, or with `_CLIENT_ID` and `_CLIENT_SECRET` behind that."""
+    found: dict[str, Value] = {}
+    components = document.root.get("components")
+    schemes = components.get("securitySchemes") if isinstance(components, dict) else None
+    for scheme in schemes if isinstance(schemes, dict) else ():
+        variable = variable_of(name, scheme)
+        if value := environment.get(variable):
+            found[scheme] = value
+        elif environment.get(f"{variable}_CLIENT_ID") and environment.get(f"{variable}_CLIENT_SECRET"):
+            found[scheme] = {
+                "client_id": environment[f"{variable}_CLIENT_ID"],
+                "client_secret": environment[f"{variable}_CLIENT_SECRET"],
+            }
+    return found
+
+
+def variable_of(name: str, scheme: str) -> str:
+    """The environment variable with the value of a security scheme."""
+    return re.sub(r"[^A-Z0-9]+", "_", f"OPENAPI_{name}_{scheme}".upper()).strip("_")

@@ -1,0 +1,209 @@
+"""Answers that come in pages: whether there is a next one, and where.
+
+Known are, in this order: a `Link` header with rel=next (RFC 8288), a next URL in the answer, a token or cursor in the
+answer for a parameter of the operation, `has_more` with the id of the last item, and page numbers and offsets.
+Pages are followed on the same origin only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, quote, urljoin, urlsplit, urlunsplit
+
+from replan.core.types import JsonObject
+from replan.tools.openapi.schemas import Schemas
+
+_ITEMS = ("items", "data", "results", "values", "entries", "records", "list", "elements", "value")
+_NEXT_URL = ("next", "next_url", "nextUrl", "next_page_url", "next_page_uri", "nextLink", "@odata.nextLink",
+             "next_page")  # fmt: skip
+_NEXT_HOLDS = ("href", "url", "uri", "path")
+_TOKENS = {
+    "next_page_token": ("page_token", "pageToken"), "nextPageToken": ("pageToken", "page_token"),
+    "next_cursor": ("cursor", "after"), "nextCursor": ("cursor", "after"), "next_token": ("next_token",),
+    "nextToken": ("nextToken",), "next_marker": ("marker",), "continue": ("continue",),
+    "end_cursor": ("after", "cursor"), "endCursor": ("after", "cursor"), "after": ("after",),
+    "next_page": ("page",), "nextPage": ("page",), "next_offset": ("offset",), "cursor": ("cursor",),
+    "next": ("cursor", "page_token", "marker", "page", "offset"),
+    "offset": ("offset",),
+}  # fmt: skip
+_ECHOED = ("offset", "cursor", "after")
+_INSIDE = ("meta", "metadata", "pagination", "paging", "page_info", "pageInfo", "response_metadata", "links",
+           "_links", "cursors", "next_page", "next")  # fmt: skip
+_PAGE = ("page", "page_number", "pageNumber", "page_num")
+_OFFSET = ("offset", "startAt", "start", "skip")
+_SIZE = ("per_page", "perPage", "limit", "page_size", "pageSize", "maxResults", "size", "count")
+_TOTAL = ("total", "total_count", "totalCount", "totalResults", "total_results")
+_PAGES = ("total_pages", "totalPages", "page_count", "pageCount", "last_page", "num_pages")
+PARAMETERS = frozenset(
+    (*_PAGE, *_OFFSET, "starting_after", *(name for names in _TOKENS.values() for name in names))
+)
+"""Query parameters that tell that an operation has pages."""
+_LINK = re.compile(r"<([^>]*)>([^<]*)")
+
+
+class Next(NamedTuple):
+    """The URL of the next page, without credentials; None if this was the last one."""
+
+    url: str | None
+    foreign: bool = False
+    """There is a next page, but on another origin."""
+
+
+def output_schema(schemas: Schemas, declared: JsonObject | None) -> JsonObject:
+    """What a tool gives that follows its pages."""
+    each = _item_schema(schemas, declared) or {}
+    items: JsonObject = {"type": "array", "items": each} if each else {"type": "array"}
+    return {
+        "type": "object",
+        "properties": {
+            "items": {**items, "description": "the items of all pages that were read, in order"},
+            "pages": {"type": "integer", "description": "how many pages were read"},
+            "complete": {"type": "boolean", "description": "false: there are more pages"},
+        },
+        "required": ["items", "pages", "complete"],
+    }
+
+
+def has_pages(schemas: Schemas, declared: JsonObject | None, names: Collection[str]) -> bool:
+    """True if the answer is declared as a list, or has one, and a parameter says where to go on."""
+    return bool(PARAMETERS & set(names)) and _item_schema(schemas, declared) is not None
+
+
+def items_of(value: Any) -> list[Any] | None:
+    """The list that an answer is, or has; None if there is none or several."""
+    if isinstance(value, list):
+        return value
+    if not isinstance(value, dict):
+        return None
+    lists = {name: each for name, each in value.items() if isinstance(each, list)}
+    for name in _ITEMS:
+        if name in lists:
+            return lists[name]
+    if len(lists) == 1:
+        return next(iter(lists.values()))
+    inside = [found for name, each in value.items() if isinstance(each, dict) and name not in _INSIDE
+              for found in [items_of(each)] if found is not None]  # fmt: skip
+    return inside[0] if not lists and len(inside) == 1 else None
+
+
+def next_page(url: str, value: Any, headers: Mapping[str, str], names: Collection[str]) -> Next:
+    """Where the next page is. `url`: of this page; `names`: the query parameters of the operation."""
+    if linked := _linked(headers.get("link", "")):
+        return _on_same_origin(url, linked)
+    query = dict(parse_qsl(urlsplit(url).query, keep_blank_values=True))
+    holders = _holders(value) if isinstance(value, dict) else []
+    for holder, is_next in holders:
+        for name in _NEXT_HOLDS if is_next else _NEXT_URL:
+            text = holder.get(name)
+            if isinstance(text, str) and text.startswith(("http://", "https://", "/", "?")):
+                return _on_same_origin(url, text)
+    for holder, is_next in holders:
+        for field, wanted in _TOKENS.items():
+            parameter = next((name for name in wanted if name in names), None)
+            token = holder.get(field)
+            if parameter is None or isinstance(token, bool) or not isinstance(token, str | int):
+                continue
+            # What the request said may come back under the same name.
+            if field in _ECHOED and not is_next and (field == "offset" or query.get(parameter) == str(token)):
+                continue
+            return Next(_with(url, parameter, str(token)) if str(token) else None)
+    items = items_of(value) or []
+    return Next(_counted(url, [holder for holder, _ in holders], items, query, names))
+
+
+def _counted(
+    url: str, holders: list[JsonObject], items: list[Any], query: Mapping[str, str], names: Collection[str]
+) -> str | None:
+    if "starting_after" in names and any("has_more" in holder for holder in holders):
+        last = items[-1].get("id") if items and isinstance(items[-1], dict) else None
+        more = any(holder.get("has_more") is True for holder in holders)
+        return _with(url, "starting_after", str(last)) if more and last is not None else None
+    if not items or any(holder.get(name) is False for holder in holders for name in ("has_more", "hasMore")):
+        return None
+    total, pages = _number(holders, _TOTAL), _number(holders, _PAGES)
+    asked = next((int(query[name]) for name in _SIZE if query.get(name, "").isdigit()), None)
+    for name in _OFFSET:
+        if name in names:
+            done = int(query.get(name, "0") or 0) + len(items) if query.get(name, "0").isdigit() else 0
+            ended = done >= total if total is not None else asked is not None and len(items) < asked
+            return None if ended else _with(url, name, str(done))
+    for name in _PAGE:
+        if name in names:
+            page = int(query[name]) if query.get(name, "").isdigit() else 1
+            if pages is not None:
+                ended = page >= pages
+            else:
+                ended = asked is not None and len(items) < asked
+                ended = ended or (total is not None and asked is not None and page * asked >= total)
+            return None if ended else _with(url, name, str(page + 1))
+    return None
+
+
+def _holders(value: JsonObject) -> list[tuple[JsonObject, bool]]:
+    """The answer, and the objects in it that may speak of pages; True for one that stands under `next`."""
+    found = [(value, False)]
+    for depth in range(2):
+        found += [
+            (each, name in ("next", "next_page"))
+            for holder, _ in found[depth:]
+            for name in _INSIDE
+            if isinstance(each := holder.get(name), dict) and not any(each is known for known, _ in found)
+        ]
+    return found
+
+
+def _number(holders: list[JsonObject], names: Collection[str]) -> int | None:
+    for holder in holders:
+        for name in names:
+            found = holder.get(name)
+            if isinstance(found, int) and not isinstance(found, bool):
+                return found
+    return None
+
+
+def _linked(header: str) -> str | None:
+    for target, parameters in _LINK.findall(header):
+        for rel in re.findall(r';\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,]+))', parameters, re.IGNORECASE):
+            if "next" in "".join(rel).lower().split():
+                return str(target)
+    return None
+
+
+def _on_same_origin(url: str, target: str) -> Next:
+    found = urljoin(url, target)
+    return Next(found) if origin(found) == origin(url) else Next(None, foreign=True)
+
+
+def origin(url: str) -> tuple[str, str, int | None]:
+    """Scheme, host and port (RFC 6454)."""
+    parts = urlsplit(url)
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    return parts.scheme, (parts.hostname or "").lower(), port
+
+
+def _with(url: str, name: str, text: str) -> str:
+    """The URL with one query parameter set; the others stay as they are written."""
+    parts = urlsplit(url)
+    key = quote(name, safe="")
+    kept = [each for each in parts.query.split("&") if each and each.partition("=")[0] != key]
+    return urlunsplit(parts._replace(query="&".join([*kept, f"{key}={quote(text, safe='')}"])))
+
+
+def _item_schema(schemas: Schemas, declared: JsonObject | None) -> JsonObject | None:
+    if declared is None:
+        return None
+    schema = schemas.resolved(declared)
+    if schema.get("type") == "array":
+        items = schema.get("items")
+        return items if isinstance(items, dict) else {}
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return None
+    lists = {name: found for name, part in properties.items()
+             if (found := schemas.resolved(part)).get("type") == "array"}  # fmt: skip
+    for name in _ITEMS:
+        if name in lists:
+            return lists[name].get("items") or {}
+    return (next(iter(lists.values())).get("items") or {}) if len(lists) == 1 else None

@@ -1,0 +1,217 @@
+"""Requests over HTTP: sent through the guarded client, redirects followed for reading only, answers within limits."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urljoin
+
+from replan.errors import ToolCallError
+from replan.tools.openapi.answers import MAX_ERROR_BYTES, failure
+from replan.tools.openapi.pages import origin
+from replan.tools.openapi.security import Credentials, with_query
+from replan.tools.openapi.tokens import ClientTokens
+
+if TYPE_CHECKING:
+    import httpx2
+
+_MOST_REDIRECTS = 5
+_SAFE_ANYWHERE = frozenset(("accept", "accept-encoding", "user-agent", "traceparent"))
+"""Headers that go along to another origin."""
+
+
+class Request(NamedTuple):
+    """What is to be sent, before credentials are put into it."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    cookie: str = ""
+    content: bytes | None = None
+
+
+class Answer(NamedTuple):
+    """A successful answer. `url`: where it came from, without credentials."""
+
+    status: int
+    headers: httpx2.Headers
+    data: bytes
+    url: str
+
+
+class Sender:
+    """Sends requests for one call, and remembers whether anything went out."""
+
+    def __init__(
+        self,
+        client: httpx2.AsyncClient,
+        *,
+        title: str,
+        tool_id: str,
+        credentials: Credentials,
+        tokens: Sequence[ClientTokens],
+        static: Mapping[str, str],
+        limit: int,
+    ) -> None:
+        self._client = client
+        self._title = title
+        self._tool_id = tool_id
+        self._credentials = credentials
+        self._tokens = tokens
+        self._static = static
+        self._limit = limit
+        self._bearers: list[str] = []
+        self.sent = False
+        """Something of the call has left: from here on nobody knows whether it takes effect."""
+
+    @property
+    def happened(self) -> str:
+        return "unknown" if self.sent else "no"
+
+    async def send(self, request: Request) -> Answer:
+        """The answer with a status below 300. Raises `ToolCallError`."""
+        if self._tokens:
+            self._bearers = [await each.token() for each in self._tokens]
+        answer = await self._follow(request)
+        if answer.status == 401 and self._tokens:  # expired before its time, or taken back: once more
+            self._bearers = [
+                await each.token(not_this=old) for each, old in zip(self._tokens, self._bearers, strict=True)
+            ]
+            answer = await self._follow(request)
+        if answer.status >= 400:
+            raise failure(
+                answer.status,
+                answer.headers,
+                answer.data,
+                title=self._title,
+                secrets=self.secrets(),
+                now=time.time(),
+            )
+        return answer
+
+    def secrets(self) -> list[str]:
+        """What must not be shown, the longest first."""
+        found = {*self._credentials.secrets(), *self._bearers, *self._static.values()}
+        found |= {text.partition(" ")[2] for text in self._static.values()}
+        found |= {json.dumps(text)[1:-1] for text in found}
+        return sorted((text for text in found if len(text) >= 4), key=len, reverse=True)
+
+    async def _follow(self, request: Request) -> Answer:
+        home, url, effect_done = origin(request.url), request.url, False
+        for _ in range(_MOST_REDIRECTS + 1):
+            answer = await self._once(request._replace(url=url), home)
+            target = answer.headers.get("location")
+            if answer.status == 304 or answer.status < 300 or answer.status >= 400 or target is None:
+                if 300 <= answer.status < 400 and answer.status != 304:
+                    text = f"{self._title}: answered {answer.status} without saying where to go"
+                    raise ToolCallError(text, kind="output", happened=self.happened)
+                if effect_done and answer.status >= 400:
+                    text = f"{self._title}: it was done, but its answer at another place could not be read ({answer.status})"
+                    raise ToolCallError(text, kind="output", happened="unknown")
+                return answer
+            if request.method not in ("GET", "HEAD"):
+                if answer.status != 303:
+                    raise self._not_followed(answer.status)
+                # "See other": the request was taken, and its answer is read there (RFC 9110 §15.4.4).
+                request, effect_done = Request("GET", request.url, request.headers, request.cookie), True
+            url = urljoin(url, target).partition("#")[0]
+        text = f"{self._title}: redirected more than {_MOST_REDIRECTS} times"
+        raise ToolCallError(text, kind="output", happened=self.happened)
+
+    def _not_followed(self, status: int) -> ToolCallError:
+        return ToolCallError(
+            f"{self._title}: the server redirects ({status}), which is followed for GET only; "
+            "set server to the address that it redirects to",
+            kind="http",
+            happened="no" if status in (307, 308) else "unknown",
+            status=status,
+        )
+
+    async def _once(self, request: Request, home: tuple[str, str, int | None]) -> Answer:
+        import httpx2
+
+        from replan.tools.addresses import read_limited
+
+        try:
+            made = self._made(request, home)
+        except (httpx2.InvalidURL, ValueError) as error:
+            raise ToolCallError(f"{self._title}: {error}", kind="parameter", happened="no") from None
+        away = origin(request.url) != home
+        try:
+            response = await self._client.send(made, stream=True)
+            try:
+                self.sent = True
+                if response.status_code >= 400:
+                    data = await _head_of(response, MAX_ERROR_BYTES)
+                elif 300 <= response.status_code < 400:
+                    data = b""
+                else:
+                    data = await read_limited(response, self._limit, self._tool_id)
+            finally:
+                await response.aclose()
+        except ToolCallError as error:
+            if away and error.kind == "parameter":
+                text = f"{self._title}: the answer redirects to a place that is refused: {error}"
+                raise ToolCallError(text, kind="parameter", happened=self.happened) from None
+            raise
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
+            raise self._failed("refused", error, "cannot be reached") from None
+        except httpx2.TimeoutException as error:
+            raise self._failed("timeout", error, "gave no answer in time") from None
+        except httpx2.HTTPError as error:
+            raise self._failed("connection_lost", error, "broke off") from None
+        return Answer(response.status_code, response.headers, data, request.url)
+
+    def _failed(self, kind: str, error: Exception, what: str) -> ToolCallError:
+        said = str(error) or type(error).__name__
+        for secret in self.secrets():
+            said = said.replace(secret, "***")
+        return ToolCallError(f"{self._title}: the server {what}: {said}", kind=kind, happened=self.happened)
+
+    def _made(self, request: Request, home: tuple[str, str, int | None]) -> httpx2.Request:
+        """The request with credentials, which only the server of the operation gets."""
+        import httpx2
+
+        headers, url = dict(request.headers), request.url
+        if origin(url) == home:
+            headers = {**self._static, **headers, **self._credentials.headers}
+            for bearer in self._bearers:
+                headers["Authorization"] = f"Bearer {bearer}"
+            cookies = [request.cookie, *(f"{key}={text}" for key, text in self._credentials.cookies)]
+            if any(cookies):
+                headers["Cookie"] = "; ".join(each for each in cookies if each)
+            if self._credentials.query:
+                path, _, query = url.partition("?")
+                url = f"{path}?{with_query(query, self._credentials.query)}"
+        else:
+            headers = {key: text for key, text in headers.items() if key.lower() in _SAFE_ANYWHERE}
+        encoded = [(key.encode("ascii"), text.encode("utf-8")) for key, text in headers.items()]
+        return httpx2.Request(
+            request.method,
+            httpx2.URL(url),
+            headers=encoded,
+            content=request.content,
+            extensions={
+                "trace": self._trace(),
+                "timeout": {"connect": 10.0, "read": None, "write": None, "pool": None},
+            },
+        )
+
+    def _trace(self) -> Callable[[str, Any], Awaitable[None]]:
+        async def trace(event: str, info: Any) -> None:
+            if event.endswith("send_request_headers.started"):
+                self.sent = True
+
+        return trace
+
+
+async def _head_of(response: httpx2.Response, most: int) -> bytes:
+    """The first bytes of a body; the rest is not read."""
+    data = bytearray()
+    async for piece in response.aiter_bytes():
+        data += piece
+        if len(data) >= most:
+            break
+    return bytes(data[:most])

@@ -1,0 +1,270 @@
+"""Schemas of a document as JSON Schema 2020-12 that is closed in itself, for requests or for answers.
+
+What a `$ref` leads to stays a definition under `$defs`, so that a recursive schema stays finite, and a definition
+that many tools share is one object in memory. Past a limit, definitions that are furthest away say only of what
+type they are: the schema says less, and nothing wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+from replan.core.types import JsonObject
+from replan.tools.openapi.dialect import is_pattern, plain_keywords, with_null
+from replan.tools.openapi.document import Document, Node, Unusable
+
+CUT = "not shown in full"
+"""The `title` of a definition that was cut."""
+Use = Literal["request", "answer"]
+
+_DEEPEST = 50
+_SINGLE = ("items", "not", "contains", "propertyNames", "if", "then", "else", "additionalProperties",
+           "unevaluatedItems", "unevaluatedProperties")  # fmt: skip
+_NAMED = ("properties", "patternProperties", "dependentSchemas")
+_LISTED = ("allOf", "anyOf", "oneOf", "prefixItems")
+_HIDDEN = {"request": "readOnly", "answer": "writeOnly"}
+
+
+class _Definition(NamedTuple):
+    schema: JsonObject
+    size: int
+    leads_to: tuple[str, ...]
+
+
+class Schemas:
+    """The schemas of a document, for one use.
+
+    Requests have no `readOnly` properties, answers no `writeOnly` ones. A schema in a request that cannot be read
+    raises `Unusable`; in an answer it is left open.
+    """
+
+    def __init__(self, document: Document, use: Use, *, most: int) -> None:
+        self._document = document
+        self._use = use
+        self._most = most
+        self._longest = 400 if use == "request" else 120
+        self._names: dict[tuple[str, str], str] = {}
+        self._targets: dict[str, Node] = {}
+        self._made: dict[str, _Definition] = {}
+
+    def convert(self, value: Any, file: str = "") -> JsonObject:
+        """The schema with references to definitions that `closed` puts beside it."""
+        try:
+            return self._convert(value, file, 0, frozenset())
+        except Unusable:
+            if self._use == "request":
+                raise
+            return {}
+
+    def closed(self, schema: JsonObject) -> JsonObject:
+        """The schema with every definition that it needs, nearest first, as far as the limit goes."""
+        defs: JsonObject = {}
+        room = self._most - _size(schema)
+        waiting = deque(_references(schema))
+        while waiting:
+            name = waiting.popleft()
+            if name in defs:
+                continue
+            made = self._definition(name)
+            if made.size > room:
+                kept = {key: made.schema[key] for key in ("type", "description") if key in made.schema}
+                defs[name] = {**kept, "title": CUT}
+                continue
+            room -= made.size
+            defs[name] = made.schema
+            waiting.extend(made.leads_to)
+        return {**schema, "$defs": defs} if defs else schema
+
+    def resolved(self, schema: JsonObject) -> JsonObject:
+        """What the schema is, if it is a reference and nothing else; only its nearest level."""
+        for _ in range(_DEEPEST):
+            reference = schema.get("$ref")
+            if not isinstance(reference, str) or set(schema) - {"$ref", "description"}:
+                return schema
+            schema = self._definition(reference.rpartition("/")[2]).schema
+        return schema
+
+    def _definition(self, name: str) -> _Definition:
+        if name not in self._made:
+            node = self._targets[name]
+            try:
+                schema = self._convert(node.value, node.file, 0, frozenset())
+            except Unusable:
+                if self._use == "request":
+                    raise
+                schema = {}
+            self._made[name] = _Definition(schema, _size(schema), tuple(dict.fromkeys(_references(schema))))
+        return self._made[name]
+
+    def _convert(self, value: Any, file: str, depth: int, hidden: frozenset[str]) -> JsonObject:
+        if value is True or value is None:
+            return {}
+        if value is False:
+            return {"not": {}}
+        if not isinstance(value, dict):
+            raise Unusable(f"a schema is an object, not {type(value).__name__}")
+        if depth > _DEEPEST:
+            raise Unusable(f"a schema is nested more than {_DEEPEST} levels deep")
+        if isinstance(value.get("$ref"), str):
+            return self._reference(value, file, depth)
+        found = plain_keywords(value, is_30=self._document.is_30, longest=self._longest)
+        if isinstance(value.get("allOf"), list):
+            hidden = hidden | self._hidden_in(value["allOf"], file)
+        hidden = hidden | self._hidden_names(value, file)
+        for key in _SINGLE:
+            if isinstance(value.get(key), dict) or (isinstance(value.get(key), bool) and key != "items"):
+                part = value[key]
+                found[key] = part if isinstance(part, bool) else self._convert(part, file, depth + 1, hidden)
+        for key in _NAMED:
+            if isinstance(value.get(key), dict):
+                found[key] = self._named(key, value[key], file, depth, hidden)
+        if "patternProperties" in found and len(found["patternProperties"]) < len(value["patternProperties"]):
+            found.pop("additionalProperties", None)  # it would forbid what a pattern left out has allowed
+        for key in _LISTED:
+            if isinstance(value.get(key), list) and value[key]:
+                found[key] = [self._convert(part, file, depth + 1, hidden) for part in value[key]]
+        if required := [name for name in found.get("required", ()) if name not in hidden]:
+            found["required"] = required
+        else:
+            found.pop("required", None)
+        return self._nullable(value, _simplified(found))
+
+    def _named(
+        self, key: str, parts: JsonObject, file: str, depth: int, hidden: frozenset[str]
+    ) -> JsonObject:
+        named = {}
+        for name, part in parts.items():
+            if (key == "properties" and name in hidden) or (
+                key == "patternProperties" and not is_pattern(name)
+            ):
+                continue
+            # What is hidden here has nothing to do with the properties of a property.
+            named[name] = self._convert(part, file, depth + 1, frozenset())
+        return named
+
+    def _reference(self, value: JsonObject, file: str, depth: int) -> JsonObject:
+        node = self._document.target(value["$ref"], file)
+        if isinstance(node.value, dict) and isinstance(node.value.get("$ref"), str):
+            node = self._document.follow(node.value, node.file)._replace(pointer=node.pointer)
+        if isinstance(node.value, dict) and _is_leaf(node.value):
+            found = self._convert(node.value, node.file, depth + 1, frozenset())
+        else:
+            found = {"$ref": f"#/$defs/{self._name(node)}"}
+        beside = {key: each for key, each in value.items() if key != "$ref"}
+        if self._document.is_30:  # ignored by the specification, and nevertheless meant
+            if isinstance(beside.get("description"), str):
+                found = {
+                    **found,
+                    **plain_keywords({"description": beside["description"]}, is_30=True, longest=200),
+                }
+            return self._nullable(value, found)
+        more = self._convert(beside, file, depth + 1, frozenset()) if beside else {}
+        if "$ref" in found or not set(more) & set(found) - {"description"}:
+            return {**found, **more}
+        return {"allOf": [found, more]}
+
+    def _nullable(self, value: JsonObject, found: JsonObject) -> JsonObject:
+        """3.0: `nullable` counts beside a type only. In answers it is believed wherever it stands."""
+        if not self._document.is_30 or value.get("nullable") is not True:
+            return found
+        if self._use == "answer":
+            return with_null(found)
+        if "type" not in value or (isinstance(value.get("enum"), list) and None not in value["enum"]):
+            return found
+        return with_null(found)
+
+    def _hidden_in(self, parts: list[Any], file: str, depth: int = 0) -> frozenset[str]:
+        """The names that other parts of the same object hide."""
+        names: set[str] = set()
+        for part in parts:
+            try:
+                node = self._document.follow(part, file)
+            except Unusable:
+                continue
+            if isinstance(node.value, dict):
+                names |= self._hidden_names(node.value, node.file)
+                if isinstance(node.value.get("allOf"), list) and depth < 8:
+                    names |= self._hidden_in(node.value["allOf"], node.file, depth + 1)
+        return frozenset(names)
+
+    def _hidden_names(self, value: JsonObject, file: str) -> frozenset[str]:
+        properties = value.get("properties")
+        if not isinstance(properties, dict):
+            return frozenset()
+        return frozenset(name for name, part in properties.items() if self._is_hidden(part, file))
+
+    def _is_hidden(self, part: Any, file: str) -> bool:
+        word = _HIDDEN[self._use]
+        if not isinstance(part, dict):
+            return False
+        if part.get(word) is True:
+            return True
+        if not isinstance(part.get("$ref"), str):
+            return False
+        try:
+            node = self._document.follow(part, file)
+        except Unusable:
+            return False
+        return isinstance(node.value, dict) and node.value.get(word) is True
+
+    def _name(self, node: Node) -> str:
+        key = (node.file, node.pointer)
+        if key not in self._names:
+            last = node.pointer.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
+            base = re.sub(r"[^A-Za-z0-9._-]+", "_", last).strip("_") or "schema"
+            name, number = base, 1
+            while name in self._targets:
+                number += 1
+                name = f"{base}_{number}"
+            self._names[key] = name
+            self._targets[name] = node
+        return self._names[key]
+
+
+def _is_leaf(value: JsonObject) -> bool:
+    """A small schema without others in it: shown in its place rather than referred to."""
+    if any(key in value for key in (*_SINGLE, *_NAMED, *_LISTED)):
+        return False
+    return len(value.get("enum") or ()) <= 20 and value.get("type") != "object"
+
+
+def _simplified(schema: JsonObject) -> JsonObject:
+    """An `allOf` of one, which documents use to say something beside a reference, as that one."""
+    parts = schema.get("allOf")
+    if not isinstance(parts, list) or len(parts) != 1:
+        return schema
+    rest = {key: value for key, value in schema.items() if key != "allOf"}
+    if set(rest) <= {"description", "deprecated", "default", "examples"}:
+        return {**parts[0], **rest}
+    if "type" in rest and rest["type"] == parts[0].get("type") and set(rest) <= {"type", "description"}:
+        return {**parts[0], **rest}
+    return schema
+
+
+def _parts(schema: Any) -> Iterator[JsonObject]:
+    if not isinstance(schema, dict):
+        return
+    yield schema
+    for key in _SINGLE:
+        yield from _parts(schema.get(key))
+    for key in _NAMED:
+        named = schema.get(key)
+        for part in named.values() if isinstance(named, dict) else ():
+            yield from _parts(part)
+    for key in _LISTED:
+        for part in schema.get(key) or ():
+            yield from _parts(part)
+
+
+def _size(schema: JsonObject) -> int:
+    """How many schemas it is made of."""
+    return sum(1 for _ in _parts(schema))
+
+
+def _references(schema: JsonObject) -> Iterator[str]:
+    for part in _parts(schema):
+        if isinstance(part.get("$ref"), str):
+            yield part["$ref"].rpartition("/")[2]
