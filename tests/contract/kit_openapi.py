@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from live_server import serving
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from tool_kit import WAIT_SECS, Kit
 
+from live_server import serving
 from replan.tools.openapi import OpenApiSource
 
 

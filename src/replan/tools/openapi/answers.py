@@ -47,7 +47,7 @@ class Declared:
                 found.append({"type": "null"})
                 continue
             named = next((name for name in kinds if is_json(name)), None)
-            if named is None or len(kinds) > 1 and not all(map(is_json, kinds)):
+            if named is None or (len(kinds) > 1 and not all(map(is_json, kinds))):
                 found.append(None)
                 continue
             medium = kinds[named]
