@@ -115,7 +115,7 @@ class Schemas:
             hidden = hidden | self._hidden_in(value["allOf"], file)
         hidden = hidden | self._hidden_names(value, file)
         for key in _SINGLE:
-            if isinstance(value.get(key), dict) or (isinstance(value.get(key), bool) and key != "items"):
+            if isinstance(value.get(key), dict | bool):
                 part = value[key]
                 found[key] = part if isinstance(part, bool) else self._convert(part, file, depth + 1, hidden)
         for key in _NAMED:
@@ -196,19 +196,23 @@ class Schemas:
             return frozenset()
         return frozenset(name for name, part in properties.items() if self._is_hidden(part, file))
 
-    def _is_hidden(self, part: Any, file: str) -> bool:
-        word = _HIDDEN[self._use]
-        if not isinstance(part, dict):
-            return False
-        if part.get(word) is True:
-            return True
-        if not isinstance(part.get("$ref"), str):
-            return False
+    def _is_hidden(self, part: Any, file: str, depth: int = 0) -> bool:
+        """True if the property, what it refers to, or a part of its `allOf` says so."""
         try:
             node = self._document.follow(part, file)
         except Unusable:
             return False
-        return isinstance(node.value, dict) and node.value.get(word) is True
+        if not isinstance(node.value, dict):
+            return False
+        word = _HIDDEN[self._use]
+        if node.value.get(word) is True or (isinstance(part, dict) and part.get(word) is True):
+            return True
+        parts = node.value.get("allOf")
+        return (
+            depth < 8
+            and isinstance(parts, list)
+            and any(self._is_hidden(each, node.file, depth + 1) for each in parts)
+        )
 
     def _name(self, node: Node) -> str:
         key = (node.file, node.pointer)

@@ -12,7 +12,7 @@ from replan.ports import ToolCall
 from replan.tools.bounds import traceparent
 from replan.tools.openapi import pages
 from replan.tools.openapi.answers import Declared
-from replan.tools.openapi.bodies import body_of, encode
+from replan.tools.openapi.bodies import body_of, encode, is_json
 from replan.tools.openapi.document import Document, Unusable
 from replan.tools.openapi.operations import Operation, description_of
 from replan.tools.openapi.parameters import Parameter, parameters_of, place
@@ -205,8 +205,10 @@ def _opened(schema: Any) -> Any:
 
 
 def _accept(declared: Declared) -> str:
+    """JSON where it is declared, else all that is."""
     kinds = [kind for kind in declared.media_types if "*" not in kind]
-    return ", ".join([*kinds, "*/*;q=0.1"]) if kinds else "application/json, */*;q=0.5"
+    named = [kind for kind in kinds if is_json(kind)][:1] or kinds
+    return ", ".join(named) or "application/json, */*;q=0.5"
 
 
 def _description(operation: Operation) -> str:

@@ -1,0 +1,144 @@
+"""A server made of a document, which has every request judged by openapi-core."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import socket
+import threading
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import uvicorn
+from openapi_core import Config, OpenAPI
+from openapi_core.contrib.starlette import StarletteOpenAPIRequest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+
+class Judge:
+    """`verdict`: of the latest request: "" if it is valid, else why not; `unjudged`: why openapi-core cannot tell."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._document = copy.deepcopy(document)
+        self._api: OpenAPI | None = None
+        self.verdict: str | None = None
+        self.unjudged: str | None = None
+        self.request = ""
+
+    def listen_at(self, url: str) -> None:
+        self._document["servers"] = [{"url": url}]
+        for item in self._document["paths"].values():
+            item.pop("servers", None)
+            for operation in item.values():
+                if isinstance(operation, dict):
+                    operation.pop("servers", None)
+        # The documents themselves are not judged: some have mistakes.
+        config = Config(spec_validator_cls=None, extra_media_type_deserializers=_more_json(self._document))
+        self._api = OpenAPI.from_dict(self._document, config=config)
+
+    async def serve(self, request: Request) -> Response:
+        body = await request.body()
+        self.verdict = self.unjudged = None
+        self.request = f"{request.method} {request.url} {request.headers.get('content-type')} {body[:300]!r}"
+        assert self._api is not None
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                errors = list(self._api.iter_request_errors(StarletteOpenAPIRequest(request, body)))
+            self.unjudged = _out_of_its_reach(request, errors)
+            if self.unjudged is None:
+                self.verdict = "; ".join(map(_words, errors))
+        except Exception as error:  # noqa: BLE001 - whatever it cannot cope with is reported
+            self.unjudged = f"{type(error).__name__}: {str(error)[:200]}"
+        return JSONResponse(None)
+
+    @property
+    def app(self) -> Starlette:
+        methods = ["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH"]
+        return Starlette(routes=[Route("/{path:path}", self.serve, methods=methods)])
+
+
+def _more_json(value: Any) -> dict[str, Any]:
+    """`+json` media types that the document has: by itself openapi-core reads a few of them only."""
+    found: dict[str, Any] = {}
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if key == "content" and isinstance(each, dict):
+                found |= {kind: json.loads for kind in each if kind.partition(";")[0].endswith("+json")}
+            found |= _more_json(each)
+    elif isinstance(value, list):
+        for each in value:
+            found |= _more_json(each)
+    return found
+
+
+def _out_of_its_reach(request: Request, errors: list[Any]) -> str | None:
+    """Why openapi-core cannot judge the request, if all that it says comes of that."""
+    found = [each for error in errors for each in _schema_errors(error)]
+    if not found or None in found:
+        return None
+    if "multipart/" in request.headers.get("content-type", "") and all(
+        each.validator == "type" and isinstance(each.instance, str) for each in found
+    ):
+        return "it reads numbers and truth values in parts of multipart forms as text"
+    if all(any("read-only" in inner.message for inner in (each.context or ())) for each in found):
+        return "it takes readOnly for a rule also where it stands on what is no property"
+    return None
+
+
+def _schema_errors(error: Any) -> list[Any]:
+    """The errors of the schema, at the end of the chain of causes."""
+    while error is not None:
+        if getattr(error, "schema_errors", ()):
+            return list(error.schema_errors)
+        error = error.__cause__
+    return [None]
+
+
+def _words(error: BaseException) -> str:
+    parts, at = [], error
+    for _ in range(6):
+        parts.append(f"{type(at).__name__}: {str(at)[:200]}")
+        parts += [
+            f"{'/'.join(map(str, each.absolute_path))}: {each.message[:200]}"
+            for each in list(getattr(at, "schema_errors", ()))[:3]
+        ]
+        if at.__cause__ is None:
+            break
+        at = at.__cause__
+    return " < ".join(parts)
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.up = threading.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.up.set()
+
+
+@contextlib.contextmanager
+def judging(document: dict[str, Any]) -> Iterator[tuple[Judge, str]]:
+    """A judge that listens, and its address."""
+    judge = Judge(document)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        judge.listen_at(url)
+        config = uvicorn.Config(judge.app, lifespan="off", ws="none", log_config=None, access_log=False)
+        server = _Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        server.up.wait(20)
+        try:
+            yield judge, url
+        finally:
+            server.should_exit = True
+            thread.join(10)
