@@ -1,0 +1,229 @@
+"""The HTTP client that the library's transports are given: every failure becomes that of one call.
+
+The library ends the whole session when one request cannot be made, and forgets the status of a refusal. Here each is
+told to the call that it belongs to (`exchange`), and the session goes on for the others.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+from mcp.client.auth import OAuthFlowError
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+
+from replan.core.faults import retry_after_secs
+from replan.errors import ToolCallError
+from replan.tools.bounds import too_large
+from replan.tools.mcp.exchange import EXCHANGE, Exchange
+from replan.tools.mcp.servers import HttpServer, masked
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
+
+_CONNECT_SECS = 10.0
+_ERROR_BYTES = 65_536
+"""That much of an answer that is no success is read."""
+_OURS = -32000
+"""JSON-RPC's "server error": the library's code for a closed connection."""
+
+
+class SessionExpired(ToolCallError):
+    """The server does not know the session (any more): it has not looked at the request, which may go into a new one."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, kind="unavailable", happened="no", status=None)
+
+
+class CallClient(httpx2.AsyncClient):
+    """`send` never raises for a POST: the call is told, and the library gets an answer that says so."""
+
+    def __init__(self, server: HttpServer, auth: httpx2.Auth | None, max_bytes: int) -> None:
+        super().__init__(
+            headers=dict(server.headers),
+            auth=auth,
+            # An answer may take as long as the call has; a dead peer is noticed by keep-alive probes.
+            timeout=httpx2.Timeout(_CONNECT_SECS, read=None, write=None),
+            transport=httpx2.AsyncHTTPTransport(socket_options=_keep_alive()),
+        )
+        self._server = server
+        self._max_bytes = max_bytes
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        if request.method != "POST":
+            return await super().send(request, **options)
+        exchange = EXCHANGE.get()
+        if exchange is not None:
+            for name, value in exchange.headers().items():
+                request.headers.setdefault(name, value)
+        try:
+            response = await super().send(request, **options)
+            if response.status_code >= 400:
+                return await self._refused(request, response, exchange)
+            if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+                return response
+            return await self._read(request, response, exchange)
+        except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, OSError) as error:
+            return self._failed(request, exchange, self._lost(error))
+        except OAuthFlowError as error:
+            text = self._hidden(f"{self._server}: no token could be got: {error}")
+            return self._failed(
+                request, exchange, ToolCallError(text, kind="http", happened="no", status=401)
+            )
+
+    async def _read(
+        self, request: httpx2.Request, response: httpx2.Response, exchange: Exchange | None
+    ) -> httpx2.Response:
+        """The answer with its body read, up to the limit, which is of what it unpacks to."""
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async for part in response.aiter_bytes():
+                size += len(part)
+                parts.append(part)
+                if size > self._max_bytes:
+                    return self._failed(request, exchange, too_large(self._tool(exchange), self._max_bytes))
+        finally:
+            await response.aclose()
+        return _with_body(response, b"".join(parts))
+
+    async def _refused(
+        self, request: httpx2.Request, response: httpx2.Response, exchange: Exchange | None
+    ) -> httpx2.Response:
+        """An answer with a status of 400 or more: the server's own JSON-RPC error if it has one, else the status."""
+        body = bytearray()
+        try:
+            async for part in response.aiter_bytes():
+                body += part
+                if len(body) > _ERROR_BYTES:
+                    break
+        finally:
+            await response.aclose()
+        status = response.status_code
+        whole = _with_body(response, bytes(body))
+        said = _rpc_error(bytes(body))
+        text = said or body.decode("utf-8", "replace").strip()
+        told = self._hidden(" ".join(text.split())[:300])
+        message = f"{self._server} answered {status} {response.reason_phrase}".rstrip()
+        message = f"{message}: {told}" if told else message
+        if "mcp-session-id" in request.headers and (
+            status == 404 or (status == 400 and "session" in text.lower())
+        ):
+            return self._failed(request, exchange, SessionExpired(message))
+        if said is not None and status in (400, 404, 405, 422):
+            return whole
+        error = ToolCallError(
+            message,
+            kind="http",
+            happened="no" if status < 500 and status != 408 else "unknown",
+            status=status,
+            retry_after=retry_after_secs(response.headers.get("retry-after", ""), time.time()),
+        )
+        if exchange is not None and exchange.call is None:
+            exchange.fail(error)
+            return whole  # the library may try an older protocol
+        return self._failed(request, exchange, error)
+
+    def _failed(
+        self, request: httpx2.Request, exchange: Exchange | None, error: ToolCallError
+    ) -> httpx2.Response:
+        if exchange is not None:
+            exchange.fail(error)
+        number = _request_id(request)
+        if self._server.transport == "sse" or number is None:
+            return httpx2.Response(202, request=request)
+        answer = {"jsonrpc": "2.0", "id": number, "error": {"code": _OURS, "message": str(error)}}
+        return httpx2.Response(200, json=answer, request=request)
+
+    def _lost(self, error: Exception) -> ToolCallError:
+        said = self._hidden(str(error) or type(error).__name__)
+        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout):
+            return ToolCallError(f"{self._server} cannot be reached: {said}", kind="refused", happened="no")
+        if isinstance(error, httpx2.InvalidURL | httpx2.UnsupportedProtocol | httpx2.LocalProtocolError):
+            return ToolCallError(f"{self._server} cannot be asked: {said}", kind="unavailable", happened="no")
+        if isinstance(error, httpx2.DecodingError):
+            return ToolCallError(
+                f"the answer of {self._server} cannot be unpacked: {said}", kind="output", happened="unknown"
+            )
+        kind = "timeout" if isinstance(error, httpx2.TimeoutException) else "connection_lost"
+        return ToolCallError(
+            f"the connection to {self._server} was lost: {said}", kind=kind, happened="unknown"
+        )
+
+    def _hidden(self, text: str) -> str:
+        return masked(text, self._server.secrets())
+
+    def _tool(self, exchange: Exchange | None) -> str:
+        return (
+            exchange.call.tool_id if exchange is not None and exchange.call is not None else str(self._server)
+        )
+
+
+@asynccontextmanager
+async def http_transport(
+    server: HttpServer, auth: httpx2.Auth | None, max_bytes: int
+) -> AsyncIterator[TransportStreams]:
+    """Messages with a server over streamable HTTP, or over the SSE of protocol 2024-11-05."""
+    client = CallClient(server, auth, max_bytes)
+    inner: AbstractAsyncContextManager[TransportStreams]
+    if server.transport == "sse":
+        inner = sse_client(server.url, httpx_client_factory=_always(client))
+        async with inner as streams:
+            yield streams
+        return
+    inner = streamable_http_client(server.url, http_client=client, max_sse_event_size=max_bytes + 4096)
+    async with client, inner as streams:
+        yield streams
+
+
+def _always(client: CallClient) -> Callable[..., CallClient]:
+    """A factory that gives this client, whatever is asked of it: headers, timeouts and auth are its own."""
+
+    def factory(
+        headers: dict[str, str] | None = None,
+        timeout: httpx2.Timeout | None = None,
+        auth: httpx2.Auth | None = None,
+    ) -> CallClient:
+        return client
+
+    return factory
+
+
+def _with_body(response: httpx2.Response, body: bytes) -> httpx2.Response:
+    unpacked = ("content-encoding", "content-length", "transfer-encoding")
+    headers = [(name, value) for name, value in response.headers.multi_items() if name not in unpacked]
+    whole = httpx2.Response(response.status_code, headers=headers, content=body, request=response.request)
+    whole.next_request = response.next_request
+    return whole
+
+
+def _rpc_error(body: bytes) -> str | None:
+    """The message of a JSON-RPC error, if the body is one."""
+    try:
+        found = json.loads(body)["error"]
+        return str(found["message"]) if isinstance(found["code"], int) else None
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _request_id(request: httpx2.Request) -> str | int | None:
+    """The id of the JSON-RPC request that is posted; None for a notification or an answer."""
+    try:
+        message = json.loads(request.content)
+        return message["id"] if "method" in message else None
+    except (ValueError, TypeError, KeyError, httpx2.RequestNotRead):
+        return None
+
+
+def _keep_alive() -> list[tuple[int, int, int]]:
+    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+    for name, secs in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, name):
+            options.append((socket.IPPROTO_TCP, getattr(socket, name), secs))
+    return options

@@ -1,0 +1,123 @@
+"""What a server says of its tools, as ours: effects from the annotations, output schemas without their wrapping."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_args
+
+from replan.core.types import Effect, JsonObject, ToolSpec
+from replan.errors import InputError
+
+if TYPE_CHECKING:
+    from mcp_types import Tool
+
+_EFFECTS = get_args(Effect)
+WRAPPED = "x-fastmcp-wrap-result"
+"""FastMCP's mark on an output schema: the result is `{"result": value}` because the value is no object."""
+
+
+@dataclass(frozen=True)
+class Override:
+    """What is known better than the server says it. None: as the server says."""
+
+    effect: Effect | None = None
+    volatile: bool | None = None
+    timeout_secs: float | None = None
+    errors_are_clean: bool | None = None
+    honours_key: bool | None = None
+
+    @classmethod
+    def of(cls, tool: str, told: object, where: str) -> Override:
+        """From a table; `InputError` says what may stand in it."""
+        if isinstance(told, Override):
+            return told
+        if told in _EFFECTS:
+            return cls(effect=told)  # type: ignore[arg-type]
+        known = tuple(cls.__dataclass_fields__)
+        if not isinstance(told, Mapping) or not set(told) <= set(known):
+            raise InputError(
+                f"{where}: tools.{tool} is one of {', '.join(_EFFECTS)}, or has some of {', '.join(known)}"
+            )
+        for key, value in told.items():
+            right = {"effect": f"one of {', '.join(_EFFECTS)}", "timeout_secs": "a number above 0"}
+            if key == "effect":
+                fits = value in _EFFECTS
+            elif key == "timeout_secs":
+                fits = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+            else:
+                fits = isinstance(value, bool)
+            if not fits:
+                raise InputError(
+                    f"{where}: tools.{tool}.{key} is {right.get(key, 'true or false')}, not {value!r}"
+                )
+        return cls(**told)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A tool of a server: its specification, and how its results come."""
+
+    spec: ToolSpec
+    output: JsonObject | None
+    """The output schema as the server gives it."""
+    wrapped: bool
+
+
+def listed(
+    tool: Tool,
+    output: JsonObject | None,
+    *,
+    source: str,
+    trust_annotations: bool,
+    override: Override,
+    timeout_secs: float | None,
+) -> Listed:
+    """The tool, with what is said of it here taken before what the server says.
+
+    Effect: `readOnlyHint` reads, `idempotentHint` repeatable, else once; hints of a server that is not trusted are
+    not looked at. An error that a tool reports is taken at its word that nothing happened (see `results`).
+    """
+    hints = tool.annotations
+    effect: Effect = "once"
+    if hints is not None and trust_annotations:
+        effect = "reads" if hints.read_only_hint else "repeatable" if hints.idempotent_hint else "once"
+    description = (tool.description or "").strip()
+    if hints is not None and hints.open_world_hint:
+        description = f"{description}\nIt reaches systems outside of its server.".strip()
+    wrapped = output is not None and output.get(WRAPPED) is True and _is_wrapping(output)
+    shown = output
+    if wrapped and output is not None:
+        shown = _inside(output)
+    own: dict[str, Any] = {"timeout_secs": timeout_secs}
+    for key in Override.__dataclass_fields__:
+        if (value := getattr(override, key)) is not None:
+            own[key] = value
+    spec = ToolSpec(
+        id=tool.name,
+        name=tool.title or (hints.title if hints is not None else None) or "",
+        description=description,
+        parameters=tool.input_schema,
+        output_schema=shown,
+        source=source,
+        **{"effect": effect, **own},
+    )
+    return Listed(spec, output, wrapped)
+
+
+def _is_wrapping(output: JsonObject) -> bool:
+    properties = output.get("properties")
+    return isinstance(properties, dict) and set(properties) == {"result"}
+
+
+def _inside(output: JsonObject) -> JsonObject | None:
+    """The schema of the value that is wrapped; None where it says nothing."""
+    inner = output["properties"]["result"]
+    if not isinstance(inner, dict):
+        return None
+    schema = {key: value for key, value in inner.items() if key != "title"}
+    for shelf in ("$defs", "definitions"):
+        if shelf in output:
+            schema.setdefault(shelf, output[shelf])
+    said = set(schema) - {"$defs", "definitions", "description"}
+    return schema if said else None

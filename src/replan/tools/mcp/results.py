@@ -1,0 +1,128 @@
+"""What a call gives: the value of a result, or the error that it reports."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from replan.core.error_class import error_class
+from replan.core.schemas import problems
+from replan.errors import ToolCallError
+from replan.tools.binary import data_url
+from replan.tools.mcp.listing import Listed
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult, ContentBlock
+
+_UNKNOWN_TOOL = re.compile(
+    r"(MCP error -32602: )?(unknown tool\b|(the )?tool ['\"]?[\w./-]+['\"]? (was )?not found|no such tool\b|no tool (named|with))",
+    re.IGNORECASE,
+)
+_PARAMETER = re.compile(
+    r"(input validation error\b|mcp error -32602\b|error executing tool [\w./-]+: \d+ validation errors? for )",
+    re.IGNORECASE,
+)
+
+
+def value_of(result: CallToolResult, tool: Listed) -> Any:
+    """The structured value if there is one, checked against the declared schema; else what the content parts hold.
+
+    One part gives its value, several a list, none null. Text stays text, also where it is JSON.
+    """
+    if result.is_error:
+        raise reported(_text(result), tool)
+    structured = result.structured_content
+    if structured is not None or "structured_content" in result.model_fields_set:
+        if tool.output is not None and (wrong := problems(tool.output, structured)):
+            raise _lied(tool, "; ".join(wrong[:5]))
+        if tool.wrapped:
+            return structured["result"]
+        return structured
+    if tool.output is not None:
+        return _from_text(result, tool)
+    parts = [part_of(block) for block in result.content]
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else parts
+
+
+def _from_text(result: CallToolResult, tool: Listed) -> Any:
+    """Structured output that came as text only, which the protocol asks for besides, where it fits the schema."""
+    if len(result.content) == 1 and result.content[0].type == "text" and tool.output is not None:
+        try:
+            found = json.loads(result.content[0].text)
+        except ValueError:
+            found = result.content[0].text
+        if not problems(tool.output, found):
+            return found["result"] if tool.wrapped else found
+    raise _lied(tool, "it declares structured output and gave none")
+
+
+def reported(text: str, tool: Listed) -> ToolCallError:
+    """The error that a tool reports (`isError`).
+
+    It is taken to mean that nothing happened, except where it tells of something further on that got no answer in
+    time or broke off: then nobody knows, unless the tool only reads.
+    """
+    said = text or "the tool reported an error without a word"
+    if _UNKNOWN_TOOL.match(text):
+        return ToolCallError(said, kind="unknown_tool", happened="no")
+    if _PARAMETER.match(text):
+        return ToolCallError(said, kind="parameter", happened="no")
+    spec = tool.spec
+    broke_off = error_class(status=None, message=said) == "transient"
+    unknown = broke_off and spec.effect != "reads"
+    return ToolCallError(said, happened="unknown" if unknown else None)
+
+
+def part_of(block: ContentBlock) -> Any:
+    """One part of the content as a JSON value: text as itself, bytes as a `data:` URL in an object."""
+    match block.type:
+        case "text":
+            return block.text
+        case "image" | "audio":
+            return {
+                "type": block.type,
+                "mimeType": block.mime_type,
+                "data": _url(block.data, block.mime_type),
+            }
+        case "resource":
+            held = block.resource
+            said: dict[str, Any] = {"type": "resource", "uri": str(held.uri)}
+            if held.mime_type is not None:
+                said["mimeType"] = held.mime_type
+            blob = getattr(held, "blob", None)
+            if blob is not None:
+                return {**said, "data": _url(blob, held.mime_type or "application/octet-stream")}
+            return {**said, "text": getattr(held, "text", "")}
+        case _:
+            return block.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _url(data: str, media_type: str) -> str:
+    try:
+        return data_url(base64.b64decode(data, validate=True), media_type)
+    except (binascii.Error, ValueError):
+        raise ToolCallError(
+            f"the answer holds bytes of type {media_type} that are no base64",
+            kind="output",
+            happened="unknown",
+        ) from None
+
+
+def _text(result: CallToolResult) -> str:
+    texts = [block.text for block in result.content if block.type == "text"]
+    if not texts and result.structured_content is not None:
+        return str(result.structured_content)[:2000]
+    return "\n".join(texts).strip()
+
+
+def _lied(tool: Listed, wrong: str) -> ToolCallError:
+    return ToolCallError(
+        f"the answer of {tool.spec.id!r} is not what its output schema says: {wrong}",
+        kind="output",
+        happened="unknown",
+    )

@@ -1,0 +1,159 @@
+"""How an MCP server is reached: a command to start, or an address."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from replan.errors import InputError
+
+_HIDDEN_FROM = 6
+"""A shorter value is no secret, and hiding it would make messages unreadable."""
+
+
+@dataclass(frozen=True)
+class StdioServer:
+    """A program that speaks MCP over its stdin and stdout."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Added to the few variables that a server inherits (PATH, HOME and the like, never all of them)."""
+    cwd: Path | None = None
+    roots: tuple[Path, ...] = ()
+    """Folders that the server is told it may work in (MCP roots); none: it is told of none."""
+
+    def __str__(self) -> str:
+        return self.command
+
+    def secrets(self) -> tuple[str, ...]:
+        return _long(self.env.values())
+
+
+@dataclass(frozen=True)
+class OAuth:
+    """How to get tokens for an HTTP server (OAuth 2.1, as the MCP authorization chapter says).
+
+    With a `client_secret`: client credentials, no person needed. Without: the authorization code flow with PKCE;
+    a person logs in once, in a browser, and the tokens are kept in `token_file` (mode 0600).
+    """
+
+    client_id: str | None = None
+    client_secret: str | None = None
+    issuer: str | None = None
+    """The authorization server that the secret belongs to; required with a secret, which goes nowhere else."""
+    scope: str | None = None
+    callback_port: int = 0
+    """The loopback port that the browser comes back to; 0: any. A registered client has a fixed one."""
+    token_file: Path | None = None
+    """None: a file of this server's own in the user's state folder."""
+    person: Any = None
+    """An `oauth.Person`: shows the address and gives what the browser brings back. None: one on the loopback."""
+
+
+@dataclass(frozen=True)
+class HttpServer:
+    """An MCP endpoint. `transport` "sse" is the one of protocol 2024-11-05; the address is then that of its stream."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    transport: Literal["http", "sse"] = "http"
+    oauth: OAuth | None = None
+    roots: tuple[Path, ...] = ()
+
+    def __str__(self) -> str:
+        return self.url.partition("?")[0].partition("#")[0]
+
+    def secrets(self) -> tuple[str, ...]:
+        words = [word for value in self.headers.values() for word in (value, value.rpartition(" ")[2])]
+        query = [part.rpartition("=")[2] for part in urlsplit(self.url).query.split("&")]
+        own = [self.oauth.client_secret] if self.oauth and self.oauth.client_secret else []
+        return _long([*words, *query, *own])
+
+
+Server: TypeAlias = StdioServer | HttpServer
+
+
+def _long(values: Any) -> tuple[str, ...]:
+    return tuple(sorted({v for v in values if len(v) >= _HIDDEN_FROM}, key=len, reverse=True))
+
+
+def checked(server: Server, where: str = "") -> Server:
+    """The server, if it can be one at all; else `InputError` that begins with `where`."""
+    at = f"{where}: " if where else ""
+    if isinstance(server, StdioServer):
+        if not server.command.strip():
+            raise InputError(f"{at}an MCP server needs a command, for instance 'npx'")
+        if any("\0" in text for text in (server.command, *server.args)):
+            raise InputError(f"{at}a command cannot contain a NUL character")
+        return server
+    parts = urlsplit(server.url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InputError(f"{at}{server.url!r} is no http:// or https:// address of an MCP server")
+    if parts.username or parts.password:
+        raise InputError(f"{at}put the password into a header, not into the address of {parts.hostname}")
+    for name, value in server.headers.items():
+        if "\n" in value or "\r" in value or not name.strip() or not value.isascii():
+            raise InputError(f"{at}the header {name!r} has a value that HTTP cannot carry")
+    if server.oauth and server.oauth.client_secret:
+        if not server.oauth.client_id or not server.oauth.issuer:
+            raise InputError(f"{at}client credentials need client_id, client_secret and issuer together")
+        if urlsplit(server.oauth.issuer).scheme not in ("http", "https"):
+            raise InputError(
+                f"{at}issuer is the http(s) address of the authorization server, not {server.oauth.issuer!r}"
+            )
+    return server
+
+
+def default_name(server: Server) -> str:
+    """A short name from the command or the address: the package or host, without what is the same everywhere."""
+    if isinstance(server, HttpServer):
+        host = urlsplit(server.url).hostname or "mcp"
+        try:
+            ipaddress.ip_address(host)
+        except ValueError:
+            parts = [part for part in host.split(".") if part not in ("www", "mcp", "api")]
+            return parts[0] if parts else "mcp"
+        return "mcp"
+    runners = (
+        "npx",
+        "uvx",
+        "uv",
+        "node",
+        "python",
+        "python3",
+        "bunx",
+        "pipx",
+        "deno",
+        "docker",
+        "sh",
+        "bash",
+        "env",
+    )
+    words = [Path(server.command).name, *server.args]
+    for word in words:
+        stem = Path(word).name if not word.startswith("@") else word.rpartition("/")[2]
+        stem = stem.partition("@")[0].partition("=")[0].removesuffix(".py").removesuffix(".js")
+        if not word.startswith("-") and stem.removesuffix(".exe") not in (
+            *runners,
+            "run",
+            "-m",
+            "tool",
+            "exec",
+            "",
+        ):
+            for extra in ("mcp-server-", "server-", "mcp_server_", "mcp-"):
+                stem = stem.removeprefix(extra)
+            return stem.removesuffix("-mcp").removesuffix("_mcp") or "mcp"
+    return "mcp"
+
+
+def masked(text: str, secrets: tuple[str, ...]) -> str:
+    """The text without the values that must not be shown."""
+    for secret in secrets:
+        text = text.replace(secret, "…")
+    return text

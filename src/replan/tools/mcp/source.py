@@ -1,0 +1,264 @@
+"""The tools of one MCP server: connected when needed, connected anew when lost, never called twice for one call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from replan.core.breaker import Breaker
+from replan.core.types import ToolSpec
+from replan.errors import InputError, ToolCallError
+from replan.ports import ToolCall, ToolProblem
+from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters
+from replan.tools.mcp.listing import Listed, Override, listed
+from replan.tools.mcp.servers import HttpServer, Server, checked, default_name
+from replan.tools.names import nearest
+
+if TYPE_CHECKING:
+    from replan.tools.mcp.connection import Connection, Listing
+
+_LOGIN_SECS = 330.0
+_BACKOFF = (0.0, 0.1, 0.3, 1.0, 2.0)
+"""Seconds before a try to connect, after so many failures in a row."""
+
+
+class McpSource:
+    """A `ToolSource` over an MCP server; also `Watched` and `Reporting`.
+
+    `target`: a `StdioServer`, an `HttpServer`, or an http(s) address. Nothing is started before the tools are listed.
+
+    `trust_annotations`: take effects from the server's hints; else each tool counts as `once`. `tools`: what is known
+    better of one, by its name: an effect ("reads"), or a mapping with some of effect, volatile, timeout_secs,
+    errors_are_clean, honours_key. `timeout_secs`: of a call, where neither step nor tool says one.
+    `start_timeout_secs`: for connecting and listing. `max_result_bytes`: a longer answer is given up (kind "output").
+    `protocol`: "auto" (the newest that the server speaks), or "legacy" for servers that choke on being asked.
+
+    The idempotency key of a call goes along as `idempotencyKey` in `_meta` (and as a header over HTTP).
+    """
+
+    def __init__(
+        self,
+        target: Server | str,
+        *,
+        name: str | None = None,
+        trust_annotations: bool = True,
+        tools: Mapping[str, Any] | None = None,
+        timeout_secs: float | None = None,
+        start_timeout_secs: float = 30.0,
+        max_result_bytes: int = MAX_RESULT_BYTES,
+        protocol: str = "auto",
+        breaker: Breaker | None = None,
+        where: str = "",
+    ) -> None:
+        self.server = checked(HttpServer(target) if isinstance(target, str) else target, where)
+        self.name = name or default_name(self.server)
+        at = where or f"MCP server {self.name!r}"
+        if protocol not in ("auto", "legacy"):
+            raise InputError(f"{at}: protocol is auto or legacy, not {protocol!r}")
+        if (
+            start_timeout_secs <= 0
+            or (timeout_secs is not None and timeout_secs <= 0)
+            or max_result_bytes <= 0
+        ):
+            raise InputError(f"{at}: a timeout or limit is a number above 0")
+        self._overrides = {tool: Override.of(tool, told, at) for tool, told in (tools or {}).items()}
+        self._trust = trust_annotations
+        self._timeout = timeout_secs
+        self._start = start_timeout_secs
+        self._login = isinstance(self.server, HttpServer) and self.server.oauth is not None
+        self._max_bytes = max_result_bytes
+        self._protocol = protocol
+        self._breaker = breaker or Breaker(threshold=len(_BACKOFF), cool_down_secs=10.0)
+        self._failures = 0
+        self._listed: dict[str, Listed] | None = None
+        self._problems: list[ToolProblem] = []
+        self._watchers: list[Callable[[], None]] = []
+        self._stale = False
+        self._connection: Connection | None = None
+        self._opening: asyncio.Task[Connection] | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    async def tools(self) -> Sequence[ToolSpec]:
+        """The tools as the server lists them now; `ToolCallError` where it cannot be reached or does not answer."""
+        for again in (True, False):
+            connection = await self._connected()
+            self._stale = False
+            listing, connection.listing = connection.listing, None
+            try:
+                self._take(listing or await connection.relist(self._start))
+                break
+            except ToolCallError:
+                if not again or not connection.gone.done():
+                    raise
+        return [tool.spec for tool in self._listed.values()] if self._listed is not None else []
+
+    def problems(self) -> Sequence[ToolProblem]:
+        """What was left out of the latest list, and overrides for tools that it does not have."""
+        return tuple(self._problems)
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Call `changed` when the list may be another: once, until the tools are listed again."""
+        self._watchers.append(changed)
+
+    async def call(self, call: ToolCall) -> Any:
+        """Make the call once. A request that a server rejected unread, for its session had ended, goes to a new one."""
+        tool = await self._tool(call.tool_id)
+        check_parameters(tool.spec, call)
+        from replan.tools.mcp.exchange import Exchange
+        from replan.tools.mcp.http import SessionExpired
+        from replan.tools.mcp.results import value_of
+
+        for again in (True, False):
+            connection = await self._connected()
+            try:
+                result = await connection.call(call.tool_id, Exchange(call))
+                return value_of(result, tool)
+            except SessionExpired:
+                if not again:
+                    raise
+            except ToolCallError as error:
+                if error.kind in ("parameter", "unknown_tool", "output"):
+                    self._changed()
+                raise
+        raise AssertionError("unreachable")
+
+    async def aclose(self) -> None:
+        """End the connection and the server's processes, if it has any."""
+        self._closed = True
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.wait({self._opening})
+        self._let_go()
+        if self._ending:
+            await asyncio.wait(self._ending)
+
+    # ── the list ──────────────────────────────────────────────────────────────
+
+    def _take(self, listing: Listing) -> None:
+        self._problems = list(listing.problems)
+        found: dict[str, Listed] = {}
+        for tool in listing.tools:
+            if tool.name in found:
+                self._problems.append(ToolProblem("listed twice; the first one is taken", tool.name))
+                continue
+            found[tool.name] = listed(
+                tool,
+                listing.output_schemas.get(tool.name),
+                source=self.name,
+                trust_annotations=self._trust,
+                override=self._overrides.get(tool.name, Override()),
+                timeout_secs=self._timeout,
+            )
+        for name in self._overrides.keys() - found.keys():
+            near = nearest(name, found, n=1)
+            hint = f"; do you mean {near[0]!r}?" if near else ""
+            self._problems.append(
+                ToolProblem(f"there are settings for it, but there is no such tool{hint}", name)
+            )
+        self._listed = found
+
+    async def _tool(self, name: str) -> Listed:
+        if self._listed is None or (name not in self._listed and self._stale):
+            await self.tools()
+        assert self._listed is not None
+        if (tool := self._listed.get(name)) is not None:
+            return tool
+        near = nearest(name, self._listed)
+        hint = f"; the nearest are: {', '.join(near)}" if near else ""
+        raise ToolCallError(f"{self.name} has no tool {name!r}{hint}", kind="unknown_tool", happened="no")
+
+    def _changed(self) -> None:
+        if self._stale or self._closed:
+            return
+        self._stale = True
+        for changed in self._watchers:
+            changed()
+
+    # ── the connection ────────────────────────────────────────────────────────
+
+    async def _connected(self) -> Connection:
+        """The open connection, or a new one; callers share one try, which goes on when one of them leaves."""
+        if self._closed:
+            raise ToolCallError(f"the source {self.name!r} is closed", kind="unavailable", happened="no")
+        if self._connection is not None:
+            if not self._connection.gone.done():
+                return self._connection
+            self._let_go()
+        if self._opening is None:
+            if not self._breaker.allow():
+                wait = self._breaker.wait_secs
+                raise ToolCallError(
+                    f"{self.name} has failed {self._failures} times in a row; it is left alone for {wait:.0f} s",
+                    kind="unavailable",
+                    happened="no",
+                    retry_after=max(wait, 0.1),
+                )
+            self._opening = asyncio.create_task(self._open())
+            self._opening.add_done_callback(self._opened)
+        opening = self._opening
+        await asyncio.wait({opening})
+        if opening.cancelled():
+            raise ToolCallError(f"the source {self.name!r} is closed", kind="unavailable", happened="no")
+        if (error := opening.exception()) is None:
+            return opening.result()
+        if isinstance(error, ToolCallError):  # each caller its own: a traceback grows with every raise
+            raise ToolCallError(
+                str(error),
+                kind=error.kind,
+                happened="no",
+                status=error.status,
+                retry_after=error.retry_after,
+            )
+        raise error
+
+    async def _open(self) -> Connection:
+        try:
+            from replan.tools.mcp.connection import Connection
+        except ImportError as error:
+            if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "httpx2"):
+                raise
+            self._breaker.abandoned()
+            raise InputError("tools of MCP servers need: pip install 'replan[mcp]'") from None
+        await asyncio.sleep(_BACKOFF[min(self._failures, len(_BACKOFF) - 1)])
+        connection = Connection(
+            self.server, max_bytes=self._max_bytes, protocol=self._protocol, changed=self._changed
+        )
+        try:
+            await connection.open(_LOGIN_SECS + self._start if self._login else self._start)
+        except BaseException as error:
+            self._end(connection)
+            if isinstance(error, ToolCallError):
+                self._breaker.failed()
+                self._failures += 1
+            else:
+                self._breaker.abandoned()
+            raise
+        self._breaker.succeeded()
+        self._failures = 0
+        return connection
+
+    def _opened(self, opening: asyncio.Task[Connection]) -> None:
+        self._opening = None
+        if opening.cancelled() or opening.exception() is not None:
+            return
+        self._connection = opening.result()
+        listing = self._connection.listing
+        if self._listed is not None and listing is not None:
+            # A server that was started again may have other tools by now.
+            before = self._listed
+            self._take(listing)
+            if [tool.spec for tool in before.values()] != [tool.spec for tool in self._listed.values()]:
+                self._changed()
+
+    def _let_go(self) -> None:
+        if self._connection is not None:
+            self._end(self._connection)
+            self._connection = None
+
+    def _end(self, connection: Connection) -> None:
+        """Close it in the background: a dead server's callers do not wait for its burial."""
+        ending = asyncio.create_task(connection.aclose())
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)

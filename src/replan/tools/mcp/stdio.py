@@ -1,0 +1,133 @@
+"""The stdio transport: one JSON-RPC message a line (MCP, Transports, stdio).
+
+The library's own holds a line of any length, and logs every line that is no message. Here a line is bounded, what is
+no message is kept for the error text only, and a broken answer ends the call that it belongs to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import anyio
+import mcp_types as types
+from mcp.shared.message import SessionMessage
+
+from replan.tools.mcp.process import ServerProcess
+from replan.tools.mcp.traffic import Message, Traffic
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
+
+TOO_LARGE = -32098
+"""The code of an answer that was given up for its size; of our own making, it never crosses the wire."""
+_ID = re.compile(rb'"id"\s*:\s*(\d+|"[^"\\]{1,200}")')
+_METHOD, _ANSWER = re.compile(rb'"method"\s*:'), re.compile(rb'"(result|error)"\s*:')
+
+
+@asynccontextmanager
+async def stdio_transport(
+    process: ServerProcess, traffic: Traffic, max_bytes: int, ended: Callable[[], None]
+) -> AsyncIterator[TransportStreams]:
+    """Messages with a running server. `ended` is called when it writes no more; at the end it is stopped."""
+    send_in, receive_in = anyio.create_memory_object_stream[Message](0)
+    send_out, receive_out = anyio.create_memory_object_stream[SessionMessage](0)
+
+    async def incoming() -> None:
+        lines = _Lines(traffic, max_bytes)
+        try:
+            async with send_in:
+                while chunk := await process.read():
+                    for message in lines.feed(chunk):
+                        await send_in.send(message)
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            pass  # the session is over; what the server still says is for nobody
+        finally:
+            ended()
+
+    async def outgoing() -> None:
+        with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
+            async with receive_out:
+                async for message in receive_out:
+                    text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    await process.write(text.encode() + b"\n")
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(incoming)
+            tasks.start_soon(outgoing)
+            try:
+                yield receive_in, send_out
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await process.stop()
+                tasks.cancel_scope.cancel()
+    finally:
+        for stream in (send_in, receive_in, send_out, receive_out):
+            stream.close()
+
+
+class _Lines:
+    """Cuts output into lines and reads each as a message."""
+
+    def __init__(self, traffic: Traffic, max_bytes: int) -> None:
+        self._traffic = traffic
+        self._max = max_bytes
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._dropping = False
+
+    def feed(self, chunk: bytes) -> list[SessionMessage]:
+        found = []
+        *whole, rest = chunk.split(b"\n")
+        for end in whole:
+            self._parts.append(end)
+            line = b"" if self._dropping else b"".join(self._parts)
+            self._parts, self._size, self._dropping = [], 0, False
+            if message := self._read(line):
+                found.append(message)
+        if self._dropping:
+            return found
+        self._parts.append(rest)
+        self._size += len(rest)
+        if self._size > self._max:
+            message = self._broken(
+                b"".join(self._parts)[:4096], TOO_LARGE, f"the answer is larger than {self._max:,} bytes"
+            )
+            self._parts, self._dropping = [], True
+            if message:
+                found.append(message)
+        return found
+
+    def _read(self, line: bytes) -> SessionMessage | None:
+        line = line.strip()
+        if not line:
+            return None
+        if len(line) > self._max:
+            return self._broken(line[:4096], TOO_LARGE, f"the answer is larger than {self._max:,} bytes")
+        try:
+            return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+        except ValueError:
+            if not line.startswith(b"{"):
+                return None  # a line of a log
+            return self._broken(line, types.PARSE_ERROR, "the answer is no valid JSON-RPC message")
+
+    def _broken(self, line: bytes, code: int, text: str) -> SessionMessage | None:
+        """An error in the place of an answer that cannot be read, if one can tell to what it was the answer."""
+        head = line[:4096]
+        if _METHOD.search(head) and not _ANSWER.search(head):
+            return None
+        request: str | int | None = None
+        if found := _ID.search(line):
+            told = found[1].decode("utf-8", "replace")
+            request = told.strip('"') if told.startswith('"') else int(told)
+        if request not in self._traffic.open:
+            if len(self._traffic.open) != 1:
+                return None
+            (request,) = self._traffic.open
+        assert request is not None
+        error = types.ErrorData(code=code, message=text)
+        return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=request, error=error))
