@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -119,37 +120,30 @@ def default_name(server: Server) -> str:
             parts = [part for part in host.split(".") if part not in ("www", "mcp", "api")]
             return parts[0] if parts else "mcp"
         return "mcp"
-    runners = (
-        "npx",
-        "uvx",
-        "uv",
-        "node",
-        "python",
-        "python3",
-        "bunx",
-        "pipx",
-        "deno",
-        "docker",
-        "sh",
-        "bash",
-        "env",
-    )
-    words = [Path(server.command).name, *server.args]
-    for word in words:
-        stem = Path(word).name if not word.startswith("@") else word.rpartition("/")[2]
-        stem = stem.partition("@")[0].partition("=")[0].removesuffix(".py").removesuffix(".js")
-        if not word.startswith("-") and stem.removesuffix(".exe") not in (
-            *runners,
-            "run",
-            "-m",
-            "tool",
-            "exec",
-            "",
-        ):
-            for extra in ("mcp-server-", "server-", "mcp_server_", "mcp-"):
-                stem = stem.removeprefix(extra)
-            return stem.removesuffix("-mcp").removesuffix("_mcp") or "mcp"
+    for word in (server.command, *server.args):
+        if not word.startswith("-") and (name := _name_of(word)):
+            return name
     return "mcp"
+
+
+_RUNNERS = frozenset(
+    ("npx", "npm", "uvx", "uv", "node", "python", "python3", "py", "bun", "bunx", "pipx", "deno", "docker", "sh", "bash",
+     "env", "run", "tool", "exec", "x")
+)  # fmt: skip
+_NAMELESS = frozenset(("index", "main", "server", "cli", "dist", "build", "src", "bin", "lib", "__main__"))
+_AFFIXES = re.compile(r"^(mcp[-_]server[-_]|server[-_]|mcp[-_])|([-_]mcp|[-_]server)$")
+
+
+def _name_of(word: str) -> str:
+    """What a word of a command line says of the server; empty for a runner's own words."""
+    package = word.rpartition("/")[2] if word.startswith("@") else word
+    for part in reversed(Path(package).parts):
+        stem = re.sub(r"([@=].*|\.(py|m?js|cjs|ts|exe))$", "", part)
+        if re.sub(r"[\d.]+$", "", stem) in _RUNNERS:
+            return ""
+        if stem and stem != "/" and stem not in _NAMELESS:
+            return _AFFIXES.sub("", stem) or stem
+    return ""
 
 
 def masked(text: str, secrets: tuple[str, ...]) -> str:
