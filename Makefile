@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup run test check prove bench record lock clean
+.PHONY: help setup run test check prove bench proto record lock clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -66,6 +66,9 @@ healing: $(VENV)/.dev  ## Let the built-in model heal twenty tasks
 .PHONY: firstrun
 firstrun: $(VENV)/.bench  ## Measure: from a fresh clone to a checked answer; import times
 	$(BIN)/python -m bench.first_run
+
+proto: $(VENV)/.dev  ## Generate the code of the tool protocol over gRPC
+	$(BIN)/python -m replan.tools.remote.proto.generate
 
 record: $(VENV)/.dev  ## Record the real model's answers anew, for the tests that replay them
 	$(BIN)/python -m examples.record

@@ -1,0 +1,75 @@
+"""The endpoints of one service: which may be asked now, and what is known of each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from replan.core.breaker import Breaker
+from replan.errors import InputError, ToolCallError
+from replan.tools.remote.messages import Listing
+from replan.tools.remote.transport import Endpoint, Transport, TransportFailure
+
+COOL_DOWN_SECS = 2.0
+_EXTRA = "tools over {} need more packages: pip install 'replan[remote]'"
+
+
+class Peer:
+    """One endpoint: its connection, its breaker, and its latest list."""
+
+    def __init__(self, endpoint: Endpoint, source: str) -> None:
+        self.endpoint = endpoint
+        self.breaker = Breaker(cool_down_secs=COOL_DOWN_SECS)
+        self.listing: Listing | None = None
+        self.transport = _transport(endpoint, source)
+
+    async def list_tools(self, timeout_secs: float) -> Listing:
+        """The list as it is now, kept in `listing`."""
+        try:
+            async with asyncio.timeout(timeout_secs):
+                found = await self.transport.list_tools("", 0.0)
+        except TimeoutError:
+            text = f"{self.endpoint.url} did not list its tools within {timeout_secs:g} s"
+            raise TransportFailure(text, kind="unavailable", happened="no") from None
+        except ToolCallError as error:
+            # Only listed: no tool was called, whatever became of the request.
+            raise TransportFailure(
+                str(error), kind=error.kind, happened="no", status=error.status, retry_after=error.retry_after
+            ) from error
+        if found is None:
+            text = f"{self.endpoint.url} says that its list is unchanged to somebody who has none"
+            raise TransportFailure(text, kind="output", happened="no")
+        self.listing = found
+        return found
+
+    def took(self, error: ToolCallError | None) -> None:
+        """Tell the breaker how a request went: a service that answers is there."""
+        if error is None or not _is_down(error):
+            self.breaker.succeeded()
+        else:
+            self.breaker.failed()
+
+
+def _is_down(error: ToolCallError) -> bool:
+    return error.kind in ("refused", "connection_lost") or error.status in (502, 503, 504)
+
+
+def shared_store(peers: Sequence[Peer]) -> bool:
+    """Whether a key that one endpoint remembers for good is remembered by all: only then may it be relied on."""
+    stores = {
+        peer.listing.key_store if peer.listing and peer.listing.keys_are_durable else "" for peer in peers
+    }
+    return len(stores) == 1 and "" not in stores
+
+
+def _transport(endpoint: Endpoint, source: str) -> Transport:
+    try:
+        if endpoint.scheme.startswith("grpc"):
+            from replan.tools.remote.client_grpc import GrpcTransport
+
+            return GrpcTransport(endpoint, source)
+        from replan.tools.remote.client_http import HttpTransport
+
+        return HttpTransport(endpoint, source)
+    except ImportError as error:
+        raise InputError(_EXTRA.format("gRPC" if endpoint.scheme.startswith("grpc") else "HTTP")) from error

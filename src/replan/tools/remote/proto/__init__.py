@@ -1,0 +1,1 @@
+"""The protocol over gRPC: `tools.proto`, and the code generated from it."""
