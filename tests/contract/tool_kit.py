@@ -7,12 +7,14 @@ where the function gives an asynchronous context manager of an open `Kit`.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 from typing import Any
 
 from replan.ports import ToolCall, ToolSource
 
 WAIT_SECS = 10.0
+_number = itertools.count(1)
 
 
 class Kit:
@@ -33,7 +35,7 @@ class Kit:
         return self.names.get(tool_id, tool_id)
 
     async def call(self, tool_id: str, report: Any = None, /, **parameters: Any) -> Any:
-        return await self.source.call(ToolCall(self.name(tool_id), parameters, "key", report=report))
+        return await self.source.call(ToolCall(self.name(tool_id), parameters, f"key-{next(_number)}", report=report))
 
     async def saw_started(self) -> bool:
         """Wait until `wait` has begun; another process may tell it in another way."""

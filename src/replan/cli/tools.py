@@ -1,4 +1,4 @@
-"""`replan tools list|show|call|stats`: what a task could use, and how that has done."""
+"""`replan tools list|show|call|stats|serve|conformance`: what a task could use, how that does, and serving it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from replan.cli import options
+from replan.cli.serve_tools import conformance, serve
 from replan.cli.terminal import Out, own_stdout
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ tools_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+tools_app.command()(serve)
+tools_app.command()(conformance)
 
 ToolName = Annotated[str, typer.Argument(metavar="TOOL", help="The tool's id.")]
 

@@ -67,6 +67,11 @@ class Running:
             loop = asyncio.get_running_loop()
             self._giving_up = loop.call_later(linger_secs, self.task.cancel)
 
+    def give_up(self) -> None:
+        """Who might have come back will not: cancel the call, unless others wait."""
+        if not self.waiters:
+            self.task.cancel()
+
     def _end(self, task: asyncio.Task[Answer]) -> None:
         if self._giving_up is not None:
             self._giving_up.cancel()
@@ -92,6 +97,7 @@ class Waiter:
         self._linger_secs = linger_secs
         self._report = report
         self._left = left
+        self._lost = False
         self._called_off: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         running.join(self)
 
@@ -100,22 +106,27 @@ class Waiter:
             self._report(progress)
 
     def call_off(self) -> None:
-        """The client does not want the call any more."""
+        """The client does not want the call any more; that may be said after the connection broke, too."""
         if not self._called_off.done():
             self._called_off.set_result(None)
+        if self._lost:
+            self._running.give_up()
 
     async def answer(self) -> Answer:
         """The call's answer; an error when the deadline has passed or the call was called off."""
         task = self._running.task
-        lost = True
+        self._lost = True
         try:
             ends: set[asyncio.Future[Any]] = {task, self._called_off}
             await asyncio.wait(ends, timeout=self._secs, return_when=asyncio.FIRST_COMPLETED)
-            lost = False
+            self._lost = False
         finally:
             # Somebody whose connection broke may come back with the same key; whoever gave up does not.
-            self._running.leave(self, self._linger_secs if lost else 0.0)
-            self._left()
+            self._running.leave(self, self._linger_secs if self._lost else 0.0)
+            if self._lost:
+                task.add_done_callback(lambda _: self._left())
+            else:
+                self._left()
             self._report = None
         if not task.done():
             if self._called_off.done():
