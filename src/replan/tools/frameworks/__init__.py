@@ -1,0 +1,41 @@
+"""Tools that were written for LangChain, Pydantic AI or the OpenAI Agents SDK, taken as they are.
+
+Nothing here needs a framework to be installed: one is imported when an object of it is given, which it made itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from replan.tools.frameworks.recognise import adopt, gather
+
+if TYPE_CHECKING:
+    from replan.tools.frameworks.langchain import LangChainSource
+    from replan.tools.frameworks.openai_agents import OpenAiAgentsSource
+    from replan.tools.frameworks.pydantic_ai import PydanticAiSource
+
+__all__ = ["LangChainSource", "OpenAiAgentsSource", "PydanticAiSource", "adopt", "gather"]
+
+_HOMES = {
+    "LangChainSource": ("langchain", "langchain-core"),
+    "OpenAiAgentsSource": ("openai_agents", "openai-agents"),
+    "PydanticAiSource": ("pydantic_ai", "pydantic-ai-slim"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    from replan.errors import InputError
+
+    try:
+        return getattr(importlib.import_module(f"{__name__}.{home[0]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("replan"):
+            raise
+        raise InputError(
+            f"{name} needs the package {home[1]}, which is not installed: pip install {home[1]}"
+        ) from error
