@@ -10,9 +10,10 @@ from replan.core.types import Artifact
 HEAD = 1_000
 TAIL = 300
 
-
-_BINARY = re.compile(r"(data:[\w.+-]*/?[\w.+-]*(?:;[\w=.-]+)*;base64,)([A-Za-z0-9+/]{64,}={0,2})", re.ASCII)
-_BINARY_BYTES = re.compile(rb'"data:[\w.+-]*/?[\w.+-]*(?:;[\w=.-]+)*;base64,[A-Za-z0-9+/]{1024}')
+# Each text is read in one way only, or a near miss of a megabyte would be tried for hours.
+_URL = r"data:[\w.+-]*(?:/[\w.+-]*)?(?:;[\w=.-]+)*;base64,"
+_BINARY = re.compile(rf"({_URL})([A-Za-z0-9+/]{{64,}}={{0,2}})", re.ASCII)
+_BINARY_BYTES = re.compile(rf'"{_URL}[A-Za-z0-9+/]{{1024}}'.encode())
 
 
 def holds_binary(data: bytes) -> bool:
