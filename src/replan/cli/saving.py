@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +28,32 @@ def part_of(value: Any, path: str) -> Any:
 
 
 def save(value: Any, file: Path) -> int:
-    """Write the value, all of it or nothing; how many bytes. `InputError` where it cannot be written."""
+    """Write the value, all of it or nothing; how many bytes. `InputError` where it cannot be written.
+
+    A file that is there keeps its permissions, a link stays a link, and a device or a pipe is written to.
+    """
     data = _bytes_of(value)
     try:
-        part = file.with_name(f".{file.name}.{os.getpid()}.part")
-        try:
-            part.write_bytes(data)
-            part.replace(file)
-        finally:
-            part.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(f"{file} cannot be written: {error.strerror or error}") from None
+        if file.exists() and not file.is_dir() and not file.is_file():
+            file.write_bytes(data)
+        else:
+            _replace(file.resolve(), data)
+    except (OSError, RuntimeError) as error:  # RuntimeError: links in a ring
+        raise InputError(f"{file} cannot be written: {getattr(error, 'strerror', '') or error}") from None
     return len(data)
+
+
+def _replace(file: Path, data: bytes) -> None:
+    if file.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    part = file.with_name(f".replan-{os.getpid()}.part")
+    try:
+        part.write_bytes(data)
+        if file.exists():
+            part.chmod(stat.S_IMODE(file.stat().st_mode))
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _bytes_of(value: Any) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w-]+=[^;,\s]+)*;base64,", re.ASCII)
@@ -21,5 +20,5 @@ def from_data_url(text: str) -> tuple[str, bytes] | None:
         return None
     try:
         return found[1] or "text/plain", base64.b64decode(text[found.end() :], validate=True)
-    except binascii.Error:
+    except ValueError:  # no base64, or no ASCII
         return None
