@@ -18,7 +18,9 @@ from pathlib import Path
 
 import pytest
 
+from replan.cli.tool_stats import rows_of, table
 from replan.core.events import CancelRequested, StepReady, TaskCompleted, TaskStarted, TaskSubmitted
+from replan.core.tool_stats import ToolKey, ToolStats
 from replan.errors import StaleWriter, StoreBusy, StoreError, StoreUnusable, TaskHeld
 from replan.store import schema
 from replan.store.holders import Holders
@@ -588,3 +590,37 @@ async def test_opening_and_closing_leaves_no_thread_and_no_file_open(tmp_path: P
 
     assert [thread.name for thread in set(threading.enumerate()) - others] == []
     assert files_open() == 0
+
+
+# ── what it remembers of tools ──
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        "no JSON",
+        "[]",
+        "{}",
+        '{"calls": Infinity, "failures": 0, "durations": {}, "errors": {}, "recent": ""}',
+        '{"calls": 1, "failures": 0, "durations": {"99999": 1}, "errors": {}, "recent": "+"}',
+        '{"calls": 1, "failures": 7, "durations": {}, "errors": {}, "recent": "+"}',
+        "[" * 100_000,
+        b"\xff\x00",
+    ],
+    ids=lambda spoilt: str(spoilt)[:30],
+)
+async def test_a_spoilt_row_of_a_tool_counts_as_none_and_hinders_nothing(
+    spoilt: str | bytes, tmp_path: Path
+) -> None:
+    path, key = tmp_path / "log.db", ToolKey("functions", "add")
+    stats = ToolStats()
+    stats.add(1.0)
+    async with contextlib.aclosing(SqliteStore(path)) as store:
+        await store.add_tool_stats({key: stats})
+        with contextlib.closing(sqlite3.connect(path)) as db, db:
+            db.execute("UPDATE tool_stats SET data = ?", (spoilt,))
+            db.execute("INSERT INTO tool_names VALUES ('functions', ?, 0)", (spoilt,))
+        assert table(rows_of(await store.tool_stats(), None)) == table([])
+        await store.remembered_tools()
+        await store.add_tool_stats({key: stats})
+        assert (await store.tool_stats())[key].calls == 1

@@ -15,7 +15,10 @@ _HEAD = ("tool", "calls", "success", "p50", "p95", "commonest errors")
 
 def rows_of(stats: Mapping[ToolKey, ToolStats], tool: str | None) -> list[dict[str, Any]]:
     """One row a tool, the most called first; times in seconds. `InputError` for a tool that was never called."""
-    chosen = dict(stats)
+    stats = {
+        key: one for key, one in stats.items() if one.calls
+    }  # spoilt in the database: as if never called
+    chosen = stats
     if tool is not None:
         chosen = {key: one for key, one in stats.items() if folded(key.tool_id) == folded(tool)}
         if not chosen:

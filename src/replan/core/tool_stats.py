@@ -15,6 +15,9 @@ _SHORTEST = 1e-6
 _RECENT = 50
 _ERRORS = 20
 _ERROR_CHARS = 120
+_MOST = 2**53
+_LONGEST_CLASS = 200
+"""Far more than a year."""
 _VARYING = re.compile(r"\b[0-9a-fA-F]{8,}\b|\d+(?:\.\d+)?")
 
 
@@ -101,11 +104,17 @@ class ToolStats:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ToolStats:
+        """The counts that `to_json` gave; `ValueError` for numbers that no counting comes to."""
         made = cls()
         made.calls, made.failures = int(data["calls"]), int(data["failures"])
         made.durations = {int(at): int(count) for at, count in data["durations"].items()}
         made.errors = {str(words): int(count) for words, count in data["errors"].items()}
-        made.recent = str(data["recent"])
+        made.recent = str(data["recent"])[-_RECENT:]
+        counts = (made.calls, made.failures, *made.durations.values(), *made.errors.values())
+        if not all(0 <= count <= _MOST for count in counts) or made.failures > made.calls:
+            raise ValueError("these are no counts of calls")
+        if any(abs(at) > _LONGEST_CLASS for at in made.durations):
+            raise ValueError("no call takes so long")
         return made
 
 

@@ -39,7 +39,7 @@ def remembered(db: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
     """The names that each source listed last."""
     found: dict[str, tuple[str, ...]] = {}
     for source, data in db.execute("SELECT source, names FROM tool_names"):
-        with contextlib.suppress(ValueError, TypeError):
+        with contextlib.suppress(ValueError, TypeError, RecursionError):
             found[source] = tuple(str(name) for name in json.loads(data))
     return found
 
@@ -48,5 +48,5 @@ def _read(data: str) -> ToolStats:
     """What is stored; nothing where a person has spoilt it."""
     try:
         return ToolStats.from_json(json.loads(data))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return ToolStats()

@@ -80,3 +80,17 @@ def test_only_a_record_that_tells_something_is_a_warning() -> None:
     assert told == "failed 6 of its last 12 calls, mostly with: refused: nobody listens at port #"
     mended = counted([(1.0, REFUSED)] * 500 + [(1.0, None)] * 50)
     assert warning(mended) == "", "what was long ago is held against nobody"
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        pytest.param({"calls": -1}, id="fewer than none"),
+        pytest.param({"calls": 2, "failures": 3}, id="more failures than calls"),
+        pytest.param({"durations": {"99999": 1}}, id="a time that no number holds"),
+        pytest.param({"errors": {"x": 10**30}}, id="more than can be counted"),
+    ],
+)
+def test_numbers_that_no_counting_comes_to_are_refused(spoilt: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"counts|long"):
+        ToolStats.from_json({**counted([(1.0, None)]).to_json(), **spoilt})
