@@ -12,6 +12,7 @@ from typing import Any
 import mcp_types as types
 import uvicorn
 from mcp.server.lowlevel.server import Server
+
 from mcp_raw_server import ANY, SUM, TEXT, WRAPPED, no_more
 
 NUMBER = {"type": "integer"}
@@ -37,7 +38,9 @@ class Tools:
         return types.ListToolsResult(
             tools=[
                 tool(name="echo", input_schema=ANY, output_schema=WRAPPED, annotations=READS),
-                tool(name="add", input_schema=no_more(a=NUMBER, b=NUMBER), output_schema=SUM, annotations=READS),
+                tool(
+                    name="add", input_schema=no_more(a=NUMBER, b=NUMBER), output_schema=SUM, annotations=READS
+                ),
                 tool(name="fail", input_schema=no_more(text=TEXT)),
                 tool(name="wait", input_schema=no_more()),
                 tool(name="progress", input_schema=no_more()),
@@ -154,5 +157,3 @@ def serving(make: Callable[[], Any]) -> Iterator[Serving]:
         yield server
     finally:
         server.stop()
-
-

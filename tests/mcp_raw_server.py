@@ -143,7 +143,9 @@ class Server:
                 print("cannot go on: the token s3cret-token is wrong", file=sys.stderr)
                 sys.exit(3)
             if fault == "noise":
-                self.write("Starting up…\n\n{not json}\n[1, 2]\n42\n{\"jsonrpc\": \"2.0\", \"id\": 999, \"result\": {}}")
+                self.write(
+                    'Starting up…\n\n{not json}\n[1, 2]\n42\n{"jsonrpc": "2.0", "id": 999, "result": {}}'
+                )
             self.send(
                 id=number,
                 result={

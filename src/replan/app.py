@@ -68,7 +68,7 @@ class Replan:
         self.settings = settings or Settings()
         self._policy = _with(self.settings.policy(), policy)
         self._tool_names = tuple(tool for tool in tools if isinstance(tool, str))
-        self._catalog = open_tools(tools)
+        self._catalog = open_tools(tools, self.settings)
         self._models = Models(
             self.settings,
             model=model,

@@ -15,8 +15,9 @@ from replan.core.types import Role
 from replan.errors import ConfigError, InputError, ReplanError
 from replan.ports import Model, Store, ToolSource
 from replan.tools.catalog import Catalog
+from replan.tools.frameworks import gather
 from replan.tools.functions import FunctionSource
-from replan.tools.loading import load_tools
+from replan.tools.specs import load_sources
 
 ROLES: tuple[Role, ...] = get_args(Role)
 LOCAL = "local"
@@ -83,24 +84,69 @@ def database_path(named: str | Path | None) -> Path:
 # ── tools ─────────────────────────────────────────────────────────────────────
 
 
-def open_tools(tools: Sequence[Callable[..., Any] | str | ToolSource]) -> Catalog:
-    """One catalog of everything: functions together, each SPEC and each source by itself."""
+ToolLike = Callable[..., Any] | str | ToolSource | object
+"""A function, a SPEC, a tool source, or a tool or toolset of another framework."""
+
+
+def open_tools(tools: Sequence[ToolLike], settings: Settings | None = None) -> Catalog:
+    """One catalog of everything: functions together, each SPEC and each source by itself, then what is configured."""
     functions: list[Callable[..., Any]] = []
     sources: list[ToolSource] = []
+    foreign: list[object] = []
     for tool in tools:
         if isinstance(tool, str):
-            sources.append(load_tools(tool))
+            sources += load_sources(tool)
         elif _is_source(tool):
             sources.append(tool)  # type: ignore[arg-type]
-        elif callable(tool):
-            functions.append(tool)
         else:
+            foreign.append(tool)
+    adopted, others = gather(foreign) if foreign else ([], [])
+    for tool in others:
+        if not callable(tool):
             raise InputError(
-                f"{tool!r} is no tool: give functions, SPECs such as 'tools.py', or tool sources"
+                f"{tool!r:.200} is no tool: give functions, SPECs such as 'tools.py', tool sources, or tools of "
+                "LangChain, Pydantic AI or the OpenAI Agents SDK"
             )
+        functions.append(tool)
     if functions:
         sources.insert(0, FunctionSource(functions))
-    return Catalog(sources)
+    sources += adopted
+    if settings is None:
+        return Catalog(sources)
+    sources += configured_sources(settings)
+    return Catalog(
+        sources, rules=settings.tools.tool_rules(), list_timeout_secs=settings.tools.list_timeout_secs
+    )
+
+
+def configured_sources(settings: Settings) -> list[ToolSource]:
+    """The sources that the configuration names; `ConfigError` or `InputError` for what cannot be used."""
+    section = settings.tools
+    sources = [source for spec in section.sources for source in load_sources(spec)]
+    if section.mcp_servers:
+        from replan.tools.mcp import from_table
+
+        sources += from_table(section.mcp_servers)
+    for name, table in section.openapi.items():
+        from replan.tools.openapi import from_table as openapi_from_table
+
+        sources.append(openapi_from_table({"name": name, **table}))
+    service = settings.tool_service
+    if service.endpoint:
+        from replan.tools.remote import RemoteSource
+
+        endpoints = [url for url in (service.endpoint, service.fallback_endpoint) if url]
+        sources.append(
+            RemoteSource(
+                endpoints,
+                name="tool_service",
+                protocol=service.protocol,
+                connect_timeout_secs=service.connect_timeout_secs,
+                timeout_secs=service.timeout_secs,
+                max_retries=service.max_retries,
+            )
+        )
+    return sources
 
 
 def _is_source(tool: object) -> bool:

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-from mcp_http_server import Tools, app_of, serving
 from tool_kit import Kit
 
+from mcp_http_server import Tools, app_of, serving
 from replan.tools.mcp import HttpServer, McpSource, StdioServer
 
 RAW = Path(__file__).parents[1] / "mcp_raw_server.py"
@@ -31,7 +31,9 @@ async def stdio() -> AsyncIterator[Kit]:
 
     async with await asyncio.start_server(told, "127.0.0.1", 0) as ear:
         port = ear.sockets[0].getsockname()[1]
-        kit.source = McpSource(StdioServer(sys.executable, (str(RAW), "--tell", str(port), "--page", "3")), name="raw")
+        kit.source = McpSource(
+            StdioServer(sys.executable, (str(RAW), "--tell", str(port), "--page", "3")), name="raw"
+        )
         yield kit
         await kit.source.aclose()
 

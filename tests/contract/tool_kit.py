@@ -35,7 +35,9 @@ class Kit:
         return self.names.get(tool_id, tool_id)
 
     async def call(self, tool_id: str, report: Any = None, /, **parameters: Any) -> Any:
-        return await self.source.call(ToolCall(self.name(tool_id), parameters, f"key-{next(_number)}", report=report))
+        return await self.source.call(
+            ToolCall(self.name(tool_id), parameters, f"key-{next(_number)}", report=report)
+        )
 
     async def saw_started(self) -> bool:
         """Wait until `wait` has begun; another process may tell it in another way."""

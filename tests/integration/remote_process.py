@@ -107,7 +107,16 @@ class Process:
         ports = ["--port", str(self._port)]
         if self.protocol == "grpc":
             ports = ["--port", "-1", "--grpc-port", str(self._port)]
-        command = ["-m", "replan.cli", "tools", "serve", str(self._tools), "--json", "--token-env", "TEST_TOKEN"]
+        command = [
+            "-m",
+            "replan.cli",
+            "tools",
+            "serve",
+            str(self._tools),
+            "--json",
+            "--token-env",
+            "TEST_TOKEN",
+        ]
         keys = [] if "--keys" in self._more else ["--keys", str(self.folder / "keys.db")]
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,

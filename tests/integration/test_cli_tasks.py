@@ -127,3 +127,95 @@ def test_the_shell_completes_commands_and_choices(tmp_path: Path) -> None:
     assert replan(cwd=tmp_path, env=env).stdout.split() == ["tasks"]
     env |= {"COMP_WORDS": "replan run --evaluation ", "COMP_CWORD": "3"}
     assert replan(cwd=tmp_path, env=env).stdout.split() == ["model", "steps"]
+
+
+PHOTOS = '''
+from replan import tool
+
+
+@tool(effect="reads")
+def photo(size: int) -> dict:
+    """Take a photo."""
+    from replan.tools.binary import data_url
+
+    return {"type": "image", "data": data_url(bytes(range(256)) * size, "image/png"), "place": "北京"}
+
+
+@tool(effect="reads")
+def size(data: bytes) -> int:
+    """How many bytes there are."""
+    return len(data)
+'''
+PHOTO_PLAN = {
+    "steps": [
+        {"step_id": "take", "tool": "photo", "parameters": {"size": 40}},
+        {"step_id": "weigh", "tool": "size", "parameters": {"data": "${take.output.data}"}},
+    ]
+}
+
+
+def test_an_output_of_bytes_is_passed_on_whole_kept_apart_and_written_to_a_file(tmp_path: Path) -> None:
+    folder(tmp_path, PHOTO_PLAN)
+    (tmp_path / "tools.py").write_text(PHOTOS, encoding="utf-8")
+    done = replan(*BY_STEPS, "--task-id", "t", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "10240\n")
+    shown = replan("tasks", "show", "t", "--events", cwd=tmp_path).stdout
+    assert "…(10,240 bytes)" in shown, "what nobody can read is named by its size"
+
+    saved = replan("tasks", "output", "t", "take", "-o", "photo.png", cwd=tmp_path)
+    assert (saved.returncode, saved.stdout) == (0, "")
+    assert "photo.png: 10,240 bytes" in saved.stderr
+    assert (tmp_path / "photo.png").read_bytes() == bytes(range(256)) * 40
+    place = replan("tasks", "output", "t", "take", "--path", "place", cwd=tmp_path)
+    assert place.stdout == "北京\n"
+    whole = json.loads(replan("tasks", "output", "t", "take", "--json", cwd=tmp_path).stdout)
+    assert whole["data"].startswith("data:image/png;base64,")
+    for arguments, why in [
+        (("t", "nowhere"), "it has: take, weigh"),
+        (("t", "take", "--path", "places"), "there is: type, data, place"),
+        (("t", "take", "--path", "a["), "no JMESPath"),
+        (("t", "take", "-o", "no/such/folder/x"), "cannot be written"),
+        (("none", "take"), "none"),
+    ]:
+        wrong = replan("tasks", "output", *arguments, cwd=tmp_path)
+        assert (wrong.returncode, wrong.stdout) == (2, ""), arguments
+        assert why in wrong.stderr
+
+
+def test_how_tools_did_is_kept_across_tasks(tmp_path: Path) -> None:
+    none = replan("tools", "stats", cwd=tmp_path)
+    assert (none.returncode, none.stdout) == (0, "no tool was called in a task of this database yet\n")
+    folder(tmp_path)
+    assert replan(*BY_STEPS, cwd=tmp_path).returncode == 0
+    for number in range(3):
+        folder(tmp_path, one_step("fail", why=f"number {number}"))
+        assert replan(*BY_STEPS, cwd=tmp_path).returncode == 1
+    table = replan("tools", "stats", cwd=tmp_path).stdout.splitlines()
+    assert table[0].split()[:3] == ["tool", "calls", "success"]
+    assert [line.split()[:4] for line in table[1:]] == [
+        ["fail", "3", "0", "%"],
+        ["count", "2", "100", "%"],
+        ["add", "1", "100", "%"],
+    ]
+    assert "3× tool: ValueError: number #" in table[1]
+    (row,) = json.loads(replan("tools", "stats", "COUNT", "--json", cwd=tmp_path).stdout)
+    assert (row["calls"], row["success_rate"], row["errors"]) == (2, 1.0, [])
+    wrong = replan("tools", "stats", "cuont", cwd=tmp_path)
+    assert wrong.returncode == 2
+    assert "did you mean count?" in wrong.stderr
+
+
+def test_rules_of_the_configuration_hold_for_every_command(tmp_path: Path) -> None:
+    folder(tmp_path, one_step("count", text="x"))
+    (tmp_path / "config.toml").write_text(
+        '[tools]\nsources = ["tools.py"]\ndeny = ["stub*", "nothing"]\n'
+        '[tools.rules."count"]\neffect = "reads"\nrequires_approval = true\n',
+        encoding="utf-8",
+    )
+    listed = replan("tools", "list", cwd=tmp_path)
+    assert "stubborn" not in listed.stdout
+    assert "'nothing' of your configuration fits no tool" in listed.stderr
+    assert "agree to each call" in replan("tools", "show", "count", cwd=tmp_path).stdout
+    ran = replan("run", "--plan", "plan.json", "--evaluation", "steps", cwd=tmp_path)
+    assert ran.returncode == 1
+    assert "approval" in ran.stderr

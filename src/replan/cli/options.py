@@ -28,7 +28,7 @@ Tools = Annotated[
         "--tools",
         "-t",
         metavar="SPEC",
-        help="Where tools come from: tools.py, package.module or module:name. May be given several times.",
+        help="Where tools come from: tools.py, package.module, module:name, mcp:COMMAND, mcp.json, openapi:FILE, grpc://…, http://… or kit:…. May be given several times.",
     ),
 ]
 Model = Annotated[

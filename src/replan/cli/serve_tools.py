@@ -94,7 +94,9 @@ def serve(
 
 
 def conformance(
-    url: Annotated[str, typer.Argument(help="The server: http://…, https://…, grpc://… or grpcs://host:port.")],
+    url: Annotated[
+        str, typer.Argument(help="The server: http://…, https://…, grpc://… or grpcs://host:port.")
+    ],
     token_env: TokenEnv = None,
     json: options.Json = False,
 ) -> None:
@@ -109,7 +111,9 @@ def conformance(
             out.json([each._asdict() for each in found])
         else:
             for each in found:
-                out.line(f"{each.verdict:<7}  {each.rule}" + (f"\n         {each.reason}" if each.reason else ""))
+                out.line(
+                    f"{each.verdict:<7}  {each.rule}" + (f"\n         {each.reason}" if each.reason else "")
+                )
             broken = sum(each.verdict == "broken" for each in found)
             out.line(f"{len(found)} rules, {broken} broken")
     if any(each.verdict == "broken" for each in found):

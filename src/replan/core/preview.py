@@ -23,7 +23,7 @@ def holds_binary(data: bytes) -> bool:
 
 def without_binary(text: str) -> str:
     """The text with what base64 `data:` URLs hold named by its size only."""
-    return _BINARY.sub(lambda found: f"{found[1]}…({len(found[2]) * 3 // 4:,} bytes)", text)
+    return _BINARY.sub(lambda found: f"{found[1]}…({len(found[2].rstrip('=')) * 3 // 4:,} bytes)", text)
 
 
 def artifact_of(artifact_id: str, text: str, value: Any, size: int) -> Artifact:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from replan.core.types import ToolSpec
+from replan.errors import ReplanError
 from replan.ports import Reporting, ToolSource, Watched
 from replan.tools.schema_check import problem_of
 
@@ -150,4 +151,6 @@ def _sane(source: str, tools: Sequence[ToolSpec], problems: list[Problem]) -> li
 
 
 def in_words(error: BaseException) -> str:
+    if isinstance(error, ReplanError) and str(error):
+        return str(error)
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -21,10 +21,10 @@ from replan.tools.decorator import options_of
 from replan.tools.functions import FunctionSource
 from replan.tools.names import nearest
 
-_LATER = re.compile(r"(mcp:|openapi:|grpcs?://|https?://)", re.IGNORECASE)
-_URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
-_FORMS = "a file (tools.py), a module (package.module), or something in one (module:name, tools.py:name)"
+PYTHON_FORMS = (
+    "a file (tools.py), a module (package.module), or something in one (module:name, tools.py:name)"
+)
 
 
 def load_tools(spec: str) -> ToolSource:
@@ -36,16 +36,8 @@ def load_tools(spec: str) -> ToolSource:
     in the working directory. Raises `InputError`, or `ToolDefinitionError` for a function that cannot be a tool.
     """
     text = spec.strip()
-    if later := _LATER.match(text):
-        raise InputError(
-            f"tools from {later[1]} come in a later release ({spec!r}); what can be loaded today is {_FORMS}"
-        )
-    if scheme := _URL.match(text):
-        raise InputError(
-            f"{scheme[0]} is no kind of tools that there is ({spec!r}); what can be loaded is {_FORMS}"
-        )
     if not text:
-        raise InputError(f"an empty name of tools; what can be loaded is {_FORMS}")
+        raise InputError(f"an empty name of tools; what can be loaded is {PYTHON_FORMS}")
     place, name = _split(text)
     if _is_path(place):
         path = Path(place).expanduser()
@@ -53,7 +45,7 @@ def load_tools(spec: str) -> ToolSource:
     elif _DOTTED.fullmatch(place):
         module, label = _load_module(place), place.rpartition(".")[2]
     else:
-        raise InputError(f"{spec!r} names no tools; what can be loaded is {_FORMS}")
+        raise InputError(f"{spec!r} names no tools; what can be loaded is {PYTHON_FORMS}")
     if name is not None:
         return _named(module, name, place, label)
     return FunctionSource(_functions_of(module, place), name=label)

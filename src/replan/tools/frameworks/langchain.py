@@ -94,7 +94,11 @@ class _LangChainTool(AdoptedTool):
         config: RunnableConfig = {
             "callbacks": [_Events(context)],
             "run_name": self.spec.id,
-            "metadata": {"replan_task_id": call.task_id, "replan_step_id": call.step_id, "replan_key": call.key},
+            "metadata": {
+                "replan_task_id": call.task_id,
+                "replan_step_id": call.step_id,
+                "replan_key": call.key,
+            },
         }
         arguments = {**call.parameters, **self._injected.values(call, config, context)}
         self._check(arguments, call)
@@ -107,8 +111,12 @@ class _LangChainTool(AdoptedTool):
             else:
                 result = await self._threads.run(lambda: self._tool.invoke(given, config))
         except ToolException as error:
-            raise ToolCallError(str(error) or f"the tool {self.spec.id!r} failed and did not say why") from error
-        return plain_result(self.spec.id, result, artifact=self._tool.response_format == "content_and_artifact")
+            raise ToolCallError(
+                str(error) or f"the tool {self.spec.id!r} failed and did not say why"
+            ) from error
+        return plain_result(
+            self.spec.id, result, artifact=self._tool.response_format == "content_and_artifact"
+        )
 
     def _check(self, arguments: JsonObject, call: ToolCall) -> None:
         """What the tool's own model says against the parameters, before anything runs."""
@@ -169,8 +177,8 @@ def _honest(tool: BaseTool) -> BaseTool:
 
 
 def _runs_in_loop(tool: BaseTool) -> bool:
-    own = type(tool)._arun  # noqa: SLF001  (the seam that LangChain tells subclasses to fill)
-    if own not in (BaseTool._arun, StructuredTool._arun, Tool._arun):  # noqa: SLF001
+    own = type(tool)._arun
+    if own not in (BaseTool._arun, StructuredTool._arun, Tool._arun):
         return True
     return getattr(tool, "coroutine", None) is not None
 
@@ -216,4 +224,4 @@ def _output_schema(tool: BaseTool) -> JsonObject | None:
             return result_schema(function)
     if isinstance(tool, StructuredTool | Tool):
         return None
-    return result_schema(type(tool)._arun if _runs_in_loop(tool) else type(tool)._run)  # noqa: SLF001
+    return result_schema(type(tool)._arun if _runs_in_loop(tool) else type(tool)._run)

@@ -65,7 +65,7 @@ def injected_of(tool: BaseTool, given: Mapping[str, Any]) -> Injected:
 
 def _arguments(tool: BaseTool) -> Iterator[tuple[str, str, bool]]:
     """Name, kind and whether there is a default, of each argument that is injected."""
-    for function in (getattr(tool, "func", None), getattr(tool, "coroutine", None), tool._run, tool._arun):  # noqa: SLF001
+    for function in (getattr(tool, "func", None), getattr(tool, "coroutine", None), tool._run, tool._arun):
         if function is None:
             continue
         try:
@@ -90,7 +90,7 @@ def _hint(function: Any, name: str, annotation: Any) -> Any:
     known = dict(getattr(inner, "__globals__", {}))
     closure = inspect.getclosurevars(inner).nonlocals if hasattr(inner, "__code__") else {}
     try:
-        return eval(annotation, known, dict(closure))  # noqa: S307  (the author's own annotation, as Python reads it)
+        return eval(annotation, known, dict(closure))
     except Exception:  # noqa: BLE001
         return annotation
 

@@ -108,12 +108,18 @@ class _FunctionTool(AdoptedTool):
     async def invoke(self, call: ToolCall, context: ToolContext) -> Any:
         arguments = json.dumps(_filled(self._tool, call.parameters), ensure_ascii=False)
         seen = AgentsContext(
-            self._context, tool_name=self._tool.name, tool_call_id=call.key, tool_arguments=arguments, agent=self._agent
+            self._context,
+            tool_name=self._tool.name,
+            tool_call_id=call.key,
+            tool_arguments=arguments,
+            agent=self._agent,
         )
         for guard in self._tool.tool_input_guardrails or ():
             verdict = await guard.run(ToolInputGuardrailData(context=seen, agent=self._agent))
             if (words := _objection(verdict)) is not None:
-                raise ToolCallError(f"guardrail {guard.get_name()!r} of {self.spec.id!r}: {words}", happened="no")
+                raise ToolCallError(
+                    f"guardrail {guard.get_name()!r} of {self.spec.id!r}: {words}", happened="no"
+                )
         try:
             if self._in_thread:
                 result = await self._threads.run(lambda: _run_here(self._tool, seen, arguments))

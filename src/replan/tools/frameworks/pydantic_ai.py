@@ -99,7 +99,9 @@ class PydanticAiSource(AdoptedSource):
     def _adopt(self, toolset: OpenToolset, tool: ToolsetTool[Any]) -> AdoptedTool:
         definition = tool.tool_def
         if definition.kind not in ("function", "unapproved"):
-            raise InputError(f"it is a tool of kind {definition.kind!r}, whose result comes from somewhere else")
+            raise InputError(
+                f"it is a tool of kind {definition.kind!r}, whose result comes from somewhere else"
+            )
         metadata = definition.metadata or {}
         schema = dict(definition.parameters_json_schema)
         schema.pop("title", None)

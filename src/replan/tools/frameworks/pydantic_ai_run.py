@@ -122,4 +122,6 @@ def asks_first(toolset: AbstractToolset[Any], tool: ToolsetTool[Any]) -> bool:
             return True
         found = found.wrapped
     inner = getattr(tool, "source_toolset", None)
-    return inner is not None and inner is not toolset and asks_first(inner, getattr(tool, "source_tool", tool))
+    return (
+        inner is not None and inner is not toolset and asks_first(inner, getattr(tool, "source_tool", tool))
+    )

@@ -1,0 +1,73 @@
+"""Tools named on a command line or in a configuration: which kind of source a SPEC means."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from replan.errors import InputError
+from replan.ports import ToolSource
+from replan.tools.loading import PYTHON_FORMS, load_tools
+
+_KIND = re.compile(r"(mcp|openapi|kit|grpcs?|https?)(:)", re.IGNORECASE)
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+FORMS = (
+    f"{PYTHON_FORMS}, a file of MCP servers (mcp.json), mcp:COMMAND or mcp:URL, openapi:FILE or openapi:URL, "
+    "kit:NAME, or a tool service (grpc://HOST:PORT, http://HOST:PORT)"
+)
+
+
+def load_sources(spec: str) -> list[ToolSource]:
+    """The sources that a SPEC names; most SPECs name one.
+
+    What Python can load is told by `load_tools`. `mcp:COMMAND ARGUMENTS…` starts an MCP server, `mcp:URL` and a URL
+    whose path ends with `/mcp` or `/sse` reach one, a `.json` file names several. `openapi:FILE` or `openapi:URL` is a
+    document, `kit:…` a part of the tool kit; `grpc://…` and other `http://…` are tool services.
+    Nothing is connected or started before it is listed. Raises `InputError`.
+    """
+    text = spec.strip()
+    if not text:
+        raise InputError(f"an empty name of tools; what can be loaded is {FORMS}")
+    found = _KIND.match(text)
+    if found is None:
+        if text.lower().endswith(".json"):
+            from replan.tools.mcp import from_file
+
+            return list(from_file(Path(text).expanduser()))
+        if scheme := _SCHEME.match(text):
+            raise InputError(
+                f"{scheme[0]} is no kind of tools that there is ({spec!r}); what can be loaded is {FORMS}"
+            )
+        return [load_tools(text)]
+    kind, rest = found[1].lower(), text[found.end() :].strip()
+    if not rest.strip("/"):
+        raise InputError(f"{spec!r} names no tools: something has to follow {found[0]!r}")
+    match kind:
+        case "mcp":
+            from replan.tools.mcp import from_command
+
+            return [from_command(rest)]
+        case "openapi":
+            from replan.tools.openapi import load
+
+            source = load(rest)
+            place = rest.partition("#")[0]
+            if not _SCHEME.match(place) and not Path(place).expanduser().is_file():
+                raise InputError(f"there is no file {place}; openapi: takes a file or a URL")
+            return [source]
+        case "kit":
+            from replan.tools import kit
+
+            return [kit.load(rest)]
+    if kind in ("http", "https") and _is_mcp(text):
+        from replan.tools.mcp import from_command
+
+        return [from_command(text)]
+    from replan.tools import remote
+
+    return [remote.load(text)]
+
+
+def _is_mcp(url: str) -> bool:
+    return urlsplit(url).path.rstrip("/").rpartition("/")[2].lower() in ("mcp", "sse")
