@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +13,6 @@ from typing import Any
 import mcp_types as types
 import uvicorn
 from mcp.server.lowlevel.server import Server
-
 from mcp_raw_server import ANY, SUM, TEXT, WRAPPED, no_more
 
 NUMBER = {"type": "integer"}
@@ -38,9 +38,7 @@ class Tools:
         return types.ListToolsResult(
             tools=[
                 tool(name="echo", input_schema=ANY, output_schema=WRAPPED, annotations=READS),
-                tool(
-                    name="add", input_schema=no_more(a=NUMBER, b=NUMBER), output_schema=SUM, annotations=READS
-                ),
+                tool(name="add", input_schema=no_more(a=NUMBER, b=NUMBER), output_schema=SUM, annotations=READS),
                 tool(name="fail", input_schema=no_more(text=TEXT)),
                 tool(name="wait", input_schema=no_more()),
                 tool(name="progress", input_schema=no_more()),
@@ -112,6 +110,7 @@ class Serving:
         self.port = port
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop
 
     @property
     def url(self) -> str:
@@ -123,10 +122,12 @@ class Serving:
         listening.bind(("127.0.0.1", self.port))
         self.port = listening.getsockname()[1]
         ready = threading.Event()
+        serving = self
 
         class Told(uvicorn.Server):
             async def startup(self, sockets: Any = None) -> None:
                 await super().startup(sockets=sockets)
+                serving._loop = asyncio.get_running_loop()
                 ready.set()
 
         config = uvicorn.Config(self._make(), log_config=None, lifespan="on", timeout_graceful_shutdown=0)
@@ -144,7 +145,16 @@ class Serving:
         """Cut every connection, as a killed process would."""
         if self._server is None or self._thread is None:
             return
-        self._server.force_exit = self._server.should_exit = True
+        server, cut = self._server, threading.Event()
+
+        def abort() -> None:
+            for connection in list(server.server_state.connections):
+                connection.transport.abort()
+            server.force_exit = server.should_exit = True
+            cut.set()
+
+        self._loop.call_soon_threadsafe(abort)
+        assert cut.wait(10)
         self._thread.join(10)
         self._server = None
 
@@ -157,3 +167,52 @@ def serving(make: Callable[[], Any]) -> Iterator[Serving]:
         yield server
     finally:
         server.stop()
+
+
+
+
+class Between:
+    """Stands before an application and answers in its place, by the JSON-RPC method that is asked for.
+
+    `faults`: method to a status and headers and body; `after`: called when an answer to tools/call has gone out.
+    """
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+        self.faults: dict[str, tuple[int, dict[str, str], bytes]] = {}
+        self.after: Callable[[], None] | None = None
+        self.seen: list[str] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self.app(scope, receive, send)
+            return
+        body = b""
+        while True:
+            message = await receive()
+            body += message.get("body", b"")
+            if not message.get("more_body"):
+                break
+        try:
+            method = json.loads(body).get("method", "")
+        except ValueError:
+            method = ""
+        self.seen.append(method)
+        if method in self.faults:
+            status, headers, content = self.faults[method]
+            pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+            await send({"type": "http.response.start", "status": status, "headers": pairs})
+            await send({"type": "http.response.body", "body": content})
+            return
+        replayed = False
+
+        async def again() -> Any:
+            nonlocal replayed
+            if replayed:
+                return await receive()
+            replayed = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self.app(scope, again, send)
+        if method == "tools/call" and self.after is not None:
+            self.after()

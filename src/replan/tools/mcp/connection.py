@@ -67,6 +67,11 @@ class Connection:
         """The list that was fetched on opening, until it is taken."""
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
+    @property
+    def usable(self) -> bool:
+        """Whether a call may be sent: a process may have ended before the end of its output is seen."""
+        return not self.gone.done() and (self._process is None or self._process.speaks)
+
     async def open(self, timeout_secs: float) -> None:
         """Connect, agree on a protocol, and list the tools; `ToolCallError` that says why not."""
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -65,6 +65,11 @@ class ServerProcess(asyncio.SubprocessProtocol):
         return self._transport.get_pid()
 
     @property
+    def speaks(self) -> bool:
+        """It runs, and has not closed its output."""
+        return not self._ended and not self.exited.is_set()
+
+    @property
     def stderr(self) -> str:
         """The last of what it wrote there."""
         return masked(self._stderr.decode("utf-8", "replace"), self._secrets).strip()

@@ -90,7 +90,7 @@ class McpSource:
                 self._take(listing or await connection.relist(self._start))
                 break
             except ToolCallError:
-                if not again or not connection.gone.done():
+                if not again or connection.usable:
                     raise
         return [tool.spec for tool in self._listed.values()] if self._listed is not None else []
 
@@ -183,7 +183,7 @@ class McpSource:
         if self._closed:
             raise ToolCallError(f"the source {self.name!r} is closed", kind="unavailable", happened="no")
         if self._connection is not None:
-            if not self._connection.gone.done():
+            if self._connection.usable:
                 return self._connection
             self._let_go()
         if self._opening is None:
