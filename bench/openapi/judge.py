@@ -13,7 +13,12 @@ from typing import Any
 
 import uvicorn
 from openapi_core import Config, OpenAPI
+from openapi_core.casting.schemas import (
+    oas30_write_schema_casters_factory,
+    oas31_schema_casters_factory,
+)
 from openapi_core.contrib.starlette import StarletteOpenAPIRequest
+from openapi_core.deserializing.styles import StyleDeserializersFactory, style_deserializers
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -38,7 +43,19 @@ class Judge:
                 if isinstance(operation, dict):
                     operation.pop("servers", None)
         # The documents themselves are not judged: some have mistakes.
-        config = Config(spec_validator_cls=None, extra_media_type_deserializers=_more_json(self._document))
+        casters = (
+            oas30_write_schema_casters_factory
+            if str(self._document["openapi"]).startswith("3.0")
+            else oas31_schema_casters_factory
+        )
+        styles = StyleDeserializersFactory(
+            casters, style_deserializers={**style_deserializers, "deepObject": nested}
+        )
+        config = Config(
+            spec_validator_cls=None,
+            extra_media_type_deserializers=_more_json(self._document),
+            style_deserializers_factory=styles,
+        )
         self._api = OpenAPI.from_dict(self._document, config=config)
 
     async def serve(self, request: Request) -> Response:
@@ -63,6 +80,32 @@ class Judge:
         return Starlette(routes=[Route("/{path:path}", self.serve, methods=methods)])
 
 
+def nested(explode: bool, name: str, schema_type: str, location: Any) -> Any:
+    """`deepObject`, also for lists and for what is nested: by itself openapi-core reads one level of texts."""
+    found: Any = {}
+    for key in location:
+        value = location[key]
+        if key == name:
+            return value
+        if not key.startswith(f"{name}["):
+            continue
+        at = found
+        *path, last = key[len(name) + 1 : -1].split("][")
+        for part in path:
+            at = at.setdefault(part, {})
+        at[last] = value
+    if not found:
+        raise KeyError(name)
+    return _with_lists(found)
+
+
+def _with_lists(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    parts = {key: _with_lists(each) for key, each in value.items()}
+    return list(parts.values()) if all(key.isdigit() for key in parts) else parts
+
+
 def _more_json(value: Any) -> dict[str, Any]:
     """`+json` media types that the document has: by itself openapi-core reads a few of them only."""
     found: dict[str, Any] = {}
@@ -79,6 +122,11 @@ def _more_json(value: Any) -> dict[str, Any]:
 
 def _out_of_its_reach(request: Request, errors: list[Any]) -> str | None:
     """Why openapi-core cannot judge the request, if all that it says comes of that."""
+    if errors and all(str(error).startswith("Missing required path parameter") for error in errors):
+        return "it does not see label and matrix parameters in a path"
+    if errors and all(type(error).__name__ == "MissingRequiredRequestBody" for error in errors):
+        kind = request.headers.get("content-type", "")
+        return "it takes an empty form for none" if kind.endswith("form-urlencoded") else None
     found = [each for error in errors for each in _schema_errors(error)]
     if not found or None in found:
         return None
@@ -86,7 +134,7 @@ def _out_of_its_reach(request: Request, errors: list[Any]) -> str | None:
         each.validator == "type" and isinstance(each.instance, str) for each in found
     ):
         return "it reads numbers and truth values in parts of multipart forms as text"
-    if all(any("read-only" in inner.message for inner in (each.context or ())) for each in found):
+    if all(any("read-only" in inner.message for inner in (each, *(each.context or ()))) for each in found):
         return "it takes readOnly for a rule also where it stands on what is no property"
     return None
 

@@ -115,10 +115,10 @@ def operations_of(document: Document) -> Iterator[Operation | tuple[str, str]]:
 
 def _new_id(operation: Operation, taken: set[str]) -> str:
     """`operationId`, or method and path, as an id that every model provider takes; unique in the document."""
-    wanted = operation.operation_id or f"{operation.method}_{operation.path}"
-    base = safe_id(wanted)
+    by_place = f"{operation.method}_{operation.path.strip('/')}"
+    base = safe_id(operation.operation_id or by_place)
     if base.casefold() in taken and operation.operation_id:
-        base = safe_id(f"{operation.method}_{operation.path}")
+        base = safe_id(by_place)
     name, number = base, 1
     while name.casefold() in taken:
         number += 1
@@ -129,7 +129,7 @@ def _new_id(operation: Operation, taken: set[str]) -> str:
 
 def safe_id(text: str) -> str:
     """At most 64 of [A-Za-z0-9_-]; a longer one ends with a hash of the whole."""
-    found = re.sub(r"[^A-Za-z0-9_-]+", "_", text).strip("_-") or "operation"
+    found = re.sub(r"[^A-Za-z0-9-]*[^A-Za-z0-9_-][^A-Za-z0-9-]*", "_", text).strip("_-") or "operation"
     if len(found) <= _LONGEST_ID:
         return found
     return f"{found[: _LONGEST_ID - 9]}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -1,7 +1,7 @@
 """Parameter values as text, in every style of OpenAPI 3.1 (Parameter Object, "Style Examples"; RFC 6570).
 
 Values inside of a list or object that are lists or objects themselves have no meaning in those styles, but for
-`deepObject`, where brackets are nested as servers commonly read them; elsewhere they are written as JSON.
+`deepObject`, where brackets are nested and lists numbered, as servers commonly read them; elsewhere they are written as JSON.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _RESERVED = ":/?@!$'()*,;"
 def pairs(name: str, value: Any, style: str, explode: bool, reserved: bool = False) -> list[tuple[str, str]]:
     """A query or cookie parameter as encoded names and values."""
     key = _encoded(name)
+    if style == "deepObject" and isinstance(value, dict | list):
+        return _deep(key, value, reserved)
     if isinstance(value, dict):
-        if style == "deepObject":
-            return _deep(key, value, reserved)
         if explode:
             return [(_encoded(part), _encoded(text_of(each), reserved)) for part, each in value.items()]
         value = [each for pair in value.items() for each in pair]
     elif not isinstance(value, list):
         return [(key, _encoded(text_of(value), reserved))]
-    elif explode or style == "deepObject":
+    elif explode:
         return [(key, _encoded(text_of(each), reserved)) for each in value]
     between = {"spaceDelimited": "%20", "pipeDelimited": "%7C"}.get(style, ",")
     return [(key, between.join(_item(each, reserved, between) for each in value))]
