@@ -94,8 +94,9 @@ class Process:
         self.url = ""
         self._more = more
         self._port = 0
-        self._tools = folder / "remote_tools.py"
-        self._tools.write_text(tools, encoding="utf-8")
+        self.token = TOKEN
+        self.tools = folder / "remote_tools.py"
+        self.tools.write_text(tools, encoding="utf-8")
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -112,7 +113,7 @@ class Process:
             "replan.cli",
             "tools",
             "serve",
-            str(self._tools),
+            str(self.tools),
             "--json",
             "--token-env",
             "TEST_TOKEN",
@@ -125,7 +126,7 @@ class Process:
             *keys,
             *self._more,
             stdout=asyncio.subprocess.PIPE,
-            env={**os.environ, "TEST_TOKEN": TOKEN, "REMOTE_TEST_FOLDER": str(self.folder)},
+            env={**os.environ, "TEST_TOKEN": self.token, "REMOTE_TEST_FOLDER": str(self.folder)},
         )
         assert self._process.stdout is not None
         told: dict[str, Any] = json.loads(await self._process.stdout.readline())

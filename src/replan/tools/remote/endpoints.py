@@ -10,7 +10,7 @@ from replan.errors import InputError, ToolCallError
 from replan.tools.remote.messages import Listing
 from replan.tools.remote.transport import Endpoint, Transport, TransportFailure
 
-COOL_DOWN_SECS = 2.0
+COOL_DOWN_SECS = 1.0
 _EXTRA = "tools over {} need more packages: pip install 'replan[remote]'"
 
 
@@ -21,7 +21,12 @@ class Peer:
         self.endpoint = endpoint
         self.breaker = Breaker(cool_down_secs=COOL_DOWN_SECS)
         self.listing: Listing | None = None
-        self.transport = _transport(endpoint, source)
+        self.transport = transport_to(endpoint, source)
+
+    @property
+    def store(self) -> str:
+        """The memory of keys that it had when it was last listed; empty: none, or not known."""
+        return self.listing.key_store if self.listing is not None else ""
 
     async def list_tools(self, timeout_secs: float) -> Listing:
         """The list as it is now, kept in `listing`."""
@@ -62,7 +67,7 @@ def shared_store(peers: Sequence[Peer]) -> bool:
     return len(stores) == 1 and "" not in stores
 
 
-def _transport(endpoint: Endpoint, source: str) -> Transport:
+def transport_to(endpoint: Endpoint, source: str) -> Transport:
     try:
         if endpoint.scheme.startswith("grpc"):
             from replan.tools.remote.client_grpc import GrpcTransport

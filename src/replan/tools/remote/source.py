@@ -9,7 +9,7 @@ import re
 import secrets
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from replan.core.types import ToolSpec
@@ -26,6 +26,14 @@ CANCEL_SECS = 2.0
 WATCH_SECS = 30.0
 """How long one question for a changed list may be left open."""
 _BASE_DELAY, _MAX_DELAY = 0.1, 2.0
+_MOST_DOUBTS = 10_000
+
+
+class _Doubt(NamedTuple):
+    """Why a call may have taken effect (empty: it surely has not), and which memory of keys knows of it."""
+
+    why: str = ""
+    store: str = ""
 
 
 class RemoteSource:
@@ -75,6 +83,8 @@ class RemoteSource:
         self._changed: Callable[[], None] | None = None
         self._watching: asyncio.Task[None] | None = None
         self._cancels: set[asyncio.Task[None]] = set()
+        self._doubts: dict[str, _Doubt] = {}
+        """By key, of calls that failed."""
 
     async def tools(self) -> Sequence[ToolSpec]:
         """The tools of the first endpoint that lists them; its error if none does."""
@@ -141,19 +151,42 @@ class RemoteSource:
             )
         check_parameters(spec, call)
         secs = call.deadline_secs or spec.timeout_secs or self._timeout_secs
-        attempt = _Attempt(self._peers, call, spec, self._max_retries, self._call_off)
+        attempt = _Attempt(
+            self._peers, call, spec, self._max_retries, self._call_off, self._doubt_about(call)
+        )
         try:
             async with asyncio.timeout(secs) as limit:
-                return await attempt.run()
+                output = await attempt.run()
         except TimeoutError:
             if not limit.expired():
                 raise
-            if attempt.failure is not None and not attempt.under_way:
-                raise attempt.final() from None
+            late = attempt.final(f"no answer within {secs:g} seconds")
+            self._remember(call, late, attempt)
+            raise late from None
+        except ToolCallError as error:
+            self._remember(call, error, attempt)
+            raise
+        except asyncio.CancelledError:
             happened = "unknown" if attempt.sent else "no"
-            raise ToolCallError(
-                f"no answer within {secs:g} seconds", kind="timeout", happened=happened
-            ) from None
+            stopped = ToolCallError("an earlier attempt of this call was cancelled", happened=happened)
+            self._remember(call, stopped, attempt)
+            raise
+        self._doubts.pop(call.key, None)
+        return output
+
+    def _doubt_about(self, call: ToolCall) -> _Doubt:
+        """Why an earlier attempt of the call may have taken effect, as far as is known."""
+        unknown = "an earlier attempt of this call may have taken effect" if call.attempt > 1 else ""
+        return self._doubts.get(call.key, _Doubt(unknown)) if call.key else _Doubt()
+
+    def _remember(self, call: ToolCall, error: ToolCallError, attempt: _Attempt) -> None:
+        if not call.key:
+            return
+        self._doubts[call.key] = (
+            _Doubt() if error.happened == "no" else _Doubt(attempt.doubt or str(error), attempt.store)
+        )
+        while len(self._doubts) > _MOST_DOUBTS:
+            del self._doubts[next(iter(self._doubts))]
 
     def _call_off(self, peer: Peer, call_id: str) -> None:
         """Tell the service that nobody waits for the call any more, without waiting for it."""
@@ -204,14 +237,14 @@ class _Attempt:
         spec: ToolSpec,
         max_retries: int,
         call_off: Callable[[Peer, str], None],
+        doubt: _Doubt,
     ) -> None:
         self._peers = peers
         self._call = call
         self._spec = spec
         self._left = max_retries
         self._call_off = call_off
-        self._doubt: Peer | None = None
-        self._doubtful = ""
+        self.doubt, self.store = doubt
         self._begun = asyncio.get_running_loop().time()
         self.failure: ToolCallError | None = None
         """Why the latest try failed."""
@@ -246,12 +279,9 @@ class _Attempt:
 
     def _candidates(self) -> Sequence[Peer]:
         """Where the call may be made. One that may have taken effect: only where its key is remembered."""
-        if self._doubt is None or self._spec.effect != "once":
+        if not self.doubt or not self.store or self._spec.effect != "once":
             return self._peers
-        store = self._doubt.listing.key_store if self._doubt.listing else ""
-        return [
-            each for each in self._peers if each.listing and store and each.listing.key_store == store
-        ] or [self._doubt]
+        return [each for each in self._peers if each.store == self.store] or self._peers
 
     def _choose(self, skip: set[Peer]) -> Peer | None:
         return next((each for each in self._candidates() if each not in skip and each.breaker.allow()), None)
@@ -299,7 +329,7 @@ class _Attempt:
             tool=call.tool_id,
             parameters=call.parameters,
             key=call.key,
-            key_store=listing.key_store if listing is not None and once else "",
+            key_store=(self.store if self.doubt and self.store else peer.store) if once else "",
             task_id=call.task_id,
             step_id=call.step_id,
             attempt=call.attempt,
@@ -312,29 +342,34 @@ class _Attempt:
         """Remember what a failure tells about the endpoint, and about the call."""
         self.failure = error
         if error.happened != "no":
-            self._doubt, self._doubtful = peer, str(error)
+            self.doubt, self.store = str(error), peer.store
         if error.status != 409:
             return
         # Another memory of keys than it had.
-        relied = self._spec.honours_key and self._call.attempt > 1
-        if (self._doubt is not None or relied) and self._spec.effect == "once":
-            before = self._doubtful or "an earlier attempt of this call may have taken effect"
-            text = f"{before}; now its server does not know of the call any more"
+        if self.doubt and self._spec.effect == "once":
+            text = f"{self.doubt}; now its server does not know of the call any more"
             self.failure = ToolCallError(text, kind="in_doubt", happened="unknown")
         else:
             peer.listing = None  # asked anew
 
-    def final(self) -> ToolCallError:
-        """The failure of the whole call: one that may have taken effect cannot be said not to have."""
+    def final(self, late: str = "") -> ToolCallError:
+        """The failure of the whole call: one that may have taken effect cannot be said not to have.
+
+        `late`: what is said if the time was up while an answer was waited for.
+        """
         found = self.failure
+        if late and (self.under_way or found is None):
+            happened = "unknown" if self.under_way or self.doubt else "no"
+            return ToolCallError(late, kind="timeout", happened=happened)
         if found is None:
             ready = min(each.breaker.wait_secs for each in self._peers)
             urls = ", ".join(peer.endpoint.url for peer in self._peers)
             text = f"the tool service at {urls} was not there lately; it is tried again in {ready:.1f} s"
-            return ToolCallError(text, kind="unavailable", happened="no", retry_after=ready)
-        if found.happened == "no" and self._doubt is not None and self._spec.effect == "once":
-            text = f"{self._doubtful}; then: {found}"
-            return ToolCallError(text, kind="connection_lost", happened="unknown")
+            found = ToolCallError(text, kind="unavailable", happened="no", retry_after=ready)
+        if found.happened == "no" and self.doubt and self._spec.effect == "once":
+            text = f"{self.doubt}; then: {found}"
+            wait = found.retry_after
+            return ToolCallError(text, kind="connection_lost", happened="unknown", retry_after=wait)
         return found
 
     def _may_repeat(self, error: TransportFailure) -> bool:
@@ -342,7 +377,7 @@ class _Attempt:
             return False
         if error.happened == "no" or self._spec.effect != "once" or self._spec.honours_key:
             return True
-        return bool(self._call.key and self._doubt and self._doubt.listing and self._doubt.listing.key_store)
+        return bool(self._call.key and self.store)
 
     def _is_late(self, wait: float) -> bool:
         secs = self._call.deadline_secs
