@@ -1,0 +1,36 @@
+"""Replan inside of other frameworks: as a node of a LangGraph graph, and as a tool of their agents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from replan.inside.langchain import as_langchain_tool
+    from replan.inside.langgraph import langgraph_node
+    from replan.inside.pydantic_ai import as_pydantic_ai_tool
+
+__all__ = ["as_langchain_tool", "as_pydantic_ai_tool", "langgraph_node"]
+
+_HOMES = {
+    "as_langchain_tool": ("langchain", "langchain-core"),
+    "as_pydantic_ai_tool": ("pydantic_ai", "pydantic-ai-slim"),
+    "langgraph_node": ("langgraph", "langgraph"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    from replan.errors import InputError
+
+    try:
+        return getattr(importlib.import_module(f"{__name__}.{home[0]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("replan"):
+            raise
+        raise InputError(
+            f"{name} needs the package {home[1]}, which is not installed: pip install {home[1]}"
+        ) from error

@@ -1,0 +1,58 @@
+"""Replan as a tool of LangChain's agents (langchain-core ≥ 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import InjectedToolCallId, StructuredTool, ToolException
+from pydantic import BaseModel, Field
+
+from replan.app import Replan
+from replan.errors import InputError
+from replan.inside.text import DESCRIPTION, answer_text, failure_text, id_of
+
+
+class _Task(BaseModel):
+    task: str = Field(description="what has to be done, in words")
+    tool_call_id: Annotated[str, InjectedToolCallId]
+
+
+def as_langchain_tool(
+    replan: Replan,
+    *,
+    name: str = "run_task",
+    description: str = DESCRIPTION,
+    submit: Mapping[str, Any] | None = None,
+) -> StructuredTool:
+    """A LangChain tool with the one parameter `task`, whose content is the task's answer.
+
+    The artifact of its message is the whole result (`TaskResult`) as JSON values. `submit`: further arguments of
+    `Replan.run` (`metadata`, `timeout`, …). A task that fails, or waits for a person, comes as a message with status
+    "error" that says why. In a thread of LangGraph the task's id follows from thread and tool call: a graph that goes
+    on after a crash goes on with the same task. The caller's cancellation cancels the task. Async only (`ainvoke`).
+    """
+
+    async def run_task(
+        task: str, tool_call_id: str, config: RunnableConfig
+    ) -> tuple[str, dict[str, Any]]:
+        thread = (config.get("configurable") or {}).get("thread_id")
+        # A call's id is unique in its thread only: without one, each call is a task of its own.
+        task_id = id_of("tool", str(thread), tool_call_id) if thread and tool_call_id else None
+        try:
+            result = await replan.run(task, task_id=task_id, **(submit or {}))
+        except InputError as error:
+            raise ToolException(str(error)) from error
+        if not result.is_success:
+            raise ToolException(failure_text(result))
+        return answer_text(result.output), result.model_dump(mode="json")
+
+    return StructuredTool.from_function(
+        coroutine=run_task,
+        name=name,
+        description=description,
+        args_schema=_Task,
+        response_format="content_and_artifact",
+        handle_tool_error=True,
+    )

@@ -1,0 +1,187 @@
+"""Replan as a node of a LangGraph graph: durable, streamed, and with people in the loop."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, TypedDict
+
+import pytest
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.types import Command
+
+from replan import Replan, tool
+from replan.errors import TaskFailure
+from replan.inside import as_langchain_tool, langgraph_node
+
+pytestmark = pytest.mark.anyio
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+SCRIPT = Path(__file__).with_name("frameworks_graph.py")
+
+
+class State(TypedDict, total=False):
+    task: str
+    result: Any
+    failure: str | None
+
+
+def _graph(node: Any, saver: Any = None) -> Any:
+    graph: Any = StateGraph(State)
+    graph.add_node("work", node)
+    graph.add_edge(START, "work")
+    graph.add_edge("work", END)
+    return graph.compile(checkpointer=saver)
+
+
+def _plan(*names: str) -> Any:
+    steps = [{"step_id": f"s{n}", "tool": "send", "parameters": {"to": name}} for n, name in enumerate(names)]
+    for n, step in enumerate(steps[1:]):
+        step["dependencies"] = [f"s{n}"]
+    return lambda state: {"plan": {"steps": steps}, "evaluation": "steps"}
+
+
+def _sender() -> tuple[list[str], Any]:
+    sent: list[str] = []
+
+    @tool(effect="once")
+    def send(to: str) -> str:
+        if to == "nowhere":
+            raise ValueError("there is no such address: nowhere")
+        sent.append(to)
+        return f"sent to {to}"
+
+    return sent, send
+
+
+def test_a_graph_that_was_killed_goes_on_with_the_same_task(tmp_path: Path) -> None:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, str(SCRIPT), str(tmp_path), *arguments],
+            capture_output=True,
+            text=True,
+            env=dict(os.environ),
+            check=False,
+            timeout=100,
+        )
+
+    killed = run("die")
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert (tmp_path / "effects.txt").read_text().split() == ["a"]
+    done = run()
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["result"] == "abc"
+    assert len(found["tasks"]) == 1
+    assert found["types"][0] == "task_resumed"
+    assert (tmp_path / "effects.txt").read_text().split() == ["a", "ab", "abc"]
+
+
+async def test_the_node_streams_what_happens_and_gives_the_answer(tmp_path: Path) -> None:
+    sent, send = _sender()
+    async with Replan(tools=[send], db=tmp_path / "r.db") as replan:
+        app = _graph(langgraph_node(replan, submit=_plan("ann")))
+        news, state = [], {}
+        async for mode, item in app.astream({"task": "send"}, stream_mode=["custom", "values"]):
+            if mode == "custom":
+                news.append(item)
+            else:
+                state = item
+    assert state["result"] == "sent to ann"
+    assert sent == ["ann"]
+    assert [each["seq"] for each in news] == sorted({each["seq"] for each in news})
+    assert {"step_started", "step_completed", "task_completed"} <= {each["type"] for each in news}
+    assert {each["task_id"] for each in news} == {news[0]["task_id"]}
+
+
+async def test_two_runs_and_two_turns_of_a_loop_are_tasks_of_their_own(tmp_path: Path) -> None:
+    sent, send = _sender()
+    async with Replan(tools=[send], db=tmp_path / "r.db") as replan:
+        app = _graph(langgraph_node(replan, submit=_plan("ann")), InMemorySaver())
+        for _ in range(2):
+            await app.ainvoke({"task": "send"}, THREAD)
+        assert len(await replan.tasks()) == 2
+    assert sent == ["ann", "ann"]
+
+
+async def test_a_failure_is_raised_or_put_into_the_state(tmp_path: Path) -> None:
+    _, send = _sender()
+    async with Replan(tools=[send], db=tmp_path / "r.db") as replan:
+        submit = _plan("nowhere")
+        with pytest.raises(Exception, match="nowhere") as caught:
+            await _graph(langgraph_node(replan, submit=submit)).ainvoke({"task": "send"})
+        assert isinstance(caught.value, TaskFailure)
+        state = await _graph(langgraph_node(replan, submit=submit, failure_key="failure")).ainvoke(
+            {"task": "send"}
+        )
+    assert state["result"] is None
+    assert "nowhere" in state["failure"]
+
+
+async def test_people_answer_through_interrupts_one_by_one(tmp_path: Path) -> None:
+    sent, send = _sender()
+    async with Replan(tools=[send], db=tmp_path / "r.db", approval="all") as replan:
+        app = _graph(langgraph_node(replan, submit=_plan("ann", "bob")), InMemorySaver())
+        state = await app.ainvoke({"task": "send"}, THREAD)
+        asked = state["__interrupt__"][0].value
+        assert (asked["kind"], asked["tool"], asked["parameters"]) == ("approval", "send", {"to": "ann"})
+        assert sent == []
+        state = await app.ainvoke(Command(resume="perhaps"), THREAD)
+        assert "perhaps" in state["__interrupt__"][0].value["problem"]
+        state = await app.ainvoke(Command(resume=True), THREAD)
+        assert sent == ["ann"]
+        asked = state["__interrupt__"][0].value
+        assert asked["parameters"] == {"to": "bob"}
+        state = await app.ainvoke(
+            Command(resume={"approved": True, "parameters": {"to": "eve"}}), THREAD
+        )
+        assert sent == ["ann", "eve"]
+        assert state["result"] == "sent to eve"
+        assert len(await replan.tasks()) == 1
+
+
+async def test_without_interrupts_a_waiting_task_fails_the_node_and_stays(tmp_path: Path) -> None:
+    sent, send = _sender()
+    async with Replan(tools=[send], db=tmp_path / "r.db", approval="all") as replan:
+        app = _graph(langgraph_node(replan, submit=_plan("ann"), people="raise"))
+        with pytest.raises(TaskFailure, match="waits for a person"):
+            await app.ainvoke({"task": "send"})
+        (task,) = await replan.tasks()
+        assert task.status == "waiting"
+    assert sent == []
+
+
+async def test_a_state_without_a_task_says_so(tmp_path: Path) -> None:
+    async with Replan(tools=[], db=tmp_path / "r.db") as replan:
+        with pytest.raises(Exception, match="the state's field 'task'"):
+            await _graph(langgraph_node(replan)).ainvoke({"result": 1})
+
+
+async def test_replan_is_a_tool_of_a_tool_node(tmp_path: Path) -> None:
+    sent, send = _sender()
+    async with Replan(tools=[send], db=tmp_path / "r.db") as replan:
+        run = as_langchain_tool(replan, submit=_plan("ann")(None))
+        assert list(run.tool_call_schema.model_json_schema()["properties"]) == ["task"]  # type: ignore[union-attr]
+        graph: Any = StateGraph(MessagesState)
+        graph.add_node("tools", ToolNode([run]))
+        graph.add_edge(START, "tools")
+        graph.add_edge("tools", END)
+        call = {"name": "run_task", "args": {"task": "send"}, "id": "call-1", "type": "tool_call"}
+        said = {"messages": [AIMessage("", tool_calls=[call])]}
+        for _ in range(2):  # the same call of the same thread is the same task
+            state = await graph.compile().ainvoke(said, THREAD)
+        answer = state["messages"][-1]
+        assert isinstance(answer, ToolMessage)
+        assert answer.content == "sent to ann"
+        assert answer.artifact["status"] == "succeeded"
+        assert sent == ["ann"]
+        failing = as_langchain_tool(replan, submit=_plan("nowhere")(None))
+        refused = await failing.ainvoke(call | {"id": "call-2"})
+    assert refused.status == "error"
+    assert "nowhere" in refused.content
