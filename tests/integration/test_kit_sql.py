@@ -1,0 +1,306 @@
+"""Databases in files: queries cannot change or reach anything, changes are whole or nothing."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from replan.errors import InputError, ToolCallError
+from replan.ports import ToolCall
+from replan.tools.kit import data, sql
+
+pytestmark = pytest.mark.anyio
+
+
+async def call(
+    source: Any, tool: str, /, deadline: float | None = 20.0, key: str = "key", **parameters: Any
+) -> Any:
+    return await source.call(ToolCall(tool, parameters, key, deadline_secs=deadline))
+
+
+@pytest.fixture
+def sqlite_path(tmp_path: Path) -> Path:
+    path = tmp_path / "shop ü.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE sales (id INTEGER PRIMARY KEY, city TEXT, price REAL, note BLOB)")
+        connection.executemany(
+            "INSERT INTO sales VALUES (?, ?, ?, ?)",
+            [(n, "Ulm" if n % 2 else "Bonn", n * 1.5, b"\xff") for n in range(1, 11)],
+        )
+    connection.close()
+    return path
+
+
+@pytest.fixture
+def duckdb_path(tmp_path: Path) -> Path:
+    path = tmp_path / "shop.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE sales (id INTEGER, city TEXT, price DECIMAL(8, 2))")
+        connection.execute("INSERT INTO sales SELECT n, 'Ulm', n * 1.5 FROM range(1, 11) t(n)")
+    return path
+
+
+@pytest.fixture(params=["sqlite", "duckdb"])
+def path(request: pytest.FixtureRequest, sqlite_path: Path, duckdb_path: Path) -> Path:
+    return sqlite_path if request.param == "sqlite" else duckdb_path
+
+
+def content(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+async def test_tables_and_queries(path: Path) -> None:
+    source = sql(path)
+    assert {spec.id: spec.effect for spec in await source.tools()} == {
+        "sql_tables": "reads",
+        "sql_query": "reads",
+    }
+    (table,) = await call(source, "sql_tables")
+    assert table["name"] == "sales"
+    assert [column["name"] for column in table["columns"]][:3] == ["id", "city", "price"]
+    found = await call(
+        source,
+        "sql_query",
+        statement="SELECT city, sum(price) AS total FROM sales WHERE id > ? GROUP BY city ORDER BY city",
+        values=[2],
+    )
+    assert found["columns"] == ["city", "total"]
+    assert sum(row["total"] for row in found["rows"]) == sum(n * 1.5 for n in range(3, 11))
+    assert found["truncated"] is False
+    few = await call(source, "sql_query", statement="SELECT id, id FROM sales ORDER BY id", limit=2)
+    assert (few["rows"], few["truncated"]) == ([{"id": 1, "id_2": 1}, {"id": 2, "id_2": 2}], True)
+
+
+async def test_an_answer_has_its_limit_in_bytes(path: Path) -> None:
+    statement = (
+        "SELECT repeat('x', 300000) AS x FROM sales"
+        if path.suffix == ".duckdb"
+        else ("SELECT printf('%.*c', 300000, 'x') AS x FROM sales")
+    )
+    found = await call(sql(path), "sql_query", statement=statement)
+    assert (found["row_count"], found["truncated"]) == (3, True)
+
+
+SQLITE_ESCAPES = [
+    "INSERT INTO sales (city) VALUES ('x')",
+    "UPDATE sales SET city = 'x'",
+    "DELETE FROM sales",
+    "DROP TABLE sales",
+    "CREATE TABLE x (y)",
+    "CREATE TEMP TABLE x (y)",
+    "WITH x AS (SELECT 1) DELETE FROM sales",
+    "DELETE FROM sales RETURNING *",
+    "SELECT 1; DELETE FROM sales",
+    "PRAGMA query_only = 0",
+    "PRAGMA writable_schema = 1",
+    "PRAGMA journal_mode = DELETE",
+    "ATTACH 'other.db' AS other",
+    "ATTACH ':memory:' AS other",
+    "VACUUM INTO 'copy.db'",
+    "VACUUM",
+    "REINDEX",
+    "ANALYZE",
+    "BEGIN IMMEDIATE",
+    "SAVEPOINT x",
+    "SELECT load_extension('x')",
+    "SELECT readfile('/etc/passwd')",
+    "SELECT * FROM pragma_database_list",
+    "",
+]
+DUCKDB_ESCAPES = [
+    "INSERT INTO sales VALUES (1, 'x', 1)",
+    "UPDATE sales SET city = 'x'",
+    "DELETE FROM sales",
+    "DROP TABLE sales",
+    "CREATE TABLE x (y INT)",
+    "CREATE TEMP TABLE x (y INT)",
+    "SELECT 1; DELETE FROM sales",
+    "SELECT * FROM read_csv('/etc/passwd')",
+    "SELECT * FROM read_text('/etc/passwd')",
+    "SELECT * FROM '/etc/passwd'",
+    "SELECT * FROM glob('/etc/*')",
+    "SELECT * FROM 'https://example.org/x.csv'",
+    "SELECT * FROM path",
+    "COPY sales TO 'out.csv'",
+    "COPY (SELECT 1) TO '/tmp/out.csv'",
+    "EXPORT DATABASE 'out'",
+    "ATTACH 'other.duckdb'",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "SET enable_external_access = true",
+    "SET lock_configuration = false",
+    "RESET enable_external_access",
+    "PRAGMA enable_profiling",
+    "CALL pragma_version()",
+    "CREATE SECRET s (TYPE s3)",
+    "PREPARE x AS DELETE FROM sales",
+    "EXPLAIN ANALYZE DELETE FROM sales",
+    "",
+]
+
+
+@pytest.mark.parametrize("statement", SQLITE_ESCAPES)
+async def test_no_query_of_sqlite_changes_or_reaches_anything(sqlite_path: Path, statement: str) -> None:
+    before, beside = content(sqlite_path), sorted(sqlite_path.parent.iterdir())
+    with pytest.raises(ToolCallError) as caught:
+        await call(sql(sqlite_path), "sql_query", statement=statement)
+    assert (caught.value.kind, caught.value.happened) == ("parameter", "no")
+    assert content(sqlite_path) == before
+    assert sorted(sqlite_path.parent.iterdir()) == beside
+
+
+@pytest.mark.parametrize("statement", DUCKDB_ESCAPES)
+@pytest.mark.parametrize("kind", ["file", "folder"])
+async def test_no_query_of_duckdb_changes_or_reaches_anything(
+    duckdb_path: Path, statement: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(duckdb_path.parent)
+    folder = duckdb_path.parent / "folder"
+    folder.mkdir()
+    (folder / "sales.csv").write_text("id,city\n1,Ulm\n")
+    before, beside = content(duckdb_path), sorted(duckdb_path.parent.rglob("*"))
+    with pytest.raises(ToolCallError) as caught:
+        await call(sql(duckdb_path) if kind == "file" else data(folder), "sql_query", statement=statement)
+    assert (caught.value.kind, caught.value.happened) == ("parameter", "no")
+    assert content(duckdb_path) == before
+    assert sorted(duckdb_path.parent.rglob("*")) == beside
+
+
+async def test_a_change_is_one_transaction(path: Path) -> None:
+    source = sql(path, write=True)
+    (spec,) = [spec for spec in await source.tools() if spec.id == "sql_execute"]
+    assert (spec.effect, spec.honours_key) == ("once", False)
+    changed = await call(
+        source, "sql_execute", statement="UPDATE sales SET city = ? WHERE id <= 3", values=["Köln"]
+    )
+    assert changed == {"rows_changed": 3}
+    found = await call(source, "sql_query", statement="SELECT count(*) AS n FROM sales WHERE city = 'Köln'")
+    assert found["rows"] == [{"n": 3}]
+    await call(source, "sql_execute", statement="CREATE TABLE notes (x INTEGER UNIQUE)")
+    with pytest.raises(ToolCallError, match=r"(?i)unique|duplicate") as caught:
+        await call(source, "sql_execute", statement="INSERT INTO notes VALUES (1), (2), (1)")
+    assert caught.value.happened == "no"
+    assert (await call(source, "sql_query", statement="SELECT count(*) AS n FROM notes"))["rows"] == [
+        {"n": 0}
+    ]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM sales; DELETE FROM sales",
+        "COMMIT",
+        "BEGIN",
+        "ATTACH 'other.db' AS other",
+        "PRAGMA user_version = 3",
+        "SELEC 1",
+        "INSERT INTO nowhere VALUES (1)",
+        "DELETE FROM sales WHERE id = ?",
+    ],
+)
+async def test_a_change_that_is_refused_has_not_happened(path: Path, statement: str) -> None:
+    source = sql(path, write=True)
+    with pytest.raises(ToolCallError) as caught:
+        await call(source, "sql_execute", statement=statement)
+    assert (caught.value.kind, caught.value.happened) == ("parameter", "no")
+    assert (await call(source, "sql_query", statement="SELECT count(*) AS n FROM sales"))["rows"] == [
+        {"n": 10}
+    ]
+
+
+ENDLESS = {
+    "sqlite": "WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x) SELECT count(*) FROM x",
+    "duckdb": "SELECT count(*) FROM range(100000000) a, range(100000000) b WHERE a.range * b.range % 7 = 3",
+}
+
+
+async def test_a_statement_that_never_ends_is_stopped(path: Path) -> None:
+    kind = "duckdb" if path.suffix == ".duckdb" else "sqlite"
+    source = sql(path, write=True)
+    with pytest.raises(ToolCallError, match="had not ended") as caught:
+        await call(source, "sql_query", statement=ENDLESS[kind], deadline=0.3)
+    assert caught.value.kind == "timeout"
+    with pytest.raises(ToolCallError, match="had not ended") as caught:
+        await call(source, "sql_execute", statement=f"INSERT INTO sales (id) {ENDLESS[kind]}", deadline=0.3)
+    assert (caught.value.kind, caught.value.happened) == ("timeout", "no")
+    assert (await call(source, "sql_query", statement="SELECT count(*) AS n FROM sales"))["rows"] == [
+        {"n": 10}
+    ]
+
+
+async def test_a_locked_database_is_unavailable_for_now(sqlite_path: Path) -> None:
+    other = sqlite3.connect(sqlite_path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    try:
+        with pytest.raises(ToolCallError, match="locked") as caught:
+            await call(
+                sql(sqlite_path, write=True, timeout_secs=0.2), "sql_execute", statement="DELETE FROM sales"
+            )
+    finally:
+        other.close()
+    assert (caught.value.kind, caught.value.happened) == ("unavailable", "no")
+
+
+async def test_a_remembered_key_is_executed_once(sqlite_path: Path) -> None:
+    source = sql(sqlite_path, write=True, remember_keys=True)
+    (spec,) = [spec for spec in await source.tools() if spec.id == "sql_execute"]
+    assert spec.honours_key
+    for _ in range(3):
+        changed = await call(source, "sql_execute", key="k1", statement="UPDATE sales SET price = price + 1")
+        assert changed == {"rows_changed": 10}
+    await call(source, "sql_execute", key="k2", statement="UPDATE sales SET price = price + 1")
+    found = await call(source, "sql_query", statement="SELECT price FROM sales WHERE id = 1")
+    assert found["rows"] == [{"price": 3.5}]
+    with pytest.raises(ToolCallError):
+        await call(source, "sql_execute", key="k3", statement="DELETE FROM _replan_calls")
+    assert [table["name"] for table in await call(source, "sql_tables")] == ["sales"]
+
+
+async def test_files_of_a_folder_are_tables(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sales.csv").write_text("city,price\nUlm,2\nBonn,3.5\n")
+    (tmp_path / "sub" / "cities.jsonl").write_text('{"city": "Ulm", "people": 126000}\n')
+    duckdb.sql(f"COPY (SELECT 42 AS answer) TO '{tmp_path}/it''s.parquet'")
+    (tmp_path / "notes.txt").write_text("x")
+    source = data(tmp_path)
+    tables = {
+        table["name"]: [column["name"] for column in table["columns"]]
+        for table in await call(source, "sql_tables")
+    }
+    assert tables == {
+        "it's.parquet": ["answer"],
+        "sales.csv": ["city", "price"],
+        "sub/cities.jsonl": ["city", "people"],
+    }
+    joined = "SELECT people * price AS x FROM 'sales.csv' JOIN 'sub/cities.jsonl' USING (city)"
+    assert (await call(source, "sql_query", statement=joined))["rows"] == [{"x": 252000}]
+    assert (await call(source, "sql_query", statement="SELECT max(price) AS m FROM sales"))["rows"] == [
+        {"m": 3.5}
+    ]
+    found = await call(source, "sql_query", statement='SELECT answer FROM "it\'s.parquet"')
+    assert found["rows"] == [{"answer": 42}]
+
+
+async def test_links_out_of_a_folder_of_data_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "secret.csv").write_text("x\n1\n")
+    (tmp_path / "data" / "link.csv").symlink_to(tmp_path / "secret.csv")
+    source = data(tmp_path / "data")
+    assert await call(source, "sql_tables") == []
+    for place in ("link.csv", f"{tmp_path}/data/link.csv", f"{tmp_path}/secret.csv", "../secret.csv"):
+        with pytest.raises(ToolCallError):
+            await call(source, "sql_query", statement=f"SELECT * FROM '{place}'")
+
+
+def test_files_that_are_no_database_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n" * 10)
+    with pytest.raises(InputError, match="neither an SQLite nor a DuckDB"):
+        sql(tmp_path / "x.csv")
+    with pytest.raises(InputError, match="does not exist"):
+        sql(tmp_path / "y.db")
+    with pytest.raises(InputError, match="is no folder"):
+        data(tmp_path / "x.csv")
