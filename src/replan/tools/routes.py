@@ -55,11 +55,10 @@ def routes_of(
     taken too.
     """
     claims = Counter(tool.spec.id for tool in listed)
+    here = {(tool.source_name, tool.spec.id) for tool in listed}
     for name, own_ids in absent.items():
-        for own_id in own_ids:
-            if (name, own_id) not in {(tool.source_name, tool.spec.id) for tool in listed}:
-                claims[own_id] += 1
-    kept = {(tool.source_name, tool.spec.id) for tool in listed} & given.keys()
+        claims.update(own_id for own_id in set(own_ids) if (name, own_id) not in here)
+    kept = here & given.keys()
     reserved = set(given.values())
     routes: dict[str, Route] = {}
     for tool in listed:
