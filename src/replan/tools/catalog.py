@@ -51,6 +51,8 @@ class Catalog:
         self._routes: dict[str, Route] = {}
         self._folded: dict[str, list[str]] = {}
         self._given: dict[tuple[str, str], str] = {}
+        self._away: set[str] = set()
+        """Ids of tools that are not here now: they mean no other tool."""
         self._gates: dict[str, LimitsGate | None] = {}
         self._own_problems: list[Problem] = []
         self._close_problems: list[Problem] = []
@@ -90,6 +92,8 @@ class Catalog:
         }
         routes = routes_of(listed, given=self._given, absent=absent)
         self._given |= {(route.source_name, route.own_id): tool_id for tool_id, route in routes.items()}
+        self._away = {*self._given.values(), *(own_id for own_ids in absent.values() for own_id in own_ids)}
+        self._away -= routes.keys()
         named = {tool_id: Named(tool_id, each.source_name, each.own_id) for tool_id, each in routes.items()}
         complete = all(listing.specs is not None for listing in self._listings)
         self._own_problems = [
@@ -124,10 +128,13 @@ class Catalog:
     def resolve(self, name: str) -> ToolSpec | None:
         """The tool that a name means: an id or alias, else one that differs in case and separators only.
 
-        None when there is no such tool, or when several would fit equally well.
+        None when there is no such tool, when several would fit equally well, or when it is the id of one that is
+        not here now.
         """
         if route := self._routes.get(name):
             return route.spec
+        if name in self._away:
+            return None
         fitting = [
             each.spec
             for each in self._routes.values()
@@ -182,10 +189,14 @@ class Catalog:
         """Close every source, whatever the others do."""
         await asyncio.gather(*(listing.stop() for listing in self._listings))
         ended = await asyncio.gather(
-            *(listing.source.aclose() for listing in self._listings), return_exceptions=True
+            *(_close(listing.source) for listing in self._listings), return_exceptions=True
         )
         self._close_problems = [
             Problem(listing.name, f"could not be closed: {in_words(error)}")
             for listing, error in zip(self._listings, ended, strict=True)
             if isinstance(error, Exception)
         ]
+
+
+async def _close(source: ToolSource) -> None:
+    await source.aclose()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
 from replan.core.types import ToolSpec
@@ -15,6 +15,8 @@ from replan.tools.schema_check import problem_of
 FIRST_WAIT_SECS, LONGEST_WAIT_SECS = 1.0, 60.0
 LONGEST_LISTING_SECS = 300.0
 """A source that takes longer to list its tools is asked anew."""
+PROMPT_RENEWALS = 3
+"""Changes one after another that are looked at as soon as they are told; then it takes ever longer."""
 
 
 class Problem(NamedTuple):
@@ -50,27 +52,61 @@ class Listing:
         self._sleep = sleep
         self._work: asyncio.Task[None] | None = None
         self._stale = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """Where the list is kept; None: it is not."""
+        self._watching = False
+        self._unwatched: list[Problem] = []
+        self._renewals = 0
+        self._renewed = 0.0
 
     async def begin(self, wait_secs: float) -> None:
         """List the source, and wait for it so long; what takes longer, or fails, goes on in the background."""
-        if isinstance(self.source, Watched):
-            self.source.watch(self.renew)
+        self._watch()
+        self._loop = asyncio.get_running_loop()
         first = await self._within(wait_secs)
         if first is not None and not first.done():
             self.problems = [
                 Problem(self.name, f"did not list its tools within {wait_secs:g} s; it is still waited for")
             ]
 
+    def _watch(self) -> None:
+        if self._watching or not isinstance(self.source, Watched):
+            return
+        try:
+            self.source.watch(self.renew)
+        except Exception as error:  # noqa: BLE001 - its tools are there all the same
+            words = f"changes of its list will not be noticed: {in_words(error)}"
+            self._unwatched = [Problem(self.name, words)]
+        else:
+            self._watching, self._unwatched = True, []
+
     def renew(self) -> None:
-        """The list may be another one: ask for it, once more if it is being asked for."""
+        """The list may be another one: ask for it, once more if it is being asked for. From any thread."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is gone, and with it whoever would ask
+                self._loop.call_soon_threadsafe(self._renew)
+
+    def _renew(self) -> None:
+        if self._loop is None:
+            return
         if self._work is not None and not self._work.done():
             self._stale = True
         else:
-            self._stale = False
-            self._work = asyncio.get_running_loop().create_task(self._keep(listed=False))
+            self._work = self._loop.create_task(self._keep(renewing=True))
+
+    def _pause(self) -> float:
+        """Seconds to wait before the list is asked for once more: some sources never cease to change theirs."""
+        now = asyncio.get_running_loop().time()
+        if now - self._renewed > 2 * LONGEST_WAIT_SECS:
+            self._renewals = 0
+        self._renewed = now
+        self._renewals += 1
+        many = self._renewals - PROMPT_RENEWALS
+        return 0.0 if many <= 0 else min(LONGEST_WAIT_SECS, FIRST_WAIT_SECS * 2.0 ** min(many - 1, 10))
 
     async def stop(self) -> None:
         """Ask for nothing any more."""
+        self._loop = None
         if self._work is not None and not self._work.done():
             self._work.cancel()
             await asyncio.wait({self._work}, timeout=1.0)
@@ -78,7 +114,7 @@ class Listing:
     async def _within(self, wait_secs: float) -> asyncio.Task[None] | None:
         """Start to keep the list; give the task once the first try has come to an end, or the time is up."""
         tried = asyncio.get_running_loop().create_future()
-        self._work = asyncio.get_running_loop().create_task(self._keep(listed=False, tried=tried))
+        self._work = asyncio.get_running_loop().create_task(self._keep(tried=tried))
         try:
             await asyncio.wait({tried, self._work}, timeout=wait_secs, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
@@ -86,12 +122,14 @@ class Listing:
             raise
         return None if tried.done() else self._work
 
-    async def _keep(self, *, listed: bool, tried: asyncio.Future[None] | None = None) -> None:
+    async def _keep(self, *, renewing: bool = False, tried: asyncio.Future[None] | None = None) -> None:
         """List until it has succeeded, and once more for each change meanwhile."""
-        wait = FIRST_WAIT_SECS
+        wait, listed = FIRST_WAIT_SECS, False
         try:
             while not listed:
-                self._stale = False
+                if renewing and (pause := self._pause()):
+                    await self._sleep(pause)
+                self._stale = renewing = False
                 listed = await self._list()
                 if tried is not None and not tried.done():
                     tried.set_result(None)
@@ -100,7 +138,7 @@ class Listing:
                     await self._sleep(wait)
                     wait = min(LONGEST_WAIT_SECS, 2 * wait)
                 elif self._stale:
-                    listed = False
+                    renewing, listed = True, False
         finally:
             if tried is not None and not tried.done():
                 tried.set_result(None)
@@ -110,6 +148,8 @@ class Listing:
         try:
             async with asyncio.timeout(LONGEST_LISTING_SECS) as limit:
                 tools = await self.source.tools()
+            problems = list(self._unwatched)
+            specs = tuple(_sane(self.name, tools, problems))
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -120,8 +160,7 @@ class Listing:
             words = f"no list within {LONGEST_LISTING_SECS:g} s" if limit.expired() else in_words(error)
             self.problems = [self._failed(words)]
             return False
-        problems: list[Problem] = []
-        self.specs = tuple(_sane(self.name, tools, problems))
+        self.specs = specs
         if isinstance(self.source, Reporting):
             with contextlib.suppress(Exception):
                 problems += [Problem(self.name, told.message, told.tool) for told in self.source.problems()]
@@ -133,10 +172,13 @@ class Listing:
         return Problem(self.name, f"could not list its tools: {words}{kept}")
 
 
-def _sane(source: str, tools: Sequence[ToolSpec], problems: list[Problem]) -> list[ToolSpec]:
+def _sane(source: str, tools: Iterable[object], problems: list[Problem]) -> list[ToolSpec]:
     """The tools that can be used; why not the others goes to `problems`."""
     kept: dict[str, ToolSpec] = {}
     for spec in tools:
+        if not isinstance(spec, ToolSpec):
+            problems.append(Problem(source, f"left out: a {type(spec).__name__} is no tool"))
+            continue
         if wrong := problem_of(spec.parameters, of_parameters=True):
             problems.append(Problem(source, f"left out: its schema of parameters is bad: {wrong}", spec.id))
             continue

@@ -1,0 +1,201 @@
+"""Sources that list garbage, cry wolf, or speak at the wrong time: the others, and the loop, go on."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from replan.core.types import ToolSpec
+from replan.ports import ToolCall
+from replan.tools import Catalog
+
+pytestmark = pytest.mark.anyio
+
+GOOD = ToolSpec(id="good")
+
+
+class Odd:
+    """A source that lists what the test says, as often as it is asked."""
+
+    name = "odd"
+
+    def __init__(self, listed: Callable[[], Any]) -> None:
+        self.listed = listed
+        self.asked = 0
+        self.changed: Callable[[], None] = lambda: None
+        self.watched = 0
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        self.changed = changed
+        self.watched += 1
+
+    async def tools(self) -> Sequence[ToolSpec]:
+        self.asked += 1
+        found: Sequence[ToolSpec] = self.listed()
+        return found
+
+    async def call(self, call: ToolCall) -> Any:
+        return call.tool_id
+
+    async def aclose(self) -> None:
+        return None
+
+
+class Naps:
+    """The waits of a catalogue, over when the test says so."""
+
+    def __init__(self) -> None:
+        self.secs: list[float] = []
+        self.over = asyncio.Event()
+
+    async def __call__(self, secs: float) -> None:
+        self.secs.append(secs)
+        await self.over.wait()
+        self.over.clear()
+
+
+async def settled() -> None:
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+def cut_off() -> Any:
+    raise asyncio.CancelledError
+
+
+def breaking() -> Any:
+    yield GOOD
+    raise OSError("the line broke")
+
+
+@pytest.mark.parametrize(
+    ("listed", "said"),
+    [
+        pytest.param(lambda: None, "TypeError", id="nothing"),
+        pytest.param(lambda: 7, "TypeError", id="a number"),
+        pytest.param(breaking, "the line broke", id="a list that breaks off"),
+        pytest.param(cut_off, "cut off", id="a cancellation of its own"),
+    ],
+)
+async def test_a_list_that_is_none_is_reported_and_asked_for_again(
+    listed: Callable[[], Any], said: str
+) -> None:
+    odd, naps = Odd(listed), Naps()
+    catalog = Catalog([odd], sleep=naps)
+    await catalog.open()
+    assert catalog.specs() == []
+    assert said in str(catalog.problems[0])
+    odd.listed = lambda: [GOOD]
+    naps.over.set()
+    await settled()
+    assert [each.id for each in catalog.specs()] == ["good"]
+    assert catalog.problems == []
+    await catalog.aclose()
+
+
+async def test_what_is_no_tool_is_left_out_of_a_list() -> None:
+    catalog = Catalog([Odd(lambda: (each for each in (None, GOOD, "add")))])
+    await catalog.open()
+    assert [each.id for each in catalog.specs()] == ["good"]
+    assert [each.message for each in catalog.problems] == [
+        "left out: a NoneType is no tool",
+        "left out: a str is no tool",
+    ]
+    await catalog.aclose()
+
+
+async def test_a_source_whose_list_changes_each_time_it_is_listed_is_asked_ever_more_rarely() -> None:
+    naps = Naps()
+
+    def listed() -> Any:
+        odd.changed()
+        return [GOOD]
+
+    odd = Odd(listed)
+    catalog = Catalog([odd], sleep=naps)
+    await catalog.open()
+    await settled()
+    asked = odd.asked
+    assert naps.secs == [1.0]
+    for _ in range(8):
+        naps.over.set()
+        await settled()
+    assert naps.secs == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0]
+    assert odd.asked == asked + 8
+    await catalog.aclose()
+
+
+async def test_a_source_that_speaks_after_the_end_is_not_asked() -> None:
+    odd = Odd(lambda: [GOOD])
+    catalog = Catalog([odd])
+    await catalog.open()
+    await catalog.aclose()
+    odd.changed()
+    await settled()
+    assert odd.asked == 1
+    await catalog.open()
+    odd.changed()
+    await settled()
+    assert odd.asked == 3
+    assert odd.watched == 1, "or each change would be told twice"
+    await catalog.aclose()
+
+
+async def test_a_change_may_be_told_from_another_thread() -> None:
+    odd = Odd(lambda: [GOOD])
+    catalog = Catalog([odd])
+    news = asyncio.Event()
+    await catalog.open()
+    catalog.watch(news.set)
+    odd.listed = lambda: [GOOD, ToolSpec(id="new")]
+    thread = threading.Thread(target=odd.changed)
+    thread.start()
+    await news.wait()
+    thread.join()
+    assert [each.id for each in catalog.specs()] == ["good", "new"]
+    await catalog.aclose()
+
+
+async def test_a_source_that_cannot_be_watched_is_used_all_the_same() -> None:
+    class Deaf(Odd):
+        def watch(self, changed: Callable[[], None]) -> None:
+            raise OSError("no channel")
+
+    catalog = Catalog([Deaf(lambda: [GOOD])])
+    await catalog.open()
+    assert [each.id for each in catalog.specs()] == ["good"]
+    assert "changes of its list will not be noticed: OSError: no channel" in str(catalog.problems[0])
+    await catalog.aclose()
+
+
+async def test_the_id_of_a_tool_that_is_away_means_no_other_tool() -> None:
+    mail, chat = Odd(lambda: [ToolSpec(id="send")]), Odd(list)
+    mail.name, chat.name = "mail", "chat"
+    catalog = Catalog([mail, chat])
+    await catalog.open()
+    chat.listed = lambda: [ToolSpec(id="send")]
+    mail.listed = list
+    mail.changed()
+    chat.changed()
+    await settled()
+    assert [each.id for each in catalog.specs()] == ["chat.send"]
+    assert catalog.resolve("send") is None, "a plan that says so means that of the mail"
+    assert catalog.nearest("send") == ["chat.send"]
+    await catalog.aclose()
+
+
+async def test_a_name_that_a_source_is_known_to_have_means_no_like_one_while_it_is_down() -> None:
+    def down() -> Any:
+        raise OSError("down")
+
+    mail, chat = Odd(down), Odd(lambda: [ToolSpec(id="Send")])
+    mail.name, chat.name = "mail", "chat"
+    catalog = Catalog([mail, chat], sleep=Naps(), remembered={"mail": ["send"]})
+    await catalog.open()
+    assert catalog.resolve("send") is None
+    assert catalog.resolve("Send") is not None
+    await catalog.aclose()
