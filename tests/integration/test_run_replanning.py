@@ -8,7 +8,7 @@ import pytest
 from run_tasks import FakeTool, Ran, bench, plan, step, verdict
 from test_run_recovery import READS, overall, reflection
 
-from replan.testing import virtual_time
+from replan.testing import ScriptedModel, virtual_time
 
 ONCE: dict[str, Any] = {"effect": "once"}
 
@@ -342,6 +342,29 @@ def test_a_plan_that_was_tried_is_refused_and_then_the_task_ends() -> None:
     assert "had not been tried before" in ran.result.failure.reason
     assert ran.result.output == "half", "the partial answer is kept"
     assert ran.source.counts["find"] == 1
+
+
+def test_a_small_models_plan_is_no_other_for_a_dependency_that_is_dropped() -> None:
+    def tied(one: str, other: str) -> dict[str, Any]:
+        return plan(step(one, "find", parameters={"n": 1}), step(other, "find", one, parameters={"n": 2}))
+
+    model = ScriptedModel(
+        {
+            "execution_plan": [tied("a", "b"), *[tied(f"c{n}", f"d{n}") for n in range(9)]],
+            "evaluation": verdict(30, "half", success=False),
+            "overall_reflection": replan("full_replan"),
+        },
+        style="small",
+    )
+
+    async def main() -> Ran:
+        return (await (await bench(TOOLS, model=model)).run()).check()
+
+    ran = virtual_time(main())
+    assert ran.result.failure is not None
+    assert "had not been tried before" in ran.result.failure.reason
+    assert all(not one.step.dependencies for one in ran.state.steps.values())
+    assert not ran.events("plan_updated")
 
 
 def test_plans_a_b_a_b_are_noticed() -> None:

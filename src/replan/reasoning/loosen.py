@@ -17,7 +17,8 @@ from replan.core.when import steps_in_condition
 def loosen(plan: Plan, tools: Sequence[ToolSpec]) -> Plan:
     """The plan without declared dependencies between readings that use nothing of each other.
 
-    Takes a checked plan (no cycle, implied dependencies united, tools by id).
+    Takes a checked plan (no cycle, implied dependencies united, tools by id). What it gives is to be checked again:
+    it is another plan, and dependencies that metadata implies are not seen here.
     """
     effects = {tool.id: tool.effect for tool in tools}
     owners = {action.action_id: step.step_id for step in plan.steps for action in step.actions}

@@ -65,7 +65,7 @@ async def make_plan(
         planned = read_planned(answer, lambda answer: name_fields(new_plan(answer), tools), check_of_small)
         if problems := [*objects_in_texts(planned.plan, tools), *item_problems(planned.plan, tools)]:
             raise Violations(problems)
-        return planned.model_copy(update={"plan": loosen(planned.plan, tools)})
+        return checked_again(planned, loosen(planned.plan, tools), check)
 
     try:
         planned = await ask_typed(
@@ -114,6 +114,26 @@ def read_planned(
         plan = new_plan(answer)
     except PlanInvalid as error:
         raise Violations(error.violations) from error
+    return Planned(
+        plan=_passed(plan, check),
+        task_type=_word(answer.get("task_type")) or "default",
+        workflow_id=_word(answer.get("workflow_id")),
+        reasoning=str(answer.get("reasoning") or ""),
+    )
+
+
+def checked_again(planned: Planned, loose: Plan, check: Callable[[Plan], Checked | Sequence[str]]) -> Planned:
+    """The same with its plan as `loosen` has made it, checked as it will run.
+
+    Without the needless dependencies it may be one that was tried before; and those that its metadata implies are
+    united again.
+    """
+    if loose is planned.plan:
+        return planned
+    return planned.model_copy(update={"plan": _passed(loose, check)})
+
+
+def _passed(plan: Plan, check: Callable[[Plan], Checked | Sequence[str]]) -> Plan:
     found = check(plan)
     if isinstance(found, Checked):
         plan, violations = found.plan, found.violations
@@ -121,12 +141,7 @@ def read_planned(
         violations = tuple(found)
     if violations:
         raise Violations(violations)
-    return Planned(
-        plan=plan,
-        task_type=_word(answer.get("task_type")) or "default",
-        workflow_id=_word(answer.get("workflow_id")),
-        reasoning=str(answer.get("reasoning") or ""),
-    )
+    return plan
 
 
 def objects_in_texts(plan: Plan, tools: Sequence[ToolSpec]) -> list[str]:

@@ -12,7 +12,7 @@ from replan.errors import AnswerInvalid, PlanInvalid
 from replan.reasoning.ask import Talk, Violations, ask_typed
 from replan.reasoning.fields import hints, item_problems, name_fields
 from replan.reasoning.loosen import loosen
-from replan.reasoning.planner import Planned, objects_in_texts, read_planned
+from replan.reasoning.planner import Planned, checked_again, objects_in_texts, read_planned
 from replan.reasoning.read_values import opened
 from replan.reasoning.recovery_view import RepairView, ReplanView
 from replan.reasoning.replan_prompts import repair_prompt, replan_prompt
@@ -60,7 +60,7 @@ async def make_replan(
         plan = planned.plan
         if problems := [*objects_in_texts(plan, tools), *item_problems(plan, tools, view.usable)]:
             raise Violations(problems)
-        return planned.model_copy(update={"plan": _loosened(plan, tools, view)})
+        return checked_again(planned, _loosened(plan, tools, view), check)
 
     try:
         planned = await ask_typed(

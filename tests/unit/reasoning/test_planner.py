@@ -332,6 +332,45 @@ def test_needless_dependencies_are_dropped(steps: list[Step], expected: list[Any
     assert [one.dependencies for one in found.steps] == expected
 
 
+TIED: JsonObject = {
+    "steps": [
+        {"step_id": "a", "tool": "weather", "parameters": {"city": "Rome"}},
+        {"step_id": "b", "tool": "weather", "parameters": {"city": "Oslo"}, "dependencies": ["a"]},
+    ]
+}
+
+
+async def test_a_plan_without_its_needless_dependencies_is_checked_as_it_will_run(script: Any) -> None:
+    def check(plan: Plan) -> Checked:
+        checked = checker(TOOLS)(plan)
+        tried = not any(step.dependencies for step in checked.plan.steps)
+        return checked._replace(violations=("it was tried before",) if tried else ())
+
+    talk = script(TIED, GOOD, style="small")
+    planned = await make_plan(
+        talk,
+        task=TASK,
+        tools=TOOLS,
+        new_plan=lambda answer: read_plan(answer, plan_id="plan_1"),
+        check=check,
+        corrections=2,
+        on_rejected=lambda problems, attempt: None,
+    )
+    assert planned.corrections == 1
+    assert "it was tried before" in talk.asked[1].request.turns[-1].text
+
+
+async def test_a_reading_waits_for_one_that_writes_its_metadata(script: Any) -> None:
+    tools = [tool("who").model_copy(update={"output_params": ("city",)}), WEATHER]
+    steps = [
+        {"step_id": "a", "tool": "who", "parameters": {}},
+        {"step_id": "b", "tool": "weather", "parameters": {"city": "${metadata.city}"}},
+        {"step_id": "c", "tool": "weather", "parameters": {"city": "Oslo"}, "dependencies": ["b"]},
+    ]
+    planned = await plan(script({"steps": steps}, style="small"), tools=tools)
+    assert [step.dependencies for step in planned.plan.steps] == [(), ("a",), ()]
+
+
 async def test_an_object_inside_a_text_is_corrected_for_the_small_model_only(script: Any) -> None:
     numbers = {"degrees": {"type": "number"}, "wind": {"type": "number"}}
     windy = WEATHER.model_copy(update={"output_schema": {"type": "object", "properties": numbers}})

@@ -309,6 +309,23 @@ async def test_needless_dependencies_of_new_readings_are_dropped(
     assert planned.plan.steps[1].dependencies == needs
 
 
+async def test_new_steps_without_needless_dependencies_are_checked_as_they_will_run(script: Any) -> None:
+    steps = [
+        {"step_id": "step_4", "tool": "find", "parameters": {"town": "Thun"}},
+        {"step_id": "step_5", "tool": "find", "parameters": {"town": "Biel"}, "dependencies": ["step_4"]},
+    ]
+
+    def check(plan: Plan) -> Checked:
+        tried = len(plan.steps) == 2 and not plan.steps[1].dependencies
+        return checker()(plan)._replace(violations=("it was tried before",) if tried else ())
+
+    talk = script({"steps": steps}, {"steps": steps[:1]}, style="small")
+    planned = await replan(talk, strategy="full_replan", kept=[], check=check)
+    assert [step.step_id for step in planned.plan.steps] == ["step_4"]
+    assert planned.corrections == 1
+    assert "it was tried before" in talk.asked[1].request.turns[-1].text
+
+
 # ── one step ──────────────────────────────────────────────────────────────────
 
 FAULT = Fault(category="dependency_error", kind="reference", message="step_1 has no 'room'; it has: rooms")
