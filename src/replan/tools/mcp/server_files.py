@@ -79,7 +79,7 @@ def from_table(table: Mapping[str, Any]) -> list[McpSource]:
 def _servers_of(document: Any, where: str) -> Mapping[str, Any]:
     right = '{"mcpServers": {"name": {"command": …}}}'
     if not isinstance(document, dict):
-        raise InputError(f"{where}: it holds a {_kind(document)}, not an object like {right}")
+        raise InputError(f"{where}: it holds {_kind(document)}, not an object like {right}")
     nested = document.get("mcp")
     places = [document, nested if isinstance(nested, dict) else {}]
     for key in ("mcpServers", "servers"):
@@ -87,7 +87,7 @@ def _servers_of(document: Any, where: str) -> Mapping[str, Any]:
             if key in place:
                 if not isinstance(place[key], dict):
                     raise InputError(
-                        f"{where}: {key} is a {_kind(place[key])}, not an object of servers by name"
+                        f"{where}: {key} is {_kind(place[key])}, not an object of servers by name"
                     )
                 return place[key]  # type: ignore[no-any-return]
     has = ", ".join(map(repr, list(document)[:5])) or "nothing"
@@ -96,7 +96,7 @@ def _servers_of(document: Any, where: str) -> Mapping[str, Any]:
 
 def _source(name: str, entry: Any, where: str, workspace: Path) -> McpSource | None:
     if not isinstance(entry, Mapping):
-        raise InputError(f"{where}: a server is an object with command or url, not a {_kind(entry)}")
+        raise InputError(f"{where}: a server is an object with command or url, not {_kind(entry)}")
     read = _Entry(entry, where, workspace)
     if read.flag("disabled") or not read.flag("enabled", True):
         return None
@@ -142,10 +142,10 @@ def _stdio(read: _Entry, command: Any) -> StdioServer:
         raise InputError(f"{read.where}: command is the program to start, a text; it is {command!r}")
     args = read.value("args") or []
     if not isinstance(args, list):
-        raise InputError(f'{read.where}: args is a list of texts, not a {_kind(args)}: ["-y", "server"]')
+        raise InputError(f'{read.where}: args is a list of texts, not {_kind(args)}: ["-y", "server"]')
     for index, arg in enumerate(args):
         if isinstance(arg, bool) or not isinstance(arg, str | int | float):
-            raise InputError(f"{read.where}: args[{index}] is a {_kind(arg)}, not a text")
+            raise InputError(f"{read.where}: args[{index}] is {_kind(arg)}, not a text")
     cwd = read.text("cwd")
     if cwd is not None and not Path(cwd).expanduser().is_dir():
         raise InputError(f"{read.where}: cwd {cwd!r} is no folder")
@@ -166,7 +166,7 @@ def _oauth(read: _Entry) -> OAuth | None:
         return OAuth()
     if not isinstance(told, Mapping):
         raise InputError(
-            f"{read.where}: oauth is true or an object with clientId and the like, not a {_kind(told)}"
+            f"{read.where}: oauth is true or an object with clientId and the like, not {_kind(told)}"
         )
     inner = _Entry(told, f"{read.where}: oauth", read.workspace, expand=False)
     port = inner.number("callbackPort", "callback_port")
@@ -246,13 +246,13 @@ class _Entry:
         if found is None:
             return {}
         if not isinstance(found, Mapping):
-            raise InputError(f"{self.where}: {key} is an object of texts, not a {_kind(found)}")
+            raise InputError(f"{self.where}: {key} is an object of texts, not {_kind(found)}")
         texts: dict[str, str] = {}
         for name, value in found.items():
             if value is None:
                 continue  # VS Code: the variable is taken away; it was never given
             if isinstance(value, bool) or not isinstance(value, str | int | float):
-                raise InputError(f"{self.where}: {key}.{name} is a {_kind(value)}, not a text")
+                raise InputError(f"{self.where}: {key}.{name} is {_kind(value)}, not a text")
             texts[name] = str(value)
         return texts
 
@@ -271,13 +271,13 @@ class _Entry:
 
 def _kind(value: Any) -> str:
     names: dict[type, str] = {
-        dict: "object",
-        list: "list",
-        str: "text",
-        bool: "truth value",
+        dict: "an object",
+        list: "a list",
+        str: "a text",
+        bool: "a truth value",
         type(None): "null",
     }
-    return names.get(type(value), "number")
+    return names.get(type(value), "a number")
 
 
 _NOISE = re.compile(

@@ -111,7 +111,7 @@ class _Lines:
         try:
             return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError:
-            if not line.startswith(b"{"):
+            if not line.startswith(b"{") or b'"jsonrpc"' not in line:
                 return None  # a line of a log
             return self._broken(line, types.PARSE_ERROR, "the answer is no valid JSON-RPC message")
 

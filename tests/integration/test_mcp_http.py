@@ -1,0 +1,229 @@
+"""MCP servers over HTTP: what a refusal becomes, sessions that end, questions on a call's own stream."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from faults_mcp_http import JSON, Lab
+from mcp_http_server import Tools, app_of, serving
+
+from replan.core.faults import classify
+from replan.errors import ToolCallError
+from replan.ports import Question, ToolCall
+from replan.tools.mcp import HttpServer, McpSource
+
+pytestmark = pytest.mark.anyio
+ADD = ToolCall("add", {"a": 1, "b": 2}, "key")
+BOTH = pytest.mark.parametrize("protocol", ["auto", "legacy"])
+
+
+async def failed(source: McpSource, call: ToolCall = ADD) -> ToolCallError:
+    with pytest.raises(ToolCallError) as caught:
+        async with asyncio.timeout(20):
+            await source.call(call)
+    return caught.value
+
+
+@contextlib.asynccontextmanager
+async def lab(**options: Any) -> AsyncIterator[tuple[Lab, McpSource]]:
+    made = Lab(**options)
+    async with made.open() as source:
+        try:
+            await source.tools()
+            yield made, source
+        finally:
+            await source.aclose()
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "kind", "happened", "transient"),
+    [
+        pytest.param(401, {}, b"who are you?", "http", "no", False, id="401"),
+        pytest.param(403, {}, b"", "http", "no", False, id="403"),
+        pytest.param(429, {"retry-after": "7"}, b"slow down", "http", "no", True, id="429"),
+        pytest.param(500, {}, b"oops", "http", "unknown", True, id="500"),
+        pytest.param(503, {"retry-after": "7"}, b"", "http", "unknown", True, id="503"),
+        pytest.param(408, {}, b"", "http", "unknown", True, id="408"),
+        pytest.param(302, {"location": "http://elsewhere.invalid/"}, b"", "unavailable", "no", True, id="redirect"),
+        pytest.param(202, {}, b"", "unavailable", "no", True, id="accepted, and nothing follows"),
+        pytest.param(200, {"content-type": "text/html"}, b"<html>", "unavailable", "no", True, id="a page"),
+        pytest.param(200, JSON, b"{", "output", "unknown", False, id="half a JSON"),
+        pytest.param(200, {**JSON, "content-encoding": "gzip"}, b"no gzip", "output", "unknown", False, id="no gzip"),
+        pytest.param(
+            200, {"content-type": "text/event-stream"}, b"", "connection_lost", "unknown", True, id="an empty stream"
+        ),
+        pytest.param(
+            200, {"content-type": "text/event-stream"}, b"data: {\n\n", "output", "unknown", False, id="broken event"
+        ),
+        pytest.param(
+            400,
+            JSON,
+            b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32602, "message": "b is missing"}}',
+            "parameter",
+            "no",
+            False,
+            id="a JSON-RPC error",
+        ),
+    ],
+)
+@BOTH
+async def test_what_comes_in_the_place_of_an_answer(
+    protocol: str, status: int, headers: Any, body: bytes, kind: str, happened: str, transient: bool
+) -> None:
+    async with lab(protocol=protocol) as (made, source):
+        beside = asyncio.create_task(source.call(ToolCall("wait", {}, "other")))
+        await asyncio.to_thread(made.tools.started.wait, 10)
+        made.between.faults["tools/call"] = (status, headers, body)
+        error = await failed(source)
+        if kind != "connection_lost":
+            assert not beside.done()
+        beside.cancel()
+        made.between.faults.clear()
+        assert await source.call(ADD) == {"sum": 3}
+    assert (error.kind, error.happened) == (kind, happened), error
+    assert classify(error).transient is transient
+    if "retry-after" in headers:
+        assert error.retry_after == 7
+    if kind == "http":
+        assert error.status == status
+        assert body.decode() in str(error)
+
+
+@BOTH
+async def test_an_answer_is_measured_unpacked(protocol: str) -> None:
+    async with lab(protocol=protocol, max_result_bytes=1_000_000) as (made, source):
+        bomb = gzip.compress(b"x" * 50_000_000)
+        assert len(bomb) < 100_000
+        made.between.faults["tools/call"] = (200, {**JSON, "content-encoding": "gzip"}, bomb)
+        error = await failed(source)
+        event = b"data: " + b"x" * 3_000_000 + b"\n\n"
+        made.between.faults["tools/call"] = (200, {"content-type": "text/event-stream"}, event)
+        streamed = await failed(source)
+    for each in (error, streamed):
+        assert (each.kind, each.happened) == ("output", "unknown")
+        assert "1,000,000 bytes" in str(each)
+
+
+@BOTH
+async def test_headers_go_along_and_are_never_told(protocol: str) -> None:
+    tools = Tools()
+    with serving(lambda: app_of(tools)) as server:
+        headers = {"Authorization": "Bearer top-s3cret", "X-Team": "blue-team"}
+        source = McpSource(HttpServer(server.url, headers), name="http", protocol=protocol)
+        sent = await source.call(ToolCall("headers", {}, "the-key", "task"))
+        await source.aclose()
+    assert sent["authorization"] == "Bearer top-s3cret"
+    assert sent["x-team"] == "blue-team"
+    assert sent["idempotency-key"] == '"the-key"'
+    assert sent["traceparent"].startswith("00-")
+
+
+async def test_what_a_server_says_back_is_told_without_the_headers() -> None:
+    made = Lab()
+    async with made.open() as plain:
+        made.between.faults["tools/call"] = (403, {}, b"the token top-s3cret may not do this")
+        headers = {"Authorization": "Bearer top-s3cret"}
+        source = McpSource(HttpServer(made.server.url + "?key=in-the-query", headers), name="http")
+        error = await failed(source)
+        await source.aclose()
+        await plain.aclose()
+    assert "the token … may not" in str(error)
+    assert "in-the-query" not in str(error)
+
+
+async def test_a_session_that_the_server_forgot_is_begun_anew_and_the_call_made_once() -> None:
+    async with lab(protocol="legacy") as (made, source):
+        assert await source.call(ADD) == {"sum": 3}
+        await made.stop()
+        await made.start()
+        made.between.seen.clear()
+        assert await source.call(ADD) == {"sum": 3}
+        assert made.between.seen.count("tools/call") == 2  # the first was turned away unread
+        assert made.between.seen.count("initialize") == 1
+
+
+async def test_a_server_that_was_away_is_reached_again() -> None:
+    async with lab() as (made, source):
+        await made.stop()
+        error = await failed(source)
+        assert (error.kind, error.happened) == ("refused", "no")
+        await made.start()
+        assert await source.call(ADD) == {"sum": 3}
+
+
+@BOTH
+async def test_questions_on_two_calls_reach_each_its_own_person(protocol: str) -> None:
+    async with lab(protocol=protocol) as (_, source):
+
+        def person(color: str) -> Any:
+            async def ask(question: Question) -> Any:
+                await asyncio.sleep(0)
+                return {"color": color}
+
+            return ask
+
+        colors = ["red", "green", "blue"]
+        calls = [source.call(ToolCall("ask", {}, color, ask=person(color))) for color in colors]
+        async with asyncio.timeout(20):
+            found = await asyncio.gather(*calls, source.call(ToolCall("ask", {}, "nobody")))
+    assert [each["content"]["color"] for each in found[:3]] == colors
+    assert found[3]["action"] == "decline"
+
+
+async def test_the_transport_of_2024() -> None:
+    from mcp.server.lowlevel.server import Server
+    from mcp.server.sse import SseServerTransport
+    from starlette.applications import Starlette
+    from starlette.responses import Response
+    from starlette.routing import Mount, Route
+
+    tools = Tools()
+
+    def make() -> Starlette:
+        server: Server[Any] = Server("old", version="1", on_list_tools=tools.list, on_call_tool=tools.call)
+        transport = SseServerTransport("/messages/")
+
+        async def stream(request: Any) -> Response:
+            async with transport.connect_sse(request.scope, request.receive, request._send) as (read, write):
+                await server.run(read, write, server.create_initialization_options())
+            return Response()
+
+        return Starlette(routes=[Route("/sse", stream), Mount("/messages/", app=transport.handle_post_message)])
+
+    with serving(make) as server:
+        url = server.url.replace("/mcp", "/sse")
+        source = McpSource(HttpServer(url, transport="sse"), name="old")
+        async with asyncio.timeout(20):
+            assert await source.call(ADD) == {"sum": 3}
+            wait = asyncio.create_task(source.call(ToolCall("wait", {}, "w")))
+            await asyncio.to_thread(tools.started.wait, 10)
+            await asyncio.to_thread(server.stop)
+            with pytest.raises(ToolCallError) as caught:
+                await wait
+            assert (caught.value.kind, caught.value.happened) == ("connection_lost", "unknown")
+            await asyncio.to_thread(server.start)
+            assert await source.call(ADD) == {"sum": 3}
+        await source.aclose()
+
+
+async def test_what_is_no_mcp_server_says_so() -> None:
+    async def page(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            while (await receive())["type"] != "lifespan.shutdown":
+                await send({"type": "lifespan.startup.complete"})
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+        await send({"type": "http.response.start", "status": 404, "headers": []})
+        await send({"type": "http.response.body", "body": b"nothing here"})
+
+    with serving(lambda: page) as server:
+        source = McpSource(server.url)
+        with pytest.raises(ToolCallError, match=r"answered 404 Not Found: nothing here") as caught:
+            await source.tools()
+        await source.aclose()
+    assert (caught.value.kind, caught.value.status) == ("http", 404)

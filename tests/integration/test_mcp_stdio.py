@@ -1,0 +1,436 @@
+"""MCP servers over stdio: what their tools are, what comes back, and how their processes begin and end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults_mcp_stdio import RAW, raw
+
+from replan.core.breaker import Breaker
+from replan.core.faults import classify
+from replan.core.types import ToolSpec
+from replan.errors import ToolCallError
+from replan.ports import Progress, Question, ToolCall
+from replan.tools import Catalog
+from replan.tools.mcp import McpSource, StdioServer
+
+pytestmark = pytest.mark.anyio
+PNG = "iVBORw0KGgo="
+
+
+@contextlib.asynccontextmanager
+async def opened(*args: str, **options: Any) -> AsyncIterator[McpSource]:
+    source = McpSource(StdioServer(sys.executable, (str(RAW), *args)), name="raw", **options)
+    try:
+        yield source
+    finally:
+        await source.aclose()
+
+
+async def call(source: McpSource, tool: str, /, ask: Any = None, report: Any = None, **parameters: Any) -> Any:
+    request = ToolCall(tool, parameters, "the-key", "task", "step", report=report, ask=ask)
+    async with asyncio.timeout(20):
+        return await source.call(request)
+
+
+async def failed(source: McpSource, tool: str, /, **parameters: Any) -> ToolCallError:
+    with pytest.raises(ToolCallError) as caught:
+        await call(source, tool, **parameters)
+    return caught.value
+
+
+def specs(tools: Any) -> dict[str, ToolSpec]:
+    return {spec.id: spec for spec in tools}
+
+
+async def test_annotations_become_effects_titles_and_notes() -> None:
+    async with opened() as source:
+        found = specs(await source.tools())
+    assert (found["add"].effect, found["put"].effect, found["fail"].effect) == ("reads", "repeatable", "once")
+    assert found["add"].name == "Add numbers"
+    assert not found["add"].volatile
+    assert "outside" in found["put"].description
+    assert found["echo"].output_schema is None
+    assert found["add"].output_schema == {
+        "type": "object",
+        "properties": {"sum": {"type": "integer"}},
+        "required": ["sum"],
+    }
+
+
+async def test_what_is_said_here_comes_before_what_the_server_says() -> None:
+    tools = {
+        "add": {"effect": "once", "timeout_secs": 5, "honours_key": True},
+        "fail": "reads",
+        "put": {"volatile": True, "errors_are_clean": False},
+        "ad": "reads",
+    }
+    async with opened(tools=tools, timeout_secs=9, trust_annotations=False) as source:
+        found = specs(await source.tools())
+        problems = source.problems()
+    assert (found["add"].effect, found["add"].timeout_secs, found["add"].honours_key) == ("once", 5, True)
+    assert (found["fail"].effect, found["put"].effect, found["echo"].effect) == ("reads", "once", "once")
+    assert found["put"].volatile
+    assert not found["put"].errors_are_clean
+    assert found["echo"].timeout_secs == 9
+    (problem,) = problems
+    assert problem.tool == "ad"
+    assert "'add'" in problem.message
+
+
+async def test_one_bad_tool_is_left_out_and_told_and_the_others_stay() -> None:
+    async with opened("--fault", "bad tools") as source:
+        found = specs(await source.tools())
+        told = {problem.tool: problem.message for problem in source.problems()}
+        assert await call(source, "add", a=1, b=2) == {"sum": 3}
+        assert await call(source, "add", a=1, b=2) == {"sum": 3}
+    assert {"bad_output", "bad_hints"} <= found.keys()
+    assert not {"no_schema", "schema_of_text", "list_schema", "bad_type"} & found.keys()
+    assert found["bad_output"].output_schema is None
+    assert found["bad_hints"].effect == "once"
+    assert set(told) == {"no_schema", "schema_of_text", "list_schema", "bad_type", "bad_output", None}
+    assert "'nothing'" in told["bad_type"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "word"), [pytest.param("circle", "circle", id="pages that go round")]
+)
+async def test_a_list_without_end_is_cut_off(fault: str, word: str) -> None:
+    async with opened("--fault", fault, "--page", "5") as source:
+        tools = await source.tools()
+        assert any(word in problem.message for problem in source.problems())
+    assert "echo" in specs(tools)
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+async def test_servers_of_every_older_protocol(version: str) -> None:
+    async with opened("--version", version, "--page", "2") as source:
+        assert await call(source, "add", a=2, b=2) == {"sum": 4}
+
+
+@pytest.mark.parametrize(
+    ("content", "structured", "expected"),
+    [
+        pytest.param([], None, None, id="nothing"),
+        pytest.param([{"type": "text", "text": '{"a": 1}'}], None, '{"a": 1}', id="JSON text stays text"),
+        pytest.param(
+            [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], None, ["a", "b"], id="several"
+        ),
+        pytest.param([{"type": "text", "text": "…"}], {"a": [1]}, {"a": [1]}, id="structured comes first"),
+        pytest.param(
+            [{"type": "text", "text": "…"}], {"result": 1}, {"result": 1}, id="a result that nobody has wrapped"
+        ),
+        pytest.param(
+            [{"type": "image", "mimeType": "image/png", "data": PNG}],
+            None,
+            {"type": "image", "mimeType": "image/png", "data": f"data:image/png;base64,{PNG}"},
+            id="an image",
+        ),
+        pytest.param(
+            [{"type": "audio", "mimeType": "audio/wav", "data": PNG}],
+            None,
+            {"type": "audio", "mimeType": "audio/wav", "data": f"data:audio/wav;base64,{PNG}"},
+            id="sound",
+        ),
+        pytest.param(
+            [{"type": "resource", "resource": {"uri": "file:///a", "blob": PNG}}],
+            None,
+            {"type": "resource", "uri": "file:///a", "data": f"data:application/octet-stream;base64,{PNG}"},
+            id="a resource of bytes",
+        ),
+        pytest.param(
+            [{"type": "resource", "resource": {"uri": "note://1", "mimeType": "text/plain", "text": "hi"}}],
+            None,
+            {"type": "resource", "uri": "note://1", "mimeType": "text/plain", "text": "hi"},
+            id="a resource of text",
+        ),
+        pytest.param(
+            [{"type": "resource_link", "uri": "file:///b", "name": "b"}],
+            None,
+            {"type": "resource_link", "uri": "file:///b", "name": "b"},
+            id="a link",
+        ),
+    ],
+)
+async def test_what_a_result_gives(content: Any, structured: Any, expected: Any) -> None:
+    async with opened() as source:
+        parameters = {"content": content} | ({} if structured is None else {"structured": structured})
+        assert await call(source, "give", **parameters) == expected
+        assert await call(source, "text_only") == {"sum": 5}
+
+
+@pytest.mark.parametrize(
+    ("tool", "parameters", "kind", "happened", "word"),
+    [
+        pytest.param("lie", {}, "output", "unknown", "'many' is not of type 'integer'", id="lies about its schema"),
+        pytest.param("malformed", {}, "output", "unknown", "no valid result", id="no result of MCP"),
+        pytest.param(
+            "give",
+            {"content": [{"type": "image", "mimeType": "image/png", "data": "?"}]},
+            "output",
+            "unknown",
+            "no base64",
+            id="bytes that are none",
+        ),
+        pytest.param("code", {"code": -32602, "message": "b is missing"}, "parameter", "no", "b is", id="-32602"),
+        pytest.param(
+            "code", {"code": -32602, "message": "Unknown tool: x"}, "unknown_tool", "no", "x", id="unknown tool"
+        ),
+        pytest.param("code", {"code": -32603, "message": "oops"}, "tool", "unknown", "oops", id="internal error"),
+        pytest.param("code", {"code": -32099, "message": "no"}, "tool", None, "-32099", id="its own code"),
+        pytest.param("fail", {"text": "no such file"}, "tool", None, "no such file", id="reported"),
+        pytest.param("fail", {"text": "Unknown tool: fail"}, "unknown_tool", "no", "fail", id="reported as unknown"),
+        pytest.param(
+            "fail", {"text": "MCP error -32602: Input validation error"}, "parameter", "no", "-32602", id="reported"
+        ),
+        pytest.param(
+            "fail", {"text": "the upstream request timed out"}, "tool", "unknown", "timed out", id="broke off"
+        ),
+    ],
+)
+async def test_an_error_says_whose_it_is_and_whether_it_happened(
+    tool: str, parameters: dict[str, Any], kind: str, happened: str | None, word: str
+) -> None:
+    async with opened() as source:
+        error = await failed(source, tool, **parameters)
+        assert await call(source, "add", a=1, b=1) == {"sum": 2}
+    assert (error.kind, error.happened) == (kind, happened)
+    assert word in str(error)
+
+
+async def test_an_unknown_tool_names_the_nearest() -> None:
+    async with opened() as source:
+        error = await failed(source, "progres")
+    assert "progress" in str(error)
+    assert (error.kind, error.happened) == ("unknown_tool", "no")
+
+
+async def test_the_key_and_the_trace_go_along() -> None:
+    async with opened() as source:
+        meta = (await call(source, "meta"))["meta"]
+    assert meta["idempotencyKey"] == "the-key"
+    assert meta["traceparent"].startswith("00-")
+
+
+async def test_lines_that_are_no_messages_are_read_over() -> None:
+    async with opened("--fault", "noise") as source:
+        assert await call(source, "add", a=1, b=1) == {"sum": 2}
+
+
+async def test_a_flood_of_notices_reaches_nobody_who_did_not_ask() -> None:
+    async with opened() as source:
+        seen: list[Progress] = []
+        beside = asyncio.create_task(call(source, "add", a=1, b=1))
+        assert await call(source, "flood", n=3000) == {"sent": 3000}
+        assert await beside == {"sum": 2}
+        assert await call(source, "flood", report=seen.append, n=100) == {"sent": 100}
+    assert [each.progress for each in seen] == list(range(100))
+
+
+async def test_an_answer_that_is_too_large_ends_its_call_and_no_other() -> None:
+    async with opened(max_result_bytes=100_000) as source:
+        wait = asyncio.create_task(call(source, "wait"))
+        error = await failed(source, "huge", size=5_000_000)
+        assert len(await call(source, "huge", size=50_000)) == 50_000
+        assert not wait.done()
+        wait.cancel()
+    assert (error.kind, error.happened) == ("output", "unknown")
+    assert "100,000 bytes" in str(error)
+
+
+async def test_changes_of_the_list_are_told_once_until_it_is_listed() -> None:
+    async with opened() as source:
+        told = asyncio.Event()
+        count = []
+        source.watch(lambda: (count.append(1), told.set()))  # type: ignore[func-returns-value]
+        before = specs(await source.tools())
+        await call(source, "change")
+        async with asyncio.timeout(10):
+            await told.wait()
+        assert len(count) == 1
+        after = specs(await source.tools())
+        assert set(after) - set(before) == {"new"}
+
+
+# ── people ────────────────────────────────────────────────────────────────────
+
+
+def answering(*answers: Any) -> tuple[Any, list[Question]]:
+    asked: list[Question] = []
+    left = list(answers)
+
+    async def ask(question: Question) -> Any:
+        asked.append(question)
+        return left.pop(0)
+
+    return ask, asked
+
+
+async def test_a_question_of_the_server_reaches_the_person_of_its_call() -> None:
+    ask, asked = answering({"color": 7}, {"color": "red"})
+    async with opened() as source:
+        reply = await call(source, "ask", ask=ask)
+    assert reply["result"] == {"action": "accept", "content": {"color": "red"}}
+    assert asked[0].message == "Which color?"
+    assert asked[0].json_schema["required"] == ["color"]
+    assert "7 is not of type 'string'" in asked[1].message
+
+
+@pytest.mark.parametrize(
+    ("answers", "action"),
+    [
+        pytest.param((None,), "decline", id="nobody answers"),
+        pytest.param(({}, {}, {}), "cancel", id="never a right answer"),
+    ],
+)
+async def test_a_question_without_an_answer_is_declined(answers: Any, action: str) -> None:
+    ask, _ = answering(*answers)
+    async with opened() as source:
+        assert (await call(source, "ask", ask=ask))["result"]["action"] == action
+        assert (await call(source, "ask"))["result"]["action"] == "decline"
+
+
+async def test_a_question_that_may_be_of_either_call_is_declined() -> None:
+    ask, asked = answering({"color": "red"})
+    async with opened() as source:
+        wait = asyncio.create_task(call(source, "wait"))
+        await call(source, "add", a=1, b=1)
+        assert (await call(source, "ask", ask=ask))["result"]["action"] == "decline"
+        wait.cancel()
+    assert asked == []
+
+
+async def test_roots_are_told_and_sampling_is_refused(tmp_path: Path) -> None:
+    server = StdioServer(sys.executable, (str(RAW),), roots=(tmp_path,))
+    source = McpSource(server, name="raw")
+    try:
+        roots = await call(source, "roots")
+        assert roots["result"]["roots"][0]["uri"] == tmp_path.as_uri()
+        assert "not supported" in (await call(source, "sample"))["error"]["message"]
+    finally:
+        await source.aclose()
+    async with opened() as without:
+        assert "error" in await call(without, "roots")
+
+
+# ── processes ─────────────────────────────────────────────────────────────────
+
+
+async def test_a_server_that_ends_at_start_says_why_without_its_secrets() -> None:
+    env = {"TOKEN": "s3cret-token"}
+    source = McpSource(StdioServer(sys.executable, (str(RAW), "--fault", "die at start"), env), name="raw")
+    with pytest.raises(ToolCallError, match=r"exit code 3; its stderr: .*the token … is wrong") as caught:
+        await source.tools()
+    await source.aclose()
+    assert (caught.value.kind, caught.value.happened) == ("unavailable", "no")
+
+
+async def test_a_server_that_hangs_at_start_is_given_up_and_ended() -> None:
+    async with opened("--fault", "hang at start", start_timeout_secs=0.5) as source:
+        with pytest.raises(ToolCallError, match=r"not ready within 0\.5 seconds; it is running"):
+            await source.tools()
+
+
+async def test_a_program_that_is_not_there() -> None:
+    source = McpSource(StdioServer("no-such-program-anywhere"))
+    with pytest.raises(ToolCallError, match="'no-such-program-anywhere' cannot be started: there is no such"):
+        await source.tools()
+    await source.aclose()
+
+
+async def test_a_server_that_keeps_failing_is_left_alone_for_a_while() -> None:
+    now = [0.0]
+    breaker = Breaker(threshold=2, cool_down_secs=10, now=lambda: now[0])
+    source = McpSource(StdioServer("no-such-program-anywhere"), breaker=breaker)
+    for _ in range(2):
+        with pytest.raises(ToolCallError, match="cannot be started"):
+            await source.tools()
+    with pytest.raises(ToolCallError, match="left alone for 10 s") as caught:
+        await source.tools()
+    assert caught.value.retry_after == 10
+    assert classify(caught.value).transient
+    now[0] = 11
+    with pytest.raises(ToolCallError, match="cannot be started"):
+        await source.tools()
+    await source.aclose()
+
+
+async def test_a_lost_call_is_told_and_not_made_again() -> None:
+    source = raw()
+    error = await failed(source, "die")
+    assert (error.kind, error.happened) == ("connection_lost", "unknown")
+    assert "SIGKILL" in str(error)
+    assert "out of memory" in str(error)
+    assert await call(source, "add", a=1, b=1) == {"sum": 2}
+    await source.aclose()
+
+
+def _runs(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks into /proc")
+@pytest.mark.parametrize("killed", [False, True], ids=["closed", "killed"])
+async def test_what_a_server_has_started_ends_with_it(killed: bool) -> None:
+    async with opened() as source:
+        pids = await call(source, "child")
+        assert _runs(pids["pid"])
+        if killed:
+            wait = asyncio.create_task(call(source, "wait"))
+            await asyncio.sleep(0)
+            os.kill(pids["server"], signal.SIGKILL)
+            with pytest.raises(ToolCallError):
+                await wait
+    assert not _runs(pids["server"])
+    async with asyncio.timeout(10):  # it has been killed; when the kernel is done with it is its own affair
+        while _runs(pids["pid"]):
+            await asyncio.sleep(0.01)
+
+
+async def test_closing_while_it_starts_leaves_no_process() -> None:
+    source = raw("hang at start")
+    listing = asyncio.create_task(source.tools())
+    await asyncio.sleep(0)
+    await source.aclose()
+    with pytest.raises(ToolCallError, match="closed"):
+        await listing
+    with pytest.raises(ToolCallError, match="closed"):
+        await source.call(ToolCall("add", {"a": 1, "b": 1}, "key"))
+
+
+async def test_a_caller_who_leaves_while_it_starts_does_not_stop_the_others() -> None:
+    async with opened() as source:
+        first, second = (asyncio.create_task(call(source, "add", a=1, b=1)) for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+        assert await second == {"sum": 2}
+
+
+async def test_the_environment_is_handed_on_by_name_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_SECRET_OF_MINE", "xyz")
+    code = "import os,sys; sys.exit('A_SECRET_OF_MINE' in os.environ or os.environ['GIVEN'] != 'yes')"
+    source = McpSource(StdioServer(sys.executable, ("-c", code), {"GIVEN": "yes"}))
+    with pytest.raises(ToolCallError, match="exit code 0"):
+        await source.tools()
+    await source.aclose()
+
+
+async def test_in_a_catalog_a_server_that_is_down_stops_nobody() -> None:
+    down = McpSource(StdioServer("no-such-program-anywhere"), name="down")
+    catalog = Catalog([down, raw()])
+    await catalog.open()
+    assert "add" in {spec.id for spec in catalog.specs()}
+    assert any(problem.source == "down" and "no such program" in problem.message for problem in catalog.problems)
+    await catalog.aclose()

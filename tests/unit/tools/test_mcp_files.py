@@ -1,0 +1,238 @@
+"""MCP servers as other clients write them down, and the names they get."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replan.errors import InputError
+from replan.tools.mcp import HttpServer, McpSource, OAuth, StdioServer, from_command, from_file, from_table
+from replan.tools.mcp.expand import expand
+from replan.tools.mcp.servers import default_name, masked
+
+VARIABLE = st.from_regex(r"[A-Z_][A-Z0-9_]{0,8}", fullmatch=True)
+PLAIN = st.text(st.characters(blacklist_characters="${}", blacklist_categories=["Cs"]), max_size=20)
+
+
+def written(path: Path, document: Any) -> Path:
+    path.write_text(document if isinstance(document, str) else json.dumps(document))
+    return path
+
+
+def one(entry: dict[str, Any]) -> McpSource:
+    (source,) = from_table({"it": entry})
+    return source
+
+
+# ── variables ─────────────────────────────────────────────────────────────────
+
+
+@given(parts=st.lists(st.tuples(PLAIN, VARIABLE)), values=st.dictionaries(VARIABLE, st.text(min_size=1)), end=PLAIN)
+def test_every_variable_is_replaced_once_and_the_rest_stays(
+    parts: list[tuple[str, str]], values: dict[str, str], end: str
+) -> None:
+    values = {**{name: "${X} $Y" for _, name in parts}, **values}
+    for form in ("${%s}", "${env:%s}", "${%s:-other}", "${env:%s:-other}"):
+        text = "".join(plain + form % name for plain, name in parts) + end
+        assert expand(text, values, "here") == "".join(plain + values[name] for plain, name in parts) + end
+
+
+@given(plain=PLAIN, name=VARIABLE, default=PLAIN)
+def test_a_default_stands_in_for_what_is_not_set_or_empty(plain: str, name: str, default: str) -> None:
+    text = f"{plain}${{{name}:-{default}}}"
+    assert expand(text, {}, "here") == plain + default
+    assert expand(text, {name: ""}, "here") == plain + default
+    assert expand(f"${{{name}}}", {name: ""}, "here") == ""
+
+
+@given(text=st.text())
+def test_a_text_without_variables_stays_as_it_is(text: str) -> None:
+    if "${" not in text:
+        assert expand(text, {}, "here") == text
+
+
+@given(text=st.text(alphabet="${}:-envX A", max_size=30))
+def test_any_text_is_expanded_or_refused_in_words(text: str) -> None:
+    try:
+        assert isinstance(expand(text, {"X": "1"}, "here"), str)
+    except InputError as error:
+        assert str(error).startswith("here: ")  # noqa: PT017
+
+
+def test_what_is_not_set_is_named() -> None:
+    with pytest.raises(InputError, match=r"here: the environment variable TOKEN is not set.*\$\{TOKEN:-…\}"):
+        expand("Bearer ${TOKEN}", {}, "here")
+    with pytest.raises(InputError, match=r"\$\{input:key\} is known to an editor only"):
+        expand("${input:key}", {}, "here")
+
+
+# ── files ─────────────────────────────────────────────────────────────────────
+
+
+def test_a_file_of_claude_desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY", "k-123456")
+    path = written(
+        tmp_path / "claude_desktop_config.json",
+        {
+            "globalShortcut": "x",
+            "mcpServers": {
+                "files": {"command": "npx", "args": ["-y", "server", "${HOME}"], "env": {"K": "${KEY}", "N": 1}},
+                "off": {"command": "npx", "disabled": True},
+                "far": {
+                    "type": "http",
+                    "url": "https://x.example/mcp",
+                    "headers": {"Authorization": "Bearer ${env:KEY}"},
+                    "autoApprove": ["*"],
+                    "alwaysAllow": [],
+                },
+            },
+        },
+    )
+    files, far = from_file(path)
+    assert files.name == "files"
+    assert isinstance(files.server, StdioServer)
+    assert files.server.args[2] == str(Path.home()) or files.server.args[2]
+    assert files.server.env == {"K": "k-123456", "N": "1"}
+    assert isinstance(far.server, HttpServer)
+    assert far.server.headers == {"Authorization": "Bearer k-123456"}
+    assert masked("sent Bearer k-123456 and k-123456", far.server.secrets()) == "sent … and …"
+
+
+def test_a_file_of_vs_code_with_comments(tmp_path: Path) -> None:
+    folder = tmp_path / ".vscode"
+    folder.mkdir()
+    text = """{
+      // what we use
+      "inputs": [],
+      "servers": {
+        "web": {"type": "sse", "url": "http://localhost:1/sse"}, /* old */
+        "here": {"type": "stdio", "command": "x", "args": ["${workspaceFolder}/a", "//no comment, ]"],},
+      },
+    }"""
+    web, here = from_file(written(folder / "mcp.json", text))
+    assert isinstance(web.server, HttpServer)
+    assert web.server.transport == "sse"
+    assert isinstance(here.server, StdioServer)
+    assert here.server.args == (f"{tmp_path}/a", "//no comment, ]")
+
+
+@pytest.mark.parametrize(
+    ("entry", "transport"),
+    [
+        ({"url": "https://h/mcp"}, "http"),
+        ({"serverUrl": "https://h/mcp"}, "http"),
+        ({"httpUrl": "https://h/mcp"}, "http"),
+        ({"url": "https://h/mcp", "transport": "streamable-http"}, "http"),
+        ({"url": "https://h/mcp", "type": "sse"}, "sse"),
+        ({"url": "https://h/sse"}, "sse"),
+        ({"url": "https://h/sse?x=1"}, "sse"),
+    ],
+)
+def test_addresses_under_every_name(entry: dict[str, Any], transport: str) -> None:
+    server = one(entry).server
+    assert isinstance(server, HttpServer)
+    assert server.transport == transport
+
+
+def test_oauth_and_settings_of_tools() -> None:
+    source = one(
+        {
+            "url": "https://h/mcp",
+            "oauth": {"clientId": "me", "clientSecret": "s3cret", "issuer": "https://as", "scope": "a b"},
+            "tools": {"a": {"effect": "reads"}},
+            "timeout": 60_000,
+            "trust_annotations": False,
+        }
+    )
+    assert isinstance(source.server, HttpServer)
+    assert source.server.oauth == OAuth("me", "s3cret", "https://as", "a b")
+
+
+@pytest.mark.parametrize(
+    ("document", "word"),
+    [
+        pytest.param("{", "no JSON", id="no JSON"),
+        pytest.param([], "list, not an object", id="a list"),
+        pytest.param({}, "neither mcpServers nor servers", id="empty"),
+        pytest.param({"mcpServers": []}, "mcpServers is a list", id="servers in a list"),
+        pytest.param({"mcpServers": {"a": "x"}}, "a: a server is an object", id="a text"),
+        pytest.param({"mcpServers": {"a": {}}}, "a: it needs a command or an url; it has nothing", id="nothing"),
+        pytest.param({"mcpServers": {"a": {"type": "tcp"}}}, "a: the type 'tcp'", id="a type that is not known"),
+        pytest.param({"mcpServers": {"a": {"type": "http", "command": "x"}}}, "needs an url", id="no url"),
+        pytest.param({"mcpServers": {"a": {"command": ""}}}, "a: command is", id="no command"),
+        pytest.param({"mcpServers": {"a": {"command": "x", "args": "-y"}}}, "a: args is a list", id="args"),
+        pytest.param({"mcpServers": {"a": {"command": "x", "args": [{}]}}}, r"args\[0\] is an object", id="an arg"),
+        pytest.param({"mcpServers": {"a": {"command": "x", "env": {"K": []}}}}, "env.K is a list", id="env"),
+        pytest.param({"mcpServers": {"a": {"command": "x", "env": {"K": "${NO_SUCH}"}}}}, "a: env.K: .*NO_SUCH", id="var"),
+        pytest.param({"mcpServers": {"a": {"command": "x", "cwd": "/no/such"}}}, "cwd '/no/such'", id="cwd"),
+        pytest.param({"mcpServers": {"a": {"command": "x", "disabled": "no"}}}, "disabled is true or false", id="flag"),
+        pytest.param({"mcpServers": {"a": {"command": "x", "timeout": -1}}}, "timeout is a number", id="timeout"),
+        pytest.param({"mcpServers": {"a": {"url": "ftp://x"}}}, "a: 'ftp://x' is no http", id="ftp"),
+        pytest.param({"mcpServers": {"a": {"url": "http://u:p@x"}}}, "into a header", id="password in the address"),
+        pytest.param({"mcpServers": {"a": {"url": "http://x", "headers": {"A": "a\nb"}}}}, "header 'A'", id="header"),
+        pytest.param({"mcpServers": {"a": {"url": "http://x", "oauth": 1}}}, "oauth is true or", id="oauth"),
+        pytest.param(
+            {"mcpServers": {"a": {"url": "http://x", "oauth": {"clientSecret": "s"}}}}, "issuer together", id="secret"
+        ),
+        pytest.param({"mcpServers": {"a": {"command": "x", "tools": {"t": "writes"}}}}, "tools.t is one of", id="effect"),
+        pytest.param(
+            {"mcpServers": {"a": {"command": "x", "tools": {"t": {"volatile": 1}}}}}, "volatile is true or", id="override"
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, document: Any, word: str) -> None:
+    path = written(tmp_path / "mcp.json", document)
+    with pytest.raises(InputError, match=word) as caught:
+        from_file(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no file"):
+        from_file(tmp_path / "none.json")
+
+
+# ── command lines and names ───────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("npx -y @modelcontextprotocol/server-everything", "everything"),
+        ("npx -y @modelcontextprotocol/server-filesystem@1.2 /data", "filesystem"),
+        ("uvx mcp-server-git --repository .", "git"),
+        ("python -m mcp_server_time", "time"),
+        ("python3.12 tools/weather.py", "weather"),
+        ("node node_modules/@x/server-memory/dist/index.js", "memory"),
+        ("/usr/bin/my-server", "my"),
+        ("https://mcp.linear.app/mcp", "linear"),
+        ("http://127.0.0.1:8000/mcp", "mcp"),
+        ("python", "mcp"),
+    ],
+)
+def test_a_source_is_named_after_what_it_is(text: str, name: str) -> None:
+    assert default_name(from_command(text).server) == name
+
+
+def test_a_command_line_is_split_as_a_shell_does() -> None:
+    server = from_command("""run "a b" 'c "d"' e\\ f""").server
+    assert server == StdioServer("run", ("a b", 'c "d"', "e f"))
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("", "needs a command or an address"),
+        ("run 'open", "cannot be split"),
+        ("http://a b", "has a space"),
+        ("http://", "no http"),
+    ],
+)
+def test_what_is_no_command_line(text: str, word: str) -> None:
+    with pytest.raises(InputError, match=word):
+        from_command(text)
