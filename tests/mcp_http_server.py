@@ -117,6 +117,7 @@ class Serving:
         return f"http://127.0.0.1:{self.port}/mcp"
 
     def start(self) -> None:
+        app = self._make()
         listening = socket.socket()
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(("127.0.0.1", self.port))
@@ -130,7 +131,7 @@ class Serving:
                 serving._loop = asyncio.get_running_loop()
                 ready.set()
 
-        config = uvicorn.Config(self._make(), log_config=None, lifespan="on", timeout_graceful_shutdown=0)
+        config = uvicorn.Config(app, log_config=None, lifespan="on", timeout_graceful_shutdown=0)
         self._server = Told(config)
         self._thread = threading.Thread(target=self._run, args=(listening,), daemon=True)
         self._thread.start()
