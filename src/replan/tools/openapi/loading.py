@@ -100,11 +100,10 @@ def _checked(key: str, value: Any) -> Any:
         )
     elif key in _TABLES:
         right, what = isinstance(value, dict), "a table"
+    elif key.endswith("_secs"):
+        right, what = isinstance(value, int | float) and not isinstance(value, bool) and value > 0, "seconds"
     elif key in _NUMBERS:
-        right = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
-        what = "a number above 0"
-        if right and not key.endswith("_secs"):
-            right, what = isinstance(value, int), "a whole number above 0"
+        right, what = type(value) is int and value > 0, "a whole number above 0"
     elif key == "paginate":
         right = isinstance(value, bool) or (
             isinstance(value, list) and all(isinstance(x, str) for x in value)

@@ -47,6 +47,8 @@ class Next(NamedTuple):
     """The URL of the next page, without credentials; None if this was the last one."""
 
     url: str | None
+    by: str = ""
+    """How it was found; pages after it are looked for in the same way."""
     foreign: bool = False
     """There is a next page, but on another origin."""
 
@@ -88,17 +90,34 @@ def items_of(value: Any) -> list[Any] | None:
     return inside[0] if not lists and len(inside) == 1 else None
 
 
-def next_page(url: str, value: Any, headers: Mapping[str, str], names: Collection[str]) -> Next:
+def next_page(url: str, value: Any, headers: Mapping[str, str], names: Collection[str], by: str = "") -> Next:
     """Where the next page is. `url`: of this page; `names`: the query parameters of the operation."""
-    if linked := _linked(headers.get("link", "")):
-        return _on_same_origin(url, linked)
-    query = dict(parse_qsl(urlsplit(url).query, keep_blank_values=True))
     holders = _holders(value) if isinstance(value, dict) else []
+    if by in ("", "link") and (linked := _linked(headers.get("link", ""))):
+        return _on_same_origin(url, linked, "link")
+    if by in ("", "url") and (found := _named_url(holders)):
+        return _on_same_origin(url, found, "url")
+    if by in ("", "token") and (token := _token(url, holders, names)) is not None:
+        return Next(_with(url, *token) if token[1] else None, "token")
+    if by in ("", "count"):
+        return Next(_counted(url, [holder for holder, _ in holders], items_of(value) or [], names), "count")
+    return Next(None, by)
+
+
+def _named_url(holders: list[tuple[JsonObject, bool]]) -> str | None:
     for holder, is_next in holders:
         for name in _NEXT_HOLDS if is_next else _NEXT_URL:
             text = holder.get(name)
             if isinstance(text, str) and text.startswith(("http://", "https://", "/", "?")):
-                return _on_same_origin(url, text)
+                return text
+    return None
+
+
+def _token(
+    url: str, holders: list[tuple[JsonObject, bool]], names: Collection[str]
+) -> tuple[str, str] | None:
+    """A parameter and its value; an empty value: the answer says that there is no next page."""
+    query = _query_of(url)
     for holder, is_next in holders:
         for field, wanted in _TOKENS.items():
             parameter = next((name for name in wanted if name in names), None)
@@ -108,14 +127,16 @@ def next_page(url: str, value: Any, headers: Mapping[str, str], names: Collectio
             # What the request said may come back under the same name.
             if field in _ECHOED and not is_next and (field == "offset" or query.get(parameter) == str(token)):
                 continue
-            return Next(_with(url, parameter, str(token)) if str(token) else None)
-    items = items_of(value) or []
-    return Next(_counted(url, [holder for holder, _ in holders], items, query, names))
+            return parameter, str(token)
+    return None
 
 
-def _counted(
-    url: str, holders: list[JsonObject], items: list[Any], query: Mapping[str, str], names: Collection[str]
-) -> str | None:
+def _query_of(url: str) -> dict[str, str]:
+    return dict(parse_qsl(urlsplit(url).query, keep_blank_values=True))
+
+
+def _counted(url: str, holders: list[JsonObject], items: list[Any], names: Collection[str]) -> str | None:
+    query = _query_of(url)
     if "starting_after" in names and any("has_more" in holder for holder in holders):
         last = items[-1].get("id") if items and isinstance(items[-1], dict) else None
         more = any(holder.get("has_more") is True for holder in holders)
@@ -171,9 +192,9 @@ def _linked(header: str) -> str | None:
     return None
 
 
-def _on_same_origin(url: str, target: str) -> Next:
+def _on_same_origin(url: str, target: str, by: str) -> Next:
     found = urljoin(url, target)
-    return Next(found) if origin(found) == origin(url) else Next(None, foreign=True)
+    return Next(found, by) if origin(found) == origin(url) else Next(None, by, foreign=True)
 
 
 def origin(url: str) -> tuple[str, str, int | None]:

@@ -203,7 +203,7 @@ class OpenApiSource:
     async def _pages(self, tool: OperationTool, request: Request, sender: Sender) -> JsonObject:
         """The items of all pages, as far as the limits go."""
         items: list[Any] = []
-        size, seen = 0, {request.url}
+        size, seen, by, last = 0, {request.url}, "", None
         for number in range(1, self._page_limit + 1):
             answer = await sender.send(request)
             value = _value(tool, answer)
@@ -216,12 +216,14 @@ class OpenApiSource:
                 if number == 1:
                     raise too_large(tool.spec.id, self._max_result_bytes)
                 return {"items": items, "pages": number - 1, "complete": False}
-            items += found
-            following = pages.next_page(request.url, value, answer.headers, tool.page_names)
+            if by == "count" and found == last:  # the server takes no notice of the number
+                return {"items": items, "pages": number - 1, "complete": True}
+            items, last = items + found, found
+            following = pages.next_page(request.url, value, answer.headers, tool.page_names, by)
             if following.url is None or following.url in seen:
                 return {"items": items, "pages": number, "complete": not following.foreign}
             seen.add(following.url)
-            request = request._replace(url=following.url)
+            request, by = request._replace(url=following.url), following.by
         return {"items": items, "pages": self._page_limit, "complete": False}
 
 
