@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import uvicorn
+from jsonschema import Draft202012Validator
 from openapi_core import Config, OpenAPI
 from openapi_core.casting.schemas import (
     oas30_write_schema_casters_factory,
@@ -127,16 +128,34 @@ def _out_of_its_reach(request: Request, errors: list[Any]) -> str | None:
     if errors and all(type(error).__name__ == "MissingRequiredRequestBody" for error in errors):
         kind = request.headers.get("content-type", "")
         return "it takes an empty form for none" if kind.endswith("form-urlencoded") else None
+    kind = request.headers.get("content-type", "")
+    if errors and "multipart/" in kind and all("CastError" in _words(error) for error in errors):
+        return "it does not read lists in multipart forms"
     found = [each for error in errors for each in _schema_errors(error)]
     if not found or None in found:
         return None
-    if "multipart/" in request.headers.get("content-type", "") and all(
-        each.validator == "type" and isinstance(each.instance, str) for each in found
-    ):
-        return "it reads numbers and truth values in parts of multipart forms as text"
+    is_text = [type(error).__name__ != "InvalidRequestBody" or "json" not in kind for error in errors]
+    if all(is_text) and all(map(_is_uncast, found)):
+        return "it leaves a number or truth value as text: in a multipart form, or below anyOf or additionalProperties"
     if all(any("read-only" in inner.message for inner in (each, *(each.context or ()))) for each in found):
         return "it takes readOnly for a rule also where it stands on what is no property"
     return None
+
+
+def _is_uncast(error: Any) -> bool:
+    """True if the value is a text that would be right if it were read as JSON, as it should be outside of JSON."""
+    if error.context:
+        branches: dict[Any, list[Any]] = {}
+        for inner in error.context:
+            branches.setdefault(inner.schema_path[0], []).append(inner)
+        return any(all(map(_is_uncast, branch)) for branch in branches.values())
+    if not isinstance(error.instance, str):
+        return False
+    try:
+        value = json.loads(error.instance)
+    except ValueError:
+        return False
+    return bool(Draft202012Validator({error.validator: error.validator_value}).is_valid(value))
 
 
 def _schema_errors(error: Any) -> list[Any]:

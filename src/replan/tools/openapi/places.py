@@ -83,10 +83,18 @@ async def read_document(
     import asyncio
 
     if place.root is not None:
-        return None if version else (json.loads(json.dumps(place.root, default=str)), True, None)
+        return None if version else (_copied(place.root), True, None)
     if place.path is not None:
         return await asyncio.to_thread(_read_file, place.path, version)
     return await _fetch(str(place.url), client(), version, secs)
+
+
+def _copied(root: Mapping[str, Any]) -> Any:
+    """The document as JSON reads it back: whoever gave it may change theirs."""
+    try:
+        return json.loads(json.dumps(root, default=str))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InputError(f"the given document cannot be written as JSON: {error}") from None
 
 
 def _read_file(path: Path, version: object) -> tuple[Any, object, str | None] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -208,10 +209,13 @@ class Sender:
 
 
 async def _head_of(response: httpx2.Response, most: int) -> bytes:
-    """The first bytes of a body; the rest is not read."""
+    """The first bytes of an error's body, as far as they come: the status says more than they do."""
+    import httpx2
+
     data = bytearray()
-    async for piece in response.aiter_bytes():
-        data += piece
-        if len(data) >= most:
-            break
+    with contextlib.suppress(httpx2.HTTPError):
+        async for piece in response.aiter_bytes():
+            data += piece
+            if len(data) >= most:
+                break
     return bytes(data[:most])

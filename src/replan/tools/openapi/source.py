@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from replan.core.schemas import problems as schema_problems
 from replan.core.types import JsonObject, ToolSpec
 from replan.errors import InputError, ToolCallError
-from replan.ports import ToolCall, ToolProblem
+from replan.ports import Progress, ToolCall, ToolProblem
 from replan.tools.addresses import AddressRules, guarded_client
 from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters, too_large
 from replan.tools.openapi import pages
@@ -132,7 +132,7 @@ class OpenApiSource:
         secs = call.deadline_secs if call.deadline_secs is not None else self._settings.timeout_secs
         try:
             async with asyncio.timeout(secs) as limit:
-                return await self._answer(tool, request, sender)
+                return await self._answer(tool, request, sender, call.report)
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -189,9 +189,11 @@ class OpenApiSource:
             limit=self._max_result_bytes,
         )
 
-    async def _answer(self, tool: OperationTool, request: Request, sender: Sender) -> Any:
+    async def _answer(
+        self, tool: OperationTool, request: Request, sender: Sender, report: Callable[[Progress], None] | None
+    ) -> Any:
         if tool.paginated:
-            value: Any = await self._pages(tool, request, sender)
+            value: Any = await self._pages(tool, request, sender, report)
         else:
             answer = await sender.send(request)
             value = _value(tool, answer)
@@ -200,7 +202,9 @@ class OpenApiSource:
             raise ToolCallError(text, kind="output", happened="unknown")
         return value
 
-    async def _pages(self, tool: OperationTool, request: Request, sender: Sender) -> JsonObject:
+    async def _pages(
+        self, tool: OperationTool, request: Request, sender: Sender, report: Callable[[Progress], None] | None
+    ) -> JsonObject:
         """The items of all pages, as far as the limits go."""
         items: list[Any] = []
         size, seen, by, last = 0, {request.url}, "", None
@@ -219,6 +223,8 @@ class OpenApiSource:
             if by == "count" and found == last:  # the server takes no notice of the number
                 return {"items": items, "pages": number - 1, "complete": True}
             items, last = items + found, found
+            if report is not None:
+                report(Progress(f"page {number}: {len(items)} items", number))
             following = pages.next_page(request.url, value, answer.headers, tool.page_names, by)
             if following.url is None or following.url in seen:
                 return {"items": items, "pages": number, "complete": not following.foreign}
