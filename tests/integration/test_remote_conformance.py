@@ -1,0 +1,126 @@
+"""The published rules find no fault in our server and in one written in Node.js, and every planted fault."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from replan.errors import InputError
+from replan.ports import ToolCall
+from replan.tools import FunctionSource
+from replan.tools.loading import load_tools
+from replan.tools.remote import RemoteSource
+from replan.tools.remote.conformance import Finding, check
+from replan.tools.remote.keys import Keys
+from replan.tools.remote.server import running
+
+pytestmark = pytest.mark.anyio
+TOKEN = "a-token-of-the-tests"
+NODE = shutil.which("node")
+needs_node = pytest.mark.skipif(
+    NODE is None, reason="Node.js is not there: the server of another language is not tried"
+)
+
+FAULTS = {
+    "effect": "effects are told",
+    "values": "every JSON value",
+    "words": "keeps its words",
+    "happened": "keeps its words",
+    "progress": "progress comes in order",
+    "schema": "every schema is valid",
+    "unknown tool": "an unknown tool",
+    "parameters": "wrong parameters",
+    "store": "another memory of keys",
+    "keys": "the same key twice",
+    "content": "a key used for another call",
+    "join": "the same key at the same time",
+    "deadline": "a call ends at its deadline",
+    "cancel": "cancel reaches the tool",
+    "cancel all": "leaves the other",
+    "disconnect": "a client that goes away",
+    "unchanged": "a known revision",
+    "tag": "as ETag",
+    "plain": "application/json gets the outcome alone",
+    "malformed": "no request is refused with 400",
+    "nowhere": "an unknown path",
+    "health": "the health check",
+    "token": "without the token",
+}
+
+
+@contextlib.asynccontextmanager
+async def node(fault: str = "") -> AsyncIterator[str]:
+    assert NODE is not None
+    process = await asyncio.create_subprocess_exec(
+        NODE,
+        str(Path(__file__).with_name("remote_node_server.mjs")),
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "TEST_TOKEN": TOKEN, "FAULT": fault},
+    )
+    assert process.stdout is not None
+    try:
+        yield f"http://127.0.0.1:{int(await process.stdout.readline())}"
+    finally:
+        process.kill()
+        await process.stdout.read()
+        await process.wait()
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+async def test_our_own_server_keeps_every_rule(protocol: str) -> None:
+    ports = {"port": 0} if protocol == "http" else {"port": None, "grpc_port": 0}
+    tools = load_tools("replan.tools.remote.conformance_tools")
+    async with running([tools], keys=Keys(), token=TOKEN, **ports) as serving:
+        found = await check(serving.urls[0], token=TOKEN)
+    assert [each for each in found if each.verdict != "ok"] == []
+    assert len(found) >= 19
+
+
+@needs_node
+async def test_a_server_in_another_language_keeps_every_rule() -> None:
+    async with node() as url:
+        assert [each for each in await check(url, token=TOKEN) if each.verdict != "ok"] == []
+
+
+@needs_node
+async def test_a_server_in_another_language_serves_calls() -> None:
+    async with node() as url:
+        source = RemoteSource([url], token=TOKEN)
+        try:
+            assert "conformance_echo" in [spec.id for spec in await source.tools()]
+            assert await source.call(ToolCall("conformance_count", {"name": "a"}, "key")) == {"count": 1}
+            assert await source.call(ToolCall("conformance_count", {"name": "a"}, "key")) == {"count": 1}
+        finally:
+            await source.aclose()
+
+
+@needs_node
+async def test_every_planted_fault_is_found() -> None:
+    at_once = asyncio.Semaphore(8)
+
+    async def broken(fault: str) -> list[Finding]:
+        async with at_once, node(fault) as url:
+            return [each for each in await check(url, token=TOKEN) if each.verdict == "broken"]
+
+    for fault, found in zip(FAULTS, await asyncio.gather(*map(broken, FAULTS)), strict=True):
+        assert any(FAULTS[fault] in each.rule for each in found), (fault, found)
+        assert all(each.reason for each in found)
+
+
+async def test_a_server_without_the_tools_of_the_suite_is_told_what_to_offer() -> None:
+    async def other() -> None: ...
+
+    async with running([FunctionSource([other])], keys=Keys(), port=0) as serving:
+        with pytest.raises(InputError, match="it has to offer conformance_cancelled"):
+            await check(serving.urls[0])
+
+
+async def test_a_server_that_is_not_there_cannot_be_checked() -> None:
+    with pytest.raises(InputError, match="gave no list of tools: cannot connect"):
+        await check("http://127.0.0.1:1")
