@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -23,13 +24,13 @@ _LIST = json.dumps(
 
 
 @contextlib.asynccontextmanager
-async def wrong_http() -> AsyncIterator[str]:
-    """Lists a tool `garbage`, and answers its call with what is no JSON."""
+async def wrong_http(listing: bytes = _LIST) -> AsyncIterator[str]:
+    """Lists a tool `garbage` (or says what is given), and answers its call with what is no JSON."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             head = await reader.readuntil(b"\r\n\r\n")
-            body = _LIST if head.startswith(b"GET") else b"<html>not what you think</html>"
+            body = listing if head.startswith(b"GET") else b"<html>not what you think</html>"
             length = next(
                 (
                     int(line.split(b":")[1])
@@ -53,6 +54,11 @@ async def wrong_http() -> AsyncIterator[str]:
     finally:
         server.close()
         await server.wait_closed()
+
+
+def lists(tools: list[Any]) -> contextlib.AbstractAsyncContextManager[str]:
+    """A server that says these are its tools."""
+    return wrong_http(json.dumps({"protocol": PROTOCOL, "revision": "1", "tools": tools}).encode())
 
 
 @contextlib.asynccontextmanager

@@ -30,6 +30,11 @@ def _ports(protocol: str) -> dict[str, Any]:
     return {"port": 0} if protocol == "http" else {"port": None, "grpc_port": 0}
 
 
+async def _until_refused(source: RemoteSource) -> None:
+    while True:
+        await source.call(ToolCall("echo", {"value": 1}, "other"))
+
+
 async def test_a_connection_cut_in_the_middle_repeats_nothing(protocol: str, tmp_path: Path) -> None:
     async with process(tmp_path, protocol) as server:
         proxy = Proxy(int(server.url.rpartition(":")[2]))
@@ -168,9 +173,12 @@ async def test_sigterm_lets_calls_end_and_turns_new_ones_away(protocol: str, tmp
             await server.saw("trace")
             ended = asyncio.create_task(server.end(signal.SIGTERM))
             with pytest.raises(ToolCallError) as caught:
-                while True:
-                    await later.call(ToolCall("echo", {"value": 1}, "other"))
-            assert (caught.value.kind, caught.value.status, caught.value.happened) == ("unavailable", 503, "no")
+                await _until_refused(later)
+            assert (caught.value.kind, caught.value.status, caught.value.happened) == (
+                "unavailable",
+                503,
+                "no",
+            )
             (tmp_path / "go").touch()
             assert await call == {"done": 1}
             assert await ended == 0

@@ -111,6 +111,9 @@ def specs_from_wire(
             problems.append(ToolProblem(f"left out: tool {index} is no object but {type(tool).__name__}"))
             continue
         named = tool.get("id") if isinstance(tool.get("id"), str) else None
+        if not named:
+            problems.append(ToolProblem("left out: its id is missing or empty", f"tool {index}"))
+            continue
         if tool.get("effect") not in ("reads", "repeatable", "once"):
             text = (
                 f"its effect is {tool.get('effect')!r}, taken as 'once'; reads, repeatable or once is right"
@@ -120,7 +123,7 @@ def specs_from_wire(
         try:
             spec = ToolSpec.model_validate({name: tool[name] for name in _SPEC_FIELDS if name in tool})
         except ValidationError as error:
-            problems.append(ToolProblem(f"left out: {_in_words(error)}", named or f"tool {index}"))
+            problems.append(ToolProblem(f"left out: {_in_words(error)}", named))
             continue
         changed = {"source": source, "honours_key": spec.honours_key or keys_are_durable}
         specs.append(spec.model_copy(update=changed))

@@ -1,0 +1,352 @@
+"""Endpoints, limits, lists that change, and what is refused: a tool service over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from remote_wrong_servers import lists, wrong_http
+
+from replan.errors import InputError, ToolCallError
+from replan.ports import ToolCall
+from replan.tools import Catalog, FunctionSource, ToolContext, tool
+from replan.tools.remote import RemoteSource, Tls, load
+from replan.tools.remote.keys import Keys
+from replan.tools.remote.server import running
+
+pytestmark = pytest.mark.anyio
+both = pytest.mark.parametrize("protocol", ["http", "grpc"])
+
+
+@tool(effect="reads")
+async def echo(value: Any) -> Any:
+    """Give the value back."""
+    return value
+
+
+@tool(effect="reads")
+async def text_of(size: int) -> str:
+    """A text of that size."""
+    return "x" * size
+
+
+@tool
+async def about(ctx: ToolContext) -> dict[str, Any]:
+    """What the tool knows of its call."""
+    return {"key": ctx.key, "step": ctx.step_id, "attempt": ctx.attempt, "deadline": ctx.deadline_secs}
+
+
+def _ports(protocol: str, port: int = 0) -> dict[str, Any]:
+    return {"port": port} if protocol == "http" else {"port": None, "grpc_port": port}
+
+
+@contextlib.asynccontextmanager
+async def _served(
+    protocol: str, *functions: Any, source: dict[str, Any] | None = None, **more: Any
+) -> AsyncIterator[RemoteSource]:
+    tools = FunctionSource(functions or (echo, text_of, about))
+    async with running([tools], keys=Keys(), **_ports(protocol), **more) as serving:
+        made = RemoteSource(serving.urls, **(source or {}))
+        try:
+            yield made
+        finally:
+            await made.aclose()
+
+
+@both
+async def test_a_call_says_who_makes_it_and_how_long_it_has(protocol: str) -> None:
+    async with _served(protocol) as source:
+        call = ToolCall("about", {}, "the key", "a task", "a step", 3, 20.0)
+        told = await source.call(call)
+        assert 0 < told.pop("deadline") <= 21.0  # gRPC rounds it up
+        assert told == {"key": "the key", "step": "a step", "attempt": 3}
+
+
+@both
+async def test_large_values_go_both_ways_and_limits_hold(protocol: str) -> None:
+    async with _served(protocol, source={"max_result_bytes": 12 * 2**20}, max_request_bytes=2**20) as source:
+        assert len(await source.call(ToolCall("text_of", {"size": 10 * 2**20}, "1"))) == 10 * 2**20
+        with pytest.raises(ToolCallError, match="larger than 12,582,912 bytes") as caught:
+            await source.call(ToolCall("text_of", {"size": 13 * 2**20}, "2"))
+        assert (caught.value.kind, caught.value.happened) == ("output", "unknown")
+        with pytest.raises(ToolCallError, match="takes no more than 1,048,576") as caught:
+            await source.call(ToolCall("echo", {"value": "x" * 2**21}, "3"))
+        assert (caught.value.kind, caught.value.happened) == ("parameter", "no")
+
+
+@both
+async def test_a_server_does_not_send_more_than_its_own_limit(protocol: str) -> None:
+    async with _served(protocol, max_result_bytes=1000) as source:
+        with pytest.raises(ToolCallError, match="larger than 1,000 bytes") as caught:
+            await source.call(ToolCall("text_of", {"size": 2000}, "1"))
+        assert (caught.value.kind, caught.value.happened) == ("output", "unknown")
+
+
+@both
+async def test_a_busy_server_turns_calls_away_until_there_is_room(protocol: str) -> None:
+    go, begun = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def hold() -> int:
+        begun.set()
+        await go.wait()
+        return 1
+
+    async with _served(protocol, hold, max_calls=1, source={"max_retries": 0}) as source:
+        first = asyncio.create_task(source.call(ToolCall("hold", {}, "1")))
+        await begun.wait()
+        with pytest.raises(ToolCallError, match="busy with 1 calls") as caught:
+            await source.call(ToolCall("hold", {}, "2"))
+        error = caught.value
+        assert (error.kind, error.status, error.happened, error.retry_after) == ("http", 429, "no", 0.5)
+        go.set()
+        assert await first == 1
+        assert await source.call(ToolCall("hold", {}, "2")) == 1
+
+
+@both
+async def test_a_wrong_token_is_told_and_never_shown(protocol: str) -> None:
+    async with _served(protocol, token="right-token", source={"token": "wrong-token"}) as source:
+        with pytest.raises(ToolCallError, match="missing or wrong") as caught:
+            await source.tools()
+        assert (caught.value.kind, caught.value.status, caught.value.happened) == ("http", 401, "no")
+        assert "wrong-token" not in str(caught.value)
+        assert "wrong-token" not in repr(vars(source))
+
+
+@both
+async def test_another_endpoint_takes_over_and_the_first_is_taken_up_again(protocol: str) -> None:
+    def give(name: str) -> FunctionSource:
+        @tool(effect="reads")
+        async def where() -> str:
+            return name
+
+        return FunctionSource([where])
+
+    second = running([give("second")], keys=Keys(), **_ports(protocol))
+    async with second as serving, contextlib.AsyncExitStack() as stack:
+        first = await stack.enter_async_context(running([give("first")], keys=Keys(), **_ports(protocol)))
+        source = RemoteSource([*first.urls, *serving.urls])
+        call = ToolCall("where", {}, "key")
+        assert await source.call(call) == "first"
+        await stack.aclose()
+        assert [await source.call(call) for _ in range(5)] == ["second"] * 5
+        port = int(first.urls[0].rpartition(":")[2])
+        async with running([give("first")], keys=Keys(), **_ports(protocol, port)):
+            async with asyncio.timeout(30):
+                while await source.call(call) != "first":
+                    pass
+        await source.aclose()
+
+
+async def test_a_fallback_may_speak_the_other_protocol_and_be_down_at_the_start() -> None:
+    tools = FunctionSource([echo])
+    async with running([tools], keys=Keys(), port=None, grpc_port=0) as serving:
+        source = RemoteSource(["http://127.0.0.1:1", *serving.urls])
+        assert [spec.id for spec in await source.tools()] == ["echo"]
+        (problem,) = source.problems()
+        assert "cannot connect to http://127.0.0.1:1" in problem.message
+        assert await source.call(ToolCall("echo", {"value": 1}, "key")) == 1
+        await source.aclose()
+
+
+async def test_endpoints_without_a_shared_memory_make_no_promise_of_keys(tmp_path: Path) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        serving = [
+            await stack.enter_async_context(
+                running([FunctionSource([about])], keys=Keys(tmp_path / f"{n}.db"), port=0)
+            )
+            for n in range(2)
+        ]
+        alone, together = RemoteSource(serving[0].urls), RemoteSource([each.urls[0] for each in serving])
+        assert [spec.honours_key for spec in await alone.tools()] == [True]
+        assert [spec.honours_key for spec in await together.tools()] == [False]
+        assert any("do not share one memory" in problem.message for problem in together.problems())
+        await alone.aclose()
+        await together.aclose()
+
+
+@both
+async def test_a_list_that_changes_is_taken_up(protocol: str) -> None:
+    class Changing(FunctionSource):
+        def watch(self, changed: Any) -> None:
+            self.changed = changed
+
+        def put(self, *functions: Any) -> None:
+            self._tools = FunctionSource(functions)._tools
+            self.changed()
+
+    tools = Changing([echo])
+    async with running([tools], keys=Keys(), **_ports(protocol)) as serving:
+        catalog = Catalog([RemoteSource(serving.urls)])
+        await catalog.open()
+        renewed = asyncio.Event()
+        catalog.watch(renewed.set)
+        assert [spec.id for spec in catalog.specs()] == ["echo"]
+        tools.put(echo, about)
+        async with asyncio.timeout(20):
+            while [spec.id for spec in catalog.specs()] != ["echo", "about"]:
+                await renewed.wait()
+                renewed.clear()
+        await catalog.aclose()
+
+
+@both
+async def test_names_are_helped_with(protocol: str) -> None:
+    async with _served(protocol) as source:
+        with pytest.raises(ToolCallError, match="the nearest are: text_of"):
+            await source.call(ToolCall("textof", {}, "key"))
+
+
+async def test_one_bad_tool_is_left_out_and_told() -> None:
+    tools = [
+        {"id": "good", "effect": "reads", "parameters": {"type": "object"}},
+        {"id": "", "effect": "reads"},
+        "no object",
+        {"id": "wordy", "effect": "sometimes", "parameters": {"type": "object"}},
+        {"id": "listless", "effect": "reads", "parameters": [1]},
+    ]
+    async with lists(tools) as url:
+        source = RemoteSource([url])
+        assert [(spec.id, spec.effect) for spec in await source.tools()] == [
+            ("good", "reads"),
+            ("wordy", "once"),
+        ]
+        told = " | ".join(f"{each.tool}: {each.message}" for each in source.problems())
+        for words in (
+            "tool 1: left out: its id is missing",
+            "tool 2 is no object",
+            "wordy: its effect is 'sometimes'",
+            "listless: left out: parameters",
+        ):
+            assert words in told
+        await source.aclose()
+
+
+@pytest.mark.parametrize(
+    ("listing", "words"),
+    [
+        pytest.param(b"<html>", "no list of tools as the protocol has it", id="no JSON"),
+        pytest.param(b'{"protocol": "replan-tools/9", "tools": []}', "replan-tools/9", id="another protocol"),
+        pytest.param(b'{"protocol": "replan-tools/1"}', "`tools` is a list", id="no tools"),
+    ],
+)
+async def test_a_list_that_is_none_is_an_error_in_words(listing: bytes, words: str) -> None:
+    async with wrong_http(listing) as url:
+        source = RemoteSource([url])
+        with pytest.raises(ToolCallError, match=words):
+            await source.tools()
+        await source.aclose()
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("ftp://host:1", "is no endpoint of a tool service"),
+        ("http://", "is no endpoint of a tool service"),
+        ("grpc://host", "gRPC has no usual port"),
+        ("grpc://host:1/path", "with gRPC no path"),
+        ("http://host:99999", "is no endpoint"),
+        ("http://user:secret@host", "no place for a password"),
+    ],
+)
+def test_what_is_no_endpoint_is_told(url: str, words: str) -> None:
+    with pytest.raises(InputError, match=words) as caught:
+        load(url)
+    assert "secret" not in str(caught.value)
+
+
+async def test_others_are_not_served_without_a_token() -> None:
+    with pytest.raises(InputError, match="everybody could call your tools"):
+        async with running([FunctionSource([echo])], keys=Keys(), host="0.0.0.0", port=0):
+            pass
+    async with running([FunctionSource([echo])], keys=Keys(), host="0.0.0.0", port=0, insecure=True):
+        pass
+
+
+@both
+async def test_a_taken_port_is_told(protocol: str) -> None:
+    async with running([FunctionSource([echo])], keys=Keys(), **_ports(protocol)) as serving:
+        port = int(serving.urls[0].rpartition(":")[2])
+        with pytest.raises(InputError, match=r"listen on 127\.0\.0\.1"):
+            async with running([FunctionSource([echo])], keys=Keys(), **_ports(protocol, port)):
+                pass
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("POST", "/v1/execute", b"{", 400),
+        ("POST", "/v1/execute", b'{"tool": "echo", "wrong": 1}', 400),
+        ("POST", "/v1/execute", b'{"tool": "echo", "attempt": 0}', 400),
+        ("POST", "/v1/execute", b'{"tool": "echo", "deadline_secs": -1}', 400),
+        ("POST", "/v1/execute", b'{"tool": "echo", "parameters": {"value": NaN}}', 400),
+        ("POST", "/v1/execute", b"[" * 100_000, 400),
+        ("POST", "/v1/execute", b'{"tool": "' + b"x" * 3000 + b'"}', 413),
+        ("GET", "/v1/execute", b"", 405),
+        ("GET", "/", b"", 404),
+        ("GET", "/v1/tools?wait=long", b"", 400),
+    ],
+)
+async def test_a_bad_request_gets_words_and_has_no_effect(
+    method: str, path: str, body: bytes, status: int
+) -> None:
+    tools, limit = FunctionSource([echo]), 200_000 if len(body) > 10_000 else 2000
+    async with running([tools], keys=Keys(), port=0, max_request_bytes=limit) as serving:
+        async with httpx2.AsyncClient(trust_env=False) as client:
+            answer = await client.request(method, serving.urls[0] + path, content=body)
+        assert answer.status_code == status
+        error = answer.json()["error"]
+        assert error["message"]
+        assert error["happened"] == "no"
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is not there: no certificate can be made")
+    folder = tmp_path_factory.mktemp("tls")
+    made = Tls(folder / "certificate.pem", folder / "key.pem")
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    files = ["-keyout", str(made.key), "-out", str(made.certificate)]
+    subprocess.run(
+        [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *files],
+        check=True,
+        capture_output=True,
+    )
+    return made
+
+
+@both
+async def test_tls_is_checked(protocol: str, tls: Tls) -> None:
+    async with running([FunctionSource([echo])], keys=Keys(), tls=tls, **_ports(protocol)) as serving:
+        trusting = RemoteSource(serving.urls, ca_file=tls.certificate)
+        assert serving.urls[0].startswith(f"{protocol}s://")
+        assert await trusting.call(ToolCall("echo", {"value": 1}, "key")) == 1
+        await trusting.aclose()
+        distrusting = RemoteSource(serving.urls)
+        with pytest.raises(ToolCallError) as caught:
+            await distrusting.tools()
+        assert (caught.value.kind, caught.value.happened) == ("refused", "no")
+        await distrusting.aclose()
+
+
+async def test_the_standard_health_check_of_grpc_answers() -> None:
+    import grpc.aio
+
+    async with (
+        running([FunctionSource([echo])], keys=Keys(), port=None, grpc_port=0, token="t") as serving,
+        grpc.aio.insecure_channel(serving.urls[0].removeprefix("grpc://")) as channel,
+    ):
+        check = channel.unary_unary("/grpc.health.v1.Health/Check")
+        assert await check(b"") == b"\x08\x01"
+        with pytest.raises(grpc.aio.AioRpcError, match="no service 'other'"):
+            await check(b"\x0a\x05other")
