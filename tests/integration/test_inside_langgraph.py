@@ -126,7 +126,7 @@ async def test_a_failure_is_raised_or_put_into_the_state(tmp_path: Path) -> None
 
 async def test_people_answer_through_interrupts_one_by_one(tmp_path: Path) -> None:
     sent, send = _sender()
-    async with Replan(tools=[send], db=tmp_path / "r.db", approval="all") as replan:
+    async with Replan(tools=[send], db=tmp_path / "r.db", approval="all", interactive=True) as replan:
         app = _graph(langgraph_node(replan, submit=_plan("ann", "bob")), InMemorySaver())
         state = await app.ainvoke({"task": "send"}, THREAD)
         asked = state["__interrupt__"][0].value
@@ -148,7 +148,7 @@ async def test_people_answer_through_interrupts_one_by_one(tmp_path: Path) -> No
 
 async def test_without_interrupts_a_waiting_task_fails_the_node_and_stays(tmp_path: Path) -> None:
     sent, send = _sender()
-    async with Replan(tools=[send], db=tmp_path / "r.db", approval="all") as replan:
+    async with Replan(tools=[send], db=tmp_path / "r.db", approval="all", interactive=True) as replan:
         app = _graph(langgraph_node(replan, submit=_plan("ann"), people="raise"))
         with pytest.raises(TaskFailure, match="waits for a person"):
             await app.ainvoke({"task": "send"})

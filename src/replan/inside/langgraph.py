@@ -41,7 +41,8 @@ def langgraph_node(
     done is done again. Without a checkpointer each run is a task of its own. A node's `RetryPolicy` finds the same
     task again too: one that has ended is not repeated.
 
-    A task that waits for a person interrupts the graph (`people="raise"`: fails the node). The interrupt's value is
+    With `Replan(…, interactive=True)`, a task that waits for a person interrupts the graph (`people="raise"`: fails the
+    node), which has to have a checkpointer. The interrupt's value is
     `{"task_id", "kind", "id", "text", "tool", "parameters"}`. Resume with `Command(resume=…)`: the text of the answer;
     for an approval `True`, `False`, "yes", "no", or `{"approved": bool, "reason": str, "parameters": {…}}`. A value that
     does not fit interrupts once more, with a `"problem"`. What a person answers past the graph makes no interrupt.
