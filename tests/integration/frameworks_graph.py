@@ -63,7 +63,9 @@ class FileSaver(InMemorySaver):
     def _save(self) -> None:
         storage = {thread: dict(spaces) for thread, spaces in self.storage.items()}
         fresh = self.path.with_suffix(".new")
-        fresh.write_bytes(pickle.dumps((storage, {k: dict(v) for k, v in self.writes.items()}, dict(self.blobs))))
+        fresh.write_bytes(
+            pickle.dumps((storage, {k: dict(v) for k, v in self.writes.items()}, dict(self.blobs)))
+        )
         os.replace(fresh, self.path)
 
 

@@ -138,9 +138,7 @@ async def test_people_answer_through_interrupts_one_by_one(tmp_path: Path) -> No
         assert sent == ["ann"]
         asked = state["__interrupt__"][0].value
         assert asked["parameters"] == {"to": "bob"}
-        state = await app.ainvoke(
-            Command(resume={"approved": True, "parameters": {"to": "eve"}}), THREAD
-        )
+        state = await app.ainvoke(Command(resume={"approved": True, "parameters": {"to": "eve"}}), THREAD)
         assert sent == ["ann", "eve"]
         assert state["result"] == "sent to eve"
         assert len(await replan.tasks()) == 1

@@ -17,19 +17,38 @@ from agents import FunctionTool, RunContextWrapper, ToolGuardrailFunctionOutput,
 from agents.tool_guardrails import tool_input_guardrail, tool_output_guardrail
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool, BaseToolkit, InjectedToolArg, InjectedToolCallId, StructuredTool, ToolException, tool as lc_tool
+from langchain_core.tools import (
+    BaseTool,
+    BaseToolkit,
+    InjectedToolArg,
+    InjectedToolCallId,
+    StructuredTool,
+    ToolException,
+)
 from langchain_core.tools import Tool as LangChainTool
+from langchain_core.tools import (
+    tool as lc_tool,
+)
 from langgraph.prebuilt import InjectedState, ToolRuntime
 from langgraph.types import Command
 from pydantic import BaseModel, Field
-from pydantic_ai import ApprovalRequired, BinaryContent, CallDeferred, ModelRetry, RunContext, Tool, ToolFailed, ToolReturn
+from pydantic_ai import (
+    ApprovalRequired,
+    BinaryContent,
+    CallDeferred,
+    ModelRetry,
+    RunContext,
+    Tool,
+    ToolFailed,
+    ToolReturn,
+)
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import CombinedToolset, ExternalToolset, FunctionToolset
 
 from replan import Replan
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress, ToolCall
-from replan.tools import Catalog
+from replan.tools import Catalog, current
 from replan.tools.binary import from_data_url
 from replan.tools.frameworks import LangChainSource, OpenAiAgentsSource, PydanticAiSource, adopt, gather
 
@@ -81,7 +100,9 @@ def oa_one(n: int) -> int:
 
 async def test_each_framework_becomes_one_source_and_the_rest_is_left() -> None:
     other, text = object(), "tools.py"
-    sources, rest = gather([lc_one, text, Tool(pa_one), [lc_two, pa_one], oa_one, FunctionToolset(), other, []])
+    sources, rest = gather(
+        [lc_one, text, Tool(pa_one), [lc_two, pa_one], oa_one, FunctionToolset(), other, []]
+    )
     assert [source.name for source in sources] == ["langchain", "pydantic_ai", "openai_agents"]
     assert rest == [text, pa_one, other, []]
     assert [spec.id for spec in await sources[0].tools()] == ["lc_one", "lc_two"]
@@ -196,9 +217,7 @@ async def test_what_only_the_model_of_a_tool_refuses_is_refused_before_the_call(
             if self.n == 4:
                 raise ValueError("4 is taken")
 
-    source = LangChainSource(
-        StructuredTool(name="t", description="x", args_schema=Even, func=ran.append)
-    )
+    source = LangChainSource(StructuredTool(name="t", description="x", args_schema=Even, func=ran.append))
     error = await error_of(source, n=4)
     assert (error.kind, error.happened, ran) == ("parameter", "no", [])
     assert "4 is taken" in str(error)
@@ -338,13 +357,15 @@ async def test_a_tool_finds_a_context_without_a_model() -> None:
 
 async def test_toolsets_of_every_kind_keep_their_names() -> None:
     base = FunctionToolset([pa_one])
-    toolset = CombinedToolset([
-        base.prefixed("a"),
-        base.renamed({"renamed": "pa_one"}),
-        base.prefixed("b").filtered(lambda ctx, definition: False),
-        base.prefixed("c").prepared(lambda ctx, definitions: definitions),
-        base.prefixed("d").approval_required(),
-    ])
+    toolset = CombinedToolset(
+        [
+            base.prefixed("a"),
+            base.renamed({"renamed": "pa_one"}),
+            base.prefixed("b").filtered(lambda ctx, definition: False),
+            base.prefixed("c").prepared(lambda ctx, definitions: definitions),
+            base.prefixed("d").approval_required(),
+        ]
+    )
     source = PydanticAiSource(toolset)
     specs = {spec.id: spec for spec in await source.tools()}
     assert list(specs) == ["a_pa_one", "renamed", "c_pa_one", "d_pa_one"]
@@ -396,7 +417,9 @@ def _raises(error: Exception) -> Any:
         (CallDeferred(), "tool", "unknown", "defers its result"),
     ],
 )
-async def test_what_a_pydantic_ai_tool_raises(error: Exception, kind: str, happened: str | None, words: str) -> None:
+async def test_what_a_pydantic_ai_tool_raises(
+    error: Exception, kind: str, happened: str | None, words: str
+) -> None:
     found = await error_of(_raises(error))
     assert (found.kind, found.happened) == (kind, happened)
     assert words in str(found)
@@ -486,6 +509,32 @@ async def test_a_sequential_tool_runs_alone() -> None:
     await source.aclose()
 
 
+async def test_a_list_that_hangs_keeps_nobody_else_up() -> None:
+    left = asyncio.Event()
+
+    class Slow(FunctionToolset[Any]):
+        async def __aenter__(self) -> Any:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                left.set()
+
+    class SlowKit(BaseToolkit):
+        def get_tools(self) -> list[BaseTool]:
+            while not current().wait(0.01) and not left.is_set():
+                pass
+            return []
+
+    catalog = Catalog(
+        [PydanticAiSource(Slow()), LangChainSource(SlowKit()), OpenAiAgentsSource(oa_one)],
+        list_timeout_secs=0.1,
+    )
+    assert [spec.id for spec in await catalog.tools()] == ["oa_one"]
+    assert ["did not list" in problem.message for problem in catalog.problems] == [True, True]
+    await asyncio.wait_for(left.wait(), 10)
+    await catalog.aclose()
+
+
 # ── OpenAI Agents ─────────────────────────────────────────────────────────────
 
 
@@ -518,7 +567,10 @@ async def test_a_failure_is_not_turned_into_text(handler: str) -> None:
     def boom() -> str:
         raise ValueError("no such row")
 
-    options: Any = {"own": {"failure_error_function": lambda ctx, e: "fine!"}, "none": {"failure_error_function": None}}
+    options: Any = {
+        "own": {"failure_error_function": lambda ctx, e: "fine!"},
+        "none": {"failure_error_function": None},
+    }
     tool = function_tool(boom, name_override="t", **options.get(handler, {}))
     source = OpenAiAgentsSource(tool)
     with pytest.raises(ValueError, match="no such row"):
@@ -604,8 +656,11 @@ async def test_no_trace_is_begun() -> None:
 
 
 def test_a_source_refuses_what_is_not_its_own() -> None:
-    for source, wrong in ((LangChainSource, 1), (PydanticAiSource, pa_one), (OpenAiAgentsSource, agents.WebSearchTool())):
+    for source, wrong in (
+        (LangChainSource, 1),
+        (PydanticAiSource, pa_one),
+        (OpenAiAgentsSource, agents.WebSearchTool()),
+    ):
         made: Sequence[Any] = [wrong]
         with pytest.raises(InputError, match="is no"):
             source(made)  # type: ignore[arg-type]
-

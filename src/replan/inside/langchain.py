@@ -34,9 +34,7 @@ def as_langchain_tool(
     on after a crash goes on with the same task. The caller's cancellation cancels the task. Async only (`ainvoke`).
     """
 
-    async def run_task(
-        task: str, tool_call_id: str, config: RunnableConfig
-    ) -> tuple[str, dict[str, Any]]:
+    async def run_task(task: str, tool_call_id: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         thread = (config.get("configurable") or {}).get("thread_id")
         # A call's id is unique in its thread only: without one, each call is a task of its own.
         task_id = id_of("tool", str(thread), tool_call_id) if thread and tool_call_id else None

@@ -18,7 +18,16 @@ from replan.inside.text import failure_text, id_of
 
 BY = "langgraph"
 """Who answers in a task's log when the answer came through `interrupt`, before `#` and which of the node's it was."""
-_YES = {"yes": True, "y": True, "true": True, "approve": True, "no": False, "n": False, "false": False, "reject": False}
+_YES = {
+    "yes": True,
+    "y": True,
+    "true": True,
+    "approve": True,
+    "no": False,
+    "n": False,
+    "false": False,
+    "reject": False,
+}
 
 
 def langgraph_node(
@@ -57,7 +66,9 @@ def langgraph_node(
         text = _field(state, task_key)
         info = runtime.execution_info
         if info is None:
-            raise InputError("the node has to be run by a LangGraph graph, which says where in the graph it is")
+            raise InputError(
+                "the node has to be run by a LangGraph graph, which says where in the graph it is"
+            )
         task_id = id_of("graph", info.thread_id or "", info.task_id)
         more = dict(submit(state)) if submit is not None else {}
         await replan.submit(text, task_id=task_id, **more)
@@ -65,7 +76,9 @@ def langgraph_node(
         # LangGraph runs the node anew after each interrupt, and hands the values out in order, from the first.
         asked = 0
         while asked <= await _last_delivered(replan, task_id):
-            interrupt({"task_id": task_id, "kind": "answered", "text": "This was answered; resume with anything."})
+            interrupt(
+                {"task_id": task_id, "kind": "answered", "text": "This was answered; resume with anything."}
+            )
             asked += 1
         problem: str | None = None
         while result.status == "waiting" and people == "interrupt":
@@ -159,7 +172,9 @@ async def _tell(replan: Replan, task_id: str, waiting: WaitingFor, said: Any, *,
     if isinstance(agreed, str):
         agreed = _YES.get(agreed.strip().casefold())
     if not isinstance(agreed, bool):
-        raise InputError(f"{waiting.text} Resume with True or False, 'yes' or 'no', or {{'approved': …}}, not {said!r}")
+        raise InputError(
+            f"{waiting.text} Resume with True or False, 'yes' or 'no', or {{'approved': …}}, not {said!r}"
+        )
     if agreed:
         await replan.approve(task_id, waiting.id, parameters=given.get("parameters"), by=by)
     else:

@@ -190,7 +190,9 @@ def _parameters(tool: BaseTool, injected: Injected) -> JsonObject:
             "required": ["tool_input"],
             "additionalProperties": False,
         }
-    model: Any = tool.tool_call_schema
+    model: Any = tool.args_schema
+    if model is None or hasattr(model, "model_json_schema"):
+        model = tool.tool_call_schema  # without what is injected
     if isinstance(model, dict):
         schema = dict(model)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import typing
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -76,10 +77,19 @@ def _arguments(tool: BaseTool) -> Iterator[tuple[str, str, bool]]:
             annotation = _hint(function, name, parameter.annotation)
             if kind := _kind(annotation, typing.get_args(annotation)[1:]):
                 yield name, kind, parameter.default is not inspect.Parameter.empty
-    fields = getattr(tool.args_schema, "model_fields", None)
-    for name, field in (fields or {}).items():
+    model: Any = tool.args_schema
+    for name, field in getattr(model, "__fields__" if _is_old(model) else "model_fields", {}).items():
+        if _is_old(model):  # pydantic's first version keeps the marks in the annotation only
+            annotation = _hint(model, name, model.__annotations__.get(name))
+            if kind := _kind(annotation, typing.get_args(annotation)[1:]):
+                yield name, kind, not field.required
+            continue
         if kind := _kind(field.annotation, field.metadata):
             yield name, kind, not field.is_required()
+
+
+def _is_old(model: Any) -> bool:
+    return isinstance(model, type) and not hasattr(model, "model_fields")
 
 
 def _hint(function: Any, name: str, annotation: Any) -> Any:
@@ -88,7 +98,9 @@ def _hint(function: Any, name: str, annotation: Any) -> Any:
         return annotation
     inner = inspect.unwrap(getattr(function, "__func__", function))
     known = dict(getattr(inner, "__globals__", {}))
-    closure = inspect.getclosurevars(inner).nonlocals if hasattr(inner, "__code__") else {}
+    closure = inspect.getclosurevars(inner).nonlocals if inspect.isfunction(inner) else {}
+    if isinstance(function, type):
+        known = dict(vars(sys.modules[function.__module__]))
     try:
         return eval(annotation, known, dict(closure))
     except Exception:  # noqa: BLE001
