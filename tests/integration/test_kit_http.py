@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import httpx2
 import pytest
 
 from replan.core.faults import classify
@@ -228,9 +229,9 @@ async def test_a_large_answer_a_false_one_and_a_silent_one() -> None:
             await call(source, "http_post", url=url)
         assert (caught.value.kind, caught.value.happened) == ("output", "unknown")
     async with served(lambda *_: b"") as url, closing(source_of(timeout_secs=0.2)) as source:
-        with pytest.raises(Exception, match="") as caught:
+        with pytest.raises((ToolCallError, httpx2.TimeoutException)) as late:
             await call(source, "http_get", url=url)
-        assert classify(caught.value).kind == "timeout"
+        assert classify(late.value).kind == "timeout"
 
 
 async def test_a_closed_source_opens_again() -> None:

@@ -210,6 +210,8 @@ class _Requests:
                 sent["Content-Type"] = "text/plain; charset=utf-8"
         try:
             request = self._client.build_request(method, url, headers=sent, **content)
+            if not 0 < (request.url.port or 80) < 65536:
+                raise ValueError(f"there is no port {request.url.port}")
         except (httpx2.InvalidURL, ValueError, TypeError) as error:
             text = f"url: {url[:200]!r} cannot be requested: {error}"
             raise ToolCallError(text, kind="parameter", happened="no") from error
