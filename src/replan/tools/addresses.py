@@ -227,11 +227,13 @@ def guarded_client(
     others by its number; certificates are verified against the name. Only http and https. Proxies and certificates
     named in the environment are not used (a proxy would look names up itself). A refusal is the `ToolCallError` of
     `refused`. `headers` go with every request, also to the hosts that a redirect leads to (but `Authorization`, which
-    only its own host gets): keep other secrets out of them where redirects are followed.
+    only its own host gets): keep other secrets out of them where redirects are followed. No cookies are kept.
     `verify`: other trusted certificates. `resolve`: another way to look names up.
     Raises `InputError` if httpx2 is missing.
     """
     try:
+        from http.cookiejar import CookieJar, DefaultCookiePolicy
+
         import httpx2
 
         from replan.tools.guarded_http import GuardedTransport
@@ -244,6 +246,8 @@ def guarded_client(
     )
     return httpx2.AsyncClient(
         transport=transport,
+        # Else what one task was given would go with the requests of another.
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         timeout=timeout,
         headers=dict(headers or {}),
         follow_redirects=follow_redirects,

@@ -378,6 +378,19 @@ async def test_a_certificate_is_verified_against_the_name_and_not_the_address(ce
                 await client.get(f"https://{host}:{port}/")
 
 
+async def test_no_cookie_of_one_answer_goes_with_another_request() -> None:
+    seen: list[str | None] = []
+
+    def reply(path: str, headers: dict[str, str]) -> bytes:
+        seen.append(headers.get("cookie"))
+        return answer(b"", "Set-Cookie: session=1; Path=/")
+
+    async with served(reply) as (port, _), guarded_client(PRIVATE) as client:
+        for _ in range(2):
+            await client.get(f"http://127.0.0.1:{port}/")
+    assert seen == [None, None]
+
+
 def deflated(data: bytes) -> bytes:
     return zlib.compress(data)
 
