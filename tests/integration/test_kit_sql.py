@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -210,6 +212,26 @@ async def test_a_change_that_is_refused_has_not_happened(path: Path, statement: 
     assert (await call(source, "sql_query", statement="SELECT count(*) AS n FROM sales"))["rows"] == [
         {"n": 10}
     ]
+
+
+async def test_calls_side_by_side_do_not_disturb_each_other(path: Path) -> None:
+    source, other = sql(path, write=True), sql(path)
+    calls = [call(source, "sql_execute", statement="UPDATE sales SET price = price + 1") for _ in range(5)]
+    calls += [call(other, "sql_query", statement="SELECT count(*) AS n FROM sales") for _ in range(5)]
+    found = await asyncio.gather(*calls)
+    assert found[:5] == [{"rows_changed": 10}] * 5
+    assert [answer["rows"] for answer in found[5:]] == [[{"n": 10}]] * 5
+    rows = (await call(source, "sql_query", statement="SELECT price FROM sales WHERE id = 1"))["rows"]
+    assert rows == [{"price": 6.5}]
+
+
+async def test_a_database_with_a_write_ahead_log_is_read(sqlite_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(sqlite_path)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("DELETE FROM sales WHERE id = 1")
+        writer.commit()
+        found = await call(sql(sqlite_path), "sql_query", statement="SELECT count(*) AS n FROM sales")
+    assert found["rows"] == [{"n": 9}]
 
 
 ENDLESS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import duckdb
 from replan.errors import ToolCallError
 from replan.tools.kit.databases import Changed, Parameters, Rows, Table, interrupted, refused, rows_of
 from replan.tools.kit.rooted import Root, kind_of
+from replan.tools.kit.source import time_left
 
 READERS = {
     ".csv": "read_csv_auto",
@@ -33,6 +35,8 @@ _WRITING = {
     duckdb.StatementType.DROP,
 }
 _MOST_LISTED = 200
+_TURNS: dict[Path, threading.Lock] = {}
+_TURNS_LOCK = threading.Lock()
 _COLUMNS = (
     "SELECT t.table_name, t.table_type, c.column_name, c.data_type FROM information_schema.tables t "
     "JOIN information_schema.columns c USING (table_schema, table_name) "
@@ -60,16 +64,30 @@ class DuckdbFile:
         with self._open(read_only=False) as connection:
             one = _only(connection, statement, _WRITING, "INSERT, UPDATE, DELETE, CREATE, ALTER or DROP")
             connection.begin()
-            found = connection.execute(one, parameters).fetchone()
+            cursor = connection.execute(one, parameters)
+            counted = [column[0] for column in cursor.description or ()] == ["Count"]
+            found = cursor.fetchone()
             connection.commit()
-            return {"rows_changed": found[0] if found and isinstance(found[0], int) else -1}
+            return {"rows_changed": found[0] if counted and found else -1}
 
     @contextlib.contextmanager
     def _open(self, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
-        with _connected(str(self._path), read_only=read_only) as connection:
+        with self._alone(), _connected(str(self._path), read_only=read_only) as connection:
             _lock(connection)
             with _told(connection, self._timeout_secs):
                 yield connection
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """DuckDB opens a file once in a process, with the same settings for all: one call after the other."""
+        with _TURNS_LOCK:
+            turn = _TURNS.setdefault(self._path, threading.Lock())
+        if not turn.acquire(timeout=time_left(self._timeout_secs)):
+            raise refused(f"the database {self._path.name} is in use by another call", "unavailable")
+        try:
+            yield
+        finally:
+            turn.release()
 
 
 class FolderOfData:

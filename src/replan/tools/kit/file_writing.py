@@ -157,15 +157,17 @@ def writing_tools(folder: Root) -> list[Callable[..., Any]]:
 def _replace(folder: Root, path: str, content: Any) -> Written:
     """Put the content into a new file beside, then give that the name: no reader sees a half of it."""
     with folder.parent(path, make=True) as (at, name), _as_told(path):
-        mode = 0o666
+        mode = None
         with contextlib.suppress(FileNotFoundError):
             there = os.stat(name, dir_fd=at, follow_symlinks=False)
             _replaceable(there, path)
             mode = stat.S_IMODE(there.st_mode)
         temporary = f".{secrets.token_hex(8)}.part"
-        opened = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=at)
+        opened = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=at)
         try:
             with os.fdopen(opened, "wb") as file:
+                if mode is not None:
+                    os.fchmod(file.fileno(), mode)
                 if isinstance(content, bytes):
                     file.write(content)
                 else:

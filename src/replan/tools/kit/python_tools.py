@@ -73,7 +73,7 @@ def python(
         code: Annotated[str, Field(min_length=1, max_length=1_000_000)],
         input: Any = None,  # noqa: A002 - the name that the code knows it by
     ) -> Computed:
-        """Run Python code to compute something. It has no network, and its files are gone when it ends.
+        """Run Python code to compute something. Its files are gone when it ends.
 
         Args:
             code: the program; it puts what it found into a variable named result

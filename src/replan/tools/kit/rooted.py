@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from replan.errors import InputError, ToolCallError
+from replan.tools.context import current
 from replan.tools.names import nearest
 
 _DEEPEST = 64
@@ -135,6 +136,8 @@ class Root:
 
     def _below(self, at: int, names: list[str], deep: bool, hidden: bool) -> Iterator[Found]:
         for name in sorted(os.listdir(at)):
+            if current().cancelled:
+                raise ToolCallError("the call was given up", kind="cancelled", happened="no")
             if name.startswith(".") and not hidden:
                 continue
             try:

@@ -10,6 +10,7 @@ from typing import Any
 
 from replan.errors import ToolCallError
 from replan.tools.kit.databases import Changed, Parameters, Rows, Table, interrupted, refused, rows_of
+from replan.tools.kit.source import time_left
 
 _MOST_VALUE = 64 * 2**20
 _READ = {
@@ -98,7 +99,7 @@ class SqliteFile:
                 f"{self._path.as_uri()}?mode={'rw' if write else 'ro'}",
                 uri=True,
                 isolation_level=None,
-                timeout=min(5.0, self._timeout_secs),
+                timeout=min(5.0, time_left(self._timeout_secs) / 2),  # for a lock, which is then told as such
                 check_same_thread=False,
             )
         except sqlite3.Error as error:
