@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -316,6 +318,34 @@ async def test_code_is_stopped_in_time_and_its_folder_goes(
     with pytest.raises(asyncio.CancelledError):
         await task
     assert names_below(tmp_path) == set()
+
+
+_RUN = """
+import asyncio
+from replan.ports import ToolCall
+from replan.tools.kit import python
+code = "open('begun', 'w'); import time; time.sleep(600)"
+asyncio.run(python().call(ToolCall("run_python", {"code": code}, "key")))
+"""
+
+
+async def test_code_ends_when_the_process_that_runs_it_is_killed(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    runner = await asyncio.create_subprocess_exec(sys.executable, "-c", _RUN, env=environment)
+    await until(lambda: "begun" in names_below(tmp_path))
+
+    def workers() -> list[str]:
+        found = []
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                if str(tmp_path) in Path(f"/proc/{name}/cmdline").read_text():
+                    found.append(name)
+        return found
+
+    assert workers()
+    runner.kill()
+    await runner.wait()
+    await until(lambda: not workers())
 
 
 def test_bad_limits_are_refused() -> None:

@@ -95,11 +95,13 @@ def _isolate(order: dict[str, Any]) -> dict[str, bool]:
     libc = ctypes.CDLL(None, use_errno=True)
     root = os.geteuid() == 0
     user = 0 if root else NEWUSER
+    _die_with_parent(libc)
     wanted = NEWPID | (0 if order["network"] else NEWNET)
     spaces = libc.unshare(user | wanted) == 0
     if spaces:
-        _become_init()
+        _become_init(libc)
     own_user = root and _drop_root(libc)
+    _die_with_parent(libc)  # forgotten with every change of process and user
     own_files = _own_files_only(libc, os.getcwd())
     for name, most in order["limits"].items():
         limit = getattr(resource, name, None)
@@ -117,11 +119,17 @@ def _isolate(order: dict[str, Any]) -> dict[str, bool]:
     }
 
 
-def _become_init() -> None:
+def _die_with_parent(libc: ctypes.CDLL) -> None:
+    """Be killed when the process that started this one ends, whatever ended it."""
+    libc.prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
+
+
+def _become_init(libc: ctypes.CDLL) -> None:
     """Go on as a child of the first process of the new process space: with that, all others end."""
     child = os.fork()
     if child:
         _end_as(os.waitpid(child, 0)[1])
+    _die_with_parent(libc)
     child = os.fork()
     if child:
         while True:
