@@ -107,8 +107,16 @@ class Gate(Protocol):
         """Wait for it; of those who wait, the most urgent comes first."""
         ...
 
+    def begin(self) -> None:
+        """The call is made now."""
+        ...
+
     def leave(self) -> None:
         """The call has ended."""
+        ...
+
+    def give_back(self) -> None:
+        """The right is not used: the call is not made after all."""
         ...
 
 
@@ -122,7 +130,7 @@ class Tools(Protocol):
 
     def nearest(self, name: str, n: int = 3) -> list[str]: ...
     def gate(self, tool_id: ToolId) -> Gate | None:
-        """The tool's limits, where it has any; whoever calls it enters first, and leaves afterwards."""
+        """The tool's limits, where it has any; whoever calls it enters first, begins, and leaves."""
         ...
 
     async def call(self, call: ToolCall) -> Any: ...

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from run_tasks import FakeTool, Ran, action, bench, plan, step
+from run_tasks import FakeTool, Ran, action, bench, plan, step, verdict
 
 from replan.core.tool_rules import ToolRule, ToolRules
 from replan.testing import MemoryStore, fake_source, virtual_time
@@ -139,3 +139,86 @@ def test_every_attempt_is_counted() -> None:
     record = virtual_time(main())
     ((key, stats),) = record._known.items()
     assert (key.tool_id, stats.calls, stats.failures) == ("t", 6, 2)
+
+
+def test_calls_that_waited_for_a_place_do_not_come_all_at_once_over_the_rate() -> None:
+    ran = run(
+        {"t": FakeTool(delay_secs=0.1), "long": FakeTool(delay_secs=100)},
+        plan(*limited(2, "long"), *limited(6)),
+        {"t": ToolRule(rate="1/10s")},
+        parallel_max_concurrent=2,
+    )
+    begun = [record.ts for record in ran.records if getattr(record.event, "tool_id", "") == "t"]
+    starts = [ts for ts, kind in zip(begun, kinds(ran, "t"), strict=True) if kind == "call_started"]
+    assert len(starts) == 6
+    assert all(later - first >= 9.99 for first, later in pairwise(starts))
+
+
+def kinds(ran: Ran, tool: str) -> list[str]:
+    return [record.type for record in ran.records if getattr(record.event, "tool_id", "") == tool]
+
+
+def test_a_budget_that_is_used_up_does_not_wait_for_a_limit() -> None:
+    ran = run(
+        {"t": FakeTool(delay_secs=1)},
+        plan(*limited(3)),
+        {"t": ToolRule(rate="1/100s")},
+        budget={"max_tool_calls": 1},
+    )
+    assert ran.state.status == "failed"
+    assert ran.state.active_secs < 20
+    assert len(ran.events("call_started")) == 1
+
+
+@pytest.mark.parametrize("others", [limited(3), [{**ITEMS, "id": "t0"}]], ids=["steps", "items"])
+def test_a_scheduler_that_fails_does_not_wait_for_a_limit(
+    others: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        monkeypatch.undo()
+        raise RuntimeError("a fault of the scheduler")
+
+    monkeypatch.setattr("replan.run.executor.Executor.end", broken)
+    ran = run(
+        {"t": FakeTool(delay_secs=1), "other": FakeTool(delay_secs=5)},
+        plan(*limited(1, "other"), *others),
+        {"t": ToolRule(rate="1/100s")},
+        metadata={"items": list(range(3))},
+    )
+    fallen = [record.ts for record in ran.records if record.type == "execution_mode"][1]
+    assert fallen - ran.records[0].ts < 20
+
+
+def test_a_step_that_waits_for_a_limit_is_not_started_once_the_round_is_reflected_upon() -> None:
+    async def main() -> Ran:
+        rules = ToolRules(rules=(("t", ToolRule(rate="1/100s")),))
+        said = {
+            "root_cause_category": "unknown",
+            "root_cause": "who knows",
+            "is_recoverable": True,
+            "confidence": 0.9,
+            "analysis": "because",
+            "suggested_action": {"type": "trigger_overall_reflection", "data": {"summary": "enough"}},
+        }
+        closing = {
+            "problem_nature": "tools",
+            "should_replan": False,
+            "reflection_text": "enough",
+            "root_causes": ["the tool"],
+        }
+        made = await bench(
+            {"t": FakeTool(delay_secs=1), "bad": FakeTool(delay_secs=5, fail=["broken"] * 9)},
+            {
+                "execution_plan": plan(*limited(3), step("bad", "bad")),
+                "evaluation": verdict(),
+                "step_reflection": said,
+                "overall_reflection": closing,
+            },
+            rules=rules,
+        )
+        return await made.run()
+
+    ran = virtual_time(main()).check()
+    assert "overall_reflection_triggered" in ran.types()
+    assert [event.step_id for event in ran.events("call_started", tool_id="t")] == ["t0"]
+    assert ran.state.active_secs < 20

@@ -18,7 +18,7 @@ from replan.core.budget import limit_reached
 from replan.core.events import AnyEvent, CallCompleted, CallFailed, CallStarted, OutcomeUnknown, StepProgress
 from replan.core.faults import classify, in_doubt, may_retry
 from replan.core.state import Output
-from replan.core.types import Fault, JsonObject, ToolSpec
+from replan.core.types import Fault, JsonObject, StepId, ToolSpec
 from replan.errors import StoreError, ToolCallError
 from replan.ports import Progress, ToolCall, Tools
 from replan.run.calls import Call, own_copy
@@ -39,7 +39,7 @@ LET_GO_SECS = 1.0
 class Attempts:
     """Makes calls for one run."""
 
-    __slots__ = ("_deadline", "_jitter", "_places", "_policy", "_run")
+    __slots__ = ("_deadline", "_jitter", "_places", "_policy", "_run", "_waits")
 
     def __init__(self, run: Run, places: Places, deadline: float | None) -> None:
         self._run = run
@@ -47,6 +47,8 @@ class Attempts:
         self._deadline = deadline
         self._policy = run.state.policy
         self._jitter: random.Random | None = None
+        self._waits: dict[asyncio.Timeout, StepId] = {}
+        """Who waits to be admitted: each can be called off."""
 
     def allow(self) -> None:
         """Raise what forbids one more call now, if anything does: `PlacesClosed` or `BudgetReached`."""
@@ -75,17 +77,38 @@ class Attempts:
         return True
 
     async def admitted(self, call: Call, urgency: float) -> None:
-        """Wait until the tool's own limits let the call be made; no place should be held meanwhile."""
+        """Wait until the tool's own limits let the call be made; no place should be held meanwhile.
+
+        Raises as `allow` does; `PlacesClosed` also where it is called off, since nothing more may be started.
+        """
         gate = self._run.parts.tools.gate(call.tool.id)
-        if gate is not None:
-            await gate.enter(urgency)
-            call.gate = gate
+        if gate is None:
+            return
+        self.allow()
+        if self._places.closed:
+            raise PlacesClosed
+        try:
+            async with asyncio.timeout(None) as wait:
+                self._waits[wait] = call.step.step_id
+                try:
+                    await gate.enter(urgency)
+                finally:
+                    del self._waits[wait]
+        except TimeoutError:
+            raise PlacesClosed from None
+        call.gate = gate
+
+    def call_off(self, *, unstarted: bool = False) -> None:
+        """Let nobody wait to be admitted any more: a limit may last for hours. `unstarted`: only new steps."""
+        for wait, step_id in self._waits.items():
+            if not unstarted or self._run.state.steps[step_id].status != "running":
+                wait.reschedule(0.0)
 
     def leave(self, call: Call) -> None:
-        """Give the right to make the call back, if it has one."""
+        """Give the right to make the call back, if it has one that it has not used."""
         gate, call.gate = call.gate, None
         if gate is not None:
-            gate.leave()
+            gate.give_back()
 
     async def finish(self, call: Call, batch: Batch, urgency: float) -> Fault | JsonObject:
         """See a begun and admitted call through; a place is held on entry and on return.
@@ -102,12 +125,16 @@ class Attempts:
                     if isinstance(error, asyncio.CancelledError):
                         self._take_back(call)
                     raise
+            gate, call.gate = call.gate, None
+            if gate is not None:
+                gate.begin()
             started = time.perf_counter()
             try:
                 try:
                     packed = pack(await self._call(call), self._policy.max_output_bytes)
                 finally:
-                    self.leave(call)
+                    if gate is not None:
+                        gate.leave()
             except BaseException as error:
                 fault = self._fault(call, _failed(call.tool.id, error))
                 # It gave up because we stopped it: that says nothing about the call.

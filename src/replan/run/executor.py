@@ -171,6 +171,7 @@ class Executor:
         if self._halt is None:
             self._halt = error
         self._places.close()
+        self._steps.call_off()
         if not self._idle.done():
             self._idle.set_result(None)
 
@@ -234,6 +235,7 @@ class Executor:
                 )
             )
             self._places.refuse_offers()
+            self._steps.call_off(unstarted=True)
 
     def park(self, step: StepState, calls: list[Call], *, held: bool = True) -> None:
         """Let a step wait for a person, without a place."""

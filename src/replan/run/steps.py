@@ -64,6 +64,10 @@ class Steps:
         else:
             self._launch_simple(step)
 
+    def call_off(self, *, unstarted: bool = False) -> None:
+        """Let no call wait for the limits of its tool any more. `unstarted`: only those of steps yet to start."""
+        self._attempts.call_off(unstarted=unstarted)
+
     def _has_artifacts(self, step: StepState) -> bool:
         """True if something has to be loaded before the step can start."""
         return self._state.kept_apart and any(
@@ -138,9 +142,15 @@ class Steps:
                 await self._places.take(urgency)
             except BaseException as error:
                 self._attempts.leave(call)
-                if isinstance(error, PlacesClosed):
-                    return
-                raise
+                if isinstance(error, BudgetReached):
+                    self._host.stop(error)
+                elif not isinstance(error, PlacesClosed):
+                    raise
+                return
+            if self._state.escalation is not None and step.status != "running":  # nothing new is started
+                self._attempts.leave(call)
+                self._places.give()
+                return
             prepared = self._prepare(step, call.slot, loaded, item)
             known = self._attempts.known(prepared) if isinstance(prepared, Call) else None
             if isinstance(prepared, Call) and known is None:

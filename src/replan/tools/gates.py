@@ -13,15 +13,18 @@ from replan.core.tool_rules import Rate
 class Gate:
     """`ports.Gate`: at most `concurrency` calls at once, and `rate` in any stretch of its time, in this process.
 
-    Who waits is let in by urgency, then by order. Times are those of the event loop.
+    Who waits is let in by urgency, then by order. Times are those of the event loop. The rate counts calls when they
+    are made, not when they are let in, for a call may have to wait for other things in between.
     """
 
     def __init__(self, concurrency: int | None = None, rate: Rate | None = None) -> None:
         self._concurrency = concurrency
         self._rate = rate
         self._inside = 0
+        self._unused = 0
+        """How many of those inside have not begun their call."""
         self._begun: deque[float] = deque()
-        """When the latest calls began, as many as the rate looks at."""
+        """When the calls began that the rate still looks at."""
         self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
         self._order = count()
         self._timer: asyncio.TimerHandle | None = None
@@ -44,13 +47,25 @@ class Gate:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.leave()  # let in and called off in the same moment; the rate has counted it
+                self.give_back()  # let in and called off in the same moment
             raise
+
+    def begin(self) -> None:
+        """The call is made now."""
+        self._unused -= 1
+        if self._rate is not None:
+            self._begun.append(asyncio.get_running_loop().time())
+            self._serve()
 
     def leave(self) -> None:
         """The call has ended."""
         self._inside -= 1
         self._serve()
+
+    def give_back(self) -> None:
+        """The call is not made after all."""
+        self._unused -= 1
+        self.leave()
 
     def _anybody_waits(self) -> bool:
         while self._waiting and self._waiting[0][2].done():
@@ -58,20 +73,24 @@ class Gate:
         return bool(self._waiting)
 
     def _wait(self) -> float | None:
-        """Seconds until the rate lets one in; None if one may enter now. Infinite where a call has to end first."""
+        """Seconds until the rate lets one in; None if one may enter now. Infinite where a call has to move first."""
         if self._concurrency is not None and self._inside >= self._concurrency:
             return float("inf")
-        if self._rate is None or len(self._begun) < self._rate.calls:
+        if self._rate is None:
             return None
-        left = self._begun[0] + self._rate.secs - asyncio.get_running_loop().time()
-        return left if left > 0 else None
+        now = asyncio.get_running_loop().time()
+        while self._begun and self._begun[0] + self._rate.secs <= now:
+            self._begun.popleft()
+        too_many = len(self._begun) + self._unused - self._rate.calls
+        if too_many < 0:
+            return None
+        if too_many >= len(self._begun):
+            return float("inf")
+        return self._begun[too_many] + self._rate.secs - now
 
     def _let_in(self) -> None:
         self._inside += 1
-        if self._rate is not None:
-            self._begun.append(asyncio.get_running_loop().time())
-            if len(self._begun) > self._rate.calls:
-                self._begun.popleft()
+        self._unused += 1
 
     def _serve(self) -> None:
         if self._timer is not None:

@@ -30,6 +30,7 @@ async def begun(gate: Gate, calls: list[tuple[float, float]]) -> tuple[list[floa
         nonlocal inside, most
         await asyncio.sleep(at)
         await gate.enter()
+        gate.begin()
         starts.append(loop.time() - zero)
         inside += 1
         most = max(most, inside)
@@ -75,11 +76,11 @@ def test_the_most_urgent_is_let_in_first() -> None:
         async def one(name: str, urgency: float) -> None:
             await gate.enter(urgency)
             order.append(name)
-            gate.leave()
+            gate.give_back()
 
         tasks = [asyncio.create_task(one(*each)) for each in [("low", 1), ("high", 9), ("low too", 1)]]
         await asyncio.sleep(0)
-        gate.leave()
+        gate.give_back()
         await asyncio.gather(*tasks)
         return order
 
@@ -93,11 +94,49 @@ def test_who_gives_up_takes_no_right_along() -> None:
         waiting = [asyncio.create_task(gate.enter()) for _ in range(3)]
         await asyncio.sleep(0)
         waiting[0].cancel()
-        gate.leave()  # the right goes to the second, which is called off in the same moment
+        gate.give_back()  # the right goes to the second, which is called off in the same moment
         waiting[1].cancel()
         await asyncio.gather(*waiting[:2], return_exceptions=True)
         await waiting[2]
-        gate.leave()
+        gate.give_back()
         return gate.try_enter()
 
     assert run(main()) is True
+
+
+def test_the_rate_counts_calls_when_they_are_made() -> None:
+    async def main() -> list[float]:
+        loop = asyncio.get_running_loop()
+        gate, zero, starts = Gate(None, Rate(1, 10)), loop.time(), list[float]()
+        assert gate.try_enter()
+
+        async def one() -> None:
+            await gate.enter()
+            gate.begin()
+            starts.append(loop.time() - zero)
+            gate.leave()
+
+        other = asyncio.create_task(one())
+        await asyncio.sleep(9)  # let in, and held up by something else
+        gate.begin()
+        starts.append(loop.time() - zero)
+        gate.leave()
+        await other
+        return starts
+
+    assert run(main()) == pytest.approx([9, 19], abs=0.01)
+
+
+def test_a_right_that_is_given_back_costs_nothing_of_the_rate() -> None:
+    async def main() -> tuple[bool, bool]:
+        gate = Gate(1, Rate(1, 1000))
+        waiting = [asyncio.create_task(gate.enter()) for _ in range(3)]
+        await asyncio.sleep(0)
+        gate.give_back()  # the right goes to the second, which is called off in the same moment
+        waiting[1].cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        gate.begin()
+        gate.leave()
+        return waiting[1].cancelled(), gate.try_enter()
+
+    assert run(main()) == (True, False)
