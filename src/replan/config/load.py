@@ -187,7 +187,10 @@ def _wrong_inside(given: Given, path: list[str], detail: Any) -> str:
             return f"{where} {path[1]}: {message}"
         right = expected(fields.model_fields[path[1]])
         return f"{where} {path[1]} takes {right}; found {found(detail['input'])}"
-    return f"{where} takes a table; found {found(detail['input'])}"
+    if path[-1] == "[key]":
+        return f"{where}: a name must not be empty"
+    what = found(detail["input"]) if fields is not None else "something else"  # which may be a secret
+    return f"{where} takes a table; found {what}"
 
 
 def _wrong_value(given: Given) -> str:

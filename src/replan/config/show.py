@@ -66,23 +66,45 @@ def _without_unset(value: Any) -> Any:
     return value
 
 
-_HELD = re.compile(r"(?i)^(env|headers?|auth|.*(token|secret|password|key))$")
-"""Keys of nested tables whose texts are never shown, but for those that only name a variable."""
-_VARIABLE = re.compile(r"\$\{[^{}]*\}")
+_HELD = re.compile(
+    r"(?i)^(env|headers?|.*(auth|authorization|cookie|credential|token|secret|password|passwd|pwd|passphrase|key)s?)$"
+)
+"""Keys of nested tables whose values are never shown, but for texts that only name a variable."""
+_VARIABLE = re.compile(r"(?:(?i:bearer|basic|token) +)?\$\{\w+\}")
+_HEADER = re.compile(r"(?i)\b([\w-]*(?:authorization|cookie|token|secret|key)): *(.+)", re.DOTALL)
+_FLAG = re.compile(r"(?i)(?<!\S)(--?[\w-]*(?:token|secret|password|passwd|key)s?)([ =]+)(?!\$\{\w+\})\S+")
 
 
 def _masked_deep(value: Any, held: bool = False) -> Any:
     if isinstance(value, list):
-        return [_masked_deep(item, held) for item in value]
+        flags = [isinstance(item, str) and _is_secret_flag(item) for item in value]
+        return [
+            _masked_deep(item, held or before)
+            for item, before in zip(value, [False, *flags], strict=False)
+            if item is not None
+        ]
     if isinstance(value, dict):
         return {
             name: _masked_deep(item, held or bool(_HELD.match(name)))
             for name, item in value.items()
             if item is not None
         }
+    if held and value is not None and not isinstance(value, bool):
+        return value if isinstance(value, str) and _VARIABLE.fullmatch(value) else MASK
     if isinstance(value, str):
-        return MASK if held and not _VARIABLE.search(value) else mask(value)
+        return _masked_header(_FLAG.sub(rf"\1\2{MASK}", mask(value)))
     return value
+
+
+def _is_secret_flag(text: str) -> bool:
+    """True for `--token` and the like: what comes next is the secret."""
+    return text.startswith("-") and bool(_HELD.match(text.lstrip("-")))
+
+
+def _masked_header(text: str) -> str:
+    """The text without the secret of a header (`Authorization: Bearer …`) that it holds."""
+    found = _HEADER.search(text)
+    return text if found is None or _VARIABLE.fullmatch(found[2]) else f"{text[: found.start(2)]}{MASK}"
 
 
 def _toml(value: Any) -> str:

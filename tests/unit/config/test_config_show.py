@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from replan.config import as_json, as_toml, load_settings, mask
 from replan.config.sections import SECRETS, SECTIONS
 from replan.config.values import kind_of
+from replan.errors import ConfigError
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12).filter(
     lambda text: mask(text) == text
@@ -115,3 +116,63 @@ def test_each_value_is_shown_with_its_origin_and_secrets_are_masked(tmp_path: Pa
 )
 def test_mask_hides_passwords_and_nothing_else(text: str, masked: str) -> None:
     assert mask(text) == masked
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        pytest.param('env = {A = "hush"}', id="environment"),
+        pytest.param('headers = {Accept = "hush"}', id="headers"),
+        pytest.param('headers = {Accept = "hush ${A}"}', id="beside a variable"),
+        pytest.param('api_token = "${A:-hush}"', id="in place of a variable"),
+        pytest.param('api_keys = ["hush"]', id="keys"),
+        pytest.param('credentials = {user = "hush"}', id="credentials"),
+        pytest.param('deep = [{auth = {x = ["hush"]}}]', id="deep"),
+        pytest.param('args = ["--api-key", "hush"]', id="after a flag"),
+        pytest.param('args = ["--token=hush"]', id="in a flag"),
+        pytest.param('args = ["-H", "Authorization: Bearer hush"]', id="a header"),
+        pytest.param('args = ["--header=X-Api-Key: hush"]', id="a header in a flag"),
+        pytest.param('url = "https://me:hush@host/?token=hush"', id="a URL"),
+    ],
+)
+def test_secrets_in_nested_tables_are_masked(server: str, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(f"[tools.mcp_servers.a]\n{server}\n")
+    loaded = load_settings(env={}, cwd=tmp_path)
+    assert "hush" not in as_toml(loaded)
+    assert "hush" not in json.dumps(as_json(loaded))
+    assert "\n# mcp_servers = " in as_toml(loaded)
+
+
+def test_a_number_that_is_a_secret_is_masked_and_names_of_variables_are_shown(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(
+        "[tools.mcp_servers.a]\npin_secret = 1234\n"
+        '[tools.openapi.a]\nurl = "https://host"\nheaders = {Authorization = "Bearer ${TOKEN}", A = "${B}"}\n'
+    )
+    shown = as_toml(load_settings(env={}, cwd=tmp_path))
+    assert "1234" not in shown
+    assert (
+        '\nopenapi = {"a" = {"url" = "https://host", "headers" = {"Authorization" = "Bearer ${TOKEN}"'
+        in shown
+    )
+
+
+def test_what_toml_cannot_hold_is_shown_as_a_comment() -> None:
+    env = {"APP_TOOLS_MCP_SERVERS": '{"x": {"args": [null, "a"], "n": [1e400]}}'}
+    shown = as_toml(load_settings(env=env, cwd=Path(tempfile.gettempdir(), "nowhere")))
+    assert '\n# mcp_servers = {"x" = {"args" = ["a"], "n" = []}}' in shown
+
+
+def test_an_error_does_not_quote_what_may_be_a_secret(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('[tools.mcp_servers]\na = "hush"\n')
+    with pytest.raises(ConfigError, match="takes a table; found something else"):
+        load_settings(env={}, cwd=tmp_path)
+    with pytest.raises(ConfigError, match="a name must not be empty"):
+        load_settings(env={"APP_TOOLS_RULES": '{"": {}}'}, cwd=tmp_path / "none")
+
+
+def test_secrets_in_the_command_lines_of_sources_are_masked(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(
+        '[tools]\nsources = ["mcp:serve --api-key hush --fast", "mcp:serve --token ${T}"]\n'
+    )
+    shown = as_toml(load_settings(env={}, cwd=tmp_path))
+    assert '["mcp:serve --api-key ******** --fast", "mcp:serve --token ${T}"]' in shown
