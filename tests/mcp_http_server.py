@@ -38,7 +38,9 @@ class Tools:
         return types.ListToolsResult(
             tools=[
                 tool(name="echo", input_schema=ANY, output_schema=WRAPPED, annotations=READS),
-                tool(name="add", input_schema=no_more(a=NUMBER, b=NUMBER), output_schema=SUM, annotations=READS),
+                tool(
+                    name="add", input_schema=no_more(a=NUMBER, b=NUMBER), output_schema=SUM, annotations=READS
+                ),
                 tool(name="fail", input_schema=no_more(text=TEXT)),
                 tool(name="wait", input_schema=no_more()),
                 tool(name="progress", input_schema=no_more()),
@@ -118,7 +120,7 @@ class Serving:
 
     def start(self) -> None:
         app = self._make()
-        listening = socket.socket()
+        listening = socket.socket(proto=socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(("127.0.0.1", self.port))
         self.port = listening.getsockname()[1]
@@ -168,8 +170,6 @@ def serving(make: Callable[[], Any]) -> Iterator[Serving]:
         yield server
     finally:
         server.stop()
-
-
 
 
 class Between:

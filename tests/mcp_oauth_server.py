@@ -68,7 +68,9 @@ class Memory:
     async def load_authorization_code(self, client: Any, authorization_code: str) -> AuthorizationCode | None:
         return self.codes.get(authorization_code)
 
-    async def exchange_authorization_code(self, client: Any, authorization_code: AuthorizationCode) -> OAuthToken:
+    async def exchange_authorization_code(
+        self, client: Any, authorization_code: AuthorizationCode
+    ) -> OAuthToken:
         self.done.append("exchange")
         del self.codes[authorization_code.code]
         return self._give(client.client_id, authorization_code.scopes)
@@ -76,7 +78,9 @@ class Memory:
     async def load_refresh_token(self, client: Any, refresh_token: str) -> RefreshToken | None:
         return self.refresh.get(refresh_token)
 
-    async def exchange_refresh_token(self, client: Any, refresh_token: RefreshToken, scopes: list[str]) -> OAuthToken:
+    async def exchange_refresh_token(
+        self, client: Any, refresh_token: RefreshToken, scopes: list[str]
+    ) -> OAuthToken:
         self.done.append("refresh")
         del self.refresh[refresh_token.token]
         return self._give(client.client_id, scopes)

@@ -48,7 +48,9 @@ class Lab:
         self.between.faults.clear()
 
 
-def _answers(status: int, headers: dict[str, str], body: bytes, *kinds: str, happened: str, **options: Any) -> Any:
+def _answers(
+    status: int, headers: dict[str, str], body: bytes, *kinds: str, happened: str, **options: Any
+) -> Any:
     @contextlib.asynccontextmanager
     async def made() -> AsyncIterator[Broken]:
         lab = Lab(**options)

@@ -49,16 +49,32 @@ async def lab(**options: Any) -> AsyncIterator[tuple[Lab, McpSource]]:
         pytest.param(500, {}, b"oops", "http", "unknown", True, id="500"),
         pytest.param(503, {"retry-after": "7"}, b"", "http", "unknown", True, id="503"),
         pytest.param(408, {}, b"", "http", "unknown", True, id="408"),
-        pytest.param(302, {"location": "http://elsewhere.invalid/"}, b"", "unavailable", "no", True, id="redirect"),
+        pytest.param(
+            302, {"location": "http://elsewhere.invalid/"}, b"", "unavailable", "no", True, id="redirect"
+        ),
         pytest.param(202, {}, b"", "unavailable", "no", True, id="accepted, and nothing follows"),
         pytest.param(200, {"content-type": "text/html"}, b"<html>", "unavailable", "no", True, id="a page"),
         pytest.param(200, JSON, b"{", "output", "unknown", False, id="half a JSON"),
-        pytest.param(200, {**JSON, "content-encoding": "gzip"}, b"no gzip", "output", "unknown", False, id="no gzip"),
         pytest.param(
-            200, {"content-type": "text/event-stream"}, b"", "connection_lost", "unknown", True, id="an empty stream"
+            200, {**JSON, "content-encoding": "gzip"}, b"no gzip", "output", "unknown", False, id="no gzip"
         ),
         pytest.param(
-            200, {"content-type": "text/event-stream"}, b"data: {\n\n", "output", "unknown", False, id="broken event"
+            200,
+            {"content-type": "text/event-stream"},
+            b"",
+            "connection_lost",
+            "unknown",
+            True,
+            id="an empty stream",
+        ),
+        pytest.param(
+            200,
+            {"content-type": "text/event-stream"},
+            b"data: {\n\n",
+            "output",
+            "unknown",
+            False,
+            id="broken event",
         ),
         pytest.param(
             400,
@@ -193,7 +209,9 @@ async def test_the_transport_of_2024() -> None:
                 await server.run(read, write, server.create_initialization_options())
             return Response()
 
-        return Starlette(routes=[Route("/sse", stream), Mount("/messages/", app=transport.handle_post_message)])
+        return Starlette(
+            routes=[Route("/sse", stream), Mount("/messages/", app=transport.handle_post_message)]
+        )
 
     with serving(make) as server:
         url = server.url.replace("/mcp", "/sse")

@@ -35,7 +35,9 @@ async def opened(*args: str, **options: Any) -> AsyncIterator[McpSource]:
         await source.aclose()
 
 
-async def call(source: McpSource, tool: str, /, ask: Any = None, report: Any = None, **parameters: Any) -> Any:
+async def call(
+    source: McpSource, tool: str, /, ask: Any = None, report: Any = None, **parameters: Any
+) -> Any:
     request = ToolCall(tool, parameters, "the-key", "task", "step", report=report, ask=ask)
     async with asyncio.timeout(20):
         return await source.call(request)
@@ -100,9 +102,7 @@ async def test_one_bad_tool_is_left_out_and_told_and_the_others_stay() -> None:
     assert "'nothing'" in told["bad_type"]
 
 
-@pytest.mark.parametrize(
-    ("fault", "word"), [pytest.param("circle", "circle", id="pages that go round")]
-)
+@pytest.mark.parametrize(("fault", "word"), [pytest.param("circle", "circle", id="pages that go round")])
 async def test_a_list_without_end_is_cut_off(fault: str, word: str) -> None:
     async with opened("--fault", fault, "--page", "5") as source:
         tools = await source.tools()
@@ -126,7 +126,10 @@ async def test_servers_of_every_older_protocol(version: str) -> None:
         ),
         pytest.param([{"type": "text", "text": "…"}], {"a": [1]}, {"a": [1]}, id="structured comes first"),
         pytest.param(
-            [{"type": "text", "text": "…"}], {"result": 1}, {"result": 1}, id="a result that nobody has wrapped"
+            [{"type": "text", "text": "…"}],
+            {"result": 1},
+            {"result": 1},
+            id="a result that nobody has wrapped",
         ),
         pytest.param(
             [{"type": "image", "mimeType": "image/png", "data": PNG}],
@@ -170,7 +173,9 @@ async def test_what_a_result_gives(content: Any, structured: Any, expected: Any)
 @pytest.mark.parametrize(
     ("tool", "parameters", "kind", "happened", "word"),
     [
-        pytest.param("lie", {}, "output", "unknown", "'many' is not of type 'integer'", id="lies about its schema"),
+        pytest.param(
+            "lie", {}, "output", "unknown", "'many' is not of type 'integer'", id="lies about its schema"
+        ),
         pytest.param("malformed", {}, "output", "unknown", "no valid result", id="no result of MCP"),
         pytest.param(
             "give",
@@ -180,16 +185,32 @@ async def test_what_a_result_gives(content: Any, structured: Any, expected: Any)
             "no base64",
             id="bytes that are none",
         ),
-        pytest.param("code", {"code": -32602, "message": "b is missing"}, "parameter", "no", "b is", id="-32602"),
         pytest.param(
-            "code", {"code": -32602, "message": "Unknown tool: x"}, "unknown_tool", "no", "x", id="unknown tool"
+            "code", {"code": -32602, "message": "b is missing"}, "parameter", "no", "b is", id="-32602"
         ),
-        pytest.param("code", {"code": -32603, "message": "oops"}, "tool", "unknown", "oops", id="internal error"),
+        pytest.param(
+            "code",
+            {"code": -32602, "message": "Unknown tool: x"},
+            "unknown_tool",
+            "no",
+            "x",
+            id="unknown tool",
+        ),
+        pytest.param(
+            "code", {"code": -32603, "message": "oops"}, "tool", "unknown", "oops", id="internal error"
+        ),
         pytest.param("code", {"code": -32099, "message": "no"}, "tool", None, "-32099", id="its own code"),
         pytest.param("fail", {"text": "no such file"}, "tool", None, "no such file", id="reported"),
-        pytest.param("fail", {"text": "Unknown tool: fail"}, "unknown_tool", "no", "fail", id="reported as unknown"),
         pytest.param(
-            "fail", {"text": "MCP error -32602: Input validation error"}, "parameter", "no", "-32602", id="reported"
+            "fail", {"text": "Unknown tool: fail"}, "unknown_tool", "no", "fail", id="reported as unknown"
+        ),
+        pytest.param(
+            "fail",
+            {"text": "MCP error -32602: Input validation error"},
+            "parameter",
+            "no",
+            "-32602",
+            id="reported",
         ),
         pytest.param(
             "fail", {"text": "the upstream request timed out"}, "tool", "unknown", "timed out", id="broke off"
@@ -432,5 +453,7 @@ async def test_in_a_catalog_a_server_that_is_down_stops_nobody() -> None:
     catalog = Catalog([down, raw()])
     await catalog.open()
     assert "add" in {spec.id for spec in catalog.specs()}
-    assert any(problem.source == "down" and "no such program" in problem.message for problem in catalog.problems)
+    assert any(
+        problem.source == "down" and "no such program" in problem.message for problem in catalog.problems
+    )
     await catalog.aclose()

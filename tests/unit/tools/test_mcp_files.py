@@ -32,7 +32,11 @@ def one(entry: dict[str, Any]) -> McpSource:
 # ── variables ─────────────────────────────────────────────────────────────────
 
 
-@given(parts=st.lists(st.tuples(PLAIN, VARIABLE)), values=st.dictionaries(VARIABLE, st.text(min_size=1)), end=PLAIN)
+@given(
+    parts=st.lists(st.tuples(PLAIN, VARIABLE)),
+    values=st.dictionaries(VARIABLE, st.text(min_size=1)),
+    end=PLAIN,
+)
 def test_every_variable_is_replaced_once_and_the_rest_stays(
     parts: list[tuple[str, str]], values: dict[str, str], end: str
 ) -> None:
@@ -81,7 +85,11 @@ def test_a_file_of_claude_desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         {
             "globalShortcut": "x",
             "mcpServers": {
-                "files": {"command": "npx", "args": ["-y", "server", "${HOME}"], "env": {"K": "${KEY}", "N": 1}},
+                "files": {
+                    "command": "npx",
+                    "args": ["-y", "server", "${HOME}"],
+                    "env": {"K": "${KEY}", "N": 1},
+                },
                 "off": {"command": "npx", "disabled": True},
                 "far": {
                     "type": "http",
@@ -161,27 +169,53 @@ def test_oauth_and_settings_of_tools() -> None:
         pytest.param({}, "neither mcpServers nor servers", id="empty"),
         pytest.param({"mcpServers": []}, "mcpServers is a list", id="servers in a list"),
         pytest.param({"mcpServers": {"a": "x"}}, "a: a server is an object", id="a text"),
-        pytest.param({"mcpServers": {"a": {}}}, "a: it needs a command or an url; it has nothing", id="nothing"),
-        pytest.param({"mcpServers": {"a": {"type": "tcp"}}}, "a: the type 'tcp'", id="a type that is not known"),
+        pytest.param(
+            {"mcpServers": {"a": {}}}, "a: it needs a command or an url; it has nothing", id="nothing"
+        ),
+        pytest.param(
+            {"mcpServers": {"a": {"type": "tcp"}}}, "a: the type 'tcp'", id="a type that is not known"
+        ),
         pytest.param({"mcpServers": {"a": {"type": "http", "command": "x"}}}, "needs an url", id="no url"),
         pytest.param({"mcpServers": {"a": {"command": ""}}}, "a: command is", id="no command"),
         pytest.param({"mcpServers": {"a": {"command": "x", "args": "-y"}}}, "a: args is a list", id="args"),
-        pytest.param({"mcpServers": {"a": {"command": "x", "args": [{}]}}}, r"args\[0\] is an object", id="an arg"),
+        pytest.param(
+            {"mcpServers": {"a": {"command": "x", "args": [{}]}}}, r"args\[0\] is an object", id="an arg"
+        ),
         pytest.param({"mcpServers": {"a": {"command": "x", "env": {"K": []}}}}, "env.K is a list", id="env"),
-        pytest.param({"mcpServers": {"a": {"command": "x", "env": {"K": "${NO_SUCH}"}}}}, "a: env.K: .*NO_SUCH", id="var"),
+        pytest.param(
+            {"mcpServers": {"a": {"command": "x", "env": {"K": "${NO_SUCH}"}}}},
+            "a: env.K: .*NO_SUCH",
+            id="var",
+        ),
         pytest.param({"mcpServers": {"a": {"command": "x", "cwd": "/no/such"}}}, "cwd '/no/such'", id="cwd"),
-        pytest.param({"mcpServers": {"a": {"command": "x", "disabled": "no"}}}, "disabled is true or false", id="flag"),
-        pytest.param({"mcpServers": {"a": {"command": "x", "timeout": -1}}}, "timeout is a number", id="timeout"),
+        pytest.param(
+            {"mcpServers": {"a": {"command": "x", "disabled": "no"}}}, "disabled is true or false", id="flag"
+        ),
+        pytest.param(
+            {"mcpServers": {"a": {"command": "x", "timeout": -1}}}, "timeout is a number", id="timeout"
+        ),
         pytest.param({"mcpServers": {"a": {"url": "ftp://x"}}}, "a: 'ftp://x' is no http", id="ftp"),
-        pytest.param({"mcpServers": {"a": {"url": "http://u:p@x"}}}, "into a header", id="password in the address"),
-        pytest.param({"mcpServers": {"a": {"url": "http://x", "headers": {"A": "a\nb"}}}}, "header 'A'", id="header"),
+        pytest.param(
+            {"mcpServers": {"a": {"url": "http://u:p@x"}}}, "into a header", id="password in the address"
+        ),
+        pytest.param(
+            {"mcpServers": {"a": {"url": "http://x", "headers": {"A": "a\nb"}}}}, "header 'A'", id="header"
+        ),
         pytest.param({"mcpServers": {"a": {"url": "http://x", "oauth": 1}}}, "oauth is true or", id="oauth"),
         pytest.param(
-            {"mcpServers": {"a": {"url": "http://x", "oauth": {"clientSecret": "s"}}}}, "issuer together", id="secret"
+            {"mcpServers": {"a": {"url": "http://x", "oauth": {"clientSecret": "s"}}}},
+            "issuer together",
+            id="secret",
         ),
-        pytest.param({"mcpServers": {"a": {"command": "x", "tools": {"t": "writes"}}}}, "tools.t is one of", id="effect"),
         pytest.param(
-            {"mcpServers": {"a": {"command": "x", "tools": {"t": {"volatile": 1}}}}}, "volatile is true or", id="override"
+            {"mcpServers": {"a": {"command": "x", "tools": {"t": "writes"}}}},
+            "tools.t is one of",
+            id="effect",
+        ),
+        pytest.param(
+            {"mcpServers": {"a": {"command": "x", "tools": {"t": {"volatile": 1}}}}},
+            "volatile is true or",
+            id="override",
         ),
     ],
 )

@@ -50,7 +50,7 @@ class CallClient(httpx2.AsyncClient):
             auth=auth,
             # An answer may take as long as the call has; a dead peer is noticed by keep-alive probes.
             timeout=httpx2.Timeout(_CONNECT_SECS, read=None, write=None),
-            transport=httpx2.AsyncHTTPTransport(socket_options=_keep_alive()),
+            transport=httpx2.AsyncHTTPTransport(socket_options=_socket_options()),
         )
         self._server = server
         self._max_bytes = max_bytes
@@ -221,8 +221,9 @@ def _request_id(request: httpx2.Request) -> str | int | None:
         return None
 
 
-def _keep_alive() -> list[tuple[int, int, int]]:
-    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+def _socket_options() -> list[tuple[int, int, int]]:
+    """Probes for a dead peer; and no waiting for an acknowledgement between the head of a request and its body."""
+    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
     for name, secs in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
         if hasattr(socket, name):
             options.append((socket.IPPROTO_TCP, getattr(socket, name), secs))

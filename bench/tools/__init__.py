@@ -1,0 +1,1 @@
+"""What tools from elsewhere cost."""
