@@ -109,7 +109,7 @@ def _with_lists(value: Any) -> Any:
 
 def _more_json(value: Any) -> dict[str, Any]:
     """`+json` media types that the document has: by itself openapi-core reads a few of them only."""
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"*/*": json.loads}
     if isinstance(value, dict):
         for key, each in value.items():
             if key == "content" and isinstance(each, dict):
@@ -122,24 +122,53 @@ def _more_json(value: Any) -> dict[str, Any]:
 
 
 def _out_of_its_reach(request: Request, errors: list[Any]) -> str | None:
-    """Why openapi-core cannot judge the request, if all that it says comes of that."""
-    if errors and all(str(error).startswith("Missing required path parameter") for error in errors):
+    """Why openapi-core cannot judge the request, if every error comes of that."""
+    reasons = [_reason(request.headers.get("content-type", ""), error) for error in errors]
+    return reasons[0] if reasons and None not in reasons else None
+
+
+def _reason(media_type: str, error: Any) -> str | None:
+    """What openapi-core cannot do, if that is what the error comes of."""
+    words, kind = _words(error), type(error).__name__
+    if str(error).startswith("Missing required path parameter"):
         return "it does not see label and matrix parameters in a path"
-    if errors and all(type(error).__name__ == "MissingRequiredRequestBody" for error in errors):
-        kind = request.headers.get("content-type", "")
-        return "it takes an empty form for none" if kind.endswith("form-urlencoded") else None
-    kind = request.headers.get("content-type", "")
-    if errors and "multipart/" in kind and all("CastError" in _words(error) for error in errors):
+    if kind == "MissingRequiredRequestBody" and media_type.endswith("form-urlencoded"):
+        return "it takes an empty form for none"
+    if "EmptyQueryParameterValue" in words:
+        return "it takes an empty text in the query for none, also where the schema has it"
+    if "CastError" in words and "multipart/" in media_type:
         return "it does not read lists in multipart forms"
-    found = [each for error in errors for each in _schema_errors(error)]
-    if not found or None in found:
+    if kind == "ParameterValidationError" and "CastError: Failed to cast value to object type" in words:
+        return "it does not read objects inside of lists in a query, for which no form is defined"
+    found = _schema_errors(error)
+    if found and all(each is not None and "could not be resolved" in each.message for each in found):
+        return "a discriminator of the document leads nowhere"
+    if None in found:
         return None
-    is_text = [type(error).__name__ != "InvalidRequestBody" or "json" not in kind for error in errors]
-    if all(is_text) and all(map(_is_uncast, found)):
-        return "it leaves a number or truth value as text: in a multipart form, or below anyOf or additionalProperties"
+    is_text = kind != "InvalidRequestBody" or "json" not in media_type
+    if is_text and all(map(_is_uncast, found)):
+        return "it leaves a number or truth value as text: in multipart forms, below anyOf and additionalProperties"
+    if all(
+        each.validator == "required" and _contradicts_itself(each.schema, each.instance) for each in found
+    ):
+        return "the document requires a property that it does not allow"
+    if media_type.endswith("form-urlencoded") and all(
+        each.validator == "required"
+        and not {name for name in each.schema["required"] if name not in each.instance}
+        & set(each.schema.get("properties", {}))
+        for each in found
+    ):
+        return "it reads those fields of a form only that the document describes"
     if all(any("read-only" in inner.message for inner in (each, *(each.context or ()))) for each in found):
         return "it takes readOnly for a rule also where it stands on what is no property"
     return None
+
+
+def _contradicts_itself(schema: Any, instance: Any) -> bool:
+    missing = [name for name in schema["required"] if name not in instance]
+    return schema.get("additionalProperties") is False and not set(missing) & set(
+        schema.get("properties", {})
+    )
 
 
 def _is_uncast(error: Any) -> bool:

@@ -160,6 +160,15 @@ async def test_headers_meet_a_scheme_that_they_are_of(live: Live) -> None:
     assert (await live.call("x"))["headers"]["authorization"] == "Bearer mine"
 
 
+async def test_credentials_are_used_where_they_are_not_needed(live: Live) -> None:
+    paths = operation("get", "/x", "x", security=[{}, {"bearer": []}])
+    live.source = OpenApiSource(document(paths, schemes=SCHEMES), server=live.url, auth={"bearer": "t"})
+    assert (await live.call("x"))["headers"]["authorization"] == "Bearer t"
+    await live.source.aclose()
+    live.source = OpenApiSource(document(paths, schemes=SCHEMES), server=live.url)
+    assert "authorization" not in (await live.call("x"))["headers"]
+
+
 async def test_the_environment_has_values_by_the_names_of_source_and_scheme(
     live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replan.tools.openapi.document import Document
-from replan.tools.openapi.operations import Operation, description_of, operations_of, safe_id
+from replan.tools.openapi.listing import list_tools
+from replan.tools.openapi.operations import Filter, Operation, description_of, operations_of, safe_id
 from replan.tools.openapi.pages import next_page
 from replan.tools.openapi.places import Place
 from replan.tools.openapi.reading import read_text
+from replan.tools.openapi.tool import Settings
 
 
 def ids(paths: dict[str, Any]) -> list[str]:
@@ -80,6 +82,32 @@ def test_yaml_is_read_as_json_would_be() -> None:
     }
 
 
+def test_aliases_that_stand_for_millions_take_no_time() -> None:
+    """The names of YAML that refer to names of names (a "billion laughs")."""
+    lines = ["x0: &x0 {type: string}"]
+    for level in range(1, 12):
+        parts = ", ".join(f"p{n}: *x{level - 1}" for n in range(10))
+        lines.append(f"x{level}: &x{level} {{type: object, properties: {{{parts}}}, allOf: [*x{level - 1}]}}")
+    lines.append(
+        "openapi: 3.0.0\npaths: {/a: {post: {requestBody: {content: {application/json: {schema: *x11}}}}}}"
+    )
+    root = read_text("\n".join(lines).encode(), "x.yaml")
+    found = list_tools(Document(root, place="test", url="https://h/"), Filter(), SETTINGS, {})
+    assert not found.tools
+    assert "more than" in found.problems[0].message
+
+
+SETTINGS = Settings(
+    name="test",
+    server=None,
+    server_variables={},
+    auth={},
+    headers={},
+    answers="declared",
+    timeout_secs=None,
+    paginated=False,
+    idempotency_header=None,
+)
 URL = "https://h/x?limit=2&q=a%20b"
 
 

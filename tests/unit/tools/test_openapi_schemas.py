@@ -110,6 +110,11 @@ def test_a_request_that_cannot_be_read_is_refused_and_an_answer_left_open(bad: A
     assert schemas("answer", **loop).convert(bad) in ({}, {"properties": {"a": {}}})
 
 
+def test_a_property_that_is_required_and_not_allowed_is_not_required() -> None:
+    slip = {"type": "object", "required": ["a", "b"], "properties": {"a": {}}, "additionalProperties": False}
+    assert schemas().convert(slip)["required"] == ["a"]
+
+
 def test_3_1_keeps_what_is_json_schema() -> None:
     given_ = {
         "type": ["object", "null"],

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from replan.core.types import JsonObject
 from replan.tools.binary import from_data_url
-from replan.tools.openapi.document import Document, Unusable
+from replan.tools.openapi.document import Document, Node, Unusable
 from replan.tools.openapi.operations import Operation
 from replan.tools.openapi.schemas import Schemas
 from replan.tools.openapi.styles import pairs, text_of
@@ -60,11 +60,24 @@ def body_of(document: Document, operation: Operation, schemas: Schemas) -> Body 
         raise Unusable("its requestBody has no content")
     content = {bare(name): medium for name, medium in node.value["content"].items()}
     required = node.value.get("required") is True
-    media_type = _chosen(content)
-    if media_type is None:
-        if not content:
-            return None
-        raise Unusable(f"its body is {', '.join(content)}; JSON, forms, text and bytes can be sent")
+    if not content:
+        return None
+    found = [_body(document, node, schemas, name, required) for name in _ranked(content)]
+    for body in found:
+        if body.media_type not in (FORM, MULTIPART) or _is_object(schemas, body.schema):
+            return body
+    if found:
+        raise Unusable(f"its body is a form ({found[0].media_type}), and its schema is no object")
+    raise Unusable(f"its body is {', '.join(content)}; JSON, forms, text and bytes can be sent")
+
+
+def _is_object(schemas: Schemas, schema: JsonObject) -> bool:
+    kind = schemas.resolved(schema).get("type", "object")
+    return "object" in (kind if isinstance(kind, list) else [kind])
+
+
+def _body(document: Document, node: Node, schemas: Schemas, media_type: str, required: bool) -> Body:
+    content = {bare(name): medium for name, medium in node.value["content"].items()}
     medium = document.follow(content[media_type], node.file)
     inner = medium.value if isinstance(medium.value, dict) else {}
     if is_json(media_type) or media_type in (FORM, MULTIPART):
@@ -77,8 +90,8 @@ def body_of(document: Document, operation: Operation, schemas: Schemas) -> Body 
     return body._replace(files=_files(body, schemas)) if media_type == MULTIPART else body
 
 
-def _chosen(content: JsonObject) -> str | None:
-    """The media type that says most: JSON, then forms, then text, then anything."""
+def _ranked(content: JsonObject) -> list[str]:
+    """The media types that can be sent, the one that says most first: JSON, forms, text, anything."""
     names = list(content)
     ranked = (
         [name for name in names if name == "application/json"],
@@ -90,7 +103,7 @@ def _chosen(content: JsonObject) -> str | None:
         [name for name in names if _TEXTUAL.match(name)],
         [name for name in names if "/" in name and not name.startswith("multipart/")],
     )
-    return next((found[0] for found in ranked if found), None)
+    return list(dict.fromkeys(name for names in ranked for name in names))
 
 
 def _files(body: Body, schemas: Schemas) -> frozenset[str]:

@@ -40,7 +40,7 @@ def _read_yaml(text: str, place: str) -> Any:
             f"{place} is YAML, and reading that needs a package: pip install 'replan[openapi]'"
         ) from None
     try:
-        return _with_text_keys(yaml.load(text, Loader=_loader()), 0)
+        return _with_text_keys(yaml.load(text, Loader=_loader()))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" line {mark.line + 1}, column {mark.column + 1}:" if mark else ""
@@ -70,21 +70,21 @@ def _loader() -> Any:
     return loader
 
 
-def _with_text_keys(value: Any, depth: int) -> Any:
-    """The same in place, with keys such as `200:` as texts."""
-    if depth > 500:
-        raise RecursionError
-    if isinstance(value, dict):
-        for key in [key for key in value if not isinstance(key, str)]:
-            value[_key(key)] = value.pop(key)
-        for item in value.values():
-            if isinstance(item, dict | list):
-                _with_text_keys(item, depth + 1)
-    elif isinstance(value, list):
-        for item in value:
-            if isinstance(item, dict | list):
-                _with_text_keys(item, depth + 1)
-    return value
+def _with_text_keys(root: Any) -> Any:
+    """The same in place, with keys such as `200:` as texts. What has several names is met once."""
+    waiting, met = [root], {id(root)}
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            for key in [key for key in value if not isinstance(key, str)]:
+                value[_key(key)] = value.pop(key)
+        elif not isinstance(value, list):
+            continue
+        for item in value.values() if isinstance(value, dict) else value:
+            if isinstance(item, dict | list) and id(item) not in met:
+                met.add(id(item))
+                waiting.append(item)
+    return root
 
 
 def _key(key: Any) -> str:

@@ -80,6 +80,7 @@ class Sender:
             self._bearers = [
                 await each.token(not_this=old) for each, old in zip(self._tokens, self._bearers, strict=True)
             ]
+            self.sent = False  # nothing was done without a valid one
             answer = await self._follow(request)
         if answer.status >= 400:
             raise failure(

@@ -21,6 +21,9 @@ CUT = "not shown in full"
 Use = Literal["request", "answer"]
 
 _DEEPEST = 50
+_MOST_AT_ONCE = 10_000
+"""Schemas in one that is not divided by references: a few aliases of YAML can stand for millions."""
+_MOST_PARTS = 20
 _SINGLE = ("items", "not", "contains", "propertyNames", "if", "then", "else", "additionalProperties",
            "unevaluatedItems", "unevaluatedProperties")  # fmt: skip
 _NAMED = ("properties", "patternProperties", "dependentSchemas")
@@ -49,9 +52,11 @@ class Schemas:
         self._names: dict[tuple[str, str], str] = {}
         self._targets: dict[str, Node] = {}
         self._made: dict[str, _Definition] = {}
+        self._left = 0
 
     def convert(self, value: Any, file: str = "") -> JsonObject:
         """The schema with references to definitions that `closed` puts beside it."""
+        self._left = _MOST_AT_ONCE
         try:
             return self._convert(value, file, 0, frozenset())
         except Unusable:
@@ -90,6 +95,7 @@ class Schemas:
     def _definition(self, name: str) -> _Definition:
         if name not in self._made:
             node = self._targets[name]
+            self._left = _MOST_AT_ONCE
             try:
                 schema = self._convert(node.value, node.file, 0, frozenset())
             except Unusable:
@@ -108,6 +114,9 @@ class Schemas:
             raise Unusable(f"a schema is an object, not {type(value).__name__}")
         if depth > _DEEPEST:
             raise Unusable(f"a schema is nested more than {_DEEPEST} levels deep")
+        self._left -= 1
+        if self._left < 0:
+            raise Unusable(f"a schema is made of more than {_MOST_AT_ONCE:,} others")
         if isinstance(value.get("$ref"), str):
             return self._reference(value, file, depth)
         found = plain_keywords(value, is_30=self._document.is_30, longest=self._longest)
@@ -126,7 +135,11 @@ class Schemas:
         for key in _LISTED:
             if isinstance(value.get(key), list) and value[key]:
                 found[key] = [self._convert(part, file, depth + 1, hidden) for part in value[key]]
-        if required := [name for name in found.get("required", ()) if name not in hidden]:
+        if required := [
+            name
+            for name in found.get("required", ())
+            if name not in hidden and not _is_forbidden(name, found)
+        ]:
             found["required"] = required
         else:
             found.pop("required", None)
@@ -179,14 +192,14 @@ class Schemas:
     def _hidden_in(self, parts: list[Any], file: str, depth: int = 0) -> frozenset[str]:
         """The names that other parts of the same object hide."""
         names: set[str] = set()
-        for part in parts:
+        for part in parts[:_MOST_PARTS]:
             try:
                 node = self._document.follow(part, file)
             except Unusable:
                 continue
             if isinstance(node.value, dict):
                 names |= self._hidden_names(node.value, node.file)
-                if isinstance(node.value.get("allOf"), list) and depth < 8:
+                if isinstance(node.value.get("allOf"), list) and depth < 4:
                     names |= self._hidden_in(node.value["allOf"], node.file, depth + 1)
         return frozenset(names)
 
@@ -209,9 +222,9 @@ class Schemas:
             return True
         parts = node.value.get("allOf")
         return (
-            depth < 8
+            depth < 4
             and isinstance(parts, list)
-            and any(self._is_hidden(each, node.file, depth + 1) for each in parts)
+            and any(self._is_hidden(each, node.file, depth + 1) for each in parts[:_MOST_PARTS])
         )
 
     def _name(self, node: Node) -> str:
@@ -233,6 +246,13 @@ def _is_leaf(value: JsonObject) -> bool:
     if any(key in value for key in (*_SINGLE, *_NAMED, *_LISTED)):
         return False
     return len(value.get("enum") or ()) <= 20 and value.get("type") != "object"
+
+
+def _is_forbidden(name: str, schema: JsonObject) -> bool:
+    """True for a property that could not be given at all; some documents require such, by a slip of the pen."""
+    if schema.get("additionalProperties") is not False or "patternProperties" in schema:
+        return False
+    return name not in schema.get("properties", {}) and not any(word in schema for word in _LISTED)
 
 
 def _simplified(schema: JsonObject) -> JsonObject:

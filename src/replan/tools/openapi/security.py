@@ -82,7 +82,9 @@ def credentials_of(
     headers: Mapping[str, str],
     base_url: str,
 ) -> Credentials:
-    """The first way in for which everything is given. Raises `Unusable`, which says what would be needed.
+    """The first way in for which everything is given, else none where that is allowed.
+
+    Raises `Unusable`, which says what would be needed.
 
     `headers`: those that are sent anyway; a scheme whose header is among them is met.
     """
@@ -92,17 +94,16 @@ def credentials_of(
     sent = {name.lower() for name in headers}
     missing: list[str] = []
     for way in ways:
-        if not isinstance(way, dict):
+        if not isinstance(way, dict) or not way:
             continue
         made, needed = Credentials(), []
         for name, scopes in way.items():
             if lacks := _add(made, document, name, scopes, auth, sent, base_url):
                 needed.append(lacks)
-        if not needed and (way or not missing):
+        if not needed:
             return made
-        if needed:
-            missing.append(" and ".join(needed))
-    if any(way == {} for way in ways):
+        missing.append(" and ".join(needed))
+    if {} in ways:
         return Credentials()
     raise Unusable(
         f"it needs {', or '.join(dict.fromkeys(missing)) or 'a security scheme that is not described'}"

@@ -235,7 +235,8 @@ class OpenApiSource:
 
 def _value(tool: OperationTool, answer: Answer) -> Any:
     if tool.operation.method == "head":
-        return {"status": answer.status, "headers": dict(answer.headers)}
+        shown = {name: text for name, text in answer.headers.items() if name.lower() != "set-cookie"}
+        return {"status": answer.status, "headers": shown}
     return value_of(
         answer.data, answer.headers.get("content-type", ""), only_json=tool.only_json, title=tool.title
     )

@@ -99,7 +99,8 @@ class OperationTool:
         if content_type is not None:
             headers["Content-Type"] = content_type
         headers |= dict(placed.headers)
-        url = self.base_url + placed.path + (f"?{placed.query}" if placed.query else "")
+        # Some documents tell operations of one path apart by a fragment, which is not sent.
+        url = self.base_url + placed.path.partition("#")[0] + (f"?{placed.query}" if placed.query else "")
         return Request(self.operation.method.upper(), url, headers, placed.cookie, content)
 
 
