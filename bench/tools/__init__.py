@@ -1,1 +1,1 @@
-"""What tools from elsewhere cost."""
+"""What calling tools costs, by where they are."""
