@@ -34,16 +34,22 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-PLANNER = ScriptedModel({
-    "tool_selection": {"selected_tools": ["count", "add"]},
-    "execution_plan": {
-        "steps": [
-            {"step_id": "nuts", "tool": "count", "parameters": {"part": "nuts"}},
-            {"step_id": "bolts", "tool": "count", "parameters": {"part": "bolts"}},
-            {"step_id": "sum", "tool": "add", "parameters": {"a": "${nuts.output}", "b": "${bolts.output}"}},
-        ]
-    },
-})
+PLANNER = ScriptedModel(
+    {
+        "tool_selection": {"selected_tools": ["count", "add"]},
+        "execution_plan": {
+            "steps": [
+                {"step_id": "nuts", "tool": "count", "parameters": {"part": "nuts"}},
+                {"step_id": "bolts", "tool": "count", "parameters": {"part": "bolts"}},
+                {
+                    "step_id": "sum",
+                    "tool": "add",
+                    "parameters": {"a": "${nuts.output}", "b": "${bolts.output}"},
+                },
+            ]
+        },
+    }
+)
 
 
 def talk(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -142,6 +143,44 @@ async def test_people_answer_through_interrupts_one_by_one(tmp_path: Path) -> No
         assert sent == ["ann", "eve"]
         assert state["result"] == "sent to eve"
         assert len(await replan.tasks()) == 1
+
+
+async def test_a_cancelled_graph_leaves_its_task_to_be_gone_on_with(tmp_path: Path) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    calls: list[str] = []
+
+    @tool(effect="once")
+    async def send(to: str) -> str:
+        calls.append(to)
+        begun.set()
+        await go_on.wait()
+        return f"sent to {to}"
+
+    async with Replan(tools=[send], db=tmp_path / "r.db") as replan:
+        app = _graph(langgraph_node(replan, submit=_plan("ann")), InMemorySaver())
+        running = asyncio.create_task(app.ainvoke({"task": "send"}, THREAD, durability="sync"))
+        await begun.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        go_on.set()
+        state = await app.ainvoke(None, THREAD)
+        assert len(await replan.tasks()) == 1
+    assert state["result"] == "sent to ann"
+    assert calls == ["ann"]
+
+
+async def test_somebody_who_answers_past_the_graph_does_not_stop_it(tmp_path: Path) -> None:
+    sent, send = _sender()
+    async with Replan(tools=[send], db=tmp_path / "r.db", approval="all", interactive=True) as replan:
+        app = _graph(langgraph_node(replan, submit=_plan("ann")), InMemorySaver())
+        state = await app.ainvoke({"task": "send"}, THREAD)
+        task_id = state["__interrupt__"][0].value["task_id"]
+        await replan.approve(task_id)
+        await replan.resume(task_id)
+        state = await app.ainvoke(Command(resume=False), THREAD)  # too late to say no
+    assert state["result"] == "sent to ann"
+    assert sent == ["ann"]
 
 
 async def test_without_interrupts_a_waiting_task_fails_the_node_and_stays(tmp_path: Path) -> None:

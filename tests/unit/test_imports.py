@@ -53,12 +53,13 @@ SERVERS = {
     "structlog",
     "uvicorn",
 }
+FRAMEWORKS = {"agents", "langchain_core", "langgraph", "langsmith"}
 SCREEN = {"rich", "typer", "click"}
 VALUES = {"pydantic", "pydantic_core", "jsonschema", "referencing", "jmespath", "annotated_types"}
 SYSTEM = {"asyncio", "sqlite3", "ssl", "socket", "concurrent", "logging", "email", "http", "subprocess"}
 """Parts of the standard library that take longer than all else that `import replan` needs."""
 
-COLD = MODELS | SERVERS
+COLD = MODELS | SERVERS | FRAMEWORKS
 TOOLS = '''
 from replan import tool
 

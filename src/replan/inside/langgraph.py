@@ -13,7 +13,7 @@ from replan.app import Replan
 from replan.core.events import ApprovalResolved, QuestionAnswered, Record
 from replan.core.result import TaskResult, WaitingFor
 from replan.core.state import ENDED
-from replan.errors import InputError, TaskFailure
+from replan.errors import InputError, TaskEnded, TaskFailure
 from replan.inside.text import failure_text, id_of
 
 BY = "langgraph"
@@ -84,15 +84,16 @@ def langgraph_node(
         while result.status == "waiting" and people == "interrupt":
             waiting = result.waiting_for[0]
             said = interrupt(_asked(task_id, waiting, problem))
+            problem = None
             try:
                 await _tell(replan, task_id, waiting, said, by=f"{BY}#{asked}")
-                problem = None
+            except TaskEnded:
+                pass  # by somebody else, meanwhile
             except InputError as error:
                 problem = str(error)  # asked again: the graph could never take the value back
             asked += 1
-            if problem is None:
-                await replan.submit(text, task_id=task_id, **more)  # the same task: it is gone on with
-                result = await _followed(replan, task_id, runtime.stream_writer)
+            await replan.submit(text, task_id=task_id, **more)  # the same task: it is gone on with
+            result = await _followed(replan, task_id, runtime.stream_writer)
         return _update(result, output_key, failure_key)
 
     return node

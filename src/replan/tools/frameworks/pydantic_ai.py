@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -72,9 +73,11 @@ class PydanticAiSource(AdoptedSource):
     async def aclose(self) -> None:
         """Leave the toolsets and let idle threads end; a later call enters them anew."""
         self._listed = None
-        for toolset in self._toolsets:
-            await toolset.aclose()
+        ended = await asyncio.gather(*(each.aclose() for each in self._toolsets), return_exceptions=True)
         await super().aclose()
+        for error in ended:
+            if error is not None:
+                raise error
 
     async def _list(self) -> dict[str, AdoptedTool]:
         listed: dict[str, AdoptedTool] = {}

@@ -77,13 +77,22 @@ class Turns:
         self._free = asyncio.Condition()
         self._running = 0
         self._alone = False
+        self._queued = 0
+
+    def _may_begin(self, alone: bool) -> bool:
+        return not self._alone and not (self._running if alone else self._queued)
 
     @contextlib.asynccontextmanager
     async def turn(self, *, alone: bool) -> AsyncIterator[None]:
         """Wait for a turn; with `alone`, until nothing else runs."""
-        if alone or self._alone:
+        if alone or self._alone or self._queued:
             async with self._free:
-                await self._free.wait_for(lambda: not self._alone and not (alone and self._running))
+                self._queued += alone
+                try:
+                    await self._free.wait_for(lambda: self._may_begin(alone))
+                finally:
+                    self._queued -= alone
+                    self._free.notify_all()  # whoever stood behind it, if it has given up
                 self._running += 1
                 self._alone = alone
         else:

@@ -24,6 +24,7 @@ class OpenToolset:
         self._context = context
         self._task: asyncio.Task[None] | None = None
         self._close = asyncio.Event()
+        self._entering = asyncio.Lock()
         self.toolset: AbstractToolset[Any] = toolset
         """What calls go to: the toolset, or what it gives for a run."""
 
@@ -33,8 +34,9 @@ class OpenToolset:
 
     async def tools(self) -> dict[str, ToolsetTool[Any]]:
         """Its tools by name; what entering or listing raises."""
-        if self._task is None or self._task.done():
-            await self._enter()
+        async with self._entering:
+            if self._task is None or self._task.done():
+                await self._enter()
         return await self.toolset.get_tools(self._context)
 
     async def aclose(self) -> None:
