@@ -106,11 +106,12 @@ class Replan:
             self._catalog.remembered = dict(await store.remembered_tools())
             await self._catalog.open()
             await self._remember(store)
+            record = ToolRecord(tells=self._record_in_prompts)
+            await record.load(store)
         except BaseException:
+            await self._catalog.aclose()  # sources that are tried again would go on with that
             await store.aclose()
             raise
-        record = ToolRecord(tells=self._record_in_prompts)
-        await record.load(store)
         parts = Parts(
             store,
             self._catalog,

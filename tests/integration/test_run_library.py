@@ -549,3 +549,25 @@ async def test_the_same_id_given_again_without_its_tools_does_not_end_the_task(t
         with pytest.raises(InputError, match="goes on with 'hang'"):
             await second.submit("hang", plan=plan, task_id="mine")
         assert (await second.result("mine")).status == "executing"
+
+
+async def test_an_opening_that_is_cut_off_leaves_nothing_behind(db: Path) -> None:
+    class Silent(FakeSource):
+        async def tools(self) -> Any:
+            asked.set()
+            await asyncio.Event().wait()
+
+    class Down(FakeSource):
+        async def tools(self) -> Any:
+            raise ConnectionRefusedError
+
+    asked = asyncio.Event()
+    sources = [Silent({}, name="silent"), Down({}, name="down")]
+    before = asyncio.all_tasks()
+    opening = asyncio.ensure_future(Replan(tools=sources, db=db).open())
+    await asked.wait()
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    assert [source.closed for source in sources] == [True, True]
+    assert asyncio.all_tasks() == before

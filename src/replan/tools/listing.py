@@ -179,6 +179,9 @@ def _sane(source: str, tools: Iterable[object], problems: list[Problem]) -> list
         if not isinstance(spec, ToolSpec):
             problems.append(Problem(source, f"left out: a {type(spec).__name__} is no tool"))
             continue
+        if not spec.id or spec.id != spec.id.encode("utf-8", "replace").decode():
+            problems.append(Problem(source, f"left out: {spec.id!r} is no name"))
+            continue
         if wrong := problem_of(spec.parameters, of_parameters=True):
             problems.append(Problem(source, f"left out: its schema of parameters is bad: {wrong}", spec.id))
             continue

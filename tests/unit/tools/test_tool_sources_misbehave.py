@@ -98,12 +98,16 @@ async def test_a_list_that_is_none_is_reported_and_asked_for_again(
 
 
 async def test_what_is_no_tool_is_left_out_of_a_list() -> None:
-    catalog = Catalog([Odd(lambda: (each for each in (None, GOOD, "add")))])
+    catalog = Catalog(
+        [Odd(lambda: (each for each in (None, GOOD, "add", ToolSpec(id=""), ToolSpec(id="\ud800"))))]
+    )
     await catalog.open()
     assert [each.id for each in catalog.specs()] == ["good"]
     assert [each.message for each in catalog.problems] == [
         "left out: a NoneType is no tool",
         "left out: a str is no tool",
+        "left out: '' is no name",
+        "left out: '\\ud800' is no name",
     ]
     await catalog.aclose()
 
