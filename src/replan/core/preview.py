@@ -10,8 +10,8 @@ from replan.core.types import Artifact
 HEAD = 1_000
 TAIL = 300
 
-# Each text is read in one way only, or a near miss of a megabyte would be tried for hours.
-_URL = r"data:[\w.+-]*(?:/[\w.+-]*)?(?:;[\w=.-]+)*;base64,"
+# Each text is read in one way only, and not far: a near miss of many megabytes would take hours.
+_URL = r"data:[\w.+-]{0,127}(?:/[\w.+-]{0,127})?(?:;[\w=.-]{1,127}){0,9};base64,"
 _BINARY = re.compile(rf"({_URL})([A-Za-z0-9+/]{{64,}}={{0,2}})", re.ASCII)
 _BINARY_BYTES = re.compile(rf'"{_URL}[A-Za-z0-9+/]{{1024}}'.encode())
 

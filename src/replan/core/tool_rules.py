@@ -11,7 +11,7 @@ from replan.core.types import Effect, Frozen, ToolSpec
 
 _UNITS = {"s": 1.0, "sec": 1.0, "second": 1.0, "m": 60.0, "min": 60.0, "minute": 60.0}
 _UNITS |= {"h": 3600.0, "hour": 3600.0, "d": 86_400.0, "day": 86_400.0}
-_RATE = re.compile(r"\s*(\d{1,9})\s*(?:/|per)\s*(\d{1,9}(?:\.\d+)?)?\s*([a-z]+?)s?\s*", re.IGNORECASE)
+_RATE = re.compile(r"\s*(\d{1,9})\s*(?:/|per)\s*(\d{1,9}(?:\.\d+)?)?\s*([a-z]+)\s*", re.IGNORECASE)
 
 
 class Rate(NamedTuple):
@@ -24,7 +24,8 @@ class Rate(NamedTuple):
 def read_rate(text: str) -> Rate:
     """`10/second`, `60 per minute`, `5/10s` as a rate; `ValueError` says what is right."""
     found = _RATE.fullmatch(text)
-    unit = _UNITS.get(found[3].lower()) if found else None
+    word = found[3].lower() if found else ""
+    unit = _UNITS.get(word.removesuffix("s") if len(word) > 2 else word)  # `ms` are no minutes
     if found is None or unit is None or int(found[1]) < 1 or (found[2] and float(found[2]) == 0):
         raise ValueError(f"{text!r} is no rate; write calls per time, like 10/second, 60/minute or 5/10s")
     return Rate(int(found[1]), float(found[2] or 1) * unit)

@@ -38,7 +38,9 @@ def test_rates_are_read(text: str, rate: Rate) -> None:
     assert read_rate(text) == rate
 
 
-@pytest.mark.parametrize("text", ["", "10", "0/s", "ten/second", "10/fortnight", "10/0s", "-1/s", "1/s/s"])
+@pytest.mark.parametrize(
+    "text", ["", "10", "0/s", "ten/second", "10/fortnight", "10/0s", "-1/s", "1/s/s", "1/ms", "1/hs"]
+)
 def test_what_is_no_rate_is_told_with_one_that_is(text: str) -> None:
     with pytest.raises(ValueError, match="10/second"):
         read_rate(text)
