@@ -8,6 +8,7 @@ import pytest
 from run_tasks import Bench, FakeTool, Ran, bench, plan, step, verdict
 from test_run_recovery import READS, overall, reflection
 
+from replan.core.tool_rules import ToolRule, ToolRules
 from replan.errors import InputError
 from replan.testing import virtual_time
 
@@ -134,6 +135,21 @@ def test_a_call_in_doubt_is_never_made_again_blindly(wrong: dict[str, Any], says
     assert ran.result.failure is not None
     assert ran.result.failure.kind == "outcome_unknown"
     assert says in ran.events("step_reflected")[0].violations[0]
+
+
+def test_a_reading_that_a_person_has_to_agree_to_is_not_made_to_find_out() -> None:
+    shop = Shop(takes_effect=True)
+    rules = ToolRules(rules=(("payments", ToolRule(requires_approval=True)),))
+
+    async def main() -> Ran:
+        other = reflection("verify_outcome", {"tool_id": "note", "parameters": {"text": "paid?"}}, "unknown")
+        given = {"execution_plan": PLAN, "evaluation": verdict(), "overall_reflection": overall()}
+        made = await bench(shop.tools(), {**given, "step_reflection": [VERIFY, VERIFY, other]}, rules=rules)
+        return (await made.run()).check()
+
+    ran = virtual_time(main())
+    assert ran.events("call_started", tool_id="payments") == []
+    assert "there are: note" in ran.events("step_reflected")[0].violations[0]
 
 
 def test_a_call_that_never_answers_is_given_up_in_the_end() -> None:

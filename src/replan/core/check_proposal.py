@@ -189,9 +189,9 @@ def _of_doubt(action: SuggestedAction, failed: Failed) -> Iterator[str]:
     if action.type == "verify_outcome":
         name = str(action.data.get("tool_id") or "")
         reader = failed.available.get(name)
-        if reader is None or reader.effect != "reads":
-            readers = ", ".join(tool.id for tool in failed.available.values() if tool.effect == "reads")
-            yield f"{name!r} is no tool that only reads; there are: {readers or 'none'}"
+        if reader is None or not reader.may_verify:
+            readers = ", ".join(tool.id for tool in failed.available.values() if tool.may_verify)
+            yield f"{name!r} is no tool that only reads, with nobody asked; there are: {readers or 'none'}"
             return
         given = action.data.get("parameters", {})
         if not isinstance(given, dict):

@@ -94,6 +94,11 @@ class ToolSpec(Frozen):
     requires_approval: bool = False
     """A person has to agree to each call, whatever the task's own setting."""
 
+    @property
+    def may_verify(self) -> bool:
+        """It may be called to find out what has happened, with nobody asked."""
+        return self.effect == "reads" and not self.requires_approval
+
 
 class Action(Frozen):
     """One of several calls that a step makes side by side."""

@@ -51,7 +51,7 @@ def _readers(view: FailureView) -> list[ToolSpec]:
     return [
         tool
         for tool in view.tools
-        if tool.effect == "reads" and names & set(tool.parameters.get("properties") or ())
+        if tool.may_verify and names & set(tool.parameters.get("properties") or ())
     ]
 
 
@@ -88,7 +88,7 @@ def offered_tools(view: FailureView, style: str) -> list[ToolSpec]:
     """The tools that are shown: of a call in doubt those that only read; the failed one and its substitutes first."""
     tools: list[ToolSpec] = list(view.tools)
     if view.in_doubt:
-        tools = [tool for tool in tools if tool.effect == "reads"]
+        tools = [tool for tool in tools if tool.may_verify]
         readers = [tool.id for tool in _readers(view)]
         if style == "small" and readers:
             tools = [tool for tool in tools if tool.id in readers]

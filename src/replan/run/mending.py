@@ -123,9 +123,9 @@ class Mending:
         """Make a reading to find out about a call in doubt; what it gives is for the next reflection."""
         tool = self._run.parts.tools.resolve(str(action.data.get("tool_id")))
         mine = step.healing
-        if tool is None or mine is None:
+        if tool is None or not tool.may_verify or mine is None:
             if mine is not None:
-                mine.pending.pop(slot, None)  # it is gone since: decided anew
+                mine.pending.pop(slot, None)  # it is gone since, or another: decided anew
             return
         given = action.data.get("parameters")
         parameters = given if isinstance(given, dict) else {}

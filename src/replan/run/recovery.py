@@ -85,7 +85,7 @@ class Recovery:
         counted = mine.with_failure(probe)
         if doubt:
             asks = state.policy.approval == "all"  # a reading would have to be agreed to as well
-            readers = not asks and any(tool.effect == "reads" for tool in self._run.parts.tools.specs())
+            readers = not asks and any(tool.may_verify for tool in self._run.parts.tools.specs())
             allowed = ladder.doubt_actions(mine, slot, readers=readers and fault.kind != "in_doubt")
         else:
             allowed = ladder.open_actions(state, counted, slot)
