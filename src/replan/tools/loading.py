@@ -17,7 +17,9 @@ from typing import Any
 
 from replan.errors import InputError, ReplanError
 from replan.ports import ToolSource
+from replan.tools.catalog import Catalog
 from replan.tools.decorator import options_of
+from replan.tools.frameworks import gather
 from replan.tools.functions import FunctionSource
 from replan.tools.names import nearest
 
@@ -48,7 +50,18 @@ def load_tools(spec: str) -> ToolSource:
         raise InputError(f"{spec!r} names no tools; what can be loaded is {PYTHON_FORMS}")
     if name is not None:
         return _named(module, name, place, label)
-    return FunctionSource(_functions_of(module, place), name=label)
+    return _everything_of(module, place, label)
+
+
+def _everything_of(module: ModuleType, place: str, label: str) -> ToolSource:
+    """The functions of a module, and what it holds of other frameworks' tools."""
+    public = {id(value): value for name, value in vars(module).items() if not name.startswith("_")}
+    foreign, _ = gather(value for value in public.values() if not inspect.isroutine(value))
+    sources: list[ToolSource] = list(foreign)
+    functions = _functions_of(module, place, required=not sources)
+    if functions:
+        sources.insert(0, FunctionSource(functions, name=label))
+    return sources[0] if len(sources) == 1 else Catalog(sources, name=label)
 
 
 def _split(text: str) -> tuple[str, str | None]:
@@ -128,7 +141,7 @@ def _import_failure(place: str, file: str | None, error: BaseException) -> BaseE
     return InputError(f"{where}importing {place} failed: {said}")
 
 
-def _functions_of(module: ModuleType, place: str) -> list[Callable[..., Any]]:
+def _functions_of(module: ModuleType, place: str, *, required: bool) -> list[Callable[..., Any]]:
     """Every `@tool`, or all public functions that are defined in the module, once each."""
     marked = {id(value): value for value in vars(module).values() if _is_marked(value)}
     if marked:
@@ -142,7 +155,7 @@ def _functions_of(module: ModuleType, place: str) -> list[Callable[..., Any]]:
         and inspect.isfunction(inspect.unwrap(value))
         and getattr(value, "__module__", None) == module.__name__
     }
-    if not public:
+    if not public and required:
         raise InputError(
             f"{place} has no tools: no function marked with @tool, and no public function defined in it "
             "(one whose name does not begin with '_')"
@@ -168,6 +181,9 @@ def _named(module: ModuleType, name: str, place: str, label: str) -> ToolSource:
     ):
         source: ToolSource = found
         return source
+    adopted, rest = gather([found])
+    if adopted and not rest:
+        return adopted[0] if len(adopted) == 1 else Catalog(adopted, name=label)
     if isinstance(found, list | tuple | set | frozenset):
         if not found:
             raise InputError(f"{place}:{name} is an empty {type(found).__name__}; put functions into it")

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from replan.errors import InputError
+from replan.ports import ToolCall
 from replan.tools.specs import load_sources
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder of the test's own; what loading adds to the path is gone afterwards."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
 
 MCP_FILE = {
     "mcpServers": {
@@ -37,15 +48,55 @@ MCP_FILE = {
         ("kit:time", ["FunctionSource"]),
     ],
 )
-def test_a_spec_means_one_kind_of_source(
-    spec: str, kinds: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_spec_means_one_kind_of_source(spec: str, kinds: list[str]) -> None:
     Path("tools.py").write_text("def one() -> int:\n    return 1\n")
     Path("mcp.json").write_text(json.dumps(MCP_FILE))
     Path("api.yaml").write_text("openapi: 3.1.0\n")
     found = load_sources(spec)
     assert [_kind(source) for source in found] == kinds
+
+
+MIXED = """
+from agents import function_tool
+from langchain_core.tools import tool as langchain_tool
+
+
+@langchain_tool
+def plus(a: int, b: int) -> int:
+    "Add."
+    return a + b
+
+
+@function_tool
+def minus(a: int, b: int) -> int:
+    "Subtract."
+    return a - b
+
+
+def times(a: int, b: int) -> int:
+    "Multiply."
+    return a * b
+"""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("spec", "ids"),
+    [
+        ("mixed.py", ["times", "plus", "minus"]),
+        ("mixed.py:plus", ["plus"]),
+        ("mixed.py:BOTH", ["plus", "minus"]),
+    ],
+)
+async def test_a_file_may_hold_tools_of_other_frameworks_beside_functions(
+    spec: str, ids: list[str], here: Path
+) -> None:
+    text = MIXED + ("\n\nBOTH = [plus, minus]\n" if "BOTH" in spec else "")
+    (here / "mixed.py").write_text(text)
+    (source,) = load_sources(spec)
+    assert [tool.id for tool in await source.tools()] == ids
+    assert await source.call(ToolCall(ids[-1], {"a": 5, "b": 3}, "key")) in (8, 2)
+    await source.aclose()
 
 
 def _kind(source: object) -> str:
@@ -69,10 +120,7 @@ def _kind(source: object) -> str:
         ("what ever", "names no tools"),
     ],
 )
-def test_what_means_nothing_is_told_with_what_would(
-    spec: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_what_means_nothing_is_told_with_what_would(spec: str, reason: str) -> None:
     with pytest.raises(InputError) as caught:
         load_sources(spec)
     assert reason in str(caught.value)
