@@ -162,7 +162,8 @@ def _drop_root(libc: ctypes.CDLL) -> bool:
         if keeps:
             head = ctypes.create_string_buffer(struct.pack("=Ii", 0x20080522, 0))
             read = 1 << 2  # CAP_DAC_READ_SEARCH
-            libc.capset(head, ctypes.create_string_buffer(struct.pack("=6I", read, read, 0, 0, 0, 0)))
+            libc.capset(head, ctypes.create_string_buffer(struct.pack("=6I", read, read, read, 0, 0, 0)))
+            libc.prctl(47, 2, 2, 0, 0)  # PR_CAP_AMBIENT_RAISE: programs that the code starts keep it too
         return True
     return False
 
