@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 from collections.abc import Mapping, Sequence
@@ -85,8 +86,8 @@ async def run_program(
     `timeout`, or `output` for more than `FLOOD_BYTES`.
     """
     loop = asyncio.get_running_loop()
-    try:
-        transport, watching = await loop.subprocess_exec(
+    starting = asyncio.ensure_future(
+        loop.subprocess_exec(
             lambda: _Watching(loop, max_output_bytes),
             *command,
             cwd=cwd,
@@ -96,6 +97,14 @@ async def run_program(
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
+    )
+    try:
+        transport, watching = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # Stopped while it starts: asyncio would kill it alone, and wait for those that it has started already.
+        with contextlib.suppress(OSError, ValueError):
+            await _stop(*await starting)
+        raise
     except (OSError, ValueError) as error:
         raise ToolCallError(f"{what} cannot be started: {error}", happened="no") from error
     try:
