@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 from run_tasks import FakeTool, Ran, action, bench, plan, step, verdict
 
+from replan.core.state import StepState
 from replan.core.tool_rules import ToolRule, ToolRules
-from replan.testing import MemoryStore, fake_source, virtual_time
+from replan.ports import ToolCall
+from replan.run.executor import Executor
+from replan.testing import FakeSource, MemoryStore, fake_source, virtual_time
 
 
 def run(tools: dict[str, Any], wanted: dict[str, Any], rules: dict[str, ToolRule], **more: Any) -> Ran:
@@ -170,21 +173,37 @@ def test_a_budget_that_is_used_up_does_not_wait_for_a_limit() -> None:
     assert len(ran.events("call_started")) == 1
 
 
+class Staggered(FakeSource):
+    """Its calls with the same delay end in one turn of the event loop after the other."""
+
+    async def call(self, call: ToolCall) -> Any:
+        output = await super().call(call)
+        for _ in range(call.parameters.get("n", 0)):
+            await asyncio.sleep(0)
+        return output
+
+
 @pytest.mark.parametrize("others", [limited(3), [{**ITEMS, "id": "t0"}]], ids=["steps", "items"])
-def test_a_scheduler_that_fails_does_not_wait_for_a_limit(
+def test_a_scheduler_that_fails_again_and_again_does_not_wait_for_a_limit(
     others: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: Any, **__: Any) -> None:
-        monkeypatch.undo()
+    fails: list[str] = []
+
+    def broken(self: Executor, step: StepState, outcome: Any) -> None:
+        fails.append(step.step.step_id)
+        if len(fails) == 6:
+            monkeypatch.undo()
         raise RuntimeError("a fault of the scheduler")
 
+    async def main() -> Ran:
+        source = Staggered({"t": FakeTool(delay_secs=1), "other": FakeTool(delay_secs=5)})
+        rules = ToolRules(rules=(("t", ToolRule(rate="1/100s")),))
+        made = await bench(source, rules=rules)
+        return await made.run(plan(*limited(6, "other"), *others), metadata={"items": list(range(3))})
+
     monkeypatch.setattr("replan.run.executor.Executor.end", broken)
-    ran = run(
-        {"t": FakeTool(delay_secs=1), "other": FakeTool(delay_secs=5)},
-        plan(*limited(1, "other"), *others),
-        {"t": ToolRule(rate="1/100s")},
-        metadata={"items": list(range(3))},
-    )
+    ran = virtual_time(main()).check()
+    assert len(fails) == 6
     fallen = [record.ts for record in ran.records if record.type == "execution_mode"][1]
     assert fallen - ran.records[0].ts < 20
 

@@ -93,15 +93,16 @@ class Attempts:
                 try:
                     await gate.enter(urgency)
                 finally:
-                    del self._waits[wait]
+                    self._waits.pop(wait, None)
         except TimeoutError:
             raise PlacesClosed from None
         call.gate = gate
 
     def call_off(self, *, unstarted: bool = False) -> None:
         """Let nobody wait to be admitted any more: a limit may last for hours. `unstarted`: only new steps."""
-        for wait, step_id in self._waits.items():
+        for wait, step_id in list(self._waits.items()):
             if not unstarted or self._run.state.steps[step_id].status != "running":
+                del self._waits[wait]  # it may be done once only
                 wait.reschedule(0.0)
 
     def leave(self, call: Call) -> None:

@@ -62,6 +62,8 @@ class ToolRecord:
 
     def flush_if_due(self, memory: ToolMemory) -> None:
         """Hand over in the background, if it is time."""
+        if self._flushing is not None and not self._flushing.done():
+            return
         now = time.monotonic()
         if self._fresh and (self._calls >= FLUSH_CALLS or now - self._flushed >= FLUSH_SECS):
             self._flushed = now

@@ -52,7 +52,7 @@ class Catalog:
         self._folded: dict[str, list[str]] = {}
         self._given: dict[tuple[str, str], str] = {}
         self._away: set[str] = set()
-        """Ids of tools that are not here now: they mean no other tool."""
+        """Ids of tools that are not here now, or may not be used: they mean no other tool."""
         self._gates: dict[str, LimitsGate | None] = {}
         self._own_problems: list[Problem] = []
         self._close_problems: list[Problem] = []
@@ -92,8 +92,6 @@ class Catalog:
         }
         routes = routes_of(listed, given=self._given, absent=absent)
         self._given |= {(route.source_name, route.own_id): tool_id for tool_id, route in routes.items()}
-        self._away = {*self._given.values(), *(own_id for own_ids in absent.values() for own_id in own_ids)}
-        self._away -= routes.keys()
         named = {tool_id: Named(tool_id, each.source_name, each.own_id) for tool_id, each in routes.items()}
         complete = all(listing.specs is not None for listing in self._listings)
         self._own_problems = [
@@ -114,6 +112,8 @@ class Catalog:
                     LimitsGate(rule.max_concurrent, rate) if limits and rule is not None else None
                 )
             self._routes[tool_id] = route
+        self._away = {*self._given.values(), *(own_id for own_ids in absent.values() for own_id in own_ids)}
+        self._away -= self._routes.keys()
         self._folded = by_folded_name(self._routes.values())
         for listing in self._listings:
             if listing.specs is not None:

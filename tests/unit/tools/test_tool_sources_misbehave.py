@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from replan.core.tool_rules import ToolRules
 from replan.core.types import ToolSpec
 from replan.ports import ToolCall
 from replan.tools import Catalog
@@ -202,4 +203,14 @@ async def test_a_name_that_a_source_is_known_to_have_means_no_like_one_while_it_
     await catalog.open()
     assert catalog.resolve("send") is None
     assert catalog.resolve("Send") is not None
+    await catalog.aclose()
+
+
+async def test_the_id_of_a_tool_that_is_denied_means_no_like_one() -> None:
+    mail, chat = Odd(lambda: [ToolSpec(id="send")]), Odd(lambda: [ToolSpec(id="Send")])
+    mail.name, chat.name = "mail", "chat"
+    catalog = Catalog([mail, chat], rules=ToolRules(deny=("mail.*",)))
+    await catalog.open()
+    assert [each.id for each in catalog.specs()] == ["Send"]
+    assert catalog.resolve("send") is None
     await catalog.aclose()
