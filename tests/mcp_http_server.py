@@ -13,6 +13,7 @@ from typing import Any
 import mcp_types as types
 import uvicorn
 from mcp.server.lowlevel.server import Server
+
 from mcp_raw_server import ANY, SUM, TEXT, WRAPPED, no_more
 
 NUMBER = {"type": "integer"}

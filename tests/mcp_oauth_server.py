@@ -22,10 +22,11 @@ from mcp.server.auth.provider import (
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
 from mcp.server.lowlevel.server import Server
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
-from mcp_http_server import Tools
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
+
+from mcp_http_server import Tools
 
 
 class Memory:

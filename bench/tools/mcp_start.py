@@ -100,9 +100,8 @@ async def _http_calls() -> list[dict[str, Any]]:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
         app = server_of(TOOLS).streamable_http_app()
         serving = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
+        listening.listen()  # who connects before the server serves waits for it
         task = asyncio.create_task(serving.serve(sockets=[listening]))
-        while not serving.started:
-            await asyncio.sleep(0.01)
         rows = await _calls("HTTP", url, McpSource(HttpServer(url), name="http"))
         serving.should_exit = True
         await task

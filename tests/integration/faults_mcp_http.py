@@ -11,8 +11,8 @@ from typing import Any
 
 import mcp_types as types
 from fault_table import Broken
-from mcp_http_server import Between, Tools, app_of, serving
 
+from mcp_http_server import Between, Tools, app_of, serving
 from replan.ports import ToolCall
 from replan.tools.mcp import HttpServer, McpSource
 

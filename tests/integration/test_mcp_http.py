@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from faults_mcp_http import JSON, Lab
-from mcp_http_server import Tools, app_of, serving
 
+from mcp_http_server import Tools, app_of, serving
 from replan.core.faults import classify
 from replan.errors import ToolCallError
 from replan.ports import Question, ToolCall

@@ -13,9 +13,9 @@ from typing import Any
 
 import httpx2
 import pytest
+
 from mcp_http_server import Serving
 from mcp_oauth_server import Memory, person_app, robot_app
-
 from replan.errors import ToolCallError
 from replan.ports import ToolCall
 from replan.tools.mcp import HttpServer, McpSource, OAuth

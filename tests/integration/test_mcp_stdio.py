@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -329,6 +330,36 @@ async def test_a_question_that_may_be_of_either_call_is_declined() -> None:
     assert asked == []
 
 
+async def test_a_question_is_taken_back_when_its_call_is_given_up() -> None:
+    asked, over = asyncio.Event(), asyncio.Event()
+
+    async def ask(question: Question) -> Any:
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            over.set()
+
+    async with opened() as source:
+        asking = asyncio.create_task(call(source, "ask", ask=ask))
+        async with asyncio.timeout(10):
+            await asked.wait()
+            asking.cancel()
+            await over.wait()
+
+
+async def test_a_deadline_counts_from_the_start_of_the_call() -> None:
+    async with opened("--fault", "hang at start") as source:
+        with pytest.raises(ToolCallError, match="in the time that the call had") as caught:
+            await source.call(ToolCall("add", {"a": 1, "b": 1}, "key", deadline_secs=0.2))
+        assert (caught.value.kind, caught.value.happened) == ("unavailable", "no")
+    async with opened() as source:
+        await source.tools()
+        with pytest.raises(ToolCallError, match="no answer within") as caught:
+            await source.call(ToolCall("wait", {}, "key", deadline_secs=0.2))
+        assert (caught.value.kind, caught.value.happened) == ("timeout", "unknown")
+
+
 async def test_roots_are_told_and_sampling_is_refused(tmp_path: Path) -> None:
     server = StdioServer(sys.executable, (str(RAW),), roots=(tmp_path,))
     source = McpSource(server, name="raw")
@@ -402,6 +433,15 @@ def _runs(pid: int) -> bool:
     return state != "Z"
 
 
+def _ends(pid: int) -> None:
+    """Returns when it has ended: it has been killed, and when the kernel is done with it is its own affair."""
+    with contextlib.suppress(ProcessLookupError):
+        handle = os.pidfd_open(pid)
+        ready, _, _ = select.select([handle], [], [], 10)
+        os.close(handle)
+        assert ready
+
+
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks into /proc")
 @pytest.mark.parametrize("killed", [False, True], ids=["closed", "killed"])
 async def test_what_a_server_has_started_ends_with_it(killed: bool) -> None:
@@ -415,9 +455,7 @@ async def test_what_a_server_has_started_ends_with_it(killed: bool) -> None:
             with pytest.raises(ToolCallError):
                 await wait
     assert not _runs(pids["server"])
-    async with asyncio.timeout(10):  # it has been killed; when the kernel is done with it is its own affair
-        while _runs(pids["pid"]):
-            await asyncio.sleep(0.01)
+    await asyncio.to_thread(_ends, pids["pid"])
 
 
 async def test_closing_while_it_starts_leaves_no_process() -> None:

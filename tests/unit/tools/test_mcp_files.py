@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -247,6 +249,8 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         ("https://mcp.linear.app/mcp", "linear"),
         ("http://127.0.0.1:8000/mcp", "mcp"),
         ("python", "mcp"),
+        ("server --key sk-123456", "mcp"),
+        ("docker run -i --rm mcp/fetch", "fetch"),
     ],
 )
 def test_a_source_is_named_after_what_it_is(text: str, name: str) -> None:
@@ -270,3 +274,18 @@ def test_a_command_line_is_split_as_a_shell_does() -> None:
 def test_what_is_no_command_line(text: str, word: str) -> None:
     with pytest.raises(InputError, match=word):
         from_command(text)
+
+
+def test_nothing_heavy_is_imported_before_a_server_is_opened() -> None:
+    code = "import sys, replan.tools.mcp as m; m.from_command('npx x'); print([n for n in sys.modules if n.split('.')[0] in ('mcp', 'httpx2', 'starlette')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_without_the_library_it_is_said_what_to_install() -> None:
+    code = (
+        "import asyncio, sys\nsys.modules['mcp'] = None\nfrom replan.tools.mcp import from_command\n"
+        "try: asyncio.run(from_command('npx x').tools())\nexcept Exception as e: print(type(e).__name__, e)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "InputError tools of MCP servers need: pip install 'replan[mcp]'"

@@ -91,7 +91,7 @@ class Connection:
             raise exchange.failure or ToolCallError(text, kind="unavailable", happened="no")
         raise self._stillborn(exchange)
 
-    async def call(self, name: str, exchange: Exchange) -> types.CallToolResult:
+    async def call(self, name: str, exchange: Exchange, left_secs: float | None) -> types.CallToolResult:
         """Make a call; it ends with the answer, a `ToolCallError`, or the cancellation of who waits."""
         call = exchange.call
         assert call is not None
@@ -102,12 +102,12 @@ class Connection:
         self._running.add(exchange)
         task = asyncio.create_task(self._ask(name, call, exchange))
         try:
-            await _first(task, exchange.failed, self.gone, timeout_secs=call.deadline_secs)
+            await _first(task, exchange.failed, self.gone, timeout_secs=left_secs)
             if not task.done() and (self.gone.done() or exchange.failed.done()):
                 await asyncio.wait({task}, timeout=_LET_GO_SECS)
             return self._outcome(task, exchange, call)
         finally:
-            exchange.over = True
+            exchange.end()
             self._running.discard(exchange)
             if not task.done():
                 # Its end is not waited for: what is left is to tell the server, which may be slow to listen.

@@ -26,12 +26,12 @@ async def answer(params: types.ElicitRequestParams, running: Set[Exchange]) -> t
         return types.ElicitResult(action="decline")
     if isinstance(params, types.ElicitRequestURLParams):
         question = Question(f"{params.message}\nOpen {params.url} and say when it is done.", _YES)
-        agreed = await exchange.call.ask(question)
+        agreed = await exchange.ask(question)
         return types.ElicitResult(action="accept" if agreed and agreed.get("done") is True else "decline")
     schema: JsonObject = {"type": "object", **params.requested_schema}
     message = params.message
     for _ in range(_TRIES):
-        given = await exchange.call.ask(Question(message, schema))
+        given = await exchange.ask(Question(message, schema))
         if given is None:
             return types.ElicitResult(action="decline")
         wrong = problems(schema, given)

@@ -7,10 +7,13 @@ a message to whoever writes it, so an HTTP request, and a question that comes ba
 from __future__ import annotations
 
 import asyncio
+import re
 from contextvars import ContextVar
+from typing import Any
 
+from replan.core.types import JsonObject
 from replan.errors import ToolCallError
-from replan.ports import ToolCall
+from replan.ports import Question, ToolCall
 from replan.tools.bounds import traceparent
 
 
@@ -19,9 +22,30 @@ class Exchange:
 
     def __init__(self, call: ToolCall | None = None) -> None:
         self.call = call
-        self.over = False
+        loop = asyncio.get_running_loop()
+        self.failed: asyncio.Future[ToolCallError] = loop.create_future()
+        self._ended: asyncio.Future[None] = loop.create_future()
+
+    @property
+    def over(self) -> bool:
         """The caller has gone: nothing is reported or asked any more."""
-        self.failed: asyncio.Future[ToolCallError] = asyncio.get_running_loop().create_future()
+        return self._ended.done()
+
+    def end(self) -> None:
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+    async def ask(self, question: Question) -> JsonObject | None:
+        """What a person answers; None when nobody does, or the call ends first."""
+        if self.call is None or self.call.ask is None or self.over:
+            return None
+        asking = asyncio.ensure_future(self.call.ask(question))
+        try:
+            either: set[asyncio.Future[Any]] = {asking, self._ended}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            return asking.result() if asking.done() else None
+        finally:
+            asking.cancel()
 
     def fail(self, error: ToolCallError) -> None:
         """The first failure is the one that counts."""
@@ -36,7 +60,8 @@ class Exchange:
         """What an HTTP request says of its call, for servers and what stands before them."""
         if self.call is None:
             return {}
-        return {"traceparent": traceparent(self.call), "Idempotency-Key": f'"{self.call.key}"'}
+        key = re.sub(r"[^ !#-\[\]-~]", "_", self.call.key)  # a string of RFC 9651
+        return {"traceparent": traceparent(self.call), "Idempotency-Key": f'"{key}"'}
 
 
 EXCHANGE: ContextVar[Exchange | None] = ContextVar("replan_mcp_exchange", default=None)

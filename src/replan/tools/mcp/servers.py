@@ -120,10 +120,13 @@ def default_name(server: Server) -> str:
             parts = [part for part in host.split(".") if part not in ("www", "mcp", "api")]
             return parts[0] if parts else "mcp"
         return "mcp"
-    for word in (server.command, *server.args):
-        if not word.startswith("-") and (name := _name_of(word)):
-            return name
-    return "mcp"
+    if name := _name_of(server.command):
+        return name
+    if not _runs_others(server.command):
+        return "mcp"  # a program's own arguments may be anything, also a secret
+    return next(
+        (name for word in server.args if not word.startswith("-") and (name := _name_of(word))), "mcp"
+    )
 
 
 _RUNNERS = frozenset(
@@ -132,6 +135,10 @@ _RUNNERS = frozenset(
 )  # fmt: skip
 _NAMELESS = frozenset(("index", "main", "server", "cli", "dist", "build", "src", "bin", "lib", "__main__"))
 _AFFIXES = re.compile(r"^(mcp[-_]server[-_]|server[-_]|mcp[-_])|([-_]mcp|[-_]server)$")
+
+
+def _runs_others(command: str) -> bool:
+    return re.sub(r"[\d.]+$", "", Path(command).name.removesuffix(".exe")) in _RUNNERS
 
 
 def _name_of(word: str) -> str:

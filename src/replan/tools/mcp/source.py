@@ -79,20 +79,11 @@ class McpSource:
         self._opening: asyncio.Task[Connection] | None = None
         self._ending: set[asyncio.Task[None]] = set()
         self._closed = False
+        self._listing = asyncio.Lock()
 
     async def tools(self) -> Sequence[ToolSpec]:
         """The tools as the server lists them now; `ToolCallError` where it cannot be reached or does not answer."""
-        for again in (True, False):
-            connection = await self._connected()
-            self._stale = False
-            listing, connection.listing = connection.listing, None
-            try:
-                self._take(listing or await connection.relist(self._start))
-                break
-            except ToolCallError:
-                if not again or connection.usable:
-                    raise
-        return [tool.spec for tool in self._listed.values()] if self._listed is not None else []
+        return await self._list(None)
 
     def problems(self) -> Sequence[ToolProblem]:
         """What was left out of the latest list, and overrides for tools that it does not have."""
@@ -104,16 +95,17 @@ class McpSource:
 
     async def call(self, call: ToolCall) -> Any:
         """Make the call once. A request that a server rejected unread, for its session had ended, goes to a new one."""
-        tool = await self._tool(call.tool_id)
+        until = None if call.deadline_secs is None else asyncio.get_running_loop().time() + call.deadline_secs
+        tool = await self._tool(call.tool_id, until)
         check_parameters(tool.spec, call)
         from replan.tools.mcp.exchange import Exchange
         from replan.tools.mcp.http import SessionExpired
         from replan.tools.mcp.results import value_of
 
         for again in (True, False):
-            connection = await self._connected()
+            connection = await self._connected(until)
             try:
-                result = await connection.call(call.tool_id, Exchange(call))
+                result = await connection.call(call.tool_id, Exchange(call), _left(until))
                 return value_of(result, tool)
             except SessionExpired:
                 if not again:
@@ -135,6 +127,22 @@ class McpSource:
             await asyncio.wait(self._ending)
 
     # ── the list ──────────────────────────────────────────────────────────────
+
+    async def _list(self, until: float | None) -> list[ToolSpec]:
+        """A list is asked for again where the connection was lost: that changes nothing."""
+        async with self._listing:
+            for again in (True, False):
+                connection = await self._connected(until)
+                self._stale = False
+                listing, connection.listing = connection.listing, None
+                try:
+                    self._take(listing or await connection.relist(self._start))
+                    break
+                except ToolCallError:
+                    if not again or connection.usable:
+                        raise
+        assert self._listed is not None
+        return [tool.spec for tool in self._listed.values()]
 
     def _take(self, listing: Listing) -> None:
         self._problems = list(listing.problems)
@@ -159,9 +167,9 @@ class McpSource:
             )
         self._listed = found
 
-    async def _tool(self, name: str) -> Listed:
+    async def _tool(self, name: str, until: float | None) -> Listed:
         if self._listed is None or (name not in self._listed and self._stale):
-            await self.tools()
+            await self._list(until)
         assert self._listed is not None
         if (tool := self._listed.get(name)) is not None:
             return tool
@@ -178,7 +186,7 @@ class McpSource:
 
     # ── the connection ────────────────────────────────────────────────────────
 
-    async def _connected(self) -> Connection:
+    async def _connected(self, until: float | None) -> Connection:
         """The open connection, or a new one; callers share one try, which goes on when one of them leaves."""
         if self._closed:
             raise ToolCallError(f"the source {self.name!r} is closed", kind="unavailable", happened="no")
@@ -198,7 +206,10 @@ class McpSource:
             self._opening = asyncio.create_task(self._open())
             self._opening.add_done_callback(self._opened)
         opening = self._opening
-        await asyncio.wait({opening})
+        await asyncio.wait({opening}, timeout=_left(until))
+        if not opening.done():
+            text = f"{self.name} was not connected in the time that the call had"
+            raise ToolCallError(text, kind="unavailable", happened="no")
         if opening.cancelled():
             raise ToolCallError(f"the source {self.name!r} is closed", kind="unavailable", happened="no")
         if (error := opening.exception()) is None:
@@ -247,7 +258,7 @@ class McpSource:
         listing = self._connection.listing
         if self._listed is not None and listing is not None:
             # A server that was started again may have other tools by now.
-            before = self._listed
+            before, self._connection.listing = self._listed, None
             self._take(listing)
             if [tool.spec for tool in before.values()] != [tool.spec for tool in self._listed.values()]:
                 self._changed()
@@ -262,3 +273,8 @@ class McpSource:
         ending = asyncio.create_task(connection.aclose())
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
+
+
+def _left(until: float | None) -> float | None:
+    """Seconds until a time of the event loop; None without one."""
+    return None if until is None else max(0.0, until - asyncio.get_running_loop().time())
