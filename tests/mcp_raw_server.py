@@ -77,6 +77,7 @@ BAD_TOOLS: list[Any] = [
     {"name": "bad_type", "inputSchema": {"type": "object", "properties": {"a": {"type": "nothing"}}}},
     {"inputSchema": {"type": "object"}},
     "a text",
+    {"name": "only_task", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "required"}},
     {"name": "bad_output", "inputSchema": {"type": "object"}, "outputSchema": {"type": 7}},
     {"name": "bad_hints", "inputSchema": {}, "annotations": "harmless", "title": None},
 ]

@@ -99,7 +99,15 @@ async def test_one_bad_tool_is_left_out_and_told_and_the_others_stay() -> None:
     assert not {"no_schema", "schema_of_text", "list_schema", "bad_type"} & found.keys()
     assert found["bad_output"].output_schema is None
     assert found["bad_hints"].effect == "once"
-    assert set(told) == {"no_schema", "schema_of_text", "list_schema", "bad_type", "bad_output", None}
+    assert set(told) == {
+        "only_task",
+        "no_schema",
+        "schema_of_text",
+        "list_schema",
+        "bad_type",
+        "bad_output",
+        None,
+    }
     assert "'nothing'" in told["bad_type"]
 
 
@@ -465,8 +473,13 @@ async def test_closing_while_it_starts_leaves_no_process() -> None:
     await source.aclose()
     with pytest.raises(ToolCallError, match="closed"):
         await listing
-    with pytest.raises(ToolCallError, match="closed"):
-        await source.call(ToolCall("add", {"a": 1, "b": 1}, "key"))
+
+
+async def test_a_source_that_was_closed_can_be_used_again() -> None:
+    async with opened() as source:
+        for _ in range(2):
+            assert await call(source, "add", a=1, b=1) == {"sum": 2}
+            await source.aclose()
 
 
 async def test_a_caller_who_leaves_while_it_starts_does_not_stop_the_others() -> None:

@@ -66,7 +66,8 @@ class McpSource:
         self._trust = trust_annotations
         self._timeout = timeout_secs
         self._start = start_timeout_secs
-        self._login = isinstance(self.server, HttpServer) and self.server.oauth is not None
+        oauth = self.server.oauth if isinstance(self.server, HttpServer) else None
+        self._login = oauth is not None and oauth.client_secret is None
         self._max_bytes = max_result_bytes
         self._protocol = protocol
         self._breaker = breaker or Breaker(threshold=len(_BACKOFF), cool_down_secs=10.0)
@@ -78,7 +79,7 @@ class McpSource:
         self._connection: Connection | None = None
         self._opening: asyncio.Task[Connection] | None = None
         self._ending: set[asyncio.Task[None]] = set()
-        self._closed = False
+        self._closing = 0
         self._listing = asyncio.Lock()
 
     async def tools(self) -> Sequence[ToolSpec]:
@@ -117,14 +118,17 @@ class McpSource:
         raise AssertionError("unreachable")
 
     async def aclose(self) -> None:
-        """End the connection and the server's processes, if it has any."""
-        self._closed = True
-        if self._opening is not None:
-            self._opening.cancel()
-            await asyncio.wait({self._opening})
-        self._let_go()
-        if self._ending:
-            await asyncio.wait(self._ending)
+        """End the connection and the server's processes, if it has any. Who lists or calls later starts it anew."""
+        self._closing += 1
+        try:
+            if self._opening is not None:
+                self._opening.cancel()
+                await asyncio.wait({self._opening})
+            self._let_go()
+            if self._ending:
+                await asyncio.wait(self._ending)
+        finally:
+            self._closing -= 1
 
     # ── the list ──────────────────────────────────────────────────────────────
 
@@ -178,7 +182,7 @@ class McpSource:
         raise ToolCallError(f"{self.name} has no tool {name!r}{hint}", kind="unknown_tool", happened="no")
 
     def _changed(self) -> None:
-        if self._stale or self._closed:
+        if self._stale or self._closing:
             return
         self._stale = True
         for changed in self._watchers:
@@ -188,7 +192,7 @@ class McpSource:
 
     async def _connected(self, until: float | None) -> Connection:
         """The open connection, or a new one; callers share one try, which goes on when one of them leaves."""
-        if self._closed:
+        if self._closing:
             raise ToolCallError(f"the source {self.name!r} is closed", kind="unavailable", happened="no")
         if self._connection is not None:
             if self._connection.usable:

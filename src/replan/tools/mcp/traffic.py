@@ -83,6 +83,9 @@ def _problem(tool: JsonObject) -> str | None:
         tool["inputSchema"] = schema = {"type": "object", **schema}  # some servers say {} for "nothing"
     if wrong := problem_of(schema, of_parameters=True):
         return f"left out: its schema of parameters is bad: {wrong}"
+    execution = tool.get("execution")
+    if isinstance(execution, dict) and execution.get("taskSupport") == "required":
+        return "left out: it can be called as a task only (protocol 2025-11-25), which later protocols have no more"
     for key in ("annotations", "icons", "_meta", "execution", "title"):
         if tool.get(key, ...) is None:
             del tool[key]
