@@ -21,6 +21,8 @@ DOCUMENTS = {
     "Twilio": (_DIRECTORY, "api/twilio.com/api.json"),
     "Slack": (_DIRECTORY, "api/slack.com.json"),
     "Asana": (_DIRECTORY, "api/asana.com.json"),
+    "Adyen Checkout": (_DIRECTORY, "api/adyen.com/CheckoutService-v71.json"),
+    "Codat Accounting": (_DIRECTORY, "api/codat.io/accounting.json"),
     "OpenAI": (_DIRECTORY, "api/openai.com.json"),
 }
 

@@ -32,6 +32,7 @@ class Judge:
     def __init__(self, document: dict[str, Any]) -> None:
         self._document = copy.deepcopy(document)
         self._api: OpenAPI | None = None
+        self._fixed_queries = any("?" in path for path in document["paths"])
         self.verdict: str | None = None
         self.unjudged: str | None = None
         self.request = ""
@@ -68,7 +69,7 @@ class Judge:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 errors = list(self._api.iter_request_errors(StarletteOpenAPIRequest(request, body)))
-            self.unjudged = _out_of_its_reach(request, errors)
+            self.unjudged = _out_of_its_reach(request, errors, self._fixed_queries)
             if self.unjudged is None:
                 self.verdict = "; ".join(map(_words, errors))
         except Exception as error:  # noqa: BLE001 - whatever it cannot cope with is reported
@@ -121,17 +122,20 @@ def _more_json(value: Any) -> dict[str, Any]:
     return found
 
 
-def _out_of_its_reach(request: Request, errors: list[Any]) -> str | None:
+def _out_of_its_reach(request: Request, errors: list[Any], fixed_queries: bool) -> str | None:
     """Why openapi-core cannot judge the request, if every error comes of that."""
-    reasons = [_reason(request.headers.get("content-type", ""), error) for error in errors]
+    media_type = request.headers.get("content-type", "")
+    reasons = [_reason(media_type, error, fixed_queries) for error in errors]
     return reasons[0] if reasons and None not in reasons else None
 
 
-def _reason(media_type: str, error: Any) -> str | None:
+def _reason(media_type: str, error: Any, fixed_queries: bool) -> str | None:
     """What openapi-core cannot do, if that is what the error comes of."""
     words, kind = _words(error), type(error).__name__
     if str(error).startswith("Missing required path parameter"):
         return "it does not see label and matrix parameters in a path"
+    if kind == "PathNotFound" and fixed_queries:
+        return "it knows no path that has a query in it"
     if kind == "MissingRequiredRequestBody" and media_type.endswith("form-urlencoded"):
         return "it takes an empty form for none"
     if "EmptyQueryParameterValue" in words:
@@ -140,44 +144,41 @@ def _reason(media_type: str, error: Any) -> str | None:
         return "it does not read lists in multipart forms"
     if kind == "ParameterValidationError" and "CastError: Failed to cast value to object type" in words:
         return "it does not read objects inside of lists in a query, for which no form is defined"
-    found = _schema_errors(error)
-    if found and all(each is not None and "could not be resolved" in each.message for each in found):
-        return "a discriminator of the document leads nowhere"
-    if None in found:
-        return None
     is_text = kind != "InvalidRequestBody" or "json" not in media_type
-    if is_text and all(map(_is_uncast, found)):
-        return "it leaves a number or truth value as text: in multipart forms, below anyOf and additionalProperties"
-    if all(
-        each.validator == "required" and _contradicts_itself(each.schema, each.instance) for each in found
-    ):
-        return "the document requires a property that it does not allow"
-    if media_type.endswith("form-urlencoded") and all(
-        each.validator == "required"
-        and not {name for name in each.schema["required"] if name not in each.instance}
-        & set(each.schema.get("properties", {}))
-        for each in found
-    ):
-        return "it reads those fields of a form only that the document describes"
-    if all(any("read-only" in inner.message for inner in (each, *(each.context or ()))) for each in found):
+    reasons = [_reason_of_schema(media_type, each, is_text) for each in _schema_errors(error)]
+    return reasons[0] if reasons and None not in reasons else None
+
+
+def _reason_of_schema(media_type: str, error: Any, is_text: bool) -> str | None:
+    """The same of one error of a schema; where there are branches, of all errors of one of them."""
+    if error is None:
+        return None
+    if "could not be resolved" in error.message or "discriminating property" in error.message:
+        return "a discriminator of the document leads nowhere"
+    if error.validator in ("exclusiveMinimum", "exclusiveMaximum") and error.validator_value is True:
+        return "the document writes a bound as in 3.0, though it is of 3.1"
+    if "read-only" in error.message:
         return "it takes readOnly for a rule also where it stands on what is no property"
-    return None
-
-
-def _contradicts_itself(schema: Any, instance: Any) -> bool:
-    missing = [name for name in schema["required"] if name not in instance]
-    return schema.get("additionalProperties") is False and not set(missing) & set(
-        schema.get("properties", {})
-    )
+    if "multipart/" in media_type and isinstance(error.instance, bytes):
+        return "in 3.1 it takes the bytes of a part for no text"
+    if is_text and _is_uncast(error):
+        return "it leaves a number or truth value as text: in multipart forms, below anyOf and additionalProperties"
+    if error.validator == "required":
+        missing = {name for name in error.schema["required"] if name not in error.instance}
+        if not missing & set(error.schema.get("properties", {})):
+            if error.schema.get("additionalProperties") is False:
+                return "the document requires a property that it does not allow"
+            if media_type.endswith("form-urlencoded"):
+                return "it reads those fields of a form only that the document describes"
+    branches: dict[Any, list[str | None]] = {}
+    for inner in error.context or ():
+        reason = _reason_of_schema(media_type, inner, is_text)
+        branches.setdefault(inner.schema_path[0], []).append(reason)
+    return next((reasons[0] for reasons in branches.values() if None not in reasons), None)
 
 
 def _is_uncast(error: Any) -> bool:
     """True if the value is a text that would be right if it were read as JSON, as it should be outside of JSON."""
-    if error.context:
-        branches: dict[Any, list[Any]] = {}
-        for inner in error.context:
-            branches.setdefault(inner.schema_path[0], []).append(inner)
-        return any(all(map(_is_uncast, branch)) for branch in branches.values())
     if not isinstance(error.instance, str):
         return False
     try:

@@ -60,7 +60,7 @@ async def measure(name: str, document: dict[str, Any], *, seed: int, most: int |
         operation.get("operationId")
         for path, item in document["paths"].items()
         for operation in item.values()
-        if "#" in path and isinstance(operation, dict)
+        if ("#" in path or "?" in path) and isinstance(operation, dict)
     }
     with judging(document) as (judge, url):
         source = OpenApiSource(document, server=url, auth=credentials(document), answers="declared")
@@ -91,7 +91,7 @@ async def measure(name: str, document: dict[str, Any], *, seed: int, most: int |
                         found.wrong.append(f"{spec.id}: not sent: {str(error)[:300]}")
                         continue
                 if spec.name in nameless:
-                    found.unjudged["it cannot tell paths apart that differ behind a # only"] += 1
+                    found.unjudged["it does not see what a path has behind a # or ?"] += 1
                 elif judge.verdict is None:
                     found.unjudged[f"{judge.unjudged}"[:120]] += 1
                 elif judge.verdict:

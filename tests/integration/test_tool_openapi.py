@@ -268,6 +268,15 @@ async def test_a_value_in_the_path_stays_in_its_segment(live: Live, value: str) 
         assert found["query"] == ""
 
 
+async def test_a_path_may_have_a_query_of_its_own(live: Live) -> None:
+    asked = query(a={"type": "integer"})
+    live.source = OpenApiSource(
+        document(operation("get", "/x?beta=true#two", "x", parameters=asked)), server=live.url
+    )
+    assert (await live.call("x", a=1))["query"] == "beta=true&a=1"
+    assert (await live.call("x"))["query"] == "beta=true"
+
+
 async def test_a_header_cannot_bring_others_in(live: Live) -> None:
     named = [{"name": "X-A", "in": "header", "schema": {"type": "string"}}]
     live.source = OpenApiSource(document(operation("get", "/x", "x", parameters=named)), server=live.url)

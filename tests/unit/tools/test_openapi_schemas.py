@@ -134,6 +134,12 @@ def test_3_1_keeps_what_is_json_schema() -> None:
     assert check.is_valid(None)
 
 
+def test_what_discriminates_has_to_be_given() -> None:
+    given_ = {"oneOf": [{"type": "object"}, {"type": "array"}], "discriminator": {"propertyName": "kind"}}
+    assert schemas().convert(given_)["required"] == ["kind"]
+    assert "required" not in schemas("answer").convert(given_)
+
+
 def test_a_leaf_is_shown_in_its_place() -> None:
     of = schemas(Color={"type": "string", "enum": ["red"], "description": "its color"})
     assert of.convert({"properties": {"c": ref("Color")}})["properties"]["c"]["enum"] == ["red"]

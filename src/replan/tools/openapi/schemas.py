@@ -135,6 +135,8 @@ class Schemas:
         for key in _LISTED:
             if isinstance(value.get(key), list) and value[key]:
                 found[key] = [self._convert(part, file, depth + 1, hidden) for part in value[key]]
+        if self._use == "request" and (name := _discriminated_by(value)):
+            found["required"] = [*(each for each in found.get("required", ()) if each != name), name]
         if required := [
             name
             for name in found.get("required", ())
@@ -246,6 +248,13 @@ def _is_leaf(value: JsonObject) -> bool:
     if any(key in value for key in (*_SINGLE, *_NAMED, *_LISTED)):
         return False
     return len(value.get("enum") or ()) <= 20 and value.get("type") != "object"
+
+
+def _discriminated_by(value: JsonObject) -> str | None:
+    """The property that tells which of several schemas is meant: it has to be there (Discriminator Object)."""
+    found = value.get("discriminator")
+    name = found.get("propertyName") if isinstance(found, dict) else None
+    return name if isinstance(name, str) and name and ("oneOf" in value or "anyOf" in value) else None
 
 
 def _is_forbidden(name: str, schema: JsonObject) -> bool:

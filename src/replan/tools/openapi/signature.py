@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from replan.core.types import JsonObject
-from replan.tools.openapi.bodies import BYTES_HINT, Body
+from replan.tools.openapi.bodies import BYTES_HINT, FORM, MULTIPART, Body
 from replan.tools.openapi.parameters import Parameter
 from replan.tools.openapi.schemas import Schemas
 
@@ -43,7 +43,9 @@ class Signature:
                 properties |= {name: _field(schemas, body, name, part) for name, part in fields.items()}
                 required += flat.get("required", [])
             else:
-                properties[self._body_name] = body.schema
+                properties[self._body_name] = (
+                    {"type": "object", **body.schema} if body.media_type in (FORM, MULTIPART) else body.schema
+                )
                 required += [self._body_name] if body.required else []
         schema: JsonObject = {"type": "object", "properties": properties, "additionalProperties": False}
         if required:

@@ -99,8 +99,10 @@ class OperationTool:
         if content_type is not None:
             headers["Content-Type"] = content_type
         headers |= dict(placed.headers)
-        # Some documents tell operations of one path apart by a fragment, which is not sent.
-        url = self.base_url + placed.path.partition("#")[0] + (f"?{placed.query}" if placed.query else "")
+        # Some documents tell operations of one path apart by a query or a fragment in it; the latter is not sent.
+        path, _, fixed = placed.path.partition("#")[0].partition("?")
+        query = "&".join(each for each in (fixed, placed.query) if each)
+        url = self.base_url + path + (f"?{query}" if query else "")
         return Request(self.operation.method.upper(), url, headers, placed.cookie, content)
 
 
