@@ -11,6 +11,7 @@ from replan.tools.remote.messages import Listing
 from replan.tools.remote.transport import Endpoint, Transport, TransportFailure
 
 COOL_DOWN_SECS = 1.0
+LIST_SECS = 15.0
 _EXTRA = "tools over {} need more packages: pip install 'replan[remote]'"
 
 

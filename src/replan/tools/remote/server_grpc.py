@@ -23,7 +23,7 @@ from replan.tools.remote.messages import (
     loads,
     wrong_request,
 )
-from replan.tools.remote.service import Service
+from replan.tools.remote.service import MOST_WAITING, Service
 
 OVERHEAD_BYTES = 64 * 1024
 _MOST_WORDS = 3000
@@ -92,8 +92,13 @@ class _Tools:
     async def _execute(self, message: Any, context: Any) -> AsyncIterator[Any]:
         metadata = await self._check(context)
         progress: asyncio.Queue[Progress | None] = asyncio.Queue()
+
+        def report(told: Progress) -> None:
+            if progress.qsize() < MOST_WAITING:
+                progress.put_nowait(told)
+
         try:
-            waiter = self._service.execute(_request(message, context, metadata), progress.put_nowait)
+            waiter = self._service.execute(_request(message, context, metadata), report)
         except ToolCallError as error:
             await _abort(context, error)
             return

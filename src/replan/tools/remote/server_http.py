@@ -30,7 +30,7 @@ from replan.tools.remote.messages import (
     wrong_request,
 )
 from replan.tools.remote.running import Answer, Waiter
-from replan.tools.remote.service import Service
+from replan.tools.remote.service import MOST_WAITING, Service
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -140,7 +140,8 @@ class _Streaming:
         self._waiter: Waiter = service.execute(request, self._report)
 
     def _report(self, progress: Progress) -> None:
-        self._progress.append(progress)
+        if len(self._progress) < MOST_WAITING:  # a slow reader does not fill the memory
+            self._progress.append(progress)
         if not self._wake.done():
             self._wake.set_result(None)
 

@@ -26,6 +26,8 @@ REJOIN_SECS = 10.0
 """How long a call with an effect runs on for a client whose connection broke, and who may come back with its key."""
 LONGEST_WAIT_SECS = 60.0
 BUSY_SECS = 0.5
+MOST_WAITING = 1000
+"""Reports of progress that may wait for a slow client; further ones are left out."""
 
 
 class Service:

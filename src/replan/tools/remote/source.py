@@ -4,36 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 import re
-import secrets
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from replan.core.types import ToolSpec
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall, ToolProblem
-from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters, traceparent
+from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters
 from replan.tools.names import nearest
-from replan.tools.remote.endpoints import Peer, shared_store
-from replan.tools.remote.messages import Execute, dumps
-from replan.tools.remote.transport import Endpoint, TransportFailure, checked_url
+from replan.tools.remote.attempt import Attempt, Doubt
+from replan.tools.remote.endpoints import LIST_SECS, Peer, shared_store
+from replan.tools.remote.transport import Endpoint, checked_url
 
-LIST_SECS = 15.0
 CANCEL_SECS = 2.0
 WATCH_SECS = 30.0
 """How long one question for a changed list may be left open."""
-_BASE_DELAY, _MAX_DELAY = 0.1, 2.0
 _MOST_DOUBTS = 10_000
-
-
-class _Doubt(NamedTuple):
-    """Why a call may have taken effect (empty: it surely has not), and which memory of keys knows of it."""
-
-    why: str = ""
-    store: str = ""
 
 
 class RemoteSource:
@@ -83,7 +72,7 @@ class RemoteSource:
         self._changed: Callable[[], None] | None = None
         self._watching: asyncio.Task[None] | None = None
         self._cancels: set[asyncio.Task[None]] = set()
-        self._doubts: dict[str, _Doubt] = {}
+        self._doubts: dict[str, Doubt] = {}
         """By key, of calls that failed."""
 
     async def tools(self) -> Sequence[ToolSpec]:
@@ -151,8 +140,14 @@ class RemoteSource:
             )
         check_parameters(spec, call)
         secs = call.deadline_secs or spec.timeout_secs or self._timeout_secs
-        attempt = _Attempt(
-            self._peers, call, spec, self._max_retries, self._call_off, self._doubt_about(call)
+        attempt = Attempt(
+            self._peers,
+            call,
+            spec,
+            secs=secs,
+            max_retries=self._max_retries,
+            call_off=self._call_off,
+            doubt=self._doubt_about(call),
         )
         try:
             async with asyncio.timeout(secs) as limit:
@@ -174,16 +169,16 @@ class RemoteSource:
         self._doubts.pop(call.key, None)
         return output
 
-    def _doubt_about(self, call: ToolCall) -> _Doubt:
+    def _doubt_about(self, call: ToolCall) -> Doubt:
         """Why an earlier attempt of the call may have taken effect, as far as is known."""
         unknown = "an earlier attempt of this call may have taken effect" if call.attempt > 1 else ""
-        return self._doubts.get(call.key, _Doubt(unknown)) if call.key else _Doubt()
+        return self._doubts.get(call.key, Doubt(unknown)) if call.key else Doubt()
 
-    def _remember(self, call: ToolCall, error: ToolCallError, attempt: _Attempt) -> None:
+    def _remember(self, call: ToolCall, error: ToolCallError, attempt: Attempt) -> None:
         if not call.key:
             return
         self._doubts[call.key] = (
-            _Doubt() if error.happened == "no" else _Doubt(attempt.doubt or str(error), attempt.store)
+            Doubt() if error.happened == "no" else Doubt(attempt.doubt or str(error), attempt.store)
         )
         while len(self._doubts) > _MOST_DOUBTS:
             del self._doubts[next(iter(self._doubts))]
@@ -225,174 +220,6 @@ class RemoteSource:
             # A service that answers at once does not know how to wait, or has lists that change all the time.
             pause = 1.0 if told and loop.time() - begun > 1.0 else min(pause * 2, WATCH_SECS)
             await asyncio.sleep(pause if not told or pause > 1.0 else 0)
-
-
-class _Attempt:
-    """One call, sent until there is an answer or another try would not be safe."""
-
-    def __init__(
-        self,
-        peers: Sequence[Peer],
-        call: ToolCall,
-        spec: ToolSpec,
-        max_retries: int,
-        call_off: Callable[[Peer, str], None],
-        doubt: _Doubt,
-    ) -> None:
-        self._peers = peers
-        self._call = call
-        self._spec = spec
-        self._left = max_retries
-        self._call_off = call_off
-        self.doubt, self.store = doubt
-        self._begun = asyncio.get_running_loop().time()
-        self.failure: ToolCallError | None = None
-        """Why the latest try failed."""
-        self.sent = False
-        self.under_way = False
-
-    async def run(self) -> Any:
-        wait = 0.0
-        delay = _BASE_DELAY
-        skip: set[Peer] = set()
-        while True:
-            peer = self._choose(skip)
-            if peer is None:
-                skip.clear()
-                ready = min(each.breaker.wait_secs for each in self._candidates())
-                wait = max(wait, ready, delay * random.uniform(0.5, 1.0))
-                if self._left <= 0 or self._is_late(wait):
-                    raise self.final()
-                self._left -= 1
-                delay = min(delay * 2, _MAX_DELAY)
-                await asyncio.sleep(wait)
-                wait = 0.0
-                continue
-            try:
-                return await self._try(peer)
-            except TransportFailure as error:
-                skip.add(peer)
-                wait = error.retry_after or 0.0
-                self._judged(peer, error)
-                if self.failure is not error or not self._may_repeat(error):
-                    raise self.final() from error
-
-    def _candidates(self) -> Sequence[Peer]:
-        """Where the call may be made. One that may have taken effect: only where its key is remembered."""
-        if not self.doubt or not self.store or self._spec.effect != "once":
-            return self._peers
-        return [each for each in self._peers if each.store == self.store] or self._peers
-
-    def _choose(self, skip: set[Peer]) -> Peer | None:
-        return next((each for each in self._candidates() if each not in skip and each.breaker.allow()), None)
-
-    async def _try(self, peer: Peer) -> Any:
-        """One request to one endpoint; its breaker is told how it went."""
-        told = False
-        call_id = secrets.token_hex(8)
-        try:
-            if peer.listing is None:
-                await peer.list_tools(LIST_SECS)
-            request = self._request(peer, call_id)
-            self.sent = self.under_way = True
-            output = await peer.transport.execute(request, self._call.report)
-            peer.took(None)
-            told = True
-            return output
-        except ToolCallError as error:
-            peer.took(error)
-            told = True
-            raise
-        except asyncio.CancelledError:
-            if self.under_way:
-                self._call_off(peer, call_id)
-            raise
-        finally:
-            if told:
-                self.under_way = False
-            else:
-                peer.breaker.abandoned()
-
-    def _request(self, peer: Peer, call_id: str) -> Execute:
-        call, listing = self._call, peer.listing
-        size = len(dumps(call.parameters))
-        if listing is not None and size > listing.max_request_bytes:
-            text = (
-                f"the parameters of {call.tool_id!r} are {size:,} bytes; the tool service takes no more than "
-                f"{listing.max_request_bytes:,}"
-            )
-            raise ToolCallError(text, kind="parameter", happened="no")
-        once = self._spec.effect == "once" and call.key
-        secs = call.deadline_secs or self._spec.timeout_secs
-        gone = asyncio.get_running_loop().time() - self._begun
-        return Execute(
-            tool=call.tool_id,
-            parameters=call.parameters,
-            key=call.key,
-            key_store=(self.store if self.doubt and self.store else peer.store) if once else "",
-            task_id=call.task_id,
-            step_id=call.step_id,
-            attempt=call.attempt,
-            call_id=call_id,
-            deadline_secs=max(0.001, secs - gone) if secs else None,
-            traceparent=traceparent(call),
-        )
-
-    def _judged(self, peer: Peer, error: TransportFailure) -> None:
-        """Remember what a failure tells about the endpoint, and about the call."""
-        self.failure = error
-        if error.happened != "no":
-            self.doubt, self.store = str(error), peer.store
-        if error.status != 409:
-            return
-        # Another memory of keys than it had.
-        if self.doubt and self._spec.effect == "once":
-            text = f"{self.doubt}; now its server does not know of the call any more"
-            self.failure = ToolCallError(text, kind="in_doubt", happened="unknown")
-        else:
-            peer.listing = None  # asked anew
-
-    def final(self, late: str = "") -> ToolCallError:
-        """The failure of the whole call: one that may have taken effect cannot be said not to have.
-
-        `late`: what is said if the time was up while an answer was waited for.
-        """
-        found = self.failure
-        if late and (self.under_way or found is None):
-            happened = "unknown" if self.under_way or self.doubt else "no"
-            return ToolCallError(late, kind="timeout", happened=happened)
-        if found is None:
-            ready = min(each.breaker.wait_secs for each in self._peers)
-            urls = ", ".join(peer.endpoint.url for peer in self._peers)
-            text = f"the tool service at {urls} was not there lately; it is tried again in {ready:.1f} s"
-            found = ToolCallError(text, kind="unavailable", happened="no", retry_after=ready)
-        if found.happened == "no" and self.doubt and self._spec.effect == "once":
-            text = f"{self.doubt}; then: {found}"
-            wait = found.retry_after
-            return ToolCallError(text, kind="connection_lost", happened="unknown", retry_after=wait)
-        return found
-
-    def _may_repeat(self, error: TransportFailure) -> bool:
-        if not _passes(error):
-            return False
-        if error.happened == "no" or self._spec.effect != "once" or self._spec.honours_key:
-            return True
-        return bool(self._call.key and self.store)
-
-    def _is_late(self, wait: float) -> bool:
-        secs = self._call.deadline_secs
-        return secs is not None and asyncio.get_running_loop().time() - self._begun + wait >= secs
-
-
-def _passes(error: ToolCallError) -> bool:
-    return error.kind in ("refused", "connection_lost", "unavailable") or error.status in (
-        409,
-        425,
-        429,
-        502,
-        503,
-        504,
-    )
 
 
 def load(url: str, *, token: str | None = None, name: str | None = None) -> RemoteSource:

@@ -1,0 +1,197 @@
+"""One call of a remote tool: sent, and sent again where that is safe."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from replan.core.types import ToolSpec
+from replan.errors import ToolCallError
+from replan.ports import ToolCall
+from replan.tools.bounds import traceparent
+from replan.tools.remote.endpoints import LIST_SECS, Peer
+from replan.tools.remote.messages import Execute, dumps
+from replan.tools.remote.transport import TransportFailure
+
+_BASE_DELAY, _MAX_DELAY = 0.1, 2.0
+
+
+class Doubt(NamedTuple):
+    """Why a call may have taken effect (empty: it surely has not), and which memory of keys knows of it."""
+
+    why: str = ""
+    store: str = ""
+
+
+class Attempt:
+    """One call, sent until there is an answer or another try would not be safe."""
+
+    def __init__(
+        self,
+        peers: Sequence[Peer],
+        call: ToolCall,
+        spec: ToolSpec,
+        *,
+        secs: float,
+        max_retries: int,
+        call_off: Callable[[Peer, str], None],
+        doubt: Doubt,
+    ) -> None:
+        self._peers = peers
+        self._call = call
+        self._spec = spec
+        self._left = max_retries
+        self._secs = secs
+        self._call_off = call_off
+        self.doubt, self.store = doubt
+        self._begun = asyncio.get_running_loop().time()
+        self.failure: ToolCallError | None = None
+        """Why the latest try failed."""
+        self._store_sent = ""
+        self.sent = False
+        self.under_way = False
+
+    async def run(self) -> Any:
+        wait = 0.0
+        delay = _BASE_DELAY
+        skip: set[Peer] = set()
+        while True:
+            peer = self._choose(skip)
+            if peer is None:
+                skip.clear()
+                ready = min(each.breaker.wait_secs for each in self._candidates())
+                wait = max(wait, ready, delay * random.uniform(0.5, 1.0))
+                if self._left <= 0 or self._is_late(wait):
+                    raise self.final()
+                self._left -= 1
+                delay = min(delay * 2, _MAX_DELAY)
+                await asyncio.sleep(wait)
+                wait = 0.0
+                continue
+            try:
+                return await self._try(peer)
+            except TransportFailure as error:
+                skip.add(peer)
+                wait = error.retry_after or 0.0
+                self._judged(peer, error)
+                if self.failure is not error or not self._may_repeat(error):
+                    raise self.final() from error
+
+    def _candidates(self) -> Sequence[Peer]:
+        """Where the call may be made. One that may have taken effect: only where its key is remembered."""
+        if not self.doubt or not self.store or self._spec.effect != "once":
+            return self._peers
+        return [each for each in self._peers if each.store == self.store] or self._peers
+
+    def _choose(self, skip: set[Peer]) -> Peer | None:
+        return next((each for each in self._candidates() if each not in skip and each.breaker.allow()), None)
+
+    async def _try(self, peer: Peer) -> Any:
+        """One request to one endpoint; its breaker is told how it went."""
+        told = False
+        call_id = secrets.token_hex(8)
+        try:
+            if peer.listing is None:
+                await peer.list_tools(LIST_SECS)
+            request = self._request(peer, call_id)
+            self._store_sent = request.key_store
+            self.sent = self.under_way = True
+            output = await peer.transport.execute(request, self._call.report)
+            peer.took(None)
+            told = True
+            return output
+        except ToolCallError as error:
+            peer.took(error)
+            told = True
+            raise
+        except asyncio.CancelledError:
+            if self.under_way:
+                self._call_off(peer, call_id)
+            raise
+        finally:
+            if told:
+                self.under_way = False
+            else:
+                peer.breaker.abandoned()
+
+    def _request(self, peer: Peer, call_id: str) -> Execute:
+        call, listing = self._call, peer.listing
+        size = len(dumps(call.parameters))
+        if listing is not None and size > listing.max_request_bytes:
+            text = (
+                f"the parameters of {call.tool_id!r} are {size:,} bytes; the tool service takes no more than "
+                f"{listing.max_request_bytes:,}"
+            )
+            raise ToolCallError(text, kind="parameter", happened="no")
+        once = self._spec.effect == "once" and call.key
+        gone = asyncio.get_running_loop().time() - self._begun
+        return Execute(
+            tool=call.tool_id,
+            parameters=call.parameters,
+            key=call.key,
+            key_store=(self.store if self.doubt and self.store else peer.store) if once else "",
+            task_id=call.task_id,
+            step_id=call.step_id,
+            attempt=call.attempt,
+            call_id=call_id,
+            deadline_secs=max(0.001, self._secs - gone),
+            traceparent=traceparent(call),
+        )
+
+    def _judged(self, peer: Peer, error: TransportFailure) -> None:
+        """Remember what a failure tells about the endpoint, and about the call."""
+        self.failure = error
+        if error.happened != "no":
+            self.doubt, self.store = str(error), self.store or self._store_sent
+        if error.status != 409:
+            return
+        # Another memory of keys than it had.
+        if self.doubt and self._spec.effect == "once":
+            text = f"{self.doubt}; now its server does not know of the call any more"
+            self.failure = ToolCallError(text, kind="in_doubt", happened="unknown")
+        else:
+            peer.listing = None  # asked anew
+
+    def final(self, late: str = "") -> ToolCallError:
+        """The failure of the whole call: one that may have taken effect cannot be said not to have.
+
+        `late`: what is said if the time was up while an answer was waited for.
+        """
+        found = self.failure
+        if late and (self.under_way or found is None):
+            happened = "unknown" if self.under_way or self.doubt else "no"
+            return ToolCallError(late, kind="timeout", happened=happened)
+        if found is None:
+            ready = min(each.breaker.wait_secs for each in self._peers)
+            urls = ", ".join(peer.endpoint.url for peer in self._peers)
+            text = f"the tool service at {urls} was not there lately; it is tried again in {ready:.1f} s"
+            found = ToolCallError(text, kind="unavailable", happened="no", retry_after=ready)
+        if found.happened == "no" and self.doubt and self._spec.effect == "once":
+            text = f"{self.doubt}; then: {found}"
+            wait = found.retry_after
+            return ToolCallError(text, kind="connection_lost", happened="unknown", retry_after=wait)
+        return found
+
+    def _may_repeat(self, error: TransportFailure) -> bool:
+        if not _passes(error):
+            return False
+        if error.happened == "no" or self._spec.effect != "once" or self._spec.honours_key:
+            return True
+        return bool(self._call.key and self.store)
+
+    def _is_late(self, wait: float) -> bool:
+        return asyncio.get_running_loop().time() - self._begun + wait >= self._secs
+
+
+def _passes(error: ToolCallError) -> bool:
+    return error.kind in ("refused", "connection_lost", "unavailable") or error.status in (
+        409,
+        425,
+        429,
+        502,
+        503,
+        504,
+    )

@@ -1,0 +1,80 @@
+"""`replan tools serve` and `replan tools conformance` as people call them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "replan.cli", "tools"]
+
+
+def _env(folder: Path, **more: str) -> dict[str, str]:
+    return {**os.environ, "XDG_STATE_HOME": str(folder / "state"), **more}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["tools.py", "--token-env", "NOT_SET"], "NOT_SET, which --token-env names, is not set"),
+        (["tools.py", "--host", "0.0.0.0"], "there is no token"),
+        (["tools.py", "--port", "-1"], "neither a port for HTTP nor one for gRPC"),
+        (["tools.py", "--tls-cert", "tools.py"], "belong together"),
+        (["tools.py", "--port", "0", "--tls-cert", "tools.py", "--tls-key", "tools.py"], "PEM form"),
+        (["nowhere.py"], "there is no file nowhere.py"),
+    ],
+)
+def test_what_cannot_be_served_is_told(tmp_path: Path, arguments: list[str], words: str) -> None:
+    (tmp_path / "tools.py").write_text("def give() -> int:\n    return 1\n", encoding="utf-8")
+    ended = subprocess.run(
+        [*COMMAND, "serve", *arguments],
+        cwd=tmp_path,
+        env=_env(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert words in " ".join(ended.stderr.split())
+
+
+def test_a_server_is_started_checked_and_stopped(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [
+            *COMMAND,
+            "serve",
+            "replan.tools.remote.conformance_tools",
+            "--port",
+            "0",
+            "--token-env",
+            "TEST_TOKEN",
+        ],
+        cwd=tmp_path,
+        env=_env(tmp_path, TEST_TOKEN="a-token"),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        try:
+            assert server.stdout is not None
+            line = server.stdout.readline()
+            assert line.startswith("7 tools at http://127.0.0.1:")
+            checked = subprocess.run(
+                [*COMMAND, "conformance", line.split()[-1], "--token-env", "TEST_TOKEN"],
+                env=_env(tmp_path, TEST_TOKEN="a-token"),
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+            assert checked.returncode == 0, checked.stdout
+            assert checked.stdout.rstrip().endswith("0 broken")
+            server.send_signal(signal.SIGTERM)
+            assert server.wait(30) == 0
+        finally:
+            server.kill()
+    assert len(list((tmp_path / "state" / "replan").glob("tool-keys-*.db"))) == 1
