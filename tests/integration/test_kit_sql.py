@@ -326,3 +326,19 @@ def test_files_that_are_no_database_are_refused(tmp_path: Path) -> None:
         sql(tmp_path / "y.db")
     with pytest.raises(InputError, match="is no folder"):
         data(tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize(("count", "told"), [(2, "t0(a INTEGER); t1(a INTEGER)"), (200, "t0; t1"), (5_000, "")])
+async def test_who_writes_a_statement_is_told_the_tables(tmp_path: Path, count: int, told: str) -> None:
+    path = tmp_path / "x.db"
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        for number in range(count):
+            db.execute(f"CREATE TABLE t{number} (a INTEGER)")
+        db.commit()
+    source = sql(path)
+    specs = {spec.id: spec.description for spec in await source.tools()}
+    assert told in specs["sql_query"]
+    assert len(specs["sql_query"]) < 2_000
+    assert "Tables:" not in specs["sql_tables"]
+    assert ("Tables:" in specs["sql_query"]) == bool(told)
+    await source.aclose()

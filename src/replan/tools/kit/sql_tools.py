@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from replan.errors import InputError
+from replan.core.types import ToolSpec
+from replan.errors import InputError, ToolCallError
 from replan.tools.context import current
 from replan.tools.decorator import tool
 from replan.tools.kit.databases import Changed, Database, Rows, Table
@@ -18,6 +20,9 @@ from replan.tools.kit.source import KitSource
 from replan.tools.kit.sqlite_file import SqliteFile
 
 MOST_BYTES = 1_000_000
+OUTLINE_SECS = 5.0
+MOST_OUTLINE = 1_500
+"""Characters of a description that tell of tables."""
 Statement = Annotated[str, Field(min_length=1, max_length=100_000)]
 Values = Annotated[list[Any], Field(max_length=1000)]
 
@@ -52,7 +57,7 @@ def sql(
     made = _reading(database, kind, timeout_secs)
     if write:
         made.append(_writing(database, kind, timeout_secs, remember_keys))
-    return KitSource(made, name=name)
+    return DatabaseSource(made, name, database)
 
 
 def data(root: str | os.PathLike[str] = ".", *, timeout_secs: float = 30.0, name: str = "data") -> KitSource:
@@ -62,7 +67,57 @@ def data(root: str | os.PathLike[str] = ".", *, timeout_secs: float = 30.0, name
     Raises `InputError` for a root that is no folder, or a missing DuckDB.
     """
     found = _duckdb().FolderOfData(Root(root), timeout_secs=timeout_secs, most_bytes=MOST_BYTES)
-    return KitSource(_reading(found, "data", timeout_secs), name=name)
+    return DatabaseSource(_reading(found, "data", timeout_secs), name, found)
+
+
+class DatabaseSource(KitSource):
+    """A source whose tools say which tables there are: who writes a statement has to know them."""
+
+    def __init__(self, functions: list[Callable[..., Any]], name: str, database: Database) -> None:
+        super().__init__(functions, name=name)
+        self._database = database
+
+    async def tools(self) -> Sequence[ToolSpec]:
+        specs = await super().tools()
+        try:
+            async with asyncio.timeout(OUTLINE_SECS):
+                outline = outlined(await asyncio.to_thread(self._database.tables))
+        except (ToolCallError, TimeoutError):  # `sql_tables` will say why
+            outline = ""
+        if not outline:
+            return specs
+        takes = [spec for spec in specs if "statement" in spec.parameters.get("properties", {})]
+        return [
+            spec.model_copy(update={"description": f"{spec.description} {outline}"})
+            if spec in takes
+            else spec
+            for spec in specs
+        ]
+
+
+def outlined(tables: Sequence[Table]) -> str:
+    """Tables with their columns in one line; with their names only, or not at all, where that would be too long."""
+    if not tables:
+        return ""
+    for words in (_columns, _name):
+        told = f"Tables: {'; '.join(words(table) for table in tables)}."
+        if len(told) <= MOST_OUTLINE:
+            return told
+    return ""
+
+
+def _columns(table: Table) -> str:
+    columns = ", ".join(f"{column['name']} {column['type']}".strip() for column in table["columns"])
+    return f"{quoted(table['name'])}({columns})"
+
+
+def _name(table: Table) -> str:
+    return quoted(table["name"])
+
+
+def quoted(name: str) -> str:
+    """A name as statements write it; the path of a data file stands in quotes there."""
+    return name if name.isidentifier() else f"'{name}'"
 
 
 def _reading(database: Database, kind: str, timeout_secs: float) -> list[Callable[..., Any]]:
@@ -82,8 +137,8 @@ def _reading(database: Database, kind: str, timeout_secs: float) -> list[Callabl
         """Ask the database with one SELECT statement; nothing is changed.
 
         Args:
-            statement: such as SELECT city, sum(price) AS total FROM sales WHERE year = ? GROUP BY city
-            values: the values of the question marks, in their order
+            statement: such as SELECT city, sum(price) AS total FROM sales GROUP BY city ORDER BY total DESC
+            values: the values of question marks in the statement, in their order, if it has any
             limit: how many rows at most
         """
         return database.query(statement, values or [], limit)
@@ -97,8 +152,8 @@ def _reading(database: Database, kind: str, timeout_secs: float) -> list[Callabl
         """Ask data files with one SELECT statement of DuckDB. A file is a table, by its path in quotes.
 
         Args:
-            statement: such as SELECT city, sum(price) AS total FROM 'sales.csv' WHERE year = ? GROUP BY city
-            values: the values of the question marks, in their order
+            statement: such as SELECT city, sum(price) AS total FROM 'sales.csv' GROUP BY city ORDER BY total DESC
+            values: the values of question marks in the statement, in their order, if it has any
             limit: how many rows at most
         """
         return database.query(statement, values or [], limit)
@@ -113,7 +168,7 @@ def _writing(database: Database, kind: str, timeout_secs: float, keyed: bool) ->
 
         Args:
             statement: such as INSERT INTO notes (day, text) VALUES (?, ?)
-            values: the values of the question marks, in their order
+            values: the values of question marks in the statement, in their order, if it has any
         """
         return database.execute(statement, values or [], current().key)
 
