@@ -1,4 +1,7 @@
-"""An MCP server over stdio that answers anything with anything: python mcp_wild_server.py SEED. The same for a seed."""
+"""An MCP server over stdio that answers anything with anything: python mcp_wild_server.py SEED. The same for a seed.
+
+An even seed is wild with calls only: it starts and lists as it should.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,8 @@ def bent(value: Any) -> Any:
 def answer(message: dict[str, Any]) -> None:
     number = message.get("id")
     whole = {"jsonrpc": "2.0", "id": number, "result": right(message)}
-    match chance.randrange(24):
+    calm = int(sys.argv[1]) % 2 == 0 and message.get("method") != "tools/call"
+    match -1 if calm else chance.randrange(24):
         case 0 | 1 | 2 | 3:
             put(json.dumps(bent(whole)).encode() + b"\n")
         case 4 | 5:

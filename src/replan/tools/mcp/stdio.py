@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TOO_LARGE = -32098
 """The code of an answer that was given up for its size; of our own making, it never crosses the wire."""
-_ID = re.compile(rb'"id"\s*:\s*(\d+|"[^"\\]{1,200}")')
+_ID = re.compile(rb'"id"\s*:\s*(null|\d+|"[^"\\]{1,200}")')
 _METHOD, _ANSWER = re.compile(rb'"method"\s*:'), re.compile(rb'"(result|error)"\s*:')
 
 
@@ -123,6 +123,8 @@ class _Lines:
         request: str | int | None = None
         if found := _ID.search(line):
             told = found[1].decode("utf-8", "replace")
+            if told == "null":
+                return None  # the answer to a notification, as some servers give it
             request = told.strip('"') if told.startswith('"') else int(told)
         if request not in self._traffic.open:
             if len(self._traffic.open) != 1:
