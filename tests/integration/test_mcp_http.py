@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from faults_mcp_http import JSON, Lab
+from mcp.server.mcpserver import Context, MCPServer
 
 from mcp_http_server import Tools, app_of, serving
 from replan.core.faults import classify
@@ -245,3 +246,29 @@ async def test_what_is_no_mcp_server_says_so() -> None:
             await source.tools()
         await source.aclose()
     assert (caught.value.kind, caught.value.status) == ("http", 404)
+
+
+async def test_a_change_of_the_list_is_heard_with_the_newest_protocol() -> None:
+    server = MCPServer("changing")
+
+    @server.tool()
+    def grow() -> str:
+        server.add_tool(lambda: "new", name="new")
+        return "grown"
+
+    @server.tool()
+    async def tell(ctx: Context) -> str:
+        await ctx.notify_tools_changed()
+        return "told"
+
+    with serving(server.streamable_http_app) as at:
+        source = McpSource(at.url)
+        changed = asyncio.Event()
+        source.watch(changed.set)
+        assert {spec.id for spec in await source.tools()} == {"grow", "tell"}
+        await source.call(ToolCall("grow", {}, "grow"))
+        async with asyncio.timeout(20):
+            await source.call(ToolCall("tell", {}, "tell"))
+            await changed.wait()
+        assert {spec.id for spec in await source.tools()} == {"grow", "tell", "new"}
+        await source.aclose()

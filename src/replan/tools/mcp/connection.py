@@ -6,30 +6,23 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from contextlib import AsyncExitStack
+from typing import Any, NamedTuple
 
 import mcp_types as types
 from mcp import Client
-from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from replan.errors import ToolCallError
 from replan.ports import Progress, ToolCall, ToolProblem
 from replan.tools.bounds import traceparent
-from replan.tools.mcp.elicitation import answer
 from replan.tools.mcp.exchange import EXCHANGE, Exchange
 from replan.tools.mcp.failures import failure, is_gone
-from replan.tools.mcp.http import http_transport
-from replan.tools.mcp.oauth import provider
 from replan.tools.mcp.process import ServerProcess
 from replan.tools.mcp.servers import HttpServer, Server
+from replan.tools.mcp.session import client_over, listen, over_http, started
 from replan.tools.mcp.stdio import stdio_transport
 from replan.tools.mcp.traffic import Traffic, watched
-
-if TYPE_CHECKING:
-    from mcp.client._transport import TransportStreams
 
 _PAGES = 1000
 _LET_GO_SECS = 0.5
@@ -193,10 +186,16 @@ class Connection:
         EXCHANGE.set(exchange)
         try:
             async with AsyncExitStack() as stack:
-                transport = await self._transport(stack)
-                self._client = await stack.enter_async_context(self._session(transport))
+                if isinstance(self._server, HttpServer):
+                    transport = await over_http(self._server, self._traffic, self._max_bytes, stack)
+                else:
+                    self._process = await started(self._server, stack)
+                    plain = stdio_transport(self._process, self._traffic, self._max_bytes, self.end)
+                    transport = watched(plain, self._traffic)
+                client = client_over(transport, self._server, self._protocol, self._running, self._changed)
+                self._client = await stack.enter_async_context(client)
                 self.listing = await self.list_tools()
-                listening = asyncio.create_task(self._listen())
+                listening = asyncio.create_task(listen(self._client, self._changed))
                 stack.push_async_callback(_stopped, listening)
                 EXCHANGE.set(None)  # what comes on a stream of its own belongs to no call
                 if not ready.done():
@@ -233,77 +232,6 @@ class Connection:
             text = f"{text}; {self._process.obituary()}"
             return ToolCallError(text, kind="unavailable", happened="no")
         return error or ToolCallError(text, kind="unavailable", happened="no")
-
-    async def _transport(self, stack: AsyncExitStack) -> AbstractAsyncContextManager[TransportStreams]:
-        server = self._server
-        if isinstance(server, HttpServer):
-            auth = None
-            if server.oauth is not None:
-                auth, person = await provider(server, server.oauth)
-                if person is not None:
-                    stack.push_async_callback(person.aclose)
-            return watched(http_transport(server, auth, self._max_bytes), self._traffic)
-        try:
-            self._process = await ServerProcess.start(server)
-        except (OSError, ValueError) as error:
-            missing = isinstance(error, FileNotFoundError) and (server.cwd is None or server.cwd.is_dir())
-            said = "there is no such program on the PATH" if missing else str(error)
-            raise ToolCallError(
-                f"{server.command!r} cannot be started: {said}", kind="unavailable", happened="no"
-            ) from None
-        stack.push_async_callback(self._process.stop)
-        transport = stdio_transport(self._process, self._traffic, self._max_bytes, self.end)
-        return watched(transport, self._traffic)
-
-    def _session(self, transport: AbstractAsyncContextManager[TransportStreams]) -> Client:
-        from replan import __version__
-
-        roots = self._server.roots
-
-        async def list_roots(context: Any) -> types.ListRootsResult:
-            return types.ListRootsResult(
-                roots=[types.Root(uri=root.as_uri(), name=root.name) for root in roots]
-            )
-
-        async def elicit(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
-            return await answer(params, self._running)
-
-        async def heard(message: Any) -> None:
-            if isinstance(message, types.ToolListChangedNotification):
-                self._changed()
-
-        return Client(
-            transport,
-            mode=self._protocol,
-            cache=None,
-            client_info=types.Implementation(name="replan", version=__version__),
-            elicitation_callback=elicit,
-            list_roots_callback=list_roots if roots else None,
-            message_handler=heard,
-        )
-
-    async def _listen(self) -> None:
-        """Hear of changes of the list: since protocol 2026-07-28 only who asks is told."""
-        if self._client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-            return
-        tools = self._client.server_capabilities.tools
-        if tools is None or not tools.list_changed:
-            return
-        wait = 1.0
-        while True:
-            try:
-                async with self._client.listen(tools_list_changed=True) as changes:
-                    async for _ in changes:
-                        self._changed()
-                        wait = 1.0
-            except ListenNotSupportedError:
-                return
-            except (SubscriptionLost, MCPError, TimeoutError) as error:
-                if isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND:
-                    return
-            await asyncio.sleep(wait)
-            wait = min(60.0, wait * 2)
-            self._changed()  # nobody knows what was missed
 
     # ── a call ────────────────────────────────────────────────────────────────
 
