@@ -26,7 +26,8 @@ class _Server(uvicorn.Server):
 @contextlib.contextmanager
 def serving(app: Any, port: int = 0) -> Iterator[str]:
     """The URL of a server that serves the ASGI app until the end of the block."""
-    with socket.socket() as listener:
+    # With its protocol named, asyncio switches off the delay of small packets.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
         config = uvicorn.Config(
