@@ -169,6 +169,21 @@ async def test_credentials_are_used_where_they_are_not_needed(live: Live) -> Non
     assert "authorization" not in (await live.call("x"))["headers"]
 
 
+async def test_headers_win_over_parameters_which_are_not_shown(live: Live) -> None:
+    named = [
+        {"name": name, "in": "header", "required": True, "schema": {}} for name in ("X-Tenant", "X-Other")
+    ]
+    live.source = OpenApiSource(
+        document(operation("get", "/x", "x", parameters=named)),
+        server=live.url,
+        headers={"x-tenant": "mine", "user-agent": "me/1"},
+    )
+    (spec,) = await live.source.tools()
+    assert list(spec.parameters["properties"]) == ["X-Other"]
+    found = (await live.call("x", **{"X-Other": "o"}))["headers"]
+    assert (found["x-tenant"], found["x-other"], found["user-agent"]) == ("mine", "o", "me/1")
+
+
 async def test_the_environment_has_values_by_the_names_of_source_and_scheme(
     live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -178,9 +178,11 @@ class Sender:
 
         headers, url = dict(request.headers), request.url
         if origin(url) == home:
-            headers = {**self._static, **headers, **self._credentials.headers}
+            own = {**self._static, **self._credentials.headers}
             for bearer in self._bearers:
-                headers["Authorization"] = f"Bearer {bearer}"
+                own["Authorization"] = f"Bearer {bearer}"
+            taken = {name.lower() for name in own}
+            headers = {name: text for name, text in headers.items() if name.lower() not in taken} | own
             cookies = [request.cookie, *(f"{key}={text}" for key, text in self._credentials.cookies)]
             if any(cookies):
                 headers["Cookie"] = "; ".join(each for each in cookies if each)

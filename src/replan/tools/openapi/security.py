@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from replan.core.types import JsonObject
@@ -19,13 +19,6 @@ from replan.tools.openapi.operations import Operation
 
 Value = str | Mapping[str, Any]
 """A key or token; or `{username, password}`; or `{client_id, client_secret, scopes?, token_url?}`."""
-
-
-class Tokens(Protocol):
-    """Where the access tokens of a client come from."""
-
-    async def token(self, *, not_this: str | None = None) -> str: ...
-    async def aclose(self) -> None: ...
 
 
 class ClientCredentials(NamedTuple):

@@ -41,7 +41,7 @@ class OpenApiSource:
     `tag:NAME`, `method:NAME`).
     `auth`: values by the names of the document's security schemes: a key or token as text, `user:password`,
     `{"username", "password"}`, or `{"client_id", "client_secret"}` for OAuth 2 client credentials. `headers`: sent
-    with every request to the operation's own server. Operations whose security cannot be met are left out.
+    with every request to the operation's own server; they win over parameters of the same name, which are not shown. Operations whose security cannot be met are left out.
     `rules`: which addresses may be reached. The host and port of a `document` URL and of `server` are allowed besides,
     as they were named by the caller; what a document itself names is not.
     `timeout_secs`: of a call; `list_timeout_secs`: of fetching the document. `max_result_bytes`: of an answer. `answers`: what is made of declared schemas of answers.

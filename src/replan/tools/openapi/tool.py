@@ -113,7 +113,12 @@ def make_tool(
     effect = _effect(operation)
     parameters = parameters_of(document, operation, requests)
     keys = [each for each in parameters if each.is_idempotency_key]
-    shown = [each for each in parameters if each not in keys]
+    given = {name.lower() for name in settings.headers}
+    shown = [
+        each
+        for each in parameters
+        if each not in keys and not (each.place == "header" and each.name.lower() in given)
+    ]
     signature = Signature(requests, shown, body_of(document, operation, requests))
     if wrong := problem_of(signature.schema, of_parameters=True):
         raise Unusable(f"its schema of parameters is bad: {wrong}")
