@@ -44,6 +44,14 @@ async def effect(name: str) -> dict[str, int]:
 
 
 @tool
+async def brief_effect(name: str) -> dict[str, int]:
+    """Leave a trace, and take a moment."""
+    note(name)
+    await asyncio.sleep(0.03)
+    return {"done": 1}
+
+
+@tool
 async def slow_effect(name: str) -> dict[str, int]:
     """Leave a trace, then wait until the file `go` is there."""
     note(name)
