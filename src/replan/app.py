@@ -360,7 +360,7 @@ class Replan:
         return [str(problem) for problem in self._catalog.problems]
 
     async def call(self, tool_id: str, parameters: Mapping[str, Any]) -> Any:
-        """Call one tool directly. Its parameters are checked; nothing is recorded."""
+        """Call one tool directly, within its limits. Its parameters are checked; nothing is recorded."""
         from replan.core.schemas import parameter_problems
 
         spec = self._catalog.resolve(tool_id)
@@ -370,6 +370,10 @@ class Replan:
         given = dict(parameters)
         if found := parameter_problems(spec, given):
             raise InputError(f"the parameters do not fit tool {spec.id!r}: " + "; ".join(found))
+        gate = self._catalog.gate(spec.id)
+        if gate is not None:
+            await gate.enter()
+            gate.begin()
         try:
             return await self._catalog.call(ToolCall(spec.id, given, Ulids().new("call")))
         except ReplanError:
@@ -379,6 +383,9 @@ class Replan:
             raise ToolCallError(
                 f"tool {spec.id!r} raised {text_of(error)} ({Path(where.filename).name}:{where.lineno})"
             ) from error
+        finally:
+            if gate is not None:
+                gate.leave()
 
     # ── inside ──
 

@@ -565,3 +565,18 @@ def test_a_tool_that_fails_because_it_was_stopped_has_not_failed() -> None:
         return (await made.drive(task_id)).check()
 
     assert virtual_time(main()).outputs() == {"a": "done"}
+
+
+def test_a_call_that_may_be_repeated_with_its_key_is_in_doubt_once_its_tries_are_used_up() -> None:
+    async def main() -> Ran:
+        book = FakeTool(
+            effect="once", spec={"honours_key": True}, fail=[ConnectionResetError("cut off")] * 99
+        )
+        return await (await bench({"book": book})).run(plan(step("a", "book")))
+
+    ran = virtual_time(main()).check()
+    assert len({call.key for call in ran.source.calls}) == 1
+    assert len(ran.source.calls) == 4
+    assert len(ran.events("outcome_unknown")) == 1
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "outcome_unknown"

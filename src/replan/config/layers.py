@@ -35,7 +35,7 @@ class Given(NamedTuple):
     key: str
     value: Any
     origin: Origin
-    lines: Mapping[tuple[str, ...], int] = {}
+    places: Mapping[tuple[str, ...], Origin] = {}
     """Where the keys inside of a table stand, by their path in it."""
 
 
@@ -65,7 +65,11 @@ def read_file(path: Path, name: str) -> Layer:
             for key, value in table.items():
                 line = lines.get((section, key), place.line)
                 inside = (
-                    {path[2:]: at for path, at in lines.items() if path[:2] == (section, key)}
+                    {
+                        path[2:]: Origin("file", name, at)
+                        for path, at in lines.items()
+                        if path[:2] == (section, key)
+                    }
                     if isinstance(value, dict)
                     else {}
                 )

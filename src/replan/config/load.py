@@ -13,7 +13,17 @@ from typing import Any
 from pydantic import ValidationError
 
 from replan.config.layers import Given, Layer, Origin, read_environment, read_file
-from replan.config.sections import DEPRECATED, IGNORED, LATER, MOVED, SECRETS, SECTIONS, TABLES, Settings
+from replan.config.sections import (
+    DEPRECATED,
+    IGNORED,
+    LATER,
+    MOVED,
+    NAMED,
+    SECRETS,
+    SECTIONS,
+    TABLES,
+    Settings,
+)
 from replan.config.values import expected, found, kind_name
 from replan.errors import ConfigError
 
@@ -108,7 +118,22 @@ def _set(merged: _Merged, given: Given) -> None:
     deprecated = DEPRECATED.get((given.section, given.key))
     if deprecated and given.value is not None:
         merged.warnings.append(f"{given.origin}: {given.key} is deprecated: {deprecated}")
-    merged.values.setdefault(given.section, {})[given.key] = given
+    section = merged.values.setdefault(given.section, {})
+    before = section.get(given.key)
+    section[given.key] = given if before is None else _over(before, given)
+
+
+def _over(before: Given, given: Given) -> Given:
+    """A value over that of an earlier layer; of two tables of tables the names of both, and their keys."""
+    if (given.section, given.key) not in NAMED or not isinstance(given.value, dict):
+        return given
+    if not isinstance(before.value, dict):
+        return given
+    value = dict(before.value)
+    for name, table in given.value.items():
+        known = value.get(name)
+        value[name] = {**known, **table} if isinstance(known, dict) and isinstance(table, dict) else table
+    return given._replace(value=value, places={**before.places, **given.places})
 
 
 def _unknown_section(given: Given) -> str:
@@ -175,8 +200,8 @@ def _check(merged: _Merged) -> Settings | None:
 
 def _wrong_inside(given: Given, path: list[str], detail: Any) -> str:
     """What is wrong inside of a table of tables."""
-    line = next((at for n in range(len(path), -1, -1) if (at := given.lines.get(tuple(path[:n])))), None)
-    origin = given.origin if line is None else given.origin._replace(line=line)
+    known = (given.places.get(tuple(path[:n])) for n in range(len(path), -1, -1))
+    origin = next((place for place in known if place is not None), given.origin)
     where = f"{origin}: [{given.section}.{given.key}.{json.dumps(path[0], ensure_ascii=False)}]"
     fields = TABLES.get((given.section, given.key))
     if detail["type"] == "extra_forbidden" and fields is not None:

@@ -327,6 +327,9 @@ SECTIONS: dict[str, type[Section]] = {
     if isinstance(field.annotation, type) and issubclass(field.annotation, Section)
 }
 
+NAMED = frozenset({("tools", "rules"), ("tools", "mcp_servers"), ("tools", "openapi")})
+"""Keys that hold tables by name: layers add to each other, name by name and key by key."""
+
 TABLES: dict[tuple[str, str], type[Section]] = {("tools", "rules"): ToolRuleTable}
 """Keys that hold tables by name, and what is in each."""
 

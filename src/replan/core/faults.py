@@ -314,8 +314,11 @@ def _category(kind: str) -> Category:
 
 
 def in_doubt(fault: Fault, tool: ToolSpec) -> bool:
-    """True if nobody knows whether an effect that must not be repeated has taken place."""
-    return tool.effect == "once" and not tool.honours_key and fault.happened == "unknown"
+    """True if nobody knows whether an effect that must not be repeated has taken place.
+
+    Of a tool that honours the key too: the same call may be made again, but no other one in its place.
+    """
+    return tool.effect == "once" and fault.happened == "unknown"
 
 
 def may_retry(fault: Fault, tool: ToolSpec) -> bool:

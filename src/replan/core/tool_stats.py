@@ -128,4 +128,5 @@ def warning(stats: ToolStats | None) -> str:
         return ""
     told = f"failed {stats.recent_failures} of its last {len(stats.recent)} calls"
     common = stats.common_errors(1)
-    return f"{told}, mostly with: {common[0][0][:80]}" if common else told
+    # The kind alone: what an error says may be of another task, or addressed to a model.
+    return f"{told}, mostly with: {common[0][0].partition(':')[0]}" if common else told

@@ -415,3 +415,37 @@ def test_secrets_stay_out_of_the_text_form_of_the_settings(tmp_path: Path) -> No
     loaded = load_settings(env=env, cwd=tmp_path)
     assert loaded.settings.llm.api_key == "sk-hidden"
     assert "hidden" not in repr(loaded)
+
+
+# ── tables by name ────────────────────────────────────────────────────────────
+
+
+def test_tables_of_two_layers_are_laid_over_each_other_name_by_name(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        config='[tools.rules."send_*"]\neffect = "once"\nrequires_approval = true\n\n[tools.rules.read]\nvolatile = true\n',
+        config__dev='[tools.rules."send_*"]\nrate = "1/second"\n\n[tools.rules.more]\neffect = "reads"\n',
+    )
+    env = {"APP_TOOLS_RULES": '{"read": {"timeout_secs": 3}}'}
+    rules = load_settings(env=env, cwd=tmp_path).settings.tools.rules
+    assert list(rules) == ["send_*", "read", "more"]
+    assert {name: rule.model_dump(exclude_none=True) for name, rule in rules.items()} == {
+        "send_*": {"effect": "once", "requires_approval": True, "rate": "1/second"},
+        "read": {"volatile": True, "timeout_secs": 3},
+        "more": {"effect": "reads"},
+    }
+
+
+def test_a_mistake_in_a_table_is_told_with_the_file_and_line_of_its_key(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        config='[tools.rules.a]\neffect = "raeds"\n',
+        config__dev='[tools.rules.a]\n\nrate = "many"\n[tools.rules.b]\neffekt = "reads"\n[tools.rules]\nq = 3\n',
+    )
+    with pytest.raises(ConfigError) as caught:
+        load_settings(env={}, cwd=tmp_path)
+    told = str(caught.value)
+    assert 'config.toml:2: [tools.rules."a"] effect takes one of "reads"' in told
+    assert """config.dev.toml:3: [tools.rules."a"] rate: 'many' is no rate; write calls""" in told
+    assert 'config.dev.toml:5: [tools.rules."b"]: unknown key "effekt"; did you mean "effect"?' in told
+    assert 'config.dev.toml:7: [tools.rules."q"] takes a table; found the number 3' in told

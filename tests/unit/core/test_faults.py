@@ -178,7 +178,7 @@ def test_every_kind_has_a_category_and_an_outcome(kind: Any) -> None:
         ("reads", False, {"transient": True, "happened": "unknown"}, True, False),
         ("repeatable", False, {"transient": True, "happened": "unknown"}, True, False),
         ("once", False, {"transient": True, "happened": "unknown"}, False, True),
-        ("once", True, {"transient": True, "happened": "unknown"}, True, False),
+        ("once", True, {"transient": True, "happened": "unknown"}, True, True),
         ("once", False, {"transient": True, "happened": "no"}, False, False),
         ("once", False, {"transient": False, "happened": "unknown"}, False, True),
         ("reads", False, {"transient": False, "happened": "no"}, False, False),
