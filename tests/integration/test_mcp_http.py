@@ -266,7 +266,9 @@ async def test_a_change_of_the_list_is_heard_with_the_newest_protocol() -> None:
         changed = asyncio.Event()
         source.watch(changed.set)
         assert {spec.id for spec in await source.tools()} == {"grow", "tell"}
-        await source.call(ToolCall("grow", {}, "grow"))
+        assert (
+            await source.call(ToolCall("grow", {}, "grow")) == "grown"
+        )  # wrapped by the SDK, which says so by a title
         async with asyncio.timeout(20):
             await source.call(ToolCall("tell", {}, "tell"))
             await changed.wait()

@@ -85,7 +85,7 @@ def listed(
     description = (tool.description or "").strip()
     if hints is not None and hints.open_world_hint:
         description = f"{description}\nIt reaches systems outside of its server.".strip()
-    wrapped = output is not None and output.get(WRAPPED) is True and _is_wrapping(output)
+    wrapped = output is not None and _is_wrapping(output, tool.name)
     shown = output
     if wrapped and output is not None:
         shown = _inside(output)
@@ -105,9 +105,16 @@ def listed(
     return Listed(spec, output, wrapped)
 
 
-def _is_wrapping(output: JsonObject) -> bool:
+def _is_wrapping(output: JsonObject, tool: str) -> bool:
+    """Whether the schema wraps a value that is no object: by FastMCP's mark, or the title that the Python SDK makes."""
     properties = output.get("properties")
-    return isinstance(properties, dict) and set(properties) == {"result"}
+    if (
+        not isinstance(properties, dict)
+        or set(properties) != {"result"}
+        or output.get("required") != ["result"]
+    ):
+        return False
+    return output.get(WRAPPED) is True or output.get("title") == f"{tool}Output"
 
 
 def _inside(output: JsonObject) -> JsonObject | None:

@@ -1,0 +1,40 @@
+"""When a result counts as wrapped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mcp_types as types
+import pytest
+
+from replan.tools.mcp.listing import WRAPPED, Override, listed
+
+VALUE = {"title": "Result", "$ref": "#/$defs/Fruit"}
+DEFS = {"Fruit": {"type": "string", "enum": ["plum"]}}
+
+
+def wrapping(**more: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"result": VALUE}, "required": ["result"], "$defs": DEFS, **more}
+
+
+@pytest.mark.parametrize(
+    ("output", "wrapped"),
+    [
+        pytest.param(wrapping(title="pickOutput"), True, id="the title of the Python SDK"),
+        pytest.param(wrapping(**{WRAPPED: True}), True, id="the mark of FastMCP"),
+        pytest.param(wrapping(), False, id="neither"),
+        pytest.param(wrapping(title="Pick"), False, id="a title of its own"),
+        pytest.param({**wrapping(title="pickOutput"), "required": []}, False, id="not always there"),
+        pytest.param(
+            {**wrapping(title="pickOutput"), "properties": {"result": VALUE, "more": {}}},
+            False,
+            id="two fields",
+        ),
+        pytest.param(None, False, id="no schema"),
+    ],
+)
+def test_a_value_is_unwrapped_where_the_convention_is_certain(output: Any, wrapped: bool) -> None:
+    tool = types.Tool(name="pick", input_schema={"type": "object"})
+    made = listed(tool, output, source="s", trust_annotations=True, override=Override(), timeout_secs=None)
+    assert made.wrapped is wrapped
+    assert made.spec.output_schema == ({"$ref": "#/$defs/Fruit", "$defs": DEFS} if wrapped else output)
