@@ -224,7 +224,7 @@ async def tried(reference: Reference, home: Path, here: Path, url: str) -> dict[
         row["tools"] = len(await source.tools())
         row["start_secs"] = round(time.perf_counter() - begun, 2)
         if problems := source.problems():
-            row["problems"] = [str(problem) for problem in problems]
+            row["problems"] = [f"{problem.tool}: {problem.message}" for problem in problems]
         async with Replan(tools=[source], db=here / f"{reference.name}.db") as replan:
             plan = {"steps": _filled(list(reference.steps), known)}
             task = await replan.submit(f"Try {reference.name}", plan=plan, evaluation="steps")
