@@ -22,6 +22,8 @@ from replan.tools.openapi.tool import (
     make_tool,
 )
 
+UNEXPECTED = "the document is not as it should be there"
+
 
 class Listing(NamedTuple):
     """The tools by id, and the problems."""
@@ -64,6 +66,14 @@ def list_tools(
             problems.append(ToolProblem(f"left out: {error} ({found.title})", found.tool_id))
         except RecursionError:
             problems.append(ToolProblem(f"left out: it is nested too deeply ({found.title})", found.tool_id))
+        except (
+            TypeError,
+            AttributeError,
+            ValueError,
+            KeyError,
+        ) as error:  # it must not take the others along
+            said = f"{UNEXPECTED}: {type(error).__name__}: {error}"
+            problems.append(ToolProblem(f"left out: {said} ({found.title})", found.tool_id))
     problems += [ToolProblem(text) for text in _unmet(wanted, known)]
     problems += [ToolProblem(text) for text in _unpaginated(settings, known)]
     if not tools and known and not any(wanted.wants(each) for each in known):

@@ -70,7 +70,7 @@ def _parameter(document: Document, value: JsonObject, file: str, schemas: Schema
     name, place = value.get("name"), value.get("in")
     if not isinstance(name, str) or not name:
         raise Unusable("one of its parameters has no name")
-    if place not in STYLES:
+    if not isinstance(place, str) or place not in STYLES:
         raise Unusable(
             f'the parameter {name!r} is in {place!r}; "path", "query", "header" or "cookie" would do'
         )
@@ -89,7 +89,7 @@ def _parameter(document: Document, value: JsonObject, file: str, schemas: Schema
         schema = schemas.convert(value.get("schema"), file)
     schema = _described(schema, value)
     style = value.get("style", DEFAULT_STYLE[place])
-    if style not in STYLES[place]:
+    if not isinstance(style, str) or style not in STYLES[place]:
         raise Unusable(f"the parameter {name!r} in the {place} has the style {style!r}, which is none for it")
     explode = value.get("explode")
     return Parameter(
