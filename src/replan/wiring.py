@@ -141,6 +141,7 @@ def configured_sources(settings: Settings) -> list[ToolSource]:
                 endpoints,
                 name="tool_service",
                 protocol=service.protocol,
+                token=service.token or None,
                 connect_timeout_secs=service.connect_timeout_secs,
                 timeout_secs=service.timeout_secs,
                 max_retries=service.max_retries,

@@ -328,7 +328,9 @@ def test_files_that_are_no_database_are_refused(tmp_path: Path) -> None:
         data(tmp_path / "x.csv")
 
 
-@pytest.mark.parametrize(("count", "told"), [(2, "t0(a INTEGER); t1(a INTEGER)"), (200, "t0; t1"), (5_000, "")])
+@pytest.mark.parametrize(
+    ("count", "told"), [(2, "t0(a INTEGER); t1(a INTEGER)"), (200, "t0; t1"), (5_000, "")]
+)
 async def test_who_writes_a_statement_is_told_the_tables(tmp_path: Path, count: int, told: str) -> None:
     path = tmp_path / "x.db"
     with contextlib.closing(sqlite3.connect(path)) as db:

@@ -78,6 +78,7 @@ class ToolService(Section):
     service_name: OptionalText = None
     endpoint: OptionalText = None
     fallback_endpoint: OptionalText = None
+    token: Secret = None
     connect_timeout_secs: Secs = 5.0
     timeout_secs: Secs = 60.0
     max_retries: Count = 3
@@ -318,7 +319,7 @@ class Settings(Section):
         )
 
 
-SECRETS = frozenset({("llm", "api_key")})
+SECRETS = frozenset({("llm", "api_key"), ("tool_service", "token")})
 """Never shown, not even in part."""
 
 SECTIONS: dict[str, type[Section]] = {
