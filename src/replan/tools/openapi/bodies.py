@@ -85,8 +85,13 @@ def _body(document: Document, node: Node, schemas: Schemas, media_type: str, req
     else:
         kind = "Text" if _TEXTUAL.match(media_type) else BYTES_HINT
         schema = {"type": "string", "description": f"{kind}, sent as {media_type}"}
-    encoding = inner.get("encoding")
-    body = Body(media_type, schema, required, encoding if isinstance(encoding, dict) else {})
+    given = inner.get("encoding")
+    encoding = (
+        {name: each for name, each in given.items() if isinstance(each, dict)}
+        if isinstance(given, dict)
+        else {}
+    )
+    body = Body(media_type, schema, required, encoding)
     return body._replace(files=_files(body, schemas)) if media_type == MULTIPART else body
 
 

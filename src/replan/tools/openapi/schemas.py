@@ -247,7 +247,8 @@ def _is_leaf(value: JsonObject) -> bool:
     """A small schema without others in it: shown in its place rather than referred to."""
     if any(key in value for key in (*_SINGLE, *_NAMED, *_LISTED)):
         return False
-    return len(value.get("enum") or ()) <= 20 and value.get("type") != "object"
+    enum = value.get("enum")
+    return not (isinstance(enum, list) and len(enum) > 20) and value.get("type") != "object"
 
 
 def _discriminated_by(value: JsonObject) -> str | None:
