@@ -5,7 +5,6 @@ No place is held while a step is thought about; each try takes one and gives it 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, assert_never
 
 from replan.core.ids import call_base
@@ -19,23 +18,21 @@ from replan.run.context import Run
 from replan.run.outcomes import Parked, internal_fault
 from replan.run.outputs import Loaded
 from replan.run.places import Places, PlacesClosed
+from replan.run.preparing import prepared_call
 from replan.run.readiness import items_of
 from replan.run.recovery import Recovery
 from replan.run.stops import BudgetReached
-
-Prepare = Callable[[StepState, Slot, Loaded, Any], Call | Parked | Fault | JsonObject]
 
 
 class Mending:
     """The recoveries of one pass over a plan."""
 
-    __slots__ = ("_attempts", "_places", "_prepare", "_recovery", "_run")
+    __slots__ = ("_attempts", "_places", "_recovery", "_run")
 
-    def __init__(self, run: Run, attempts: Attempts, places: Places, prepare: Prepare) -> None:
+    def __init__(self, run: Run, attempts: Attempts, places: Places) -> None:
         self._run = run
         self._attempts = attempts
         self._places = places
-        self._prepare = prepare
         self._recovery = Recovery(run)
 
     def takes(self, step: StepState, slot: Slot, fault: Fault) -> bool:
@@ -97,7 +94,7 @@ class Mending:
         self, step: StepState, slot: Slot, loaded: Loaded, item: Any, urgency: float
     ) -> Fault | JsonObject | Parked:
         """One try as recovery has decided it, with its transient retries."""
-        prepared = self._prepare(step, slot, loaded, item)
+        prepared = prepared_call(self._run, step, slot, loaded, item)
         if not isinstance(prepared, Call):
             return prepared
         known = self._attempts.known(prepared)

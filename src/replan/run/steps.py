@@ -14,14 +14,15 @@ from replan.core.reflection import SuggestedAction
 from replan.core.state import ONLY, Output, Slot, StepState
 from replan.core.types import Fault, JsonObject, StepId
 from replan.errors import StoreError
-from replan.run.attempts import Attempts, added_metadata
-from replan.run.calls import Call, CannotCall, NeedsApproval, prepare, steps_referred
-from replan.run.closing import close_call, unfinished_effect
+from replan.run.attempts import Attempts
+from replan.run.calls import Call, CannotCall, steps_referred
+from replan.run.closing import close_call
 from replan.run.context import Batch, Run
 from replan.run.mending import Mending
-from replan.run.outcomes import Outcomes, Parked, crashed_fault, internal_fault, summed
+from replan.run.outcomes import Outcomes, Parked, internal_fault, summed
 from replan.run.outputs import Loaded
 from replan.run.places import Places, PlacesClosed
+from replan.run.preparing import prepared_call
 from replan.run.readiness import items_of, skip_of, skipped_input
 from replan.run.stops import BudgetReached
 
@@ -42,14 +43,13 @@ class Host(Protocol):
 class Steps:
     """The running of steps in one pass over a plan."""
 
-    __slots__ = ("_attempts", "_host", "_mending", "_places", "_run", "_state", "_tools", "_urgency")
+    __slots__ = ("_attempts", "_host", "_mending", "_places", "_run", "_state", "_urgency")
 
     def __init__(
         self, run: Run, places: Places, urgency: Mapping[StepId, float], deadline: float | None, host: Host
     ) -> None:
         self._run = run
         self._state = run.state
-        self._tools = run.parts.tools
         self._places = places
         self._urgency = urgency
         self._attempts = Attempts(run, places, deadline)
@@ -80,7 +80,7 @@ class Steps:
         if skip := skipped_input(step, self._state):
             self._host.end(step, skip)
             return
-        prepared = self._prepare(step, ONLY, Loaded())
+        prepared = prepared_call(self._run, step, ONLY, Loaded())
         if isinstance(prepared, Parked):
             self._host.park(step, [prepared.call])
             return
@@ -151,7 +151,7 @@ class Steps:
                 self._attempts.leave(call)
                 self._places.give()
                 return
-            prepared = self._prepare(step, call.slot, loaded, item)
+            prepared = prepared_call(self._run, step, call.slot, loaded, item)
             known = self._attempts.known(prepared) if isinstance(prepared, Call) else None
             if isinstance(prepared, Call) and known is None:
                 if prepared.tool.id != call.tool.id:  # changed in the meantime: it has limits of its own
@@ -269,7 +269,7 @@ class Steps:
             if not held:
                 await self._places.take(self._urgency[step.step.step_id])
                 held = True
-            prepared = self._prepare(step, slot, loaded, item)
+            prepared = prepared_call(self._run, step, slot, loaded, item)
             if isinstance(prepared, Call) and (known := self._attempts.known(prepared)) is not None:
                 prepared = await self._reuse(prepared, known, loaded)
             if isinstance(prepared, Call):
@@ -299,39 +299,6 @@ class Steps:
         return self._attempts.reuse(call, known, value)
 
     # ── one call ──
-
-    def _prepare(
-        self, step: StepState, slot: Slot, loaded: Loaded, item: Any = None
-    ) -> Call | Parked | Fault | JsonObject:
-        """The call to make, at once or when a person has agreed; or its outcome, where it has one already or cannot
-        be made."""
-        known = step.calls.get(slot)
-        if known is not None and known.status == "unknown":
-            return known.fault or crashed_fault()
-        if known is not None and known.status == "failed" and known.fault is not None:
-            return known.fault
-        if known is not None and known.output is not None:
-            # Done before a crash, and done it stays, whatever its references would give by now.
-            return added_metadata(self._tools.resolve(known.tool_id), loaded.value_of(known.output))
-        try:
-            call = prepare(step, slot, self._state, self._tools, loaded, item=item)
-        except CannotCall as error:
-            return error.fault
-        except NeedsApproval as waits:
-            return Parked(waits.call)
-        except Exception as error:  # noqa: BLE001 - a fault of ours is this call's alone
-            return internal_fault(error)
-        if known is not None:
-            if known.key != call.key and unfinished_effect(known):
-                # Its references give something else by now: that would be a second effect, not the same again.
-                text = "it was cut off, and the parameters it was made with cannot be had again"
-                close_call(self._run, known, "crashed", text)
-                return known.fault or crashed_fault()
-            call.attempt = known.attempt + 1
-            call.retries = known.retries
-        elif step.healing is not None and (before := self._state.latest_try(call.key)) is not None:
-            call.attempt = before.attempt + 1
-        return call
 
     async def _see_through(
         self, step: StepState, call: Call, batch: Batch, calls: Outcomes | None = None, at: int = 0
@@ -375,7 +342,7 @@ class Steps:
 
     def _mended(self) -> Mending:
         if self._mending is None:
-            self._mending = Mending(self._run, self._attempts, self._places, self._prepare)
+            self._mending = Mending(self._run, self._attempts, self._places)
         return self._mending
 
     async def _mend(self, step: StepState, slot: Slot, fault: Fault, calls: Outcomes | None, at: int) -> None:
