@@ -267,6 +267,7 @@ async def test_a_flood_of_notices_reaches_nobody_who_did_not_ask() -> None:
 
 async def test_an_answer_that_is_too_large_ends_its_call_and_no_other() -> None:
     async with opened(max_result_bytes=100_000) as source:
+        await source.tools()
         wait = asyncio.create_task(call(source, "wait"))
         error = await failed(source, "huge", size=5_000_000)
         assert len(await call(source, "huge", size=50_000)) == 50_000
@@ -331,6 +332,7 @@ async def test_a_question_without_an_answer_is_declined(answers: Any, action: st
 async def test_a_question_that_may_be_of_either_call_is_declined() -> None:
     ask, asked = answering({"color": "red"})
     async with opened() as source:
+        await source.tools()
         wait = asyncio.create_task(call(source, "wait"))
         await call(source, "add", a=1, b=1)
         assert (await call(source, "ask", ask=ask))["result"]["action"] == "decline"

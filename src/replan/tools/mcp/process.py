@@ -108,6 +108,13 @@ class ServerProcess(asyncio.SubprocessProtocol):
         pipe.write(data)
         await self._writable.wait()
 
+    async def exit_within(self, secs: float) -> bool:
+        """Wait until it has ended, that long at most."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(secs):
+                await self.exited.wait()
+        return self.exited.is_set()
+
     async def stop(self) -> None:
         """Close its stdin, then terminate, then kill; whatever of its process group is left is killed at last."""
         if self._stopping:
