@@ -63,6 +63,13 @@ healing: $(VENV)/.dev  ## Let the built-in model heal twenty tasks
 	$(BIN)/replan model pull
 	$(BIN)/python -m bench.healing
 
+.PHONY: documents servers
+documents: $(VENV)/.dev  ## Make tools of large public OpenAPI documents, and call every one (fetches the documents)
+	$(BIN)/python -m bench.openapi
+
+servers: $(VENV)/.dev  ## Use MCP servers written by others in whole tasks (installs them apart; needs Node.js for some)
+	$(BIN)/python -m bench.reference_servers
+
 .PHONY: firstrun
 firstrun: $(VENV)/.bench  ## Measure: from a fresh clone to a checked answer; import times
 	$(BIN)/python -m bench.first_run
