@@ -108,7 +108,7 @@ def test_any_openai_compatible_endpoint_will_do(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_file_outside_the_folder_is_not_read(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"there are: own_endpoint\.py"):
+    with pytest.raises(FileNotFoundError, match=r"there are: .*own_endpoint\.py"):
         own_endpoint.count_lines("../pyproject.toml")
 
 

@@ -531,8 +531,8 @@ async def test_a_list_that_hangs_keeps_nobody_else_up() -> None:
     )
     assert [spec.id for spec in await catalog.tools()] == ["oa_one"]
     assert ["did not list" in problem.message for problem in catalog.problems] == [True, True]
+    await catalog.aclose()  # until then it is waited for
     await asyncio.wait_for(left.wait(), 10)
-    await catalog.aclose()
 
 
 # ── OpenAI Agents ─────────────────────────────────────────────────────────────
