@@ -12,6 +12,10 @@ from replan.ports import ToolCall
 MAX_RESULT_BYTES = 64 * 2**20
 """An answer may be that large, unless a source is told otherwise: it has to pass through memory."""
 
+IDLE_SECS = 2.0
+"""A connection that was idle for longer is not used again. Many servers (uvicorn, Node.js, Apache) close theirs after
+5 s, and of a call that crosses that end nobody can tell whether it was made."""
+
 
 def check_parameters(spec: ToolSpec, call: ToolCall) -> None:
     """`ToolCallError` of kind `parameter` for what does not match the tool's schema; nothing is sent then."""

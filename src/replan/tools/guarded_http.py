@@ -13,6 +13,7 @@ import httpcore2
 import httpx2
 
 from replan.tools.addresses import Address, AddressRules, Resolve, refused
+from replan.tools.bounds import IDLE_SECS
 
 _FOLLOWED = "replan.followed"
 
@@ -35,8 +36,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=verify or httpx2.create_ssl_context(trust_env=False),
             max_connections=max_connections,
-            max_keepalive_connections=20,
-            keepalive_expiry=5.0,
+            max_keepalive_connections=max_connections,
+            keepalive_expiry=IDLE_SECS,
             network_backend=GuardedNetwork(rules, resolve or look_up),
         )
 

@@ -20,7 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from replan.core.faults import retry_after_secs
 from replan.errors import ToolCallError
-from replan.tools.bounds import too_large
+from replan.tools.bounds import IDLE_SECS, too_large
 from replan.tools.mcp.exchange import EXCHANGE, Exchange
 from replan.tools.mcp.servers import HttpServer, masked
 
@@ -50,7 +50,10 @@ class CallClient(httpx2.AsyncClient):
             auth=auth,
             # An answer may take as long as the call has; a dead peer is noticed by keep-alive probes.
             timeout=httpx2.Timeout(_CONNECT_SECS, read=None, write=None),
-            transport=httpx2.AsyncHTTPTransport(socket_options=_socket_options()),
+            transport=httpx2.AsyncHTTPTransport(
+                limits=httpx2.Limits(max_connections=100, keepalive_expiry=IDLE_SECS),
+                socket_options=_socket_options(),
+            ),
         )
         self._server = server
         self._max_bytes = max_bytes

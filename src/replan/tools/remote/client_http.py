@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -12,7 +13,7 @@ import httpx2
 from replan.core.faults import retry_after_secs
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress
-from replan.tools.bounds import too_large
+from replan.tools.bounds import IDLE_SECS, too_large
 from replan.tools.remote.messages import (
     CANCEL_PATH,
     EXECUTE_PATH,
@@ -32,6 +33,8 @@ from replan.tools.remote.transport import Endpoint, TransportFailure
 SILENCE_SECS = 60.0
 """A server sends a line every 30 s at least; one that has been silent for so long is lost."""
 _WORDS = 300
+_END_SECS = 0.1
+"""How long the end of an answer may be behind its outcome."""
 
 
 class HttpTransport:
@@ -46,7 +49,9 @@ class HttpTransport:
                 base_url=endpoint.url,
                 headers=headers,
                 timeout=httpx2.Timeout(SILENCE_SECS, connect=endpoint.connect_timeout_secs, pool=None),
-                limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100),
+                limits=httpx2.Limits(
+                    max_connections=None, max_keepalive_connections=100, keepalive_expiry=IDLE_SECS
+                ),
                 verify=_verification(endpoint),
                 trust_env=not endpoint.is_loopback,
             )
@@ -81,11 +86,14 @@ class HttpTransport:
         async with self._answer("POST", EXECUTE_PATH, headers=headers, content=body) as answer:
             if answer.status_code != 200:
                 raise self._refusal(answer, await self._whole(answer, request.tool))
-            async for line in self._lines(answer, request.tool):
+            lines = self._lines(answer, request.tool)
+            async for line in lines:
                 event = self._event(line)
                 if "error" in event:
+                    await _read_to_end(lines)
                     raise error_from_wire(event["error"])
                 if "output" in event:
+                    await _read_to_end(lines)
                     return event["output"]
                 told = event["progress"]
                 if report is not None and isinstance(told, dict):
@@ -172,6 +180,13 @@ class HttpTransport:
         if wait is None and (asked := answer.headers.get("retry-after")):
             wait = retry_after_secs(asked, None)
         return TransportFailure(text, kind=kind, happened=happened, status=status, retry_after=wait)
+
+
+async def _read_to_end(lines: AsyncIterator[bytes]) -> None:
+    """Past the outcome nothing but the end is to come; only a connection whose answer was read is used again."""
+    with contextlib.suppress(TimeoutError, ToolCallError, httpx2.HTTPError, httpx2.StreamError):
+        async with asyncio.timeout(_END_SECS):
+            await anext(lines, None)
 
 
 def _progress(told: dict[str, Any]) -> Progress:

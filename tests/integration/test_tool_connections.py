@@ -1,0 +1,100 @@
+"""Sources over HTTP use their connections again, as many as there were calls side by side."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from remote_process import Proxy
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from live_server import serving
+from mcp_http_server import Tools, app_of
+from mcp_http_server import serving as serving_mcp
+from replan.ports import ToolCall, ToolSource
+from replan.tools import FunctionSource
+from replan.tools.mcp import HttpServer, McpSource
+from replan.tools.openapi import OpenApiSource
+from replan.tools.remote import RemoteSource
+from replan.tools.remote.keys import Keys
+from replan.tools.remote.server import running
+
+pytestmark = pytest.mark.anyio
+AT_ONCE = 30
+NUMBERS = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
+ADD = {
+    "operationId": "add",
+    "requestBody": {"required": True, "content": {"application/json": {"schema": NUMBERS}}},
+    "responses": {"200": {"description": "the sum", "content": {"application/json": {"schema": {}}}}},
+}
+DOCUMENT = {"openapi": "3.1.0", "info": {"title": "add", "version": "1"}, "paths": {"/add": {"post": ADD}}}
+
+
+@contextlib.asynccontextmanager
+async def relayed(url: str) -> AsyncIterator[tuple[Proxy, str]]:
+    """A relay that counts the connections to a server, and the address to call in the server's place."""
+    proxy = Proxy(urlsplit(url).port or 0)
+    await proxy.start()
+    try:
+        yield proxy, f"http://127.0.0.1:{proxy.port}"
+    finally:
+        await proxy.stop()
+
+
+@contextlib.asynccontextmanager
+async def remote() -> AsyncIterator[tuple[Proxy, ToolSource]]:
+    async def add(a: int, b: int) -> dict[str, int]:
+        return {"sum": a + b}
+
+    async with (
+        running([FunctionSource([add])], keys=Keys()) as server,
+        relayed(server.urls[0]) as (proxy, url),
+    ):
+        yield proxy, RemoteSource([url])
+
+
+@contextlib.asynccontextmanager
+async def mcp() -> AsyncIterator[tuple[Proxy, ToolSource]]:
+    tools = Tools()
+    with serving_mcp(lambda: app_of(tools)) as server:
+        async with relayed(server.url) as (proxy, url):
+            yield proxy, McpSource(HttpServer(f"{url}/mcp"), name="http")
+
+
+@contextlib.asynccontextmanager
+async def openapi() -> AsyncIterator[tuple[Proxy, ToolSource]]:
+    async def add(request: Request) -> JSONResponse:
+        given = await request.json()
+        return JSONResponse({"sum": given["a"] + given["b"]})
+
+    with serving(Starlette(routes=[Route("/add", add, methods=["POST"])])) as server:
+        async with relayed(server) as (proxy, url):
+            yield proxy, OpenApiSource(DOCUMENT, server=url)
+
+
+@pytest.mark.parametrize("opened", [remote, mcp, openapi])
+async def test_a_connection_serves_call_after_call(opened: Any) -> None:
+    async with opened() as (proxy, source):
+        try:
+            await source.tools()
+
+            async def add(n: int) -> None:
+                assert await source.call(ToolCall("add", {"a": n, "b": 1}, f"key-{n}")) == {"sum": n + 1}
+
+            await add(0)
+            before = proxy.connections
+            for n in range(1, 10):
+                await add(n)
+            assert proxy.connections - before <= 1  # a slow machine may let one grow old
+            for go in range(1, 4):
+                await asyncio.gather(*(add(1000 * go + n) for n in range(AT_ONCE)))
+            assert proxy.connections - before <= AT_ONCE + 3
+        finally:
+            await source.aclose()
