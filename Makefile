@@ -63,12 +63,15 @@ healing: $(VENV)/.dev  ## Let the built-in model heal twenty tasks
 	$(BIN)/replan model pull
 	$(BIN)/python -m bench.healing
 
-.PHONY: documents servers
+.PHONY: documents servers toolbench
 documents: $(VENV)/.dev  ## Make tools of large public OpenAPI documents, and call every one (fetches the documents)
 	$(BIN)/python -m bench.openapi
 
 servers: $(VENV)/.dev  ## Use MCP servers written by others in whole tasks (installs them apart; needs Node.js for some)
 	$(BIN)/python -m bench.reference_servers
+
+toolbench: $(VENV)/.dev  ## Measure what calls of tools cost, by source, and what becomes of their faults
+	$(BIN)/python -m bench.tools
 
 .PHONY: firstrun
 firstrun: $(VENV)/.bench  ## Measure: from a fresh clone to a checked answer; import times

@@ -1,1 +1,1 @@
-"""What calling tools costs, by where they are."""
+"""What tools from elsewhere cost."""
