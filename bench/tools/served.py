@@ -3,6 +3,7 @@
 from replan import tool
 
 
+@tool
 async def add(a: int, b: int) -> dict[str, int]:
     """Add two numbers."""
     return {"sum": a + b}
