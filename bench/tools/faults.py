@@ -40,6 +40,7 @@ async def _row(fault_table: Any, made: Any) -> dict[str, Any]:
         "secs": round(secs, 3),
         "deadline": fault_table.DEADLINE,
     }
+    row |= _calls(records)
     if not broken.lists:
         return row | {"kind": "not listed, reported", "happened": "no", "secs": None, "right": row["others"]}
     if fault is None:
@@ -54,16 +55,35 @@ async def _row(fault_table: Any, made: Any) -> dict[str, Any]:
     }
 
 
+def _calls(records: list[Any]) -> dict[str, Any]:
+    """How many calls the faulty step made, and how long the longest of them took: the deadline is that of a call."""
+    begun, took = 0.0, []
+    for record in records:
+        if getattr(record.event, "step_id", None) != "faulty":
+            continue
+        if record.event.type == "call_started":
+            begun = record.ts
+        elif begun and record.event.type in (
+            "call_failed",
+            "call_completed",
+            "step_failed",
+            "step_completed",
+        ):
+            took.append(record.ts - begun)
+            begun = 0.0
+    return {"calls": len(took), "longest_call": round(max(took, default=0.0), 3)}
+
+
 def show(found: list[dict[str, Any]]) -> None:
     print(
-        f"\n{'source':18}{'fault':16}{'the step got':22}{'happened':10}{'after, s':>9}{'deadline':>9}  others went on"
+        f"\n{'source':18}{'fault':16}{'the step got':22}{'happened':10}{'after, s':>9}{'deadline':>9}{'calls':>6}{'longest':>8}  others went on"
     )
     for row in found:
         secs = "" if row["secs"] is None else f"{row['secs']:.2f}"
         wrong = "" if row["right"] else "  NOT AS ASKED"
         print(
             f"{row['source']:18}{row['fault']:16}{row['kind']:22}{row['happened'] or '–':10}{secs:>9}"
-            f"{row['deadline']:>9.1f}  {'yes' if row['others'] else 'NO'}{wrong}"
+            f"{row['deadline']:>9.1f}{row['calls']:>6}{row['longest_call']:>8.2f}  {'yes' if row['others'] else 'NO'}{wrong}"
         )
     right = sum(row["right"] for row in found)
     print(
