@@ -51,10 +51,20 @@ async def lab(**options: Any) -> AsyncIterator[tuple[Lab, McpSource]]:
         pytest.param(503, {"retry-after": "7"}, b"", "http", "unknown", True, id="503"),
         pytest.param(408, {}, b"", "http", "unknown", True, id="408"),
         pytest.param(
-            302, {"location": "http://elsewhere.invalid/"}, b"", "unavailable", "no", True, id="redirect"
+            302, {"location": "http://elsewhere.invalid/"}, b"", "http", "unknown", False, id="redirect"
         ),
-        pytest.param(202, {}, b"", "unavailable", "no", True, id="accepted, and nothing follows"),
-        pytest.param(200, {"content-type": "text/html"}, b"<html>", "unavailable", "no", True, id="a page"),
+        pytest.param(
+            307,
+            {"location": "http://elsewhere.invalid/"},
+            b"",
+            "unavailable",
+            "no",
+            True,
+            id="sent elsewhere",
+        ),
+        pytest.param(202, {}, b"", "output", "unknown", False, id="accepted, and nothing follows"),
+        pytest.param(200, {"content-type": "text/html"}, b"<html>", "output", "unknown", False, id="a page"),
+        pytest.param(200, {}, b"{}", "output", "unknown", False, id="of no type"),
         pytest.param(200, JSON, b"{", "output", "unknown", False, id="half a JSON"),
         pytest.param(
             200, {**JSON, "content-encoding": "gzip"}, b"no gzip", "output", "unknown", False, id="no gzip"

@@ -71,6 +71,9 @@ class CallClient(httpx2.AsyncClient):
                 return await self._refused(request, response, exchange)
             if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
                 return response
+            if (error := self._without_answer(response, exchange)) is not None:
+                await response.aclose()
+                return self._failed(request, exchange, error)
             return await self._read(request, response, exchange)
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, OSError) as error:
             return self._failed(request, exchange, self._lost(error))
@@ -79,6 +82,26 @@ class CallClient(httpx2.AsyncClient):
             return self._failed(
                 request, exchange, ToolCallError(text, kind="http", happened="no", status=401)
             )
+
+    def _without_answer(self, response: httpx2.Response, exchange: Exchange | None) -> ToolCallError | None:
+        """Why an answer to a call says nothing of it. The library takes these for a refusal of the request."""
+        if exchange is None or exchange.call is None or self._server.transport == "sse":
+            return None
+        status, kind = response.status_code, response.headers.get("content-type", "")
+        if status in (307, 308):
+            return None  # not looked at (RFC 9110, 15.4.8): followed by the library, or refused
+        said = f"{self._server} answered the call with {status} {response.reason_phrase}".rstrip()
+        if status >= 300:
+            return ToolCallError(
+                f"{said}, a redirect that a call does not follow",
+                kind="http",
+                happened="unknown",
+                status=status,
+            )
+        if status != 202 and kind.lower().startswith("application/json"):
+            return None
+        what = kind.partition(";")[0] or "nothing" if status != 202 else "no answer"
+        return ToolCallError(f"{said} and {what} where JSON is due", kind="output", happened="unknown")
 
     async def _read(
         self, request: httpx2.Request, response: httpx2.Response, exchange: Exchange | None
