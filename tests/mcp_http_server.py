@@ -176,12 +176,13 @@ def serving(make: Callable[[], Any]) -> Iterator[Serving]:
 class Between:
     """Stands before an application and answers in its place, by the JSON-RPC method that is asked for.
 
-    `faults`: method to a status and headers and body; `after`: called when an answer to tools/call has gone out.
+    `faults`: method to a status and headers and body; `silent`: methods that are never answered; `after`: called when an answer to tools/call has gone out.
     """
 
     def __init__(self, app: Any) -> None:
         self.app = app
         self.faults: dict[str, tuple[int, dict[str, str], bytes]] = {}
+        self.silent: set[str] = set()
         self.after: Callable[[], None] | None = None
         self.seen: list[str] = []
 
@@ -200,6 +201,9 @@ class Between:
         except ValueError:
             method = ""
         self.seen.append(method)
+        if method in self.silent:
+            await receive()  # until the client goes
+            return
         if method in self.faults:
             status, headers, content = self.faults[method]
             pairs = [(name.encode(), value.encode()) for name, value in headers.items()]

@@ -65,6 +65,24 @@ async def lab(**options: Any) -> AsyncIterator[tuple[Lab, McpSource]]:
         pytest.param(202, {}, b"", "output", "unknown", False, id="accepted, and nothing follows"),
         pytest.param(200, {"content-type": "text/html"}, b"<html>", "output", "unknown", False, id="a page"),
         pytest.param(200, {}, b"{}", "output", "unknown", False, id="of no type"),
+        pytest.param(
+            200,
+            JSON,
+            b'{"jsonrpc": "2.0", "id": 999, "result": {"content": []}}',
+            "output",
+            "unknown",
+            False,
+            id="the answer to another",
+        ),
+        pytest.param(
+            200,
+            JSON,
+            b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32602, "message": "b is missing"}}',
+            "parameter",
+            "no",
+            False,
+            id="an error without an id",
+        ),
         pytest.param(200, JSON, b"{", "output", "unknown", False, id="half a JSON"),
         pytest.param(
             200, {**JSON, "content-encoding": "gzip"}, b"no gzip", "output", "unknown", False, id="no gzip"
@@ -119,6 +137,24 @@ async def test_what_comes_in_the_place_of_an_answer(
     if kind == "http":
         assert error.status == status
         assert body.decode() in str(error)
+
+
+async def test_a_notice_that_is_not_taken_holds_up_nothing_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("replan.tools.mcp.http._NOTICE_SECS", 2.0)
+    async with lab(protocol="legacy") as (made, source):
+        made.between.silent.add("notifications/cancelled")
+        given_up = asyncio.create_task(source.call(ToolCall("wait", {}, "other")))
+        await asyncio.to_thread(made.tools.started.wait, 10)
+        given_up.cancel()
+        async with asyncio.timeout(20):
+            assert await source.call(ADD) == {"sum": 3}
+        assert "notifications/cancelled" in made.between.seen
+
+
+async def test_more_calls_than_a_pool_of_connections_has_run_at_once() -> None:
+    async with lab() as (_, source), asyncio.timeout(30):
+        calls = [source.call(ToolCall("meet", {"n": 120}, f"{n}")) for n in range(120)]
+        assert await asyncio.gather(*calls) == [True] * 120
 
 
 @BOTH

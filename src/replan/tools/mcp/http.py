@@ -7,6 +7,7 @@ told to the call that it belongs to (`exchange`), and the session goes on for th
 from __future__ import annotations
 
 import json
+import re
 import socket
 import time
 from collections.abc import AsyncIterator, Callable
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 _CONNECT_SECS = 10.0
+_NOTICE_SECS = 5.0
+"""How long a notification or an answer of ours may wait to be taken: until then nothing else is sent."""
 _ERROR_BYTES = 65_536
 """That much of an answer that is no success is read."""
 _OURS = -32000
@@ -51,7 +54,10 @@ class CallClient(httpx2.AsyncClient):
             # An answer may take as long as the call has; a dead peer is noticed by keep-alive probes.
             timeout=httpx2.Timeout(_CONNECT_SECS, read=None, write=None),
             transport=httpx2.AsyncHTTPTransport(
-                limits=httpx2.Limits(max_connections=100, keepalive_expiry=IDLE_SECS),
+                # How many calls run is bounded elsewhere; one that found no room would be taken for a dead server.
+                limits=httpx2.Limits(
+                    max_connections=None, max_keepalive_connections=100, keepalive_expiry=IDLE_SECS
+                ),
                 socket_options=_socket_options(),
             ),
         )
@@ -65,7 +71,13 @@ class CallClient(httpx2.AsyncClient):
         if exchange is not None:
             for name, value in exchange.headers().items():
                 request.headers.setdefault(name, value)
+        number = _request_id(request)
         try:
+            if number is None:
+                request.extensions["timeout"] = {
+                    **request.extensions.get("timeout", {}),
+                    "read": _NOTICE_SECS,
+                }
             response = await super().send(request, **options)
             if response.status_code >= 400:
                 return await self._refused(request, response, exchange)
@@ -74,7 +86,7 @@ class CallClient(httpx2.AsyncClient):
             if (error := self._without_answer(response, exchange)) is not None:
                 await response.aclose()
                 return self._failed(request, exchange, error)
-            return await self._read(request, response, exchange)
+            return await self._read(request, response, exchange, number)
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, OSError) as error:
             return self._failed(request, exchange, self._lost(error))
         except OAuthFlowError as error:
@@ -104,7 +116,11 @@ class CallClient(httpx2.AsyncClient):
         return ToolCallError(f"{said} and {what} where JSON is due", kind="output", happened="unknown")
 
     async def _read(
-        self, request: httpx2.Request, response: httpx2.Response, exchange: Exchange | None
+        self,
+        request: httpx2.Request,
+        response: httpx2.Response,
+        exchange: Exchange | None,
+        number: str | int | None,
     ) -> httpx2.Response:
         """The answer with its body read, up to the limit, which is of what it unpacks to."""
         parts: list[bytes] = []
@@ -117,7 +133,18 @@ class CallClient(httpx2.AsyncClient):
                     return self._failed(request, exchange, too_large(self._tool(exchange), self._max_bytes))
         finally:
             await response.aclose()
-        return _with_body(response, b"".join(parts))
+        body = b"".join(parts)
+        if exchange is None or exchange.call is None or number is None or _has_id(body, number):
+            return _with_body(response, body)
+        try:
+            said = json.loads(body)
+        except (ValueError, RecursionError):
+            return _with_body(response, body)  # the library says what is wrong with it
+        if isinstance(said, dict) and said.get("id") is None and "error" in said:
+            return _with_body(response, json.dumps({**said, "id": number}).encode())
+        # The library would wait for another message, and none can come.
+        text = f"{self._server} answered {self._tool(exchange)!r} with a message that is not its answer"
+        return self._failed(request, exchange, ToolCallError(text, kind="output", happened="unknown"))
 
     async def _refused(
         self, request: httpx2.Request, response: httpx2.Response, exchange: Exchange | None
@@ -245,6 +272,10 @@ def _request_id(request: httpx2.Request) -> str | int | None:
         return message["id"] if "method" in message else None
     except (ValueError, TypeError, KeyError, httpx2.RequestNotRead):
         return None
+
+
+def _has_id(body: bytes, number: str | int) -> bool:
+    return re.search(rb'"id"\s*:\s*"?%s"?\s*[,}]' % re.escape(str(number)).encode(), body) is not None
 
 
 def _socket_options() -> list[tuple[int, int, int]]:
