@@ -144,6 +144,19 @@ def test_where_the_next_page_is(value: Any, headers: Any, names: list[str], expe
     assert next_page(URL, value, headers, names).url == expected
 
 
+@pytest.mark.parametrize("target", ["http://[::1", "//[x", "http://h:99999/x", "http://h:port/"])
+def test_a_next_page_that_is_no_address_is_one_that_cannot_be_read(target: str) -> None:
+    for value, headers in (([1], {"link": f"<{target}>; rel=next"}), ({"items": [1], "next": target}, {})):
+        found = next_page("http://h/x", value, headers, [])
+        assert (found.url, found.foreign) == (None, True)
+
+
+@pytest.mark.parametrize("number", ["²", "9" * 5000, "-1", ""])
+def test_a_number_of_a_page_that_is_none_is_not_counted_with(number: str) -> None:
+    for name in ("page", "offset", "limit"):
+        next_page(f"http://h/x?{name}={number}", {"items": [1]}, {}, ["page", "offset"])
+
+
 def test_importing_the_package_takes_no_heavy_library() -> None:
     code = "import sys, replan.tools.openapi as o; o.load('x.yaml'); print([n for n in ('httpx2', 'yaml') if n in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

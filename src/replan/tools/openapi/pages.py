@@ -144,15 +144,16 @@ def _counted(url: str, holders: list[JsonObject], items: list[Any], names: Colle
     if not items or any(holder.get(name) is False for holder in holders for name in ("has_more", "hasMore")):
         return None
     total, pages = _number(holders, _TOTAL), _number(holders, _PAGES)
-    asked = next((int(query[name]) for name in _SIZE if query.get(name, "").isdigit()), None)
+    asked = next((size for name in _SIZE if (size := _whole(query.get(name, ""))) is not None), None)
     for name in _OFFSET:
         if name in names:
-            done = int(query.get(name, "0") or 0) + len(items) if query.get(name, "0").isdigit() else 0
+            done = (_whole(query.get(name, "")) or 0) + len(items)
             ended = done >= total if total is not None else asked is not None and len(items) < asked
             return None if ended else _with(url, name, str(done))
     for name in _PAGE:
         if name in names:
-            page = int(query[name]) if query.get(name, "").isdigit() else 1
+            page = _whole(query.get(name, "1"))
+            page = 1 if page is None else page
             if pages is not None:
                 ended = page >= pages
             else:
@@ -160,6 +161,10 @@ def _counted(url: str, holders: list[JsonObject], items: list[Any], names: Colle
                 ended = ended or (total is not None and asked is not None and page * asked >= total)
             return None if ended else _with(url, name, str(page + 1))
     return None
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
 
 
 def _holders(value: JsonObject) -> list[tuple[JsonObject, bool]]:
@@ -193,8 +198,12 @@ def _linked(header: str) -> str | None:
 
 
 def _on_same_origin(url: str, target: str, by: str) -> Next:
-    found = urljoin(url, target)
-    return Next(found, by) if origin(found) == origin(url) else Next(None, by, foreign=True)
+    try:
+        found = urljoin(url, target)
+        same = origin(found) == origin(url)
+    except ValueError:  # no URL: there is more, and nobody can say where
+        same = False
+    return Next(found, by) if same else Next(None, by, foreign=True)
 
 
 def origin(url: str) -> tuple[str, str, int | None]:
