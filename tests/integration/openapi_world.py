@@ -38,6 +38,8 @@ class World:
                 Route("/oauth", self.oauth),
                 Route("/redirect", self.redirect, methods=["GET", "POST"]),
                 Route("/see-other", self.see_other, methods=["POST"]),
+                Route("/sent-on", self.sent_on, methods=["POST"]),
+                Route("/numbers", self.numbers, methods=["POST"]),
                 Route("/status/{code:int}", self.status, methods=["GET", "POST"]),
                 Route("/text", self.text),
                 Route("/bytes", self.bytes_),
@@ -94,6 +96,12 @@ class World:
     async def see_other(self, request: Request) -> Response:
         await self._note(request)
         return RedirectResponse("/made/1", 303)
+
+    async def sent_on(self, request: Request) -> Response:
+        return Response(status_code=303, headers={"Location": self.redirect_to})
+
+    async def numbers(self, request: Request) -> Response:
+        return Response(b'{"ok": true, "id": 12345, "half": "\\ud800"}', 500, media_type="application/json")
 
     async def status(self, request: Request) -> Response:
         note = await self._note(request)

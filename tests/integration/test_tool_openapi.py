@@ -123,6 +123,23 @@ async def test_a_token_that_is_not_given_is_no_call(live: Live) -> None:
     assert live.world.counts["/oauth"] == 0
 
 
+async def test_a_token_that_does_not_come_is_asked_for_again(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("replan.tools.openapi.tokens._ASK_SECS", 0.5)
+    paths = operation("post", "/oauth", "x", security=[{"oauth": []}])
+    live.source = OpenApiSource(document(paths, schemes=SCHEMES), server=live.url, auth={"oauth": CLIENT})
+    live.world.gate.clear()
+    with pytest.raises(ToolCallError, match=r"no token for 'oauth': no answer within 0\.5 seconds") as caught:
+        await live.call("x")
+    assert (caught.value.kind, caught.value.happened) == ("timeout", "no")
+    live.world.gate.set()
+    monkeypatch.undo()
+    with contextlib.suppress(ToolCallError):  # the echo of /oauth knows GET only
+        await live.call("x")
+    assert live.world.counts["/token"] == 2
+
+
 async def test_who_gives_up_does_not_take_the_token_from_others(live: Live) -> None:
     paths = operation("get", "/oauth", "x", security=[{"oauth": []}])
     live.source = OpenApiSource(document(paths, schemes=SCHEMES), server=live.url, auth={"oauth": CLIENT})
@@ -301,6 +318,18 @@ async def test_a_header_cannot_bring_others_in(live: Live) -> None:
     assert (await live.call("x", **{"X-A": "ü"}))["headers"]["x-a"].encode("latin-1").decode() == "ü"
 
 
+async def test_how_a_message_is_sent_is_no_parameter(live: Live) -> None:
+    names = ["Host", "Content-Length", "Transfer-Encoding", "Connection", "accept-encoding", "X Y"]
+    parameters = [{"name": name, "in": "header", "schema": {"type": "string"}} for name in names]
+    parameters.append({"name": "user-agent", "in": "header", "schema": {"type": "string"}})
+    paths = operation("get", "/x", "x", parameters=parameters)
+    live.source = OpenApiSource(document(paths), server=live.url)
+    (tool,) = await live.source.tools()
+    assert set(tool.parameters["properties"]) == {"user-agent"}
+    found = await live.call("x", **{"user-agent": "me"})
+    assert found["headers"]["user-agent"] == "me"
+
+
 async def test_an_operation_may_have_a_server_of_its_own(live: Live) -> None:
     own = operation("get", "/x", "x", servers=[{"url": "/under/{v}", "variables": {"v": {"default": "v1"}}}])
     file_url = document(own, operation("get", "/y", "y"))
@@ -449,6 +478,44 @@ async def test_errors_keep_status_words_and_wait(
     assert fault.retry_after == (7.0 if code in (429, 503) else None)
     if code != 404:
         assert fault.category == category
+
+
+@pytest.mark.parametrize("header", ["true", "1234", "12"])
+async def test_headers_that_look_like_json_leave_an_error_whole(live: Live, header: str) -> None:
+    live.source = OpenApiSource(
+        document(operation("post", "/numbers", "x")), server=live.url, headers={"X-Version": header}
+    )
+    with pytest.raises(ToolCallError, match="500 Internal") as caught:
+        await live.call("x")
+    assert (caught.value.kind, caught.value.status, caught.value.happened) == ("http", 500, "unknown")
+    assert set(caught.value.body) == {"ok", "id", "half"}  # type: ignore[attr-defined]
+    str(caught.value).encode()
+
+
+@pytest.mark.parametrize("target", ["http://[::1", "//[", "http://h:99999/", "http://h:port/", "/\x01"])
+async def test_done_and_sent_on_to_what_is_no_address_is_not_taken_for_undone(
+    live: Live, target: str
+) -> None:
+    live.world.redirect_to = target
+    live.source = OpenApiSource(document(operation("post", "/sent-on", "x")), server=live.url)
+    with pytest.raises(ToolCallError) as caught:
+        await live.call("x")
+    assert (caught.value.kind, caught.value.happened) == ("output", "unknown")
+
+
+async def test_an_error_that_nobody_foresaw_is_not_taken_for_undone(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise LookupError("the key is k3y-k3y")
+
+    monkeypatch.setattr("replan.tools.openapi.source.value_of", broken)
+    live.source = OpenApiSource(
+        document(operation("post", "/x", "x")), server=live.url, headers={"X-Key": "k3y-k3y"}
+    )
+    with pytest.raises(ToolCallError, match=r"LookupError.*the key is \*\*\*") as caught:
+        await live.call("x")
+    assert (caught.value.kind, caught.value.happened) == ("output", "unknown")
 
 
 async def test_json_is_read_though_it_is_called_text_and_a_web_page_is_no_answer(live: Live) -> None:

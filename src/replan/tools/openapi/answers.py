@@ -116,7 +116,7 @@ def failure(
     body: Any = None
     if is_json(kind) or data.lstrip()[:1] in (b"{", b"["):
         try:
-            body = json.loads(data)
+            body = _without_surrogates(json.loads(data))
         except (ValueError, RecursionError):
             body = None
     text = _said(body) if body is not None else _text(data, headers.get("content-type", "")) or ""
@@ -131,7 +131,7 @@ def failure(
     error = HttpFailure(
         message, kind="http", status=status, happened="no" if clean else "unknown", retry_after=wait
     )
-    error.body = body if body is None or not secrets else json.loads(_hidden(json.dumps(body), secrets))
+    error.body = _hidden_in(body, secrets)
     return error
 
 
@@ -164,8 +164,8 @@ def _text(data: bytes, content_type: str = "") -> str | None:
     """The text, by the charset that is named, else UTF-8; None if it is no text in that."""
     named = re.search(r"charset=\"?([\w.:-]+)", content_type, re.IGNORECASE)
     try:
-        return data.decode(named[1] if named else "utf-8")
-    except (UnicodeDecodeError, LookupError):
+        return str(_without_surrogates(data.decode(named[1] if named else "utf-8")))
+    except (UnicodeError, LookupError):
         return None
 
 
@@ -200,3 +200,16 @@ def _hidden(text: str, secrets: Sequence[str]) -> str:
     for secret in secrets:
         text = text.replace(secret, "***")
     return text
+
+
+def _hidden_in(value: Any, secrets: Sequence[str]) -> Any:
+    """The same in a JSON value, where a secret may be a number too."""
+    if isinstance(value, str):
+        return _hidden(value, secrets)
+    if isinstance(value, list):
+        return [_hidden_in(each, secrets) for each in value]
+    if isinstance(value, dict):
+        return {_hidden(key, secrets): _hidden_in(each, secrets) for key, each in value.items()}
+    if isinstance(value, bool) or value is None:
+        return value
+    return "***" if any(secret in json.dumps(value) for secret in secrets) else value

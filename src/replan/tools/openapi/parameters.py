@@ -13,8 +13,13 @@ from replan.tools.openapi.operations import Operation
 from replan.tools.openapi.schemas import Schemas
 from replan.tools.openapi.styles import DEFAULT_STYLE, STYLES, header_value, pairs, path_segment
 
-_IGNORED_HEADERS = frozenset(("accept", "content-type", "authorization"))
-"""What the specification says of header parameters with these names: ignored."""
+_IGNORED_HEADERS = frozenset(
+    ("accept", "content-type", "authorization",
+     "accept-encoding", "connection", "content-length", "expect", "host", "keep-alive", "proxy-connection", "te",
+     "trailer", "transfer-encoding", "upgrade")
+)  # fmt: skip
+"""The first three are to be ignored as parameters (OpenAPI); the others say how, and to whom, a message is sent."""
+_FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _TEMPLATE = re.compile(r"\{([^{}/]+)\}")
 _HEADER = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
 _IDEMPOTENCY = re.compile(r"(x-)?idempotency[-_]?key", re.IGNORECASE)
@@ -77,6 +82,10 @@ def _parameter(document: Document, value: JsonObject, file: str, schemas: Schema
     if place == "header" and name.lower() in _IGNORED_HEADERS:
         return None
     required = value.get("required") is True or place == "path"
+    if place == "header" and not _FIELD_NAME.fullmatch(name):
+        if required:
+            raise Unusable(f"the parameter {name!r} is no name of a header")
+        return None
     content = value.get("content")
     as_json = False
     if isinstance(content, dict) and content:

@@ -118,7 +118,12 @@ class Sender:
                     raise self._not_followed(answer.status)
                 # "See other": the request was taken, and its answer is read there (RFC 9110 §15.4.4).
                 request, effect_done = Request("GET", request.url, request.headers, request.cookie), True
-            url = urljoin(url, target).partition("#")[0]
+            try:
+                url = urljoin(url, target).partition("#")[0]
+                origin(url)
+            except ValueError as error:
+                text = f"{self._title}: the answer redirects to what is no address: {error}"
+                raise ToolCallError(text, kind="output", happened=self.happened) from None
         text = f"{self._title}: redirected more than {_MOST_REDIRECTS} times"
         raise ToolCallError(text, kind="output", happened=self.happened)
 
@@ -139,7 +144,8 @@ class Sender:
         try:
             made = self._made(request, home)
         except (httpx2.InvalidURL, ValueError) as error:
-            raise ToolCallError(f"{self._title}: {error}", kind="parameter", happened="no") from None
+            kind = "output" if self.sent else "parameter"  # sent: the answer has led there
+            raise ToolCallError(f"{self._title}: {error}", kind=kind, happened=self.happened) from None
         away = origin(request.url) != home
         try:
             response = await self._client.send(made, stream=True)
@@ -171,6 +177,10 @@ class Sender:
         for secret in self.secrets():
             said = said.replace(secret, "***")
         return ToolCallError(f"{self._title}: the server {what}: {said}", kind=kind, happened=self.happened)
+
+    def unforeseen(self, error: Exception) -> ToolCallError:
+        """For an error that nobody thought of: it must not be taken for the service's word that nothing was done."""
+        return self._failed("output", error, f"could not be asked, or understood ({type(error).__name__})")
 
     def _made(self, request: Request, home: tuple[str, str, int | None]) -> httpx2.Request:
         """The request with credentials, which only the server of the operation gets."""

@@ -138,6 +138,10 @@ class OpenApiSource:
                 raise
             text = f"{tool.title}: no answer within {secs:g} seconds"
             raise ToolCallError(text, kind="timeout", happened=sender.happened) from None
+        except ToolCallError:
+            raise
+        except Exception as error:
+            raise sender.unforeseen(error) from error
 
     async def aclose(self) -> None:
         """Close the connections; a later call opens new ones."""

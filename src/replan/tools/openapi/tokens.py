@@ -21,6 +21,8 @@ _EARLY_SECS = 30.0
 _UNSAID_SECS = 300.0
 """How long a token is kept whose answer does not say it."""
 _LARGEST = 1 << 16
+_ASK_SECS = 30.0
+"""How long the answer may take: all calls wait for it, and the next try begins after it."""
 
 
 class ClientTokens:
@@ -74,15 +76,21 @@ class ClientTokens:
             auth = httpx2.BasicAuth(quote(of.client_id, safe=""), quote(of.client_secret, safe=""))
         content = "&".join(f"{quote(key, safe='')}={quote(text, safe='')}" for key, text in form)
         try:
-            async with self._client().stream(
-                "POST", of.token_url, content=content.encode(), headers=headers, auth=auth
-            ) as answer:
+            async with (
+                asyncio.timeout(_ASK_SECS),
+                self._client().stream(
+                    "POST", of.token_url, content=content.encode(), headers=headers, auth=auth
+                ) as answer,
+            ):
                 body = await read_limited(answer, _LARGEST, of.scheme)
                 status = answer.status_code
         except ToolCallError as error:
             raise ToolCallError(
                 f"no token for {of.scheme!r}: {error}", kind=error.kind, happened="no"
             ) from None
+        except TimeoutError:
+            text = f"no token for {of.scheme!r}: no answer within {_ASK_SECS:g} seconds"
+            raise ToolCallError(text, kind="timeout", happened="no") from None
         except httpx2.HTTPError as error:
             said = str(error) or type(error).__name__
             kind = "timeout" if isinstance(error, httpx2.TimeoutException) else "unavailable"

@@ -98,6 +98,8 @@ class OperationTool:
             headers[self.key_header] = call.key
         if content_type is not None:
             headers["Content-Type"] = content_type
+        given = {name.lower() for name, _ in placed.headers}
+        headers = {name: text for name, text in headers.items() if name.lower() not in given}
         headers |= dict(placed.headers)
         # Some documents tell operations of one path apart by a query or a fragment in it; the latter is not sent.
         path, _, fixed = placed.path.partition("#")[0].partition("?")
