@@ -145,6 +145,54 @@ DUCKDB_ESCAPES = [
 ]
 
 
+# To a file that may be read, without the file beside it that may not be made.
+COPY = "COPY (SELECT 7 AS city) TO '{file}' (USE_TMP_FILE false)"
+COPIES = [
+    COPY,
+    f"EXPLAIN ANALYZE {COPY}",
+    f"WITH x AS ({COPY}) SELECT * FROM x",
+    f"(WITH x AS ({COPY}) SELECT * FROM x UNION ALL SELECT 1)",
+    f"SELECT * FROM (WITH x AS ({COPY}) SELECT * FROM x)",
+    "SELECT * FROM json_execute_serialized_sql(json_serialize_sql($$WITH x AS ({copy}) SELECT * FROM x$$))",
+    "SELECT * FROM query($$WITH x AS ({copy}) SELECT * FROM x$$)",
+    "FROM query('FROM json_execute_serialized_sql(json_serialize_sql($$WITH x AS ({quoted}) FROM x$$))')",
+]
+
+
+@pytest.mark.parametrize("statement", COPIES)
+async def test_no_query_writes_to_a_file_that_it_may_read(tmp_path: Path, statement: str) -> None:
+    file = tmp_path / "sales.csv"
+    file.write_text("id,city\n1,Ulm\n")
+    copy = COPY.format(file=file)
+    words = statement.format(file=file, copy=copy, quoted=copy.replace("'", "''"))
+    with pytest.raises(ToolCallError) as caught:
+        await call(data(tmp_path), "sql_query", statement=words)
+    assert (caught.value.kind, caught.value.happened) == ("parameter", "no")
+    assert file.read_text() == "id,city\n1,Ulm\n"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "WITH x AS (SELECT city FROM 'sales.csv') SELECT upper(city) AS city FROM x",
+        "FROM sales SELECT city",
+        "SELECT s.city FROM sales s JOIN range(3) r(n) ON s.id = r.n WHERE s.id IN (SELECT 1 UNION SELECT 2)",
+        "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT max(n) FROM r",
+        "SELECT city, count(*) OVER (PARTITION BY city) AS copy FROM sales WHERE city <> 'copy' ORDER BY 2 LIMIT 5",
+        "DESCRIBE sales",
+        "SUMMARIZE sales",
+        "VALUES (1), (2)",
+        "SELECT * FROM read_csv('{file}')",
+        "SELECT function_name FROM duckdb_functions() LIMIT 1",
+    ],
+)
+async def test_queries_of_data_files_may_be_of_any_form_that_reads(tmp_path: Path, statement: str) -> None:
+    file = tmp_path / "sales.csv"
+    file.write_text("id,city\n1,Ulm\n")
+    found = await call(data(tmp_path), "sql_query", statement=statement.format(file=file))
+    assert found["rows"]
+
+
 @pytest.mark.parametrize("statement", SQLITE_ESCAPES)
 async def test_no_query_of_sqlite_changes_or_reaches_anything(sqlite_path: Path, statement: str) -> None:
     before, beside = content(sqlite_path), sorted(sqlite_path.parent.iterdir())
@@ -344,3 +392,31 @@ async def test_who_writes_a_statement_is_told_the_tables(tmp_path: Path, count: 
     assert "Tables:" not in specs["sql_tables"]
     assert ("Tables:" in specs["sql_query"]) == bool(told)
     await source.aclose()
+
+
+async def test_a_commit_that_the_disk_fails_leaves_a_change_in_doubt(
+    duckdb_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from replan.tools.kit import duckdb_files
+
+    class FullDisk:
+        def __init__(self, connection: Any) -> None:
+            self._connection = connection
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._connection, name)
+
+        def commit(self) -> None:
+            raise duckdb.IOException("No space left on device")
+
+    made = duckdb_files._connected
+
+    @contextlib.contextmanager
+    def connected(*arguments: Any, **more: Any) -> Any:
+        with made(*arguments, **more) as connection:
+            yield FullDisk(connection)
+
+    monkeypatch.setattr(duckdb_files, "_connected", connected)
+    with pytest.raises(ToolCallError, match="No space") as caught:
+        await call(sql(duckdb_path, write=True), "sql_execute", statement="DELETE FROM sales")
+    assert caught.value.happened == "unknown"

@@ -98,6 +98,8 @@ def interrupted(interrupt: Callable[[], None], most_secs: float, *, happened: st
     watcher.start()
     try:
         yield
+    except ToolCallError:
+        raise
     except Exception as error:
         if late.is_set():
             text = f"the statement had not ended after {secs:g} seconds and was stopped; ask for less, or aggregate"

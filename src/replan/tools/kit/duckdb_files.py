@@ -6,12 +6,12 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
 from replan.errors import ToolCallError
 from replan.tools.kit.databases import Changed, Parameters, Rows, Table, interrupted, refused, rows_of
+from replan.tools.kit.duckdb_queries import reading, the_only
 from replan.tools.kit.rooted import Root, kind_of
 from replan.tools.kit.source import time_left
 
@@ -24,7 +24,6 @@ READERS = {
     ".ndjson": "read_json_auto",
 }
 """How files of each kind are read, by the ends of their names (also with `.gz` behind)."""
-_READING = {duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN}
 _WRITING = {
     duckdb.StatementType.INSERT,
     duckdb.StatementType.UPDATE,
@@ -34,6 +33,8 @@ _WRITING = {
     duckdb.StatementType.ALTER,
     duckdb.StatementType.DROP,
 }
+_BROKEN = (duckdb.IOException, duckdb.FatalException, duckdb.InternalException)
+"""After a commit that ends with one of these, the change may be on disk or not."""
 _MOST_LISTED = 200
 _TURNS: dict[Path, threading.Lock] = {}
 _TURNS_LOCK = threading.Lock()
@@ -62,12 +63,16 @@ class DuckdbFile:
 
     def execute(self, statement: str, parameters: Parameters, key: str) -> Changed:
         with self._open(read_only=False) as connection:
-            one = _only(connection, statement, _WRITING, "INSERT, UPDATE, DELETE, CREATE, ALTER or DROP")
+            one = the_only(connection, statement, _WRITING, "INSERT, UPDATE, DELETE, CREATE, ALTER or DROP")
             connection.begin()
             cursor = connection.execute(one, parameters)
             counted = [column[0] for column in cursor.description or ()] == ["Count"]
             found = cursor.fetchone()
-            connection.commit()
+            try:
+                connection.commit()
+            except _BROKEN as error:
+                text = f"the database {self._path.name} failed: {_first_line(error)}"
+                raise ToolCallError(text, happened="unknown") from error
             return {"rows_changed": found[0] if counted and found else -1}
 
     @contextlib.contextmanager
@@ -194,21 +199,10 @@ def _told(connection: duckdb.DuckDBPyConnection, secs: float) -> Iterator[None]:
 def _rows(
     connection: duckdb.DuckDBPyConnection, statement: str, parameters: Parameters, limit: int, most_bytes: int
 ) -> Rows:
-    one = _only(connection, statement, _READING, "SELECT")
+    one = reading(connection, statement)
     cursor = connection.execute(one, parameters)
     columns = [column[0] for column in cursor.description or ()]
     return rows_of(columns, cursor.fetchone, limit, most_bytes)
-
-
-def _only(
-    connection: duckdb.DuckDBPyConnection, statement: str, kinds: set[Any], right: str
-) -> duckdb.Statement:
-    statements = connection.extract_statements(statement)
-    if len(statements) != 1:
-        raise refused(f"statement: there are {len(statements)} statements; give one")
-    if statements[0].type not in kinds:
-        raise refused(f"statement: {statements[0].type.name} is not allowed here; right is {right}")
-    return statements[0]
 
 
 def _tables(connection: duckdb.DuckDBPyConnection) -> list[Table]:
