@@ -183,6 +183,27 @@ async def test_somebody_who_answers_past_the_graph_does_not_stop_it(tmp_path: Pa
     assert sent == ["ann"]
 
 
+async def test_a_yes_to_one_call_never_becomes_a_yes_to_another(tmp_path: Path) -> None:
+    sent, send = _sender()
+    async with Replan(tools=[send], db=tmp_path / "r.db", approval="all", interactive=True) as replan:
+        app = _graph(langgraph_node(replan, submit=_plan("ann", "bob")), InMemorySaver())
+        state = await app.ainvoke({"task": "send"}, THREAD)
+        shown = state["__interrupt__"][0].value
+        assert shown["parameters"] == {"to": "ann"}
+        await replan.approve(shown["task_id"])
+        await replan.resume(shown["task_id"])
+        assert sent == ["ann"]
+        for said in (True, True, {"id": shown["id"], "approved": True}):
+            state = await app.ainvoke(Command(resume=said), THREAD)  # the first was meant for ann
+            asked = state["__interrupt__"][0].value
+            assert asked["parameters"] == {"to": "bob"}
+            assert asked["id"] in asked["problem"]
+            assert sent == ["ann"]
+        state = await app.ainvoke(Command(resume={"id": asked["id"], "approved": True}), THREAD)
+        assert sent == ["ann", "bob"]
+    assert state["result"] == "sent to bob"
+
+
 async def test_without_interrupts_a_waiting_task_fails_the_node_and_stays(tmp_path: Path) -> None:
     sent, send = _sender()
     async with Replan(tools=[send], db=tmp_path / "r.db", approval="all", interactive=True) as replan:

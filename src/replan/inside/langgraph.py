@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
 from replan.app import Replan
-from replan.core.events import ApprovalResolved, QuestionAnswered, Record
+from replan.core.events import ApprovalResolved, QuestionAnswered, Record, TaskWaiting
 from replan.core.result import TaskResult, WaitingFor
 from replan.core.state import ENDED
 from replan.errors import InputError, TaskEnded, TaskFailure
@@ -54,7 +54,9 @@ def langgraph_node(
     node), which has to have a checkpointer. The interrupt's value is
     `{"task_id", "kind", "id", "text", "tool", "parameters"}`. Resume with `Command(resume=…)`: the text of the answer;
     for an approval `True`, `False`, "yes", "no", or `{"approved": bool, "reason": str, "parameters": {…}}`. A value that
-    does not fit interrupts once more, with a `"problem"`. What a person answers past the graph makes no interrupt.
+    does not fit interrupts once more, with a `"problem"`. What a person answers past the graph makes no interrupt; what
+    the task waits for next is then asked anew, and wants the answer as a mapping that names it:
+    `{"id": …, "approved": True}` or `{"id": …, "answer": "…"}`, as a value may have been meant for what was asked before.
 
     Events of the task go to the custom stream (`stream_mode="custom"`) as `{"task_id", "seq", "type", "step_id"}`.
     A graph that is cancelled leaves its task as it is; it goes on with `Replan.resume`, or with the graph.
@@ -84,13 +86,14 @@ def langgraph_node(
         while result.status == "waiting" and people == "interrupt":
             waiting = result.waiting_for[0]
             said = interrupt(_asked(task_id, waiting, problem))
-            problem = None
-            try:
-                await _tell(replan, task_id, waiting, said, by=f"{BY}#{asked}")
-            except TaskEnded:
-                pass  # by somebody else, meanwhile
-            except InputError as error:
-                problem = str(error)  # asked again: the graph could never take the value back
+            problem = _misplaced(said, waiting, await _asked_since(replan, task_id))
+            if problem is None:
+                try:
+                    await _tell(replan, task_id, waiting, said, by=f"{BY}#{asked}")
+                except TaskEnded:
+                    pass  # by somebody else, meanwhile
+                except InputError as error:
+                    problem = str(error)  # asked again: the graph could never take the value back
             asked += 1
             await replan.submit(text, task_id=task_id, **more)  # the same task: it is gone on with
             result = await _followed(replan, task_id, runtime.stream_writer)
@@ -144,6 +147,33 @@ async def _last_delivered(replan: Replan, task_id: str) -> int:
             if who == BY and number.isdecimal():
                 last = max(last, int(number))
     return last
+
+
+async def _asked_since(replan: Replan, task_id: str) -> set[str]:
+    """What the task has waited for, first of all, since it last got the value of an interrupt."""
+    asked: set[str] = set()
+    for record in await replan.history(task_id):
+        event = record.event
+        if isinstance(event, ApprovalResolved | QuestionAnswered) and event.by.partition("#")[0] == BY:
+            asked.clear()
+        elif isinstance(event, TaskWaiting):
+            asked.update((*event.approvals, *event.questions)[:1])
+    return asked
+
+
+def _misplaced(said: Any, waiting: WaitingFor, asked: set[str]) -> str | None:
+    """Why a value may not be the answer to this; None if it is.
+
+    LangGraph knows its interrupts by their order alone. A value for something that a person has answered past the
+    graph comes back for what is asked next: a yes to a call must not become one to another.
+    """
+    named = said.get("id") if isinstance(said, Mapping) else None
+    if named == waiting.id or (named is None and asked <= {waiting.id}):
+        return None
+    return (
+        "Something else was asked before this, and answered or dropped past the graph, so that it is not clear what "
+        f"was answered here. Resume with a mapping that has 'id': {waiting.id!r}."
+    )
 
 
 def _asked(task_id: str, waiting: WaitingFor, problem: str | None) -> dict[str, Any]:
