@@ -13,7 +13,7 @@ from fault_table import DEADLINE, ROWS, observe
 pytestmark = pytest.mark.anyio
 
 SOURCES = [importlib.import_module(path.stem) for path in sorted(Path(__file__).parent.glob("faults_*.py"))]
-SLACK_SECS = 5.0
+SLACK_SECS = 3.0
 """A busy machine may be late; what is ruled out is a step that waits for something else than its deadline."""
 
 

@@ -32,6 +32,10 @@ BASE_DELAY = 0.2
 MAX_DELAY = 30.0
 MOST_WORDS = 20_000
 """Characters of an error's message that are kept: it stands in several events."""
+TELL_SECS = 0.1
+"""So much before its time is up a source that keeps the time itself may tell what has become of the call."""
+WORTH = 0.2
+"""The part of a step's time that has to be left for another try: one that is cut off tells less than the last error."""
 LET_GO_SECS = 1.0
 """How long a call that was cancelled at its time limit may take to end before it is left behind."""
 
@@ -150,9 +154,12 @@ class Attempts:
                     return fault
                 self._places.give()
                 await self._run.parts.clock.sleep(wait)
+                waits_from = asyncio.get_running_loop().time()
                 await self.admitted(call, urgency)
                 try:
                     await self._places.take(urgency)
+                    if call.until is not None:  # what it waits for others is not its own time
+                        call.until += asyncio.get_running_loop().time() - waits_from
                     call.attempt += 1
                     call.retries += 1
                     batch = self.begin(call)
@@ -209,7 +216,7 @@ class Attempts:
             run.task_id,
             call.step.step_id,
             call.attempt,
-            limit,
+            None if limit is None else limit - min(TELL_SECS, limit / 4),
             partial(_report, run, call.step.step_id),
             None if ask is None else partial(ask, run.task_id, call.step.step_id),
         )
@@ -234,7 +241,7 @@ class Attempts:
             return task.result()
         # What it raises because it was stopped is no word about whether it happened.
         task.add_done_callback(_noticed)
-        raise ToolCallError(f"no answer within {secs:g} seconds", kind="timeout")
+        raise ToolCallError(f"no answer within {secs:.3g} seconds", kind="timeout")
 
     def _fault(self, call: Call, error: Exception) -> Fault:
         """What the error means, without the secrets that its message may quote."""
@@ -246,11 +253,14 @@ class Attempts:
         return fault if text == fault.message else fault.model_copy(update={"message": text})
 
     def _limits(self, call: Call) -> tuple[float | None, float | None]:
-        """Seconds: the step's or tool's own limit, and what is left of the task's."""
-        own = call.step.timeout_secs or call.tool.timeout_secs
-        if self._deadline is None:
-            return own, None
-        return own, max(0.001, self._deadline - asyncio.get_running_loop().time())
+        """Seconds: what is left of the step's own time, or the tool's limit for a call; and what is left of the task's."""
+        now = asyncio.get_running_loop().time()
+        own = call.tool.timeout_secs
+        if call.step.timeout_secs is not None:
+            if call.until is None:
+                call.until = now + call.step.timeout_secs
+            own = max(0.001, call.until - now)
+        return own, None if self._deadline is None else max(0.001, self._deadline - now)
 
     def _retry_in(self, call: Call, fault: Fault) -> float | None:
         """Seconds until the next try; None if there is none. Full jitter: half of the wait at least."""
@@ -263,8 +273,11 @@ class Attempts:
             if self._jitter is None:  # made when it is needed: it is large
                 self._jitter = random.Random(self._run.task_id)
             wait = ceiling * (0.5 + self._jitter.random() / 2)
-        if self._deadline is not None and asyncio.get_running_loop().time() + wait >= self._deadline:
+        again = asyncio.get_running_loop().time() + wait
+        if self._deadline is not None and again >= self._deadline:
             return None  # nothing would come of it in time
+        if call.until is not None and again + WORTH * (call.step.timeout_secs or 0.0) >= call.until:
+            return None
         return wait
 
 
