@@ -82,5 +82,16 @@ def _passwords(schema: JsonObject) -> Iterator[str]:
             nodes.extend(node.values())
             properties = node.get("properties")
             for name, child in properties.items() if isinstance(properties, dict) else ():
-                if isinstance(child, dict) and child.get("format") == "password":
+                if _is_password(child):
                     yield name
+
+
+def _is_password(schema: Any) -> bool:
+    """A password, one that may be null, or a list of them."""
+    if not isinstance(schema, dict):
+        return False
+    inner = [schema.get("items")]
+    for word in ("allOf", "anyOf", "oneOf"):
+        parts = schema.get(word)
+        inner += parts if isinstance(parts, list) else []
+    return schema.get("format") == "password" or any(map(_is_password, inner))

@@ -19,6 +19,7 @@ from replan.tools.annotations import adapted, admits_none, evaluate
 from replan.tools.context import ToolContext
 from replan.tools.decorator import innermost, refused
 from replan.tools.output import UNREADABLE, PlainSchema
+from replan.tools.passwords import holds_password
 
 _SECRET_NAMES = frozenset(
     [
@@ -249,27 +250,8 @@ def _hidden(
         )
     hidden = []
     for key, part in properties.items():
-        if (
-            key in named
-            or key.lower() in _SECRET_NAMES
-            or _holds_password(part, schema.get("$defs", {}), set())
-        ):
+        if key in named or key.lower() in _SECRET_NAMES or holds_password(part, schema.get("$defs", {})):
             hidden.append(key)
             if part.get("type") == "string":
                 part.setdefault("format", "password")
     return tuple(hidden)
-
-
-def _holds_password(part: Any, definitions: JsonObject, seen: set[str]) -> bool:
-    if isinstance(part, list):
-        return any(_holds_password(each, definitions, seen) for each in part)
-    if not isinstance(part, dict):
-        return False
-    if part.get("format") == "password":
-        return True
-    name = str(part.get("$ref", "")).rpartition("/")[2]
-    if name in definitions and name not in seen:
-        seen.add(name)
-        if _holds_password(definitions[name], definitions, seen):
-            return True
-    return any(_holds_password(each, definitions, seen) for each in part.values())

@@ -11,7 +11,13 @@ from replan.reasoning.view import TaskView
 NESTED = {
     "type": "object",
     "properties": {
-        "login": {"type": "object", "properties": {"word": {"type": "string", "format": "password"}}}
+        "login": {
+            "type": "object",
+            "properties": {
+                "word": {"type": "string", "format": "password"},
+                "old": {"anyOf": [{"type": "string", "format": "password"}, {"type": "null"}]},
+            },
+        }
     },
 }
 TOOL = ToolSpec(id="t", secrets=("pin",), parameters=NESTED)
@@ -28,6 +34,7 @@ TASK = TaskView(
         pytest.param({"pin": 1234, "a": 1}, {"pin": "***", "a": 1}, id="by the tool's word"),
         pytest.param({"token": "x"}, {"token": "***"}, id="by the task's"),
         pytest.param({"login": {"word": "x"}}, {"login": {"word": "***"}}, id="by the schema"),
+        pytest.param({"login": {"old": "x"}}, {"login": {"old": "***"}}, id="one that may be null"),
         pytest.param([{"pin": "x"}], [{"pin": "***"}], id="in a list"),
         pytest.param(
             {"pin": "${metadata.token}"}, {"pin": "${metadata.token}"}, id="a reference is no secret"

@@ -21,6 +21,7 @@ from replan.tools.openapi.schemas import Schemas
 from replan.tools.openapi.security import Credentials, Value, credentials_of
 from replan.tools.openapi.servers import base_url_of
 from replan.tools.openapi.signature import ABSENT, Signature
+from replan.tools.passwords import password_names
 from replan.tools.schema_check import problem_of
 
 Answers = Literal["declared", "open", "checked", "none"]
@@ -140,7 +141,7 @@ def make_tool(
         source=settings.name,
         aliases=(operation.operation_id,) if operation.operation_id not in ("", operation.tool_id) else (),
         timeout_secs=settings.timeout_secs,
-        secrets=tuple(_secret_names(signature.schema)),
+        secrets=password_names(signature.schema),
         volatile=operation.value.get("x-replan-volatile") is True,
         honours_key=effect == "once" and bool(keys or settings.idempotency_header),
     )
@@ -227,8 +228,3 @@ def _description(operation: Operation) -> str:
         or description_of(operation.item, _LONGEST_DESCRIPTION)
         or operation.title
     )
-
-
-def _secret_names(schema: JsonObject) -> list[str]:
-    properties: JsonObject = schema.get("properties", {})
-    return [name for name, part in properties.items() if part.get("format") == "password"]
