@@ -20,6 +20,7 @@ from replan.errors import ToolCallError
 from replan.ports import ToolCall
 from replan.tools.mcp import HttpServer, McpSource, OAuth
 from replan.tools.mcp.oauth import Loopback
+from replan.tools.mcp.token_file import default_token_file
 
 pytestmark = pytest.mark.anyio
 ADD = ToolCall("add", {"a": 1, "b": 2}, "key")
@@ -53,6 +54,11 @@ async def guarded(make: Callable[[Memory, int], Any]) -> AsyncIterator[tuple[Mem
         yield memory, server
     finally:
         await asyncio.to_thread(server.stop)
+
+
+def test_each_client_has_tokens_of_its_own() -> None:
+    files = {default_token_file("https://h/mcp", who) for who in (None, "home", "work")}
+    assert len(files) == 3
 
 
 async def test_a_robot_gets_its_token_with_its_secret(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ class OAuth:
     callback_port: int = 0
     """The loopback port that the browser comes back to; 0: any. A registered client has a fixed one."""
     token_file: Path | None = None
-    """None: a file of this server's own in the user's state folder."""
+    """None: a file of this server's and client's own in the user's state folder."""
     person: Any = None
     """An `oauth.Person`: shows the address and gives what the browser brings back. None: one on the loopback."""
 

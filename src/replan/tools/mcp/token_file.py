@@ -19,12 +19,13 @@ from pydantic import BaseModel, ValidationError
 M = TypeVar("M", bound=BaseModel)
 
 
-def default_token_file(url: str) -> Path:
-    """In the user's state folder, named after the host and a digest of the address."""
+def default_token_file(url: str, client_id: str | None = None) -> Path:
+    """In the user's state folder, named after the host and a digest of address and client: each has its own tokens."""
     from platformdirs import user_state_path
 
     host = re.sub(r"[^\w.-]", "_", urlsplit(url).hostname or "mcp")
-    digest = hashlib.sha256(url.encode()).hexdigest()[:12]
+    whose = url if client_id is None else f"{url}\n{client_id}"
+    digest = hashlib.sha256(whose.encode()).hexdigest()[:12]
     return user_state_path("replan") / "mcp" / f"{host}-{digest}.json"
 
 
