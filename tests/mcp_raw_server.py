@@ -128,6 +128,10 @@ class Server:
             elif message["method"] == "notifications/cancelled":
                 self.tell(f"cancelled {message['params'].get('reason')}")
                 self.cancelled.setdefault(message["params"]["requestId"], threading.Event()).set()
+            elif message["method"] == "tools/call" and self.options.fault == "deaf":
+                self.call(message)
+                os.close(0)
+                threading.Event().wait(60)
             elif message["method"] == "tools/call":
                 threading.Thread(target=self.call, args=(message,), daemon=True).start()
             elif "id" in message:

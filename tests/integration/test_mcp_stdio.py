@@ -425,6 +425,27 @@ async def test_a_server_that_keeps_failing_is_left_alone_for_a_while() -> None:
     await source.aclose()
 
 
+async def test_a_server_that_hears_no_more_is_started_anew() -> None:
+    async with opened("--fault", "deaf") as source:
+        first = await call(source, "pid")
+        second = [(await asyncio.gather(call(source, "pid"), return_exceptions=True))[0] for _ in range(2)]
+    assert second[-1] != first
+    assert all(isinstance(each, dict) or each.kind == "connection_lost" for each in second)
+
+
+async def test_what_nobody_foresaw_in_an_answer_is_not_taken_for_undone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise LookupError("what now?")
+
+    monkeypatch.setattr("replan.tools.mcp.results.value_of", broken)
+    async with opened() as source:
+        error = await failed(source, "put")
+    assert (error.kind, error.happened) == ("output", "unknown")
+    assert "what now?" in str(error)
+
+
 async def test_a_lost_call_is_told_and_not_made_again() -> None:
     source = raw()
     error = await failed(source, "die")

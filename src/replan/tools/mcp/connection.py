@@ -98,7 +98,7 @@ class Connection:
             await _first(task, exchange.failed, self.gone, timeout_secs=left_secs)
             if not task.done() and (self.gone.done() or exchange.failed.done()):
                 await asyncio.wait({task}, timeout=_LET_GO_SECS)
-            if self._process is not None and not self._process.speaks:
+            if self._process is not None and (self.gone.done() or not self._process.speaks):
                 await self._process.exit_within(_LET_GO_SECS)  # to say how it ended
             return self._outcome(task, exchange, call)
         finally:

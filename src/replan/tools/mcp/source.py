@@ -16,6 +16,8 @@ from replan.tools.mcp.servers import HttpServer, Server, checked, default_name
 from replan.tools.names import nearest
 
 if TYPE_CHECKING:
+    from mcp_types import CallToolResult
+
     from replan.tools.mcp.connection import Connection, Listing
 
 _LOGIN_SECS = 330.0
@@ -101,13 +103,12 @@ class McpSource:
         check_parameters(tool.spec, call)
         from replan.tools.mcp.exchange import Exchange
         from replan.tools.mcp.http import SessionExpired
-        from replan.tools.mcp.results import value_of
 
         for again in (True, False):
             connection = await self._connected(until)
             try:
                 result = await connection.call(call.tool_id, Exchange(call), _left(until))
-                return value_of(result, tool)
+                return _understood(result, tool)
             except SessionExpired:
                 if not again:
                     raise
@@ -277,6 +278,19 @@ class McpSource:
         ending = asyncio.create_task(connection.aclose())
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
+
+
+def _understood(result: CallToolResult, tool: Listed) -> Any:
+    """`value_of`; what nobody foresaw in an answer says nothing of whether the call was made."""
+    from replan.tools.mcp.results import value_of
+
+    try:
+        return value_of(result, tool)
+    except ToolCallError:
+        raise
+    except Exception as error:
+        text = f"the answer of {tool.spec.id!r} cannot be understood: {type(error).__name__}: {error}"
+        raise ToolCallError(text, kind="output", happened="unknown") from error
 
 
 def _left(until: float | None) -> float | None:

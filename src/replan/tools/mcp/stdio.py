@@ -32,7 +32,7 @@ _METHOD, _ANSWER = re.compile(rb'"method"\s*:'), re.compile(rb'"(result|error)"\
 async def stdio_transport(
     process: ServerProcess, traffic: Traffic, max_bytes: int, ended: Callable[[], None]
 ) -> AsyncIterator[TransportStreams]:
-    """Messages with a running server. `ended` is called when it writes no more; at the end it is stopped."""
+    """Messages with a running server. `ended` is called when it writes or reads no more; at the end it is stopped."""
     send_in, receive_in = anyio.create_memory_object_stream[Message](0)
     send_out, receive_out = anyio.create_memory_object_stream[SessionMessage](0)
 
@@ -49,11 +49,15 @@ async def stdio_transport(
             ended()
 
     async def outgoing() -> None:
-        with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
+        with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             async with receive_out:
                 async for message in receive_out:
                     text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-                    await process.write(text.encode() + b"\n")
+                    try:
+                        await process.write(text.encode() + b"\n")
+                    except OSError:  # it hears nothing any more, whatever it may still say
+                        ended()
+                        return
 
     try:
         async with anyio.create_task_group() as tasks:
