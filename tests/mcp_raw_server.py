@@ -107,7 +107,10 @@ class Server:
             sys.stdout.flush()
 
     def send(self, **message: Any) -> None:
-        self.write(json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False))
+        whole = {"jsonrpc": "2.0", **message}
+        if self.options.fault == "id last" and "id" in message:
+            whole["id"] = whole.pop("id")
+        self.write(json.dumps(whole, ensure_ascii=False))
 
     def request(self, method: str, **params: Any) -> dict[str, Any]:
         with self.answered:

@@ -265,8 +265,9 @@ async def test_a_flood_of_notices_reaches_nobody_who_did_not_ask() -> None:
     assert [each.progress for each in seen] == list(range(100))
 
 
-async def test_an_answer_that_is_too_large_ends_its_call_and_no_other() -> None:
-    async with opened(max_result_bytes=100_000) as source:
+@pytest.mark.parametrize("fault", ["", "id last"])
+async def test_an_answer_that_is_too_large_ends_its_call_and_no_other(fault: str) -> None:
+    async with opened("--fault", fault, max_result_bytes=100_000) as source:
         await source.tools()
         wait = asyncio.create_task(call(source, "wait"))
         error = await failed(source, "huge", size=5_000_000)

@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 TOO_LARGE = -32098
 """The code of an answer that was given up for its size; of our own making, it never crosses the wire."""
-_ID = re.compile(rb'"id"\s*:\s*(null|\d+|"[^"\\]{1,200}")')
+_ID = rb'"id"\s*:\s*(null|\d+|"[^"\\]{1,200}")'
+_FIRST = re.compile(rb'\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID)
+_LAST = re.compile(rb",\s*" + _ID + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
+_HEAD, _TAIL = 4096, 512
+"""So much of the beginning and of the end of a line is looked at for whose answer it is."""
 _METHOD, _ANSWER = re.compile(rb'"method"\s*:'), re.compile(rb'"(result|error)"\s*:')
 
 
@@ -82,58 +86,72 @@ class _Lines:
         self._max = max_bytes
         self._parts: list[bytes] = []
         self._size = 0
-        self._dropping = False
+        self._ends: tuple[bytes, bytes] | None = None
+        """Beginning and latest end of a line that is too large; the rest of it is dropped."""
 
     def feed(self, chunk: bytes) -> list[SessionMessage]:
         found = []
         *whole, rest = chunk.split(b"\n")
         for end in whole:
-            self._parts.append(end)
-            line = b"" if self._dropping else b"".join(self._parts)
-            self._parts, self._size, self._dropping = [], 0, False
-            if message := self._read(line):
-                found.append(message)
-        if self._dropping:
-            return found
-        self._parts.append(rest)
-        self._size += len(rest)
-        if self._size > self._max:
-            message = self._broken(
-                b"".join(self._parts)[:4096], TOO_LARGE, f"the answer is larger than {self._max:,} bytes"
-            )
-            self._parts, self._dropping = [], True
-            if message:
-                found.append(message)
-        return found
+            found.append(self._read(b"".join([*self._parts, end])) if self._ends is None else self._gone(end))
+            self._parts, self._size, self._ends = [], 0, None
+        if self._ends is not None:
+            self._ends = (self._ends[0], (self._ends[1] + rest)[-_TAIL:])
+        else:
+            self._parts.append(rest)
+            self._size += len(rest)
+            if self._size > self._max:
+                line = b"".join(self._parts)
+                self._parts, self._ends = [], (line[:_HEAD], line[-_TAIL:])
+                found.append(self._too_large(self._asked(line[:_HEAD], b"")))
+        return [message for message in found if message is not None]
+
+    def _gone(self, end: bytes) -> SessionMessage | None:
+        """The end of a line that is too large, which may tell whose answer it was."""
+        assert self._ends is not None
+        head, tail = self._ends
+        return self._too_large(self._asked(head, (tail + end)[-_TAIL:]))
 
     def _read(self, line: bytes) -> SessionMessage | None:
         line = line.strip()
         if not line:
             return None
+        asked = line[:_HEAD], line[-_TAIL:]
         if len(line) > self._max:
-            return self._broken(line[:4096], TOO_LARGE, f"the answer is larger than {self._max:,} bytes")
+            return self._too_large(self._asked(*asked))
         try:
             return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError:
             if not line.startswith(b"{") or b'"jsonrpc"' not in line:
                 return None  # a line of a log
-            return self._broken(line, types.PARSE_ERROR, "the answer is no valid JSON-RPC message")
+            said = "the answer is no valid JSON-RPC message"
+            return _broken(self._asked(*asked), types.PARSE_ERROR, said)
 
-    def _broken(self, line: bytes, code: int, text: str) -> SessionMessage | None:
-        """An error in the place of an answer that cannot be read, if one can tell to what it was the answer."""
-        head = line[:4096]
+    def _too_large(self, request: str | int | None) -> SessionMessage | None:
+        return _broken(request, TOO_LARGE, f"the answer is larger than {self._max:,} bytes")
+
+    def _asked(self, head: bytes, tail: bytes) -> str | int | None:
+        """The request of ours that a line answers, as far as its ends tell: some servers write the id last.
+
+        An id elsewhere is of something in the answer; without one, the only request that is open is meant.
+        """
         if _METHOD.search(head) and not _ANSWER.search(head):
             return None
         request: str | int | None = None
-        if found := _ID.search(line):
+        if found := _FIRST.match(head.lstrip()) or _LAST.search(tail):
             told = found[1].decode("utf-8", "replace")
             if told == "null":
                 return None  # the answer to a notification, as some servers give it
             request = told.strip('"') if told.startswith('"') else int(told)
-        if request not in self._traffic.open:
-            if len(self._traffic.open) != 1:
-                return None
-            (request,) = self._traffic.open
-        assert request is not None
-        error = types.ErrorData(code=code, message=text)
-        return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=request, error=error))
+        if request in self._traffic.open:
+            return request
+        return next(iter(self._traffic.open)) if len(self._traffic.open) == 1 else None
+
+
+def _broken(request: str | int | None, code: int, text: str) -> SessionMessage | None:
+    """An error in the place of an answer that cannot be read, if one can tell to what it was the answer."""
+    if request is None:
+        return None
+    return SessionMessage(
+        types.JSONRPCError(jsonrpc="2.0", id=request, error=types.ErrorData(code=code, message=text))
+    )
