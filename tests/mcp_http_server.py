@@ -78,6 +78,7 @@ class Tools:
 
     async def do_meet(self, ctx: Any, n: int) -> types.CallToolResult:
         self._met += 1
+        self.started.set()
         if self._met >= n:
             self._all.set()
         async with asyncio.timeout(10):

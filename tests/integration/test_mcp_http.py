@@ -125,8 +125,8 @@ async def test_what_comes_in_the_place_of_an_answer(
         await asyncio.to_thread(made.tools.started.wait, 10)
         made.between.faults["tools/call"] = (status, headers, body)
         error = await failed(source)
-        if kind != "connection_lost":
-            assert not beside.done()
+        await asyncio.sleep(0)
+        assert not beside.done()
         beside.cancel()
         made.between.faults.clear()
         assert await source.call(ADD) == {"sum": 3}
@@ -137,6 +137,18 @@ async def test_what_comes_in_the_place_of_an_answer(
     if kind == "http":
         assert error.status == status
         assert body.decode() in str(error)
+
+
+@BOTH
+async def test_a_call_that_is_cut_off_takes_no_other_with_it(protocol: str) -> None:
+    async with lab(protocol=protocol) as (made, source), asyncio.timeout(20):
+        meeting = asyncio.create_task(source.call(ToolCall("meet", {"n": 2}, "one")))
+        await asyncio.to_thread(made.tools.started.wait, 10)
+        made.between.faults["tools/call"] = (200, {"content-type": "text/event-stream"}, b"")
+        assert (await failed(source)).kind == "connection_lost"
+        made.between.faults.clear()
+        assert await source.call(ToolCall("meet", {"n": 2}, "two")) is True
+        assert await meeting is True
 
 
 async def test_a_notice_that_is_not_taken_holds_up_nothing_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -426,6 +426,18 @@ async def test_a_server_that_keeps_failing_is_left_alone_for_a_while() -> None:
     await source.aclose()
 
 
+async def test_an_error_with_the_code_of_a_closed_connection_closes_none() -> None:
+    async with opened() as source:
+        before = await call(source, "pid")
+        beside = asyncio.create_task(call(source, "meet", n=2))
+        error = await failed(source, "code", code=-32000, message="over the limit")
+        assert (error.kind, error.happened) == ("connection_lost", "unknown")
+        assert "over the limit" in str(error)
+        assert await call(source, "pid") == before
+        assert await call(source, "meet", n=2) is True
+        assert await beside is True
+
+
 async def test_a_server_that_hears_no_more_is_started_anew() -> None:
     async with opened("--fault", "deaf") as source:
         first = await call(source, "pid")

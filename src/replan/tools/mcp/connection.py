@@ -42,7 +42,7 @@ class Listing(NamedTuple):
 
 
 class Connection:
-    """Opened once, closed once. `gone` is done when it cannot be used any more."""
+    """Opened once, closed once. `gone` is done when it has ended: what still runs on it has failed then."""
 
     def __init__(self, server: Server, *, max_bytes: int, protocol: str, changed: Callable[[], None]) -> None:
         self._server = server
@@ -51,6 +51,7 @@ class Connection:
         self._changed = changed
         self._traffic = Traffic()
         self._running: set[Exchange] = set()
+        self._retired = False
         self._closing = asyncio.Event()
         self._client: Client
         self._process: ServerProcess | None = None
@@ -63,7 +64,9 @@ class Connection:
     @property
     def usable(self) -> bool:
         """Whether a call may be sent: a process may have ended before the end of its output is seen."""
-        return not self.gone.done() and (self._process is None or self._process.speaks)
+        if self._retired or self.gone.done():
+            return False
+        return self._process is None or self._process.speaks
 
     async def open(self, timeout_secs: float) -> None:
         """Connect, agree on a protocol, and list the tools; `ToolCallError` that says why not."""
@@ -104,6 +107,8 @@ class Connection:
         finally:
             exchange.end()
             self._running.discard(exchange)
+            if self._retired:
+                self.retire()
             if not task.done():
                 # Its end is not waited for: what is left is to tell the server, which may be slow to listen.
                 task.cancel()
@@ -157,12 +162,18 @@ class Connection:
             if (error := task.exception()) is not None:
                 found = exchange.failure or failure(error, "tools/list", str(self._server), self._max_bytes)
                 if is_gone(found):
-                    self.end()
+                    self.retire()
                 raise found from error
             return task.result()
         finally:
             task.cancel()
             task.add_done_callback(_noticed)
+
+    def retire(self) -> None:
+        """Take no more calls, and end with the last of those that run: one that was cut off says nothing of the others."""
+        self._retired = True
+        if not self._running:
+            self.end()
 
     def end(self) -> None:
         """Let the connection go; `aclose` waits for it."""
@@ -270,8 +281,10 @@ class Connection:
         else:
             text = f"{call.tool_id!r} gave no answer within {call.deadline_secs:g} seconds"
             raise ToolCallError(text, kind="timeout", happened="unknown")
+        if self._process is not None and found.kind == "connection_lost" and self.usable:
+            raise found  # its own word, with the code that the library has for a closed connection
         if is_gone(found):
-            self.end()
+            self.retire()
         if found.kind == "connection_lost" and self._process is not None:
             how = self._process.obituary()
             found = ToolCallError(

@@ -80,6 +80,7 @@ class McpSource:
         self._stale = False
         self._connection: Connection | None = None
         self._opening: asyncio.Task[Connection] | None = None
+        self._leaving: set[Connection] = set()
         self._ending: set[asyncio.Task[None]] = set()
         self._closing = 0
         self._listing = asyncio.Lock()
@@ -126,6 +127,8 @@ class McpSource:
                 self._opening.cancel()
                 await asyncio.wait({self._opening})
             self._let_go()
+            for connection in self._leaving:
+                connection.end()
             if self._ending:
                 await asyncio.wait(self._ending)
         finally:
@@ -198,6 +201,7 @@ class McpSource:
         if self._connection is not None:
             if self._connection.usable:
                 return self._connection
+            self._connection.retire()
             self._let_go()
         if self._opening is None:
             if not self._breaker.allow():
@@ -244,6 +248,7 @@ class McpSource:
         try:
             await connection.open(_LOGIN_SECS + self._start if self._login else self._start)
         except BaseException as error:
+            connection.end()
             self._end(connection)
             if isinstance(error, ToolCallError):
                 self._breaker.failed()
@@ -274,8 +279,15 @@ class McpSource:
             self._connection = None
 
     def _end(self, connection: Connection) -> None:
-        """Close it in the background: a dead server's callers do not wait for its burial."""
-        ending = asyncio.create_task(connection.aclose())
+        """Close it in the background, when it has ended: a dead server's callers do not wait for its burial."""
+
+        async def closed() -> None:
+            await asyncio.wait({connection.gone})
+            self._leaving.discard(connection)
+            await connection.aclose()
+
+        self._leaving.add(connection)
+        ending = asyncio.create_task(closed())
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
 
