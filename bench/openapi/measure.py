@@ -92,6 +92,8 @@ async def measure(name: str, document: dict[str, Any], *, seed: int, most: int |
                         continue
                 if spec.name in nameless:
                     found.unjudged["it does not see what a path has behind a # or ?"] += 1
+                elif judge.verdict is None and judge.unjudged is None:
+                    found.wrong.append(f"{spec.id}: nothing has arrived")
                 elif judge.verdict is None:
                     found.unjudged[f"{judge.unjudged}"[:120]] += 1
                 elif judge.verdict:

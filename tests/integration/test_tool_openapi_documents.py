@@ -154,3 +154,20 @@ async def test_what_is_sent_is_valid_for_openapi_core() -> None:
         assert found.not_made == []
         assert found.unjudged == {"it does not see label and matrix parameters in a path": 2}
         assert (found.accepted, found.valid) == (17, 32)
+
+
+@pytest.mark.parametrize(
+    ("part", "wrong"),
+    [
+        ("parameters.path_segment", lambda *_: "no-number"),
+        ("parameters.header_value", lambda *_: "no-number"),
+        ("bodies._json", lambda value: b'"no object"'),
+        ("parameters.pairs", lambda name, *_: [(name, "no-number")]),
+        ("bodies._form", lambda body, value: b"not=this"),
+        ("bodies._multipart", lambda body, value: (b"--x--", "multipart/form-data; boundary=x")),
+    ],
+)
+async def test_what_is_sent_wrongly_is_found(part: str, wrong: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"replan.tools.openapi.{part}", wrong)
+    found = await measure("everything", read_text(FILE.read_bytes(), "everything.yaml"), seed=0, most=None)
+    assert found.wrong
