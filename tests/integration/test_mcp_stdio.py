@@ -396,6 +396,17 @@ async def test_a_server_that_ends_at_start_says_why_without_its_secrets() -> Non
     assert (caught.value.kind, caught.value.happened) == ("unavailable", "no")
 
 
+async def test_what_a_tool_says_is_told_without_the_keys_of_its_server() -> None:
+    env = {"SERVICE_API_KEY": "sk-top-s3cret", "DATA": "/data/files"}
+    source = McpSource(StdioServer(sys.executable, (str(RAW),), env), name="raw")
+    reported = await failed(source, "fail", text="no /data/files for sk-top-s3cret")
+    refused = await failed(source, "code", code=-32602, message="sk-top-s3cret is no key")
+    await source.aclose()
+    assert str(reported) == "no /data/files for …"
+    assert (reported.kind, refused.kind) == ("tool", "parameter")
+    assert "s3cret" not in str(refused)
+
+
 async def test_a_server_that_hangs_at_start_is_given_up_and_ended() -> None:
     async with opened("--fault", "hang at start", start_timeout_secs=0.5) as source:
         with pytest.raises(ToolCallError, match=r"not ready within 0\.5 seconds; it is running"):

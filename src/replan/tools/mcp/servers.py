@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from replan.errors import InputError
 
+_CREDENTIAL = re.compile(r"key|token|secret|passw|pwd|auth|credential|cookie", re.IGNORECASE)
 _HIDDEN_FROM = 6
 """A shorter value is no secret, and hiding it would make messages unreadable."""
 
@@ -33,6 +34,10 @@ class StdioServer:
 
     def secrets(self) -> tuple[str, ...]:
         return _long(self.env.values())
+
+    def credentials(self) -> tuple[str, ...]:
+        """Those of the secrets that are so by their names: the others are paths and the like, which errors have to name."""
+        return _long(value for name, value in self.env.items() if _CREDENTIAL.search(name))
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,9 @@ class HttpServer:
         query = [part.rpartition("=")[2] for part in urlsplit(self.url).query.split("&")]
         own = [self.oauth.client_secret] if self.oauth and self.oauth.client_secret else []
         return _long([*words, *query, *own])
+
+    def credentials(self) -> tuple[str, ...]:
+        return self.secrets()
 
 
 Server: TypeAlias = StdioServer | HttpServer

@@ -12,7 +12,7 @@ from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall, ToolProblem
 from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters
 from replan.tools.mcp.listing import Listed, Override, listed
-from replan.tools.mcp.servers import HttpServer, Server, checked, default_name
+from replan.tools.mcp.servers import HttpServer, Server, checked, default_name, masked
 from replan.tools.names import nearest
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ class McpSource:
                 if not again:
                     raise
             except ToolCallError as error:
+                error.args = (masked(str(error), self.server.credentials()),)
                 if error.kind in ("parameter", "unknown_tool", "output"):
                     self._changed()
                 raise
