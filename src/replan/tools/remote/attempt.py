@@ -53,6 +53,11 @@ class Attempt:
         self._store_sent = ""
         self.sent = False
         self.under_way = False
+        self._is_last = False
+
+    def stop_trying(self) -> None:
+        """Let the try that is under way be the last one: the source is closed."""
+        self._is_last = True
 
     async def run(self) -> Any:
         wait = 0.0
@@ -64,7 +69,7 @@ class Attempt:
                 skip.clear()
                 ready = min(each.breaker.wait_secs for each in self._candidates())
                 wait = max(wait, ready, delay * random.uniform(0.5, 1.0))
-                if self._left <= 0 or self._is_late(wait):
+                if self._is_last or self._left <= 0 or self._is_late(wait):
                     raise self.final()
                 self._left -= 1
                 delay = min(delay * 2, _MAX_DELAY)
@@ -176,7 +181,7 @@ class Attempt:
         return found
 
     def _may_repeat(self, error: TransportFailure) -> bool:
-        if not _passes(error):
+        if self._is_last or not _passes(error):
             return False
         if error.happened == "no" or self._spec.effect != "once" or self._spec.honours_key:
             return True

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -59,6 +60,8 @@ class GrpcTransport:
         ]
         self._credentials = self._read_certificates() if endpoint.scheme == "grpcs" else None
         self._channel: grpc.aio.Channel | None = None
+        self._requests: Counter[grpc.aio.Channel] = Counter()
+        """How many are under way on each channel, those given up for a new one included."""
 
     def _read_certificates(self) -> grpc.ChannelCredentials:
         path = self._endpoint.ca_file
@@ -68,18 +71,15 @@ class GrpcTransport:
             raise InputError(f"{path} cannot be read: {error}") from error
 
     async def list_tools(self, known: str, wait_secs: float) -> Listing | None:
-        channel = await self._connected()
-        ask = channel.unary_unary(
-            LIST,
-            request_serializer=pb.ListToolsRequest.SerializeToString,
-            response_deserializer=pb.ListToolsResponse.FromString,
-        )
-        try:
+        async with self._request("ListTools") as channel:
+            ask = channel.unary_unary(
+                LIST,
+                request_serializer=pb.ListToolsRequest.SerializeToString,
+                response_deserializer=pb.ListToolsResponse.FromString,
+            )
             answer = await ask(
                 pb.ListToolsRequest(known_revision=known, wait_secs=wait_secs), metadata=self._metadata
             )
-        except grpc.aio.AioRpcError as error:
-            raise self._failure(error, "ListTools") from error
         if answer.unchanged:
             return None
         try:
@@ -89,12 +89,6 @@ class GrpcTransport:
             raise TransportFailure(text, kind="output", happened="no") from error
 
     async def execute(self, request: Execute, report: Callable[[Progress], None] | None) -> Any:
-        channel = await self._connected()
-        make = channel.unary_stream(
-            EXECUTE,
-            request_serializer=pb.ExecuteToolRequest.SerializeToString,
-            response_deserializer=pb.ExecuteToolEvent.FromString,
-        )
         metadata = list(self._metadata)
         if request.traceparent:
             metadata.append(("traceparent", request.traceparent))
@@ -108,45 +102,69 @@ class GrpcTransport:
             attempt=request.attempt,
             call_id=request.call_id,
         )
-        call = make(message, timeout=request.deadline_secs, metadata=metadata)
-        try:
-            async for event in call:
-                match event.WhichOneof("event"):
-                    case "progress":
-                        if report is not None:
-                            report(progress_value(event.progress))
-                    case "error":
-                        raise error_from_wire(error_value(event.error))
-                    case "output_json":
-                        return self._output(event.output_json, request.tool)
-                    case _:
-                        text = (
-                            f"{self._endpoint.url} sent an event that is neither progress, output nor error"
-                        )
-                        raise ToolCallError(text, kind="output", happened="unknown")
-        except grpc.aio.AioRpcError as error:
-            raise self._failure(error, request.tool) from error
-        finally:
-            call.cancel()
+        async with self._request(request.tool) as channel:
+            make = channel.unary_stream(
+                EXECUTE,
+                request_serializer=pb.ExecuteToolRequest.SerializeToString,
+                response_deserializer=pb.ExecuteToolEvent.FromString,
+            )
+            call = make(message, timeout=request.deadline_secs, metadata=metadata)
+            try:
+                async for event in call:
+                    match event.WhichOneof("event"):
+                        case "progress":
+                            if report is not None:
+                                report(progress_value(event.progress))
+                        case "error":
+                            raise error_from_wire(error_value(event.error))
+                        case "output_json":
+                            return self._output(event.output_json, request.tool)
+                        case _:
+                            text = f"{self._endpoint.url} sent an event that is neither progress, output nor error"
+                            raise ToolCallError(text, kind="output", happened="unknown")
+            finally:
+                call.cancel()
         text = f"the answer of {self._endpoint.url} ended before the outcome of {request.tool!r}"
         raise TransportFailure(text, kind="connection_lost", happened="unknown")
 
     async def cancel(self, call_id: str) -> None:
-        channel = await self._connected()
-        ask = channel.unary_unary(
-            CANCEL,
-            request_serializer=pb.CancelToolRequest.SerializeToString,
-            response_deserializer=pb.CancelToolResponse.FromString,
-        )
-        try:
+        async with self._request("CancelTool") as channel:
+            ask = channel.unary_unary(
+                CANCEL,
+                request_serializer=pb.CancelToolRequest.SerializeToString,
+                response_deserializer=pb.CancelToolResponse.FromString,
+            )
             await ask(pb.CancelToolRequest(call_id=call_id), metadata=self._metadata)
-        except grpc.aio.AioRpcError as error:
-            raise self._failure(error, "CancelTool") from error
 
     async def aclose(self) -> None:
-        channel, self._channel = self._channel, None
-        if channel is not None:
+        channels = {*self._requests, *([self._channel] if self._channel is not None else ())}
+        self._channel = None
+        for channel in channels:
             await channel.close(None)
+
+    @contextlib.asynccontextmanager
+    async def _request(self, what: str) -> AsyncIterator[grpc.aio.Channel]:
+        """A channel for one request, whose failures are raised as `ToolCallError`."""
+        channel = await self._connected()
+        self._requests[channel] += 1
+        try:
+            yield channel
+        except grpc.aio.AioRpcError as error:
+            raise self._failure(error, what) from error
+        except grpc.aio.UsageError as error:  # closed since it was connected
+            raise self._refused("the channel was closed") from error
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            text = f"the connection to {self._endpoint.url} was closed"
+            raise TransportFailure(text, kind="connection_lost", happened="unknown") from error
+        finally:
+            self._requests[channel] -= 1
+            if not self._requests[channel]:
+                del self._requests[channel]
+                if channel is not self._channel:
+                    await channel.close(None)
 
     async def _connected(self) -> grpc.aio.Channel:
         """The channel once it is connected: until then nothing was sent, which only this tells for sure."""
@@ -156,7 +174,10 @@ class GrpcTransport:
             _STATE.TRANSIENT_FAILURE,
             _STATE.SHUTDOWN,
         ):
-            await self.aclose()  # a new one tries at once
+            # A new one tries at once. The old one may have calls, of a server that stops and lets them end.
+            channel, self._channel = self._channel, None
+            if not self._requests[channel]:
+                await channel.close(None)
         channel = self._channel = self._channel or self._open()
         try:
             async with asyncio.timeout(self._endpoint.connect_timeout_secs):
@@ -207,8 +228,6 @@ class GrpcTransport:
             return too_large(what, self._endpoint.max_result_bytes)
         if code is codes.DEADLINE_EXCEEDED:
             return ToolCallError(f"{url}: no answer of {what!r} in time", kind="timeout", happened="unknown")
-        if code is codes.UNAVAILABLE and words.startswith("failed to connect"):
-            return self._refused(words)
         if code in (codes.UNAVAILABLE, codes.CANCELLED, codes.UNKNOWN):
             text = f"the connection to {url} was lost: {words}"
             return TransportFailure(text, kind="connection_lost", happened="unknown")

@@ -41,11 +41,15 @@ class HttpTransport:
     def __init__(self, endpoint: Endpoint, source: str) -> None:
         self._endpoint = endpoint
         self._source = source
+        self._client = self._open()
+
+    def _open(self) -> httpx2.AsyncClient:
+        endpoint = self._endpoint
         headers = dict(endpoint.headers)
         if endpoint.token:
             headers["Authorization"] = f"Bearer {endpoint.token}"
         try:
-            self._client = httpx2.AsyncClient(
+            return httpx2.AsyncClient(
                 base_url=endpoint.url,
                 headers=headers,
                 timeout=httpx2.Timeout(SILENCE_SECS, connect=endpoint.connect_timeout_secs, pool=None),
@@ -111,6 +115,8 @@ class HttpTransport:
     @contextlib.asynccontextmanager
     async def _answer(self, method: str, path: str, **more: Any) -> AsyncIterator[httpx2.Response]:
         url = self._endpoint.url
+        if self._client.is_closed:  # used again after `aclose`
+            self._client = self._open()
         try:
             async with self._client.stream(method, self._endpoint.url + path, **more) as answer:
                 yield answer

@@ -72,6 +72,7 @@ class RemoteSource:
         self._changed: Callable[[], None] | None = None
         self._watching: asyncio.Task[None] | None = None
         self._cancels: set[asyncio.Task[None]] = set()
+        self._attempts: set[Attempt] = set()
         self._doubts: dict[str, Doubt] = {}
         """By key, of calls that failed."""
 
@@ -117,6 +118,9 @@ class RemoteSource:
         return self._call(call)
 
     async def aclose(self) -> None:
+        """End the connections, and with them the calls that run; a later call connects anew."""
+        for attempt in self._attempts:
+            attempt.stop_trying()
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.wait({self._watching}, timeout=1.0)
@@ -149,6 +153,7 @@ class RemoteSource:
             call_off=self._call_off,
             doubt=self._doubt_about(call),
         )
+        self._attempts.add(attempt)
         try:
             async with asyncio.timeout(secs) as limit:
                 output = await attempt.run()
@@ -162,10 +167,12 @@ class RemoteSource:
             self._remember(call, error, attempt)
             raise
         except asyncio.CancelledError:
-            happened = "unknown" if attempt.sent else "no"
+            happened = "unknown" if attempt.sent or attempt.doubt else "no"
             stopped = ToolCallError("an earlier attempt of this call was cancelled", happened=happened)
             self._remember(call, stopped, attempt)
             raise
+        finally:
+            self._attempts.discard(attempt)
         self._doubts.pop(call.key, None)
         return output
 

@@ -1,0 +1,137 @@
+"""Calls of a tool service whose client, channel or server is closed under them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+
+from replan.errors import ToolCallError
+from replan.ports import ToolCall
+from replan.tools import FunctionSource, tool
+from replan.tools.remote import RemoteSource
+from replan.tools.remote.keys import Keys
+from replan.tools.remote.server import running
+from replan.tools.remote.server_grpc import make_server
+from replan.tools.remote.service import Service
+
+pytestmark = pytest.mark.anyio
+both = pytest.mark.parametrize("protocol", ["http", "grpc"])
+
+
+class Slow:
+    """A tool that has begun, and ends when it is told to."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on = asyncio.Event(), asyncio.Event()
+
+    def source(self) -> FunctionSource:
+        @tool(effect="once")
+        async def slow() -> str:
+            self.begun.set()
+            await self.go_on.wait()
+            return "done"
+
+        return FunctionSource([slow])
+
+
+@both
+@pytest.mark.parametrize("max_retries", [0, 3])
+async def test_a_source_closed_in_a_call_leaves_the_call_in_doubt(protocol: str, max_retries: int) -> None:
+    slow = Slow()
+    ports: dict[str, Any] = {"port": 0} if protocol == "http" else {"port": None, "grpc_port": 0}
+    async with running([slow.source()], keys=Keys(), grace_secs=0.1, **ports) as serving:
+        source = RemoteSource(serving.urls, max_retries=max_retries)
+        call = asyncio.create_task(source.call(ToolCall("slow", {}, "key")))
+        await slow.begun.wait()
+        await source.aclose()
+        (ended,) = await asyncio.gather(call, return_exceptions=True)
+        assert isinstance(ended, ToolCallError)
+        assert (ended.kind, ended.happened) == ("connection_lost", "unknown")
+        slow.go_on.set()
+        assert await source.call(ToolCall("slow", {}, "key")) == "done"  # connected anew, to the same call
+        await source.aclose()
+
+
+@both
+async def test_doubt_about_a_call_stays_when_its_next_attempt_is_cancelled_before_it_is_sent(
+    protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = Slow()
+    ports: dict[str, Any] = {"port": 0} if protocol == "http" else {"port": None, "grpc_port": 0}
+    limits = {"grace_secs": 0.1, "rejoin_secs": 0.0}
+    async with running([slow.source()], keys=Keys(), **limits, **ports) as serving:
+        source = RemoteSource(serving.urls)
+        call = ToolCall("slow", {}, "key", deadline_secs=0.3)
+        with pytest.raises(ToolCallError) as caught:
+            await source.call(call)
+        assert caught.value.happened == "unknown"
+
+        async def nobody(*_: Any) -> Any:
+            await asyncio.Event().wait()
+
+        with monkeypatch.context() as patch:
+            patch.setattr("replan.tools.remote.attempt.Attempt._try", nobody)
+            again = asyncio.create_task(source.call(call._replace(attempt=2, deadline_secs=None)))
+            await asyncio.sleep(0.05)
+            again.cancel()
+            await asyncio.wait({again})
+        assert source._doubt_about(call._replace(attempt=3)).why
+        await source.aclose()
+
+
+async def test_a_call_outlives_the_channel_that_a_new_one_gives_up() -> None:
+    slow = Slow()
+    service = Service([slow.source()], keys=Keys())
+    await service.open()
+    server = make_server(service)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    source = RemoteSource([f"grpc://127.0.0.1:{port}"], max_retries=0)
+    try:
+        first = asyncio.create_task(source.call(ToolCall("slow", {}, "one")))
+        await slow.begun.wait()
+        stopping = asyncio.create_task(
+            server.stop(30.0)
+        )  # takes no more connections, ends those calls it has
+        await asyncio.sleep(0.2)
+        for key in ("two", "three"):
+            with pytest.raises(ToolCallError) as caught:
+                await source.call(ToolCall("slow", {}, key))
+            assert caught.value.happened == "no"
+        slow.go_on.set()
+        assert await first == "done"
+        await stopping
+    finally:
+        await source.aclose()
+        await service.aclose()
+
+
+async def test_what_a_server_says_of_its_own_connections_is_no_refused_one() -> None:
+    class Gateway:
+        async def execute(self, request: bytes, context: Any) -> Any:
+            await context.abort(
+                grpc.StatusCode.UNAVAILABLE, "failed to connect to all addresses; last error: db"
+            )
+            yield b""
+
+    slow = Slow()
+    service = Service([slow.source()], keys=Keys())
+    await service.open()
+    server = make_server(service)
+    execute = grpc.unary_stream_rpc_method_handler(Gateway().execute)
+    server.add_registered_method_handlers("replan.tools.v1.ToolService", {"ExecuteTool": execute})
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    source = RemoteSource([f"grpc://127.0.0.1:{port}"], max_retries=0)
+    try:
+        with pytest.raises(ToolCallError, match="failed to connect") as caught:
+            await source.call(ToolCall("slow", {}, "key"))
+        assert (caught.value.kind, caught.value.happened) == ("connection_lost", "unknown")
+    finally:
+        await source.aclose()
+        await server.stop(0)
+        await service.aclose()
