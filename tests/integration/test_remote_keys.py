@@ -235,3 +235,28 @@ async def test_a_file_of_keys_has_one_server(protocol: str, tmp_path: Path) -> N
     with pytest.raises(InputError, match="of version 99"):
         async with running([FunctionSource([give])], keys=Keys(tmp_path / "newer.db"), **_ports(protocol)):
             pass
+
+
+async def test_a_server_that_is_stopped_while_it_starts_lets_go_of_its_file_of_keys(
+    protocol: str, tmp_path: Path
+) -> None:
+    listing = asyncio.Event()
+
+    class Hanging(FunctionSource):
+        async def tools(self) -> Any:
+            listing.set()
+            await asyncio.Event().wait()
+
+    def give() -> int:
+        return 1
+
+    async def start(source: FunctionSource) -> int:
+        async with running([source], keys=Keys(tmp_path / "keys.db"), **_ports(protocol)) as serving:
+            return serving.tools
+
+    stopped = asyncio.create_task(start(Hanging([give])))
+    await listing.wait()
+    stopped.cancel()
+    await asyncio.wait({stopped})
+    assert stopped.cancelled()
+    assert await start(FunctionSource([give])) == 1

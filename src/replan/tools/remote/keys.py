@@ -27,6 +27,7 @@ create table if not exists call (
     at real not null
 ) without rowid;
 create index if not exists call_at on call (at);
+create index if not exists answered_at on call (at) where answer is not null;
 """
 _VERSION = 1
 
@@ -43,7 +44,8 @@ class Keys:
 
     With a `path` they outlive the process, and are on disk (SQLite's WAL, synchronous=NORMAL: a killed process loses
     nothing) before the tool is called, and before the answer goes out. One server at a time has a file. Keys are
-    forgotten after `ttl_secs`; answers beyond `max_bytes` together are forgotten, the oldest first.
+    forgotten after `ttl_secs`. Answers beyond `max_bytes` together are forgotten, the oldest first, and their keys
+    are then as those of calls whose end nobody knows.
     """
 
     def __init__(
@@ -153,7 +155,7 @@ class Keys:
             ).fetchone()
             if row is None:
                 break
-            database.execute("delete from call where key = ?", (row[0],))
+            database.execute("update call set answer = null, size = 0 where key = ?", (row[0],))
             self._size -= row[1]
 
     def _forget(self, key: str) -> None:

@@ -111,8 +111,8 @@ async def running(
         )
     service = Service(sources, keys=keys, **limits)
     async with contextlib.AsyncExitStack() as stack:
-        await service.open()
         stack.push_async_callback(service.aclose)
+        await service.open()
         urls = []
         if port is not None:
             bound = _listening(host, port)
