@@ -350,3 +350,22 @@ async def test_the_standard_health_check_of_grpc_answers() -> None:
         assert await check(b"") == b"\x08\x01"
         with pytest.raises(grpc.aio.AioRpcError, match="no service 'other'"):
             await check(b"\x0a\x05other")
+
+
+async def test_a_web_page_cannot_call_tools_of_a_server_without_a_token() -> None:
+    made: list[str] = []
+
+    @tool
+    def pay(to: str) -> str:
+        made.append(to)
+        return to
+
+    async with running([FunctionSource([pay])], keys=Keys(), port=0) as serving, httpx2.AsyncClient() as web:
+        url, body = f"{serving.urls[0]}/v1/execute", b'{"tool": "pay", "parameters": {"to": "eve"}}'
+        for origin in ("https://evil.example", "null", serving.urls[0]):
+            # As a browser sends without asking first: a plain text, and where it comes from.
+            headers = {"Content-Type": "text/plain", "Origin": origin}
+            answer = await web.post(url, content=body, headers=headers)
+            assert (answer.status_code, answer.json()["error"]["happened"]) == (403, "no")
+        assert made == []
+        assert (await web.post(url, content=body)).json() == {"output": "eve"}

@@ -71,6 +71,9 @@ class HttpApp:
             draining = self._service.draining
             await _send(send, 503 if draining else 200, dumps({"status": "stopping" if draining else "ok"}))
             return
+        if self._token is None and b"origin" in {name for name, _ in scope["headers"]}:
+            text = "the tool server has no token, and takes no requests of web pages then: any page could call its tools"
+            raise ToolCallError(text, kind="http", happened="no", status=403)
         if self._token is not None and not _is_bearer(headers.get("authorization", b""), self._token):
             text = "the tool server asks for a bearer token, and the one that it got is missing or wrong"
             raise ToolCallError(text, kind="http", happened="no", status=401)
