@@ -182,6 +182,22 @@ async def test_redirects_are_followed_for_reading_and_the_result_of_see_other_is
             await call(source, "http_get", url=url)
 
 
+async def test_what_has_not_changed_since_it_was_fetched_is_an_answer() -> None:
+    def reply(method: str, path: str, headers: dict[str, str], body: bytes) -> bytes:
+        assert headers["if-none-match"] == '"7"'
+        return answer(b"", "Content-Type: application/json", 'ETag: "7"', status="304 Not Modified")
+
+    async with served(reply) as url:
+        source = http(AddressRules(allow_private=True))
+        call = ToolCall("http_get", {"url": url, "headers": {"If-None-Match": '"7"'}}, "key")
+        assert await source.call(call) == {
+            "status": 304,
+            "url": url,
+            "headers": {"content-type": "application/json", "etag": '"7"', "content-length": "0"},
+        }
+        await source.aclose()
+
+
 @pytest.mark.parametrize(
     "url",
     [

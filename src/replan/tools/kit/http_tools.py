@@ -226,7 +226,8 @@ class _Requests:
             async with asyncio.timeout(secs):
                 response = await self._client.send(request, stream=True, follow_redirects=follow)
                 try:
-                    if response.status_code >= 400 or (response.is_redirect and response.status_code != 303):
+                    status = response.status_code  # 303 leads to the result, 304 is one: nothing new
+                    if status >= 400 or (response.is_redirect and status not in (303, 304)):
                         raise await _failure(response, tool_id)
                     return _answer(response, await read_limited(response, self._most_bytes, tool_id))
                 finally:

@@ -173,12 +173,17 @@ def _feed(transport: asyncio.SubprocessTransport, data: bytes) -> None:
 async def _stop(transport: asyncio.SubprocessTransport, watching: _Watching) -> None:
     """End the whole group, also of a program that has ended itself."""
     group = transport.get_pid()
-    if not watching.exited.done() and not watching.flooded.done() and _signal(group, signal.SIGTERM):
-        await asyncio.wait({watching.exited}, timeout=_TERM_SECS)
-    _signal(group, signal.SIGKILL)
-    if not watching.exited.done():
-        await asyncio.wait({watching.exited}, timeout=_TERM_SECS)
-    transport.close()  # what escaped may hold the other ends of the pipes for ever
+    try:
+        if not watching.exited.done() and not watching.flooded.done() and _signal(group, signal.SIGTERM):
+            await asyncio.wait({watching.exited}, timeout=_TERM_SECS)
+        _signal(group, signal.SIGKILL)
+        if not watching.exited.done():
+            await asyncio.wait({watching.exited}, timeout=_TERM_SECS)
+    except asyncio.CancelledError:  # a second time, in the middle of this
+        _signal(group, signal.SIGKILL)
+        raise
+    finally:
+        transport.close()  # what escaped may hold the other ends of the pipes for ever
     if watching.exited.done():
         await asyncio.wait({watching.closed}, timeout=_TERM_SECS)
 
