@@ -369,3 +369,24 @@ async def test_a_web_page_cannot_call_tools_of_a_server_without_a_token() -> Non
             assert (answer.status_code, answer.json()["error"]["happened"]) == (403, "no")
         assert made == []
         assert (await web.post(url, content=body)).json() == {"output": "eve"}
+
+
+@both
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"token": "secret\n"},
+        {"token": "se cret"},
+        {"token": "sécret"},
+        {"headers": {"X-Key": "secret\r\nX-Other: secret"}},
+        {"headers": {"X-Key": "sécret"}},
+        {"headers": {"X Key": "secret"}},
+    ],
+)
+async def test_a_token_or_header_that_cannot_be_sent_is_refused_and_not_shown(
+    protocol: str, wrong: dict[str, Any]
+) -> None:
+    with pytest.raises(InputError) as caught:
+        RemoteSource(["127.0.0.1:8470"], protocol=protocol, **wrong)  # type: ignore[arg-type]
+    assert "cret" not in str(caught.value)
+    assert caught.value.__cause__ is None

@@ -59,10 +59,9 @@ class HttpTransport:
                 verify=_verification(endpoint),
                 trust_env=not endpoint.is_loopback,
             )
-        except (ValueError, UnicodeEncodeError) as error:
-            raise InputError(
-                f"{endpoint.url}: a header or the token cannot be sent: {type(error).__name__}"
-            ) from None
+        except ValueError as error:  # a proxy of the environment, whose URL may hold a password
+            text = f"{endpoint.url} or the proxy to it is no URL that can be used: {type(error).__name__}"
+            raise InputError(text) from None
 
     async def list_tools(self, known: str, wait_secs: float) -> Listing | None:
         headers = {"If-None-Match": f'"{known}"'} if known else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,18 @@ class Endpoint:
     connect_timeout_secs: float = 5.0
     max_result_bytes: int = MAX_RESULT_BYTES
     ca_file: Path | None = None
+
+    def __post_init__(self) -> None:
+        # Checked here, as the libraries that send them show the value in what they say.
+        if self.token and re.fullmatch(r"[!-~]+", self.token) is None:
+            raise InputError(
+                f"{self.url}: the token has to be printable ASCII text without spaces and line breaks"
+            )
+        for name, value in self.headers.items():
+            if re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name) is None:
+                raise InputError(f"{self.url}: {name[:50]!r} is no name of a header")
+            if not value.isascii() or not value.isprintable():
+                raise InputError(f"{self.url}: the value of header {name} has to be printable ASCII text")
 
     @property
     def scheme(self) -> str:
