@@ -420,3 +420,23 @@ async def test_a_commit_that_the_disk_fails_leaves_a_change_in_doubt(
     with pytest.raises(ToolCallError, match="No space") as caught:
         await call(sql(duckdb_path, write=True), "sql_execute", statement="DELETE FROM sales")
     assert caught.value.happened == "unknown"
+
+
+async def test_a_folder_of_many_files_is_walked_once_for_its_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from replan.tools.kit.rooted import Root
+
+    for n in range(5):
+        (tmp_path / f"part{n}.csv").write_text("id,city\n1,Ulm\n")
+    walks: list[None] = []
+    walk = Root.walk
+
+    def counted(self: Root, *arguments: Any, **more: Any) -> Any:
+        walks.append(None)
+        return walk(self, *arguments, **more)
+
+    monkeypatch.setattr(Root, "walk", counted)
+    found = await call(data(tmp_path), "sql_tables")
+    assert [table["name"] for table in found] == [f"part{n}.csv" for n in range(5)]
+    assert len(walks) == 1

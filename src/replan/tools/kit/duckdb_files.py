@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import duckdb
@@ -104,15 +105,14 @@ class FolderOfData:
         self._most_bytes = most_bytes
 
     def query(self, statement: str, parameters: Parameters, limit: int) -> Rows:
-        with self._open(statement) as connection:
+        with self._open(statement, self._files()) as connection:
             return _rows(connection, statement, parameters, limit, self._most_bytes)
 
     def tables(self) -> list[Table]:
-        listed = list(self._files())[:_MOST_LISTED]
         found: list[Table] = []
-        for path, _ in listed:
+        for path, reader in islice(self._files(), _MOST_LISTED):
             try:
-                with self._open(path) as connection:
+                with self._open(path, [(path, reader)]) as connection:
                     found += [table for table in _tables(connection) if table["name"] == path]
             except ToolCallError as error:
                 found.append({"name": path, "kind": f"unreadable: {str(error)[:200]}", "columns": []})
@@ -130,12 +130,12 @@ class FolderOfData:
                 yield found.path, reader
 
     @contextlib.contextmanager
-    def _open(self, mentions: str) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A database in memory with a view of each file that the statement mentions, and no other file."""
+    def _open(self, mentions: str, files: Iterable[tuple[str, str]]) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A database in memory with a view of each of the files that the statement mentions, and no other."""
         with _connected(":memory:") as connection:
             allowed = []
             stems: dict[str, list[str]] = {}
-            for path, reader in self._files():
+            for path, reader in files:
                 stem = Path(path).name.partition(".")[0]
                 if path in mentions or stem in mentions:
                     full = str(self._root.path / path)

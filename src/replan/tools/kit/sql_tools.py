@@ -63,7 +63,8 @@ def sql(
 def data(root: str | os.PathLike[str] = ".", *, timeout_secs: float = 30.0, name: str = "data") -> KitSource:
     """The CSV, TSV, Parquet and JSON files under a folder as tables, read by DuckDB; nothing is written.
 
-    Only files that a statement mentions by path or name can be read; links, and everything outside, cannot.
+    Only files that a statement mentions by path or name can be read; links, and everything outside, cannot. DuckDB
+    itself would write to files that it may read: statements with parts that do more than read are refused.
     Raises `InputError` for a root that is no folder, or a missing DuckDB.
     """
     found = _duckdb().FolderOfData(Root(root), timeout_secs=timeout_secs, most_bytes=MOST_BYTES)
