@@ -440,3 +440,24 @@ async def test_a_folder_of_many_files_is_walked_once_for_its_tables(
     found = await call(data(tmp_path), "sql_tables")
     assert [table["name"] for table in found] == [f"part{n}.csv" for n in range(5)]
     assert len(walks) == 1
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        ("SELECT * FROM 'sales_data.csv'", "sales_data.csv"),
+        ("SELECT * FROM salesdata", "salesdata"),
+        ("SELECT * FROM read_csv('sales_data.csv')", "sales_data.csv"),
+    ],
+)
+async def test_a_data_file_that_is_not_there_is_told_with_those_that_are(
+    tmp_path: Path, statement: str, named: str
+) -> None:
+    for name in ("sales data.csv", "other.csv"):
+        (tmp_path / name).write_text("a,b\n1,2\n")
+    source = data(tmp_path)
+    with pytest.raises(ToolCallError) as caught:
+        await call(source, "sql_query", statement=statement)
+    assert f"there is no data file {named!r} in the folder; there are: 'sales data.csv'" in str(caught.value)
+    assert (caught.value.kind, caught.value.happened) == ("parameter", "no")
+    await source.aclose()

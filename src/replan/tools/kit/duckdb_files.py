@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -15,6 +16,7 @@ from replan.tools.kit.databases import Changed, Parameters, Rows, Table, interru
 from replan.tools.kit.duckdb_queries import reading, the_only
 from replan.tools.kit.rooted import Root, kind_of
 from replan.tools.kit.source import time_left
+from replan.tools.names import nearest
 
 READERS = {
     ".csv": "read_csv_auto",
@@ -96,6 +98,19 @@ class DuckdbFile:
             turn.release()
 
 
+_UNREACHED = re.compile(r'Cannot access file "([^"]*)"|Table with name (\S+) does not exist')
+
+
+def _there_are(name: str, paths: list[str]) -> str:
+    """The files most like the one that was meant first, as statements write them."""
+    if not paths:
+        return "there are none at all"
+    first = nearest(name, paths, n=3)
+    shown = [*first, *(path for path in paths if path not in first)][:10]
+    more = f", and {len(paths) - len(shown)} more" if len(paths) > len(shown) else ""
+    return f"there are: {', '.join(_quoted(path, chr(39)) for path in shown)}{more}"
+
+
 class FolderOfData:
     """The data files below a folder, each a table by its path (`sales.csv`) and its name (`sales`) if that is one's own."""
 
@@ -105,8 +120,19 @@ class FolderOfData:
         self._most_bytes = most_bytes
 
     def query(self, statement: str, parameters: Parameters, limit: int) -> Rows:
-        with self._open(statement, self._files()) as connection:
-            return _rows(connection, statement, parameters, limit, self._most_bytes)
+        files = list(self._files())
+        try:
+            with self._open(statement, files) as connection:
+                return _rows(connection, statement, parameters, limit, self._most_bytes)
+        except ToolCallError as error:
+            named = _UNREACHED.search(str(error))
+            if named is None:
+                raise
+            name = next(group for group in named.groups() if group)
+            paths = [path for path, _ in files]
+            raise refused(
+                f"there is no data file {name!r} in the folder; {_there_are(name, paths)}"
+            ) from error
 
     def tables(self) -> list[Table]:
         found: list[Table] = []
