@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from replan.core.by_identity import MOST, ByIdentity
+from replan.core.patterns import longest
 from replan.core.quick_schemas import fits
 from replan.core.types import JsonObject, ToolSpec
 
@@ -21,8 +22,30 @@ def _validator(text: str) -> Any:
     from referencing import Registry
 
     schema = json.loads(text)
-    kind = validators.validator_for(schema, default=validators.Draft202012Validator)
+    kind = _bounded(validators.validator_for(schema, default=validators.Draft202012Validator))
     return kind(schema, registry=Registry())  # the default one fetches `$ref` from the network
+
+
+@lru_cache(maxsize=16)
+def _bounded(kind: Any) -> Any:
+    """The validator without the patterns that might not come to an end with a text: they say nothing of it."""
+    from jsonschema import validators
+
+    def pattern(validator: Any, given: Any, value: Any, schema: Any) -> Iterator[Any]:
+        if not isinstance(value, str) or len(value) <= longest(given):
+            yield from kind.VALIDATORS["pattern"](validator, given, value, schema)
+
+    def of_keys(word: str) -> Any:
+        def check(validator: Any, given: Any, value: Any, schema: Any) -> Iterator[Any]:
+            named = schema.get("patternProperties", {})
+            most = max(map(len, value), default=0) if isinstance(value, dict) else 0
+            if all(most <= longest(each) for each in named):
+                yield from kind.VALIDATORS[word](validator, given, value, schema)
+
+        return check
+
+    words = [word for word in ("patternProperties", "additionalProperties") if word in kind.VALIDATORS]
+    return validators.extend(kind, {"pattern": pattern, **{word: of_keys(word) for word in words}})  # type: ignore[no-untyped-call]
 
 
 validator_of: ByIdentity[Any] = ByIdentity(
