@@ -207,6 +207,10 @@ async def test_the_environment_has_values_by_the_names_of_source_and_scheme(
     file = tmp_path / "my-api.json"
     paths = operation("get", "/x", "x", security=[{"bearer": []}]), operation("get", "/y", "y", tags=["t"])
     file.write_text(json.dumps(document(*paths, schemes=SCHEMES)))
+    bare = load(f"{file}#operation=x&server={live.url}")
+    assert await bare.tools() == []
+    assert "the token of 'bearer' (OPENAPI_MY_API_BEARER in the environment)" in bare.problems()[0].message
+    await bare.aclose()
     monkeypatch.setenv("OPENAPI_MY_API_BEARER", "from-env")
     live.source = load(f"{file}#operation=x&server={live.url}")
     assert live.source.name == "my_api"

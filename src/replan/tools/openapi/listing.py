@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from replan.errors import InputError
@@ -40,13 +41,16 @@ class Listing(NamedTuple):
 
 
 def list_tools(
-    document: Document, wanted: Filter, settings: Settings, environment: Mapping[str, str]
+    document: Document, wanted: Filter, settings: Settings, environment: Mapping[str, str] | None
 ) -> Listing:
     """Every wanted operation as a tool. `InputError` if there is none, or `auth` names what the document has not."""
     check_names(document, settings.auth)
-    settings = replace(
-        settings, auth={**_from_environment(document, settings.name, environment), **settings.auth}
-    )
+    if environment is not None:
+        settings = replace(
+            settings,
+            auth={**_from_environment(document, settings.name, environment), **settings.auth},
+            variable=partial(variable_of, settings.name),
+        )
     requests = Schemas(document, "request", most=MOST_REQUEST_SCHEMAS)
     answers = Schemas(document, "answer", most=MOST_ANSWER_SCHEMAS)
     tools: dict[str, OperationTool] = {}

@@ -6,7 +6,7 @@ Values are given by the names of the document's security schemes. Nothing here e
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -74,10 +74,11 @@ def credentials_of(
     auth: Mapping[str, Value],
     headers: Mapping[str, str],
     base_url: str,
+    variable: Callable[[str], str] | None = None,
 ) -> Credentials:
     """The first way in for which everything is given, else none where that is allowed.
 
-    Raises `Unusable`, which says what would be needed.
+    Raises `Unusable`, which says what would be needed, and in which `variable` of the environment it is looked for.
 
     `headers`: those that are sent anyway; a scheme whose header is among them is met.
     """
@@ -91,7 +92,7 @@ def credentials_of(
             continue
         made, needed = Credentials(), []
         for name, scopes in way.items():
-            if lacks := _add(made, document, name, scopes, auth, sent, base_url):
+            if lacks := _add(made, document, name, scopes, auth, sent, base_url, variable):
                 needed.append(lacks)
         if not needed:
             return made
@@ -117,19 +118,21 @@ def _add(
     auth: Mapping[str, Value],
     sent: set[str],
     base_url: str,
+    variable: Callable[[str], str] | None,
 ) -> str | None:
     """Put one scheme's value in its place; what is lacking, in words, if it cannot be."""
     scheme = document.follow(_schemes(document).get(name)).value
     if not isinstance(scheme, dict):
         return f"the security scheme {name!r}, which the document does not have"
     kind, value = scheme.get("type"), auth.get(name)
+    shown = f"{name!r} ({variable(name)} in the environment)" if variable and value is None else repr(name)
     if kind == "apiKey":
-        return _add_key(made, scheme, name, value, sent)
+        return _add_key(made, scheme, shown, value, sent)
     if kind == "http":
-        return _add_http(made, str(scheme.get("scheme", "")).lower(), name, value, sent)
+        return _add_http(made, str(scheme.get("scheme", "")).lower(), shown, value, sent)
     if kind in ("oauth2", "openIdConnect"):
         if value is None:
-            return None if "authorization" in sent else f"the access token of {name!r}"
+            return None if "authorization" in sent else f"the access token of {shown}"
         if isinstance(value, str):
             made.headers["Authorization"] = f"Bearer {value}"
             return None
@@ -141,12 +144,12 @@ def _add(
     return f"the security scheme {name!r} of type {kind!r}, which is not supported"
 
 
-def _add_key(made: Credentials, scheme: JsonObject, name: str, value: Any, sent: set[str]) -> str | None:
+def _add_key(made: Credentials, scheme: JsonObject, shown: str, value: Any, sent: set[str]) -> str | None:
     where, key = scheme.get("in"), str(scheme.get("name", ""))
     if value is None:
-        return None if where == "header" and key.lower() in sent else f"the API key {name!r}"
+        return None if where == "header" and key.lower() in sent else f"the API key {shown}"
     if not isinstance(value, str):
-        return f"the API key {name!r} as a text"
+        return f"the API key {shown} as a text"
     if where == "header":
         made.headers[key] = value
     elif where == "query":
@@ -154,24 +157,24 @@ def _add_key(made: Credentials, scheme: JsonObject, name: str, value: Any, sent:
     elif where == "cookie":
         made.cookies.append((key, value))
     else:
-        return f"the API key {name!r} in {where!r}, which is no place for one"
+        return f"the API key {shown} in {where!r}, which is no place for one"
     return None
 
 
-def _add_http(made: Credentials, scheme: str, name: str, value: Any, sent: set[str]) -> str | None:
+def _add_http(made: Credentials, scheme: str, shown: str, value: Any, sent: set[str]) -> str | None:
     if scheme not in ("basic", "bearer"):
-        return f"the security scheme {name!r} (HTTP {scheme}), which is not supported"
+        return f"the security scheme {shown} (HTTP {scheme}), which is not supported"
     if value is None:
         what = "user:password" if scheme == "basic" else "token"
-        return None if "authorization" in sent else f"the {what} of {name!r}"
+        return None if "authorization" in sent else f"the {what} of {shown}"
     if scheme == "bearer":
         if not isinstance(value, str):
-            return f"the token of {name!r} as a text"
+            return f"the token of {shown} as a text"
         made.headers["Authorization"] = f"Bearer {value}"
         return None
     pair = _user_and_password(value)
     if pair is None:
-        return f"the user:password of {name!r} as a text, or as username and password"
+        return f"the user:password of {shown} as a text, or as username and password"
     made.headers["Authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
     return None
 

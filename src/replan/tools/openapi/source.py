@@ -101,7 +101,7 @@ class OpenApiSource:
         self._max_result_bytes = max_result_bytes
         self._page_limit = page_limit
         self._list_timeout_secs = list_timeout_secs
-        self._environment = environment or {}
+        self._environment = environment
         self._client: httpx2.AsyncClient | None = None
         self._tokens: dict[ClientCredentials, ClientTokens] = {}
         self._listing: Listing | None = None

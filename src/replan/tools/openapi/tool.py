@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -58,6 +58,8 @@ class Settings:
     paginated: frozenset[str] | bool
     """Operation or tool ids; True: all that have pages."""
     idempotency_header: str | None
+    variable: Callable[[str], str] | None = None
+    """The variable of the environment that holds the value of a security scheme, where those are looked up."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,9 @@ def make_tool(
     if wrong := problem_of(signature.schema, of_parameters=True):
         raise Unusable(f"its schema of parameters is bad: {wrong}")
     base_url = base_url_of(document, operation, server=settings.server, variables=settings.server_variables)
-    credentials = credentials_of(document, operation, settings.auth, settings.headers, base_url)
+    credentials = credentials_of(
+        document, operation, settings.auth, settings.headers, base_url, settings.variable
+    )
     declared = Declared(document, operation, answers)
     names = frozenset(each.name for each in parameters if each.place == "query")
     paginated = _paginated(operation, settings, declared, answers, names)
