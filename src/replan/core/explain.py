@@ -22,6 +22,14 @@ def advice_for(category: str) -> str:
     return _ADVICE.get(category, _ADVICE["unknown"])
 
 
+def _advice(fault: Fault) -> str:
+    if fault.kind == "approval":
+        return "Run it where a person can be asked: --interactive, or Replan(interactive=True)."
+    if fault.kind == "rejected":
+        return "A person said no to it: say the task so that it does without, or agree to the call next time."
+    return advice_for(fault.category)
+
+
 def cancelled(state: State) -> Failure:
     cancel = state.cancel
     why = f": {cancel.reason}" if cancel and cancel.reason else ""
@@ -83,9 +91,7 @@ def steps_failed(state: State) -> Failure:
         reason += f" (and {len(failed) - 1} more failed)"
     if held:
         reason += f"; so {_list(held)} could not run"
-    advice = dict.fromkeys(
-        _ADVICE.get(step.fault.category, _ADVICE["unknown"]) for step in failed if step.fault
-    )
+    advice = dict.fromkeys(_advice(step.fault) for step in failed if step.fault)
     return Failure(
         kind="step",
         reason=reason,

@@ -45,6 +45,14 @@ def test_a_failed_step_is_named_with_its_tool_its_error_and_what_it_held_up() ->
     assert "Check the values" in failure.advice[0]
 
 
+def test_a_call_that_nobody_could_agree_to_is_told_where_somebody_can() -> None:
+    fault = Fault(category="external_error", kind="approval", message="nobody can be asked here")
+    failure = explain.steps_failed(state_of([*OPENED, PLANNED, begun("find"), broken("find", fault)]))
+    assert failure.advice == (
+        "Run it where a person can be asked: --interactive, or Replan(interactive=True).",
+    )
+
+
 def test_several_failures_are_counted_and_retries_told() -> None:
     steps = [Step(step_id=f"s{n}", tool="t") for n in range(3)]
     history = [*OPENED, planned(*steps)]
