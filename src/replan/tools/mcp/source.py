@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from replan.core.breaker import Breaker
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from replan.tools.mcp.connection import Connection, Listing
 
 _LOGIN_SECS = 330.0
+_NOT_INSTALLED = "tools of MCP servers need: pip install 'replan[mcp]'"
 _BACKOFF = (0.0, 0.1, 0.3, 1.0, 2.0)
 """Seconds before a try to connect, after so many failures in a row."""
 
@@ -53,6 +55,8 @@ class McpSource:
         breaker: Breaker | None = None,
         where: str = "",
     ) -> None:
+        if find_spec("mcp") is None:
+            raise InputError(_NOT_INSTALLED)
         self.server = checked(HttpServer(target) if isinstance(target, str) else target, where)
         self.name = name or default_name(self.server)
         at = where or f"MCP server {self.name!r}"
@@ -241,7 +245,7 @@ class McpSource:
             if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "httpx2"):
                 raise
             self._breaker.abandoned()
-            raise InputError("tools of MCP servers need: pip install 'replan[mcp]'") from None
+            raise InputError(_NOT_INSTALLED) from None
         await asyncio.sleep(_BACKOFF[min(self._failures, len(_BACKOFF) - 1)])
         connection = Connection(
             self.server, max_bytes=self._max_bytes, protocol=self._protocol, changed=self._changed
