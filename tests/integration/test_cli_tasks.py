@@ -48,6 +48,7 @@ def test_tools_are_listed_shown_and_called(tmp_path: Path) -> None:
     assert [tool["id"] for tool in listed] == ["count", "add", "fail", "wait_for_ever", "stubborn"]
     shown = replan("tools", "show", "ADD", "--tools", "tools.py", cwd=tmp_path)
     assert shown.stdout.startswith("add\n  Add two numbers.\n")
+    assert replan("tools", "show", "A-D_d", "--tools", "tools.py", cwd=tmp_path).returncode == 0
     near = replan("tools", "show", "coutn", "--tools", "tools.py", cwd=tmp_path)
     assert near.returncode == 2
     assert "count" in near.stderr
@@ -101,6 +102,8 @@ def test_doctor_finds_what_is_missing_and_says_what_to_do(tmp_path: Path) -> Non
     done = replan("doctor", cwd=tmp_path)
     assert done.returncode == 1
     assert "replan model pull" in done.stdout
+    extras = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("extra ")]
+    assert extras == ["models", "local", "mcp", "openapi", "remote", "kit"]
     with ScriptedEndpoint({}) as endpoint:
         env = {"APP_LLM_ENDPOINT": endpoint.url, "APP_LLM_DEFAULT_MODEL": "scripted"}
         well = replan("doctor", "--json", cwd=tmp_path, env=env)

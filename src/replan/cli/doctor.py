@@ -83,19 +83,31 @@ def _python() -> Finding:
 
 
 def _extras() -> Iterator[Finding]:
-    for extra, module, use in (
-        ("models", "pydantic_ai", "endpoints and providers"),
-        ("local", "xllamacpp", "the built-in model"),
+    for extra, modules, use in (
+        ("models", ("pydantic_ai",), "endpoints and providers"),
+        ("local", ("xllamacpp",), "the built-in model"),
+        ("mcp", ("mcp",), "tools of MCP servers"),
+        ("openapi", ("httpx2", "yaml"), "tools of OpenAPI documents"),
+        ("remote", ("httpx2", "grpc", "google.protobuf", "starlette", "uvicorn"), "tool services"),
+        ("kit", ("httpx2", "duckdb"), "kit:http and kit:data"),
     ):
-        if importlib.util.find_spec(module) is not None:
-            yield Finding(f"extra {extra}", "ok", f"{module} is installed ({use})")
+        missing = [module for module in modules if not _installed(module)]
+        if not missing:
+            yield Finding(f"extra {extra}", "ok", f"{modules[-1]} is installed ({use})")
         else:
             yield Finding(
                 f"extra {extra}",
                 "note",
-                f"{module} is not installed ({use})",
+                f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed ({use})",
                 f"pip install 'replan[{extra}]'",
             )
+
+
+def _installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # its package is not there
+        return False
 
 
 def _configuration(config: Path | None) -> tuple[Loaded | None, Finding]:

@@ -17,9 +17,7 @@ Config = Annotated[
 ]
 Db = Annotated[
     str | None,
-    typer.Option(
-        "--db", metavar="URL", help="sqlite:///FILE or postgresql://…; default: SQLite in the state folder."
-    ),
+    typer.Option("--db", metavar="URL", help="sqlite:///FILE; default: one in the state folder."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Tools = Annotated[

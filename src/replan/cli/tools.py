@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 tools_app = typer.Typer(
     name="tools",
-    help="List, show and call tools, and see how they do.",
+    help="List, show, call and serve tools, and see how they do.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -151,28 +151,33 @@ async def _call(
         tell_tool_problems(replan)
         spec = _one(found, tool)
         properties = spec.parameters.get("properties", {})
-        texts = {name for name, schema in properties.items() if schema.get("type") == "string"}
+        texts = {
+            name
+            for name, schema in properties.items()
+            if isinstance(schema, dict) and schema.get("type") == "string"
+        }
         return await replan.call(spec.id, values | metadata_of(pairs, texts))
 
 
 def _one(found: list[ToolSpec], name: str) -> ToolSpec:
-    """The tool of that id or alias, whatever its case."""
-    import difflib
-
+    """The tool of that id or alias, whatever its case and separators."""
     from replan.errors import InputError
+    from replan.tools.names import folded, nearest
 
     for spec in found:
         if spec.id == name:
             return spec
-    for spec in found:
-        if name.casefold() in {known.casefold() for known in (spec.id, *spec.aliases)}:
-            return spec
+    alike = [spec for spec in found if folded(name) in map(folded, (spec.id, *spec.aliases))]
+    if len(alike) == 1:
+        return alike[0]
     if not found:
         raise InputError(
-            f"there is no tool {name!r}: no tools were given; name their source with --tools tools.py"
+            f"there is no tool {name!r}: no source has given any; name one with --tools tools.py, "
+            "or see what is said above of those that are named"
         )
-    near = difflib.get_close_matches(name, [spec.id for spec in found], n=3, cutoff=0.0)
-    raise InputError(f"there is no tool {name!r}; the nearest are: {', '.join(near)}")
+    near = nearest(name, [spec.id for spec in found])
+    hint = f"; the nearest are: {', '.join(near)}" if near else "; `replan tools list` has them all"
+    raise InputError(f"there is no tool {name!r}{hint}")
 
 
 _EFFECTS = {

@@ -201,6 +201,6 @@ def _duckdb() -> Any:
         from replan.tools.kit import duckdb_files
     except ModuleNotFoundError as error:
         raise InputError(
-            f"this kind of data needs {error.name}, which is not installed: pip install 'replan[kit]'"
+            f"files of DuckDB, CSV, TSV, Parquet and JSON need {error.name}, which is not installed: pip install 'replan[kit]'"
         ) from error
     return duckdb_files
