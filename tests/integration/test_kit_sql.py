@@ -353,6 +353,9 @@ async def test_files_of_a_folder_are_tables(tmp_path: Path) -> None:
     ]
     found = await call(source, "sql_query", statement='SELECT answer FROM "it\'s.parquet"')
     assert found["rows"] == [{"answer": 42}]
+    for wrong in ("SELECT 1 FROM sales.csv", "SELECT 1 FROM read_csv('sales.csv')"):
+        with pytest.raises(ToolCallError, match="name a table in double quotes"):
+            await call(source, "sql_query", statement=wrong)
 
 
 async def test_links_out_of_a_folder_of_data_are_not_read(tmp_path: Path) -> None:

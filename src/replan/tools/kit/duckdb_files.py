@@ -218,6 +218,14 @@ def _told(connection: duckdb.DuckDBPyConnection, secs: float) -> Iterator[None]:
     try:
         with interrupted(connection.interrupt, secs, happened="no"):
             yield
+    except duckdb.PermissionException as error:
+        told = _first_line(error)
+        if "file system operations are disabled" in told:
+            told = (
+                "it names a file that is no table here, or one without quotes or by a function; "
+                'name a table in double quotes, such as FROM "sales.csv" (sql_tables lists them)'
+            )
+        raise refused(f"the statement was refused: {told}") from error
     except duckdb.Error as error:
         raise refused(f"the statement was refused: {_first_line(error)}") from error
 
