@@ -353,9 +353,10 @@ async def test_files_of_a_folder_are_tables(tmp_path: Path) -> None:
     ]
     found = await call(source, "sql_query", statement='SELECT answer FROM "it\'s.parquet"')
     assert found["rows"] == [{"answer": 42}]
-    for wrong in ("SELECT 1 FROM sales.csv", "SELECT 1 FROM read_csv('sales.csv')"):
-        with pytest.raises(ToolCallError, match="name a table in double quotes"):
-            await call(source, "sql_query", statement=wrong)
+    unquoted = await call(source, "sql_query", statement="SELECT count(*) AS n FROM sales.csv")
+    assert unquoted["rows"] == [{"n": 2}]
+    with pytest.raises(ToolCallError, match=r"by its name, without a function: FROM 'sales\.csv'"):
+        await call(source, "sql_query", statement="SELECT 1 FROM read_csv('sales.csv')")
 
 
 async def test_links_out_of_a_folder_of_data_are_not_read(tmp_path: Path) -> None:

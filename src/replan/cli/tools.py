@@ -9,7 +9,7 @@ import typer
 
 from replan.cli import options
 from replan.cli.serve_tools import conformance, serve
-from replan.cli.terminal import Out, own_stdout
+from replan.cli.terminal import Out, own_stdout, say
 
 if TYPE_CHECKING:
     from replan.core.tool_stats import ToolKey, ToolStats
@@ -32,7 +32,7 @@ ToolName = Annotated[str, typer.Argument(metavar="TOOL", help="The tool's id.")]
 def list_tools(
     tools: options.Tools = None, config: options.Config = None, json: options.Json = False
 ) -> None:
-    """List the tools of the sources given with --tools."""
+    """List the tools of the sources given with --tools and in the configuration; exit code 1 if none has any."""
     import asyncio
 
     from replan.cli.words import clean
@@ -41,11 +41,16 @@ def list_tools(
         found = asyncio.run(_specs(tools, config))
         if json:
             out.json([tool.model_dump(mode="json") for tool in found])
-            return
-        width = max((len(tool.id) for tool in found), default=0)
-        for tool in found:
-            head = clean(tool.description.strip().split("\n")[0], 120)
-            out.line(f"{tool.id:<{width}}  {tool.effect:<10}  {head}".rstrip())
+        else:
+            width = max((len(tool.id) for tool in found), default=0)
+            for tool in found:
+                head = clean(tool.description.strip().split("\n")[0], 120)
+                out.line(f"{tool.id:<{width}}  {tool.effect:<10}  {head}".rstrip())
+    if not found:
+        say(
+            "no tools" if tools else "no tools: name their sources with --tools, or in [tools] of config.toml"
+        )
+        raise typer.Exit(1)
 
 
 @tools_app.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -111,6 +111,21 @@ def _there_are(name: str, paths: list[str]) -> str:
     return f"there are: {', '.join(_quoted(path, chr(39)) for path in shown)}{more}"
 
 
+def _name_otherwise(connection: duckdb.DuckDBPyConnection, stems: Mapping[str, list[str]]) -> None:
+    """The other ways to write a file: `sales`, where that is one file's, and `sales.csv` without its quotes."""
+    for stem, paths in stems.items():
+        for path in paths:
+            schema, dot, table = path.partition(".")
+            if dot and schema.isidentifier() and table.isidentifier():
+                with contextlib.suppress(duckdb.Error):
+                    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}")
+                    view = f"{_quoted(schema)}.{_quoted(table)}"
+                    connection.execute(f"CREATE VIEW {view} AS SELECT * FROM {_quoted(path)}")
+        if len(paths) == 1 and stem != paths[0]:
+            with contextlib.suppress(duckdb.Error):
+                connection.execute(f"CREATE VIEW {_quoted(stem)} AS SELECT * FROM {_quoted(paths[0])}")
+
+
 class FolderOfData:
     """The data files below a folder, each a table by its path (`sales.csv`) and its name (`sales`) if that is one's own."""
 
@@ -130,9 +145,10 @@ class FolderOfData:
                 raise
             name = next(group for group in named.groups() if group)
             paths = [path for path, _ in files]
-            raise refused(
-                f"there is no data file {name!r} in the folder; {_there_are(name, paths)}"
-            ) from error
+            wrong = f"there is no data file {name!r} in the folder; {_there_are(name, paths)}"
+            if name in paths:
+                wrong = f"a data file is read by its name, without a function: FROM {_quoted(name, chr(39))}"
+            raise refused(f"the statement was refused: {wrong}") from error
 
     def tables(self) -> list[Table]:
         found: list[Table] = []
@@ -172,12 +188,7 @@ class FolderOfData:
                     ):
                         source = f"{reader}({_quoted(full, chr(39))})"
                         connection.execute(f"CREATE VIEW {_quoted(path)} AS SELECT * FROM {source}")
-            for stem, paths in stems.items():
-                if len(paths) == 1 and stem != paths[0]:
-                    with contextlib.suppress(duckdb.Error):
-                        connection.execute(
-                            f"CREATE VIEW {_quoted(stem)} AS SELECT * FROM {_quoted(paths[0])}"
-                        )
+            _name_otherwise(connection, stems)
             listed = ", ".join(_quoted(path, "'") for path in allowed)
             connection.execute(f"SET allowed_paths = [{listed}]")
             _lock(connection)
@@ -218,14 +229,6 @@ def _told(connection: duckdb.DuckDBPyConnection, secs: float) -> Iterator[None]:
     try:
         with interrupted(connection.interrupt, secs, happened="no"):
             yield
-    except duckdb.PermissionException as error:
-        told = _first_line(error)
-        if "file system operations are disabled" in told:
-            told = (
-                "it names a file that is no table here, or one without quotes or by a function; "
-                'name a table in double quotes, such as FROM "sales.csv" (sql_tables lists them)'
-            )
-        raise refused(f"the statement was refused: {told}") from error
     except duckdb.Error as error:
         raise refused(f"the statement was refused: {_first_line(error)}") from error
 
