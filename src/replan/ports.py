@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from replan.core.events import AnyEvent, Record, TaskSubmitted
 from replan.core.tool_stats import ToolKey, ToolStats
-from replan.core.types import Frozen, JsonObject, Role, ToolId, ToolSpec, Usage
+from replan.core.types import Effect, Frozen, JsonObject, Role, ToolId, ToolSpec, Usage
 
 
 class Clock(Protocol):
@@ -55,6 +55,8 @@ class ToolCall(NamedTuple):
     report: Callable[[Progress], None] | None = None
     ask: Callable[[Question], Awaitable[JsonObject | None]] | None = None
     """Asks a person; None, or an answer of None: nobody answers, and the tool is told so."""
+    effect: Effect | None = None
+    """The tool's effect as the user has decided it; None: as its source says. It binds a source that sends again."""
 
 
 class ToolProblem(NamedTuple):

@@ -9,14 +9,17 @@ import grpc
 import grpc.aio
 import pytest
 
+from replan.core.tool_rules import ToolRule, ToolRules
 from replan.errors import ToolCallError
 from replan.ports import ToolCall
-from replan.tools import FunctionSource, tool
+from replan.tools import Catalog, FunctionSource, tool
 from replan.tools.remote import RemoteSource
+from replan.tools.remote.client_http import HttpTransport
 from replan.tools.remote.keys import Keys
 from replan.tools.remote.server import running
 from replan.tools.remote.server_grpc import make_server
 from replan.tools.remote.service import Service
+from replan.tools.remote.transport import TransportFailure
 
 pytestmark = pytest.mark.anyio
 both = pytest.mark.parametrize("protocol", ["http", "grpc"])
@@ -135,3 +138,35 @@ async def test_what_a_server_says_of_its_own_connections_is_no_refused_one() -> 
         await source.aclose()
         await server.stop(0)
         await service.aclose()
+
+
+@pytest.mark.parametrize("claimed", ["reads", "repeatable"])
+async def test_a_tool_that_the_user_says_is_once_is_never_sent_again(
+    claimed: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    made: list[int] = []
+
+    @tool(effect=claimed)
+    def pay(amount: int) -> int:
+        made.append(amount)
+        return amount
+
+    send = HttpTransport.execute
+
+    async def lost(*arguments: Any) -> Any:
+        await send(*arguments)
+        raise TransportFailure("the answer got lost", kind="connection_lost", happened="unknown")
+
+    keys = Keys(tmp_path / "keys.db")
+    async with running([FunctionSource([pay])], keys=keys, port=0) as serving:
+        rules = ToolRules(rules=(("pay", ToolRule(effect="once")),))
+        catalog = Catalog([RemoteSource(serving.urls)], rules=rules)
+        await catalog.open()
+        (spec,) = catalog.specs()
+        assert (spec.effect, spec.honours_key) == ("once", False)
+        monkeypatch.setattr(HttpTransport, "execute", lost)
+        with pytest.raises(ToolCallError) as caught:
+            await catalog.call(ToolCall("pay", {"amount": 1}, "key"))
+        assert caught.value.happened == "unknown"
+        assert made == [1]
+        await catalog.aclose()

@@ -181,9 +181,7 @@ class Catalog:
             raise ToolCallError(
                 f"there is no tool {call.tool_id!r}{hint}", kind="unknown_tool", happened="no"
             )
-        return route.source.call(
-            call if call.tool_id == route.own_id else call._replace(tool_id=route.own_id)
-        )
+        return route.source.call(call._replace(tool_id=route.own_id, effect=route.spec.effect))
 
     async def aclose(self) -> None:
         """Close every source, whatever the others do."""

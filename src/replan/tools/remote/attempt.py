@@ -43,6 +43,9 @@ class Attempt:
         self._peers = peers
         self._call = call
         self._spec = spec
+        self._is_once = (call.effect or spec.effect) == "once"
+        self._is_kept = spec.effect == "once"
+        """Whether the service takes it for one whose end it has to remember, whatever the user has decided."""
         self._left = max_retries
         self._secs = secs
         self._call_off = call_off
@@ -87,7 +90,7 @@ class Attempt:
 
     def _candidates(self) -> Sequence[Peer]:
         """Where the call may be made. One that may have taken effect: only where its key is remembered."""
-        if not self.doubt or not self.store or self._spec.effect != "once":
+        if not self.doubt or not self.store or not self._is_once:
             return self._peers
         return [each for each in self._peers if each.store == self.store] or self._peers
 
@@ -131,13 +134,13 @@ class Attempt:
                 f"{listing.max_request_bytes:,}"
             )
             raise ToolCallError(text, kind="parameter", happened="no")
-        once = self._spec.effect == "once" and call.key
+        kept = self._is_once and self._is_kept and call.key
         gone = asyncio.get_running_loop().time() - self._begun
         return Execute(
             tool=call.tool_id,
             parameters=call.parameters,
             key=call.key,
-            key_store=(self.store if self.doubt and self.store else peer.store) if once else "",
+            key_store=(self.store if self.doubt and self.store else peer.store) if kept else "",
             task_id=call.task_id,
             step_id=call.step_id,
             attempt=call.attempt,
@@ -154,7 +157,7 @@ class Attempt:
         if error.status != 409:
             return
         # Another memory of keys than it had.
-        if self.doubt and self._spec.effect == "once":
+        if self.doubt and self._is_once:
             text = f"{self.doubt}; now its server does not know of the call any more"
             self.failure = ToolCallError(text, kind="in_doubt", happened="unknown")
         else:
@@ -174,7 +177,7 @@ class Attempt:
             urls = ", ".join(peer.endpoint.url for peer in self._peers)
             text = f"the tool service at {urls} was not there lately; it is tried again in {ready:.1f} s"
             found = ToolCallError(text, kind="unavailable", happened="no", retry_after=ready)
-        if found.happened == "no" and self.doubt and self._spec.effect == "once":
+        if found.happened == "no" and self.doubt and self._is_once:
             text = f"{self.doubt}; then: {found}"
             wait = found.retry_after
             return ToolCallError(text, kind="connection_lost", happened="unknown", retry_after=wait)
@@ -183,9 +186,9 @@ class Attempt:
     def _may_repeat(self, error: TransportFailure) -> bool:
         if self._is_last or not _passes(error):
             return False
-        if error.happened == "no" or self._spec.effect != "once" or self._spec.honours_key:
+        if error.happened == "no" or not self._is_once:
             return True
-        return bool(self._call.key and self.store)
+        return self._is_kept and (self._spec.honours_key or bool(self._call.key and self.store))
 
     def _is_late(self, wait: float) -> bool:
         return asyncio.get_running_loop().time() - self._begun + wait >= self._secs

@@ -125,7 +125,9 @@ def specs_from_wire(
         except ValidationError as error:
             problems.append(ToolProblem(f"left out: {_in_words(error)}", named))
             continue
-        changed = {"source": source, "honours_key": spec.honours_key or keys_are_durable}
+        # What is no `once` to the server, it may make again whatever it remembers; the user may know better.
+        kept = keys_are_durable and spec.effect == "once"
+        changed = {"source": source, "honours_key": spec.honours_key or kept}
         specs.append(spec.model_copy(update=changed))
     return specs, problems
 
