@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from google.adk.agents import LlmAgent
@@ -10,9 +11,11 @@ from google.adk.agents.run_config import RunConfig
 from google.adk.models import BaseLlm, LlmResponse
 from google.adk.plugins import ReflectAndRetryToolPlugin
 from google.adk.runners import InMemoryRunner
+from google.adk.tools.mcp_tool import McpToolset, StreamableHTTPConnectionParams
 from google.genai import types
 from pydantic import BaseModel
 
+from bench.conformance import mcp_faults
 from bench.conformance.agents import FENCED, Asked, Script, Tool, register
 from bench.conformance.case import Calls, Cases, Facts, ended
 
@@ -47,7 +50,7 @@ class ScriptedAgent:
     """An agent on one session in memory."""
 
     def __init__(
-        self, tools: Sequence[Tool], script: Script, limit: int | None, plugins: Sequence[Any] = ()
+        self, tools: Sequence[Any], script: Script, limit: int | None, plugins: Sequence[Any] = ()
     ) -> None:
         agent = LlmAgent(name="one", model=Scripted(script=script), tools=list(tools))
         self._runner = InMemoryRunner(agent=agent, app_name="bench", plugins=list(plugins))
@@ -112,6 +115,33 @@ async def an_answer_in_a_fence() -> Facts:
 
     verdict, died = await ended(run())
     return {"read": verdict == {"done": True}, "model_calls": asked["model"], "died": died}
+
+
+# ── C23: tools of an MCP server ───────────────────────────────────────────────
+
+
+class Connected:
+    """Each run is a conversation of its own, on one toolset."""
+
+    def __init__(self, toolset: McpToolset, script: Script) -> None:
+        self._toolset, self._script = toolset, script
+
+    async def run(self) -> Any:
+        return await ScriptedAgent([self._toolset], self._script, None).run()
+
+
+@asynccontextmanager
+async def connected(url: str, script: Script) -> AsyncIterator[Connected]:
+    deadline = float(mcp_faults.DEADLINE_SECS)
+    params = StreamableHTTPConnectionParams(url=url, sse_read_timeout=deadline)
+    toolset = McpToolset(connection_params=params)
+    try:
+        yield Connected(toolset, script)
+    finally:
+        await toolset.close()
+
+
+mcp_faults.register(case, connected, option=f"sse_read_timeout={mcp_faults.DEADLINE_SECS}")
 
 
 if __name__ == "__main__":

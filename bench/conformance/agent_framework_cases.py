@@ -7,6 +7,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from agent_framework import (
@@ -17,6 +18,7 @@ from agent_framework import (
     Content,
     Executor,
     FunctionInvocationLayer,
+    MCPStreamableHTTPTool,
     Message,
     WorkflowBuilder,
     WorkflowContext,
@@ -26,6 +28,7 @@ from agent_framework import (
 from agent_framework.orchestrations import MagenticBuilder, StandardMagenticManager
 from pydantic import BaseModel
 
+from bench.conformance import mcp_faults
 from bench.conformance.agents import FENCED, Asked, Script, Tool, register
 from bench.conformance.case import CALL_LIMIT, Calls, Cases, Facts, ended, leave
 
@@ -289,6 +292,37 @@ async def no_round_allowed() -> Facts:
     orchestration = Magentic(lambda seen: ledger(progress=True), max_round_count=0)
     facts = await orchestration.run()
     return {"model_calls": facts["work"] + facts["checks"], "died": facts["died"]}
+
+
+# ── C23: tools of an MCP server ───────────────────────────────────────────────
+
+
+class Connected:
+    """Each run is a conversation of its own, on one connection."""
+
+    def __init__(self, server: MCPStreamableHTTPTool, script: Script, options: dict[str, Any]) -> None:
+        self._server, self._script, self._options = server, script, options
+
+    async def run(self) -> Any:
+        client = Scripted(asked_by(self._script), function_invocation_configuration=self._options)
+        return await Agent(client, tools=[self._server]).run("do it")
+
+
+def connecting(**options: Any) -> mcp_faults.Connect:
+    @asynccontextmanager
+    async def connected(url: str, script: Script) -> AsyncIterator[Connected]:
+        deadline = mcp_faults.DEADLINE_SECS
+        async with MCPStreamableHTTPTool("shop", url, request_timeout=deadline) as server:
+            yield Connected(server, script, options)
+
+    return connected
+
+
+DEADLINE = f"request_timeout={mcp_faults.DEADLINE_SECS}"
+mcp_faults.register(case, connecting(), option=DEADLINE)
+mcp_faults.register(
+    case, connecting(include_detailed_errors=True), option=f"{DEADLINE}, include_detailed_errors=True"
+)
 
 
 if __name__ == "__main__":

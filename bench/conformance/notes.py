@@ -92,6 +92,28 @@ Agents store a batch of calls only when all have ended, so the history stays wel
 LangGraph's older agent refuses the history with an error that says what is missing; LangChain's newer one passes it on.
 On Replan the next turn is a task of its own; what is looked at is the log of the cancelled one.
 """,
+    "C23": """
+The server is one by the protocol's own library (mcp 2.3.0), in a process of its own; only the call is answered with the
+status. Each line sets the deadline of a call by the framework's own option; without it Pydantic AI and ADK wait 300 s,
+OpenAI Agents 5 s, and Agent Framework's option is unset. The reported fault is mended in these releases: no status came
+out as a cancellation, and none waited much longer than the deadline. That is enough for a ✓, even where the status is lost:
+the library makes both of them “Server returned an error response”, and a caller cannot tell a token that has run out
+from a gateway that is late. Two tell the model by default only that something failed, OpenAI Agents with “Please try
+again”, after a `pay` too; their second lines have the option that tells more.
+
+What fails is the server that comes back: a session that is held open is not made anew, and both later calls fail (ADK
+then offers no tools at all: “Session not found”). A program that connects again by itself is well, as Pydantic AI is
+where each run opens a session of its own, which it does unless the toolset is entered outside. No client repeated the
+killed call. A peer passes also if only the second later call works.
+
+On Replan the killed call, the late one and the 504 end with the failure `outcome_unknown`, for nobody can tell
+whether an effect was made; after the 401 it is known that none was.
+
+Not run: LangGraph, whose langchain-mcp-adapters 0.3.2 wants the library before version 2, while Agent Framework's
+client wants 2.2 or newer (0.3.1 can be installed beside it, and not imported). CrewAI 1.15.30: its agent calls from
+where no event loop runs, and such a call ends with “Error during MCP client disconnect: no running event loop” even when
+all is well, so nothing could be compared. This row was added later than the others, and run by itself.
+""",
     "C25": """
 ADK documents that 0 and less mean “no limit”. LangGraph and Agent Framework refuse 0 as an invalid limit, which is as
 good.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from agents import (
@@ -16,6 +17,7 @@ from agents import (
     function_tool,
     set_tracing_disabled,
 )
+from agents.mcp import MCPServerStreamableHttp
 from agents.models.interface import Model
 from openai.types.responses import (
     Response,
@@ -26,6 +28,7 @@ from openai.types.responses import (
 )
 from pydantic import BaseModel
 
+from bench.conformance import mcp_faults
 from bench.conformance.agents import FENCED, Asked, Script, Tool, register
 from bench.conformance.case import Calls, Cases, Facts, ended
 
@@ -154,6 +157,39 @@ async def timed_out_by_the_framework() -> Facts:
     agent = Agent(name="one", model=Scripted(lambda a: ["pay"] if a.turn < 4 else "done"), tools=[tool])
     _, died = await ended(Runner.run(agent, "do it"))
     return {"effects": calls["pay"], "died": died, "in_doubt": False}
+
+
+# ── C23: tools of an MCP server ───────────────────────────────────────────────
+
+
+class Connected:
+    """Each run is a conversation of its own, on one connection."""
+
+    def __init__(self, server: Any, script: Script) -> None:
+        self._server, self._script = server, script
+
+    async def run(self) -> Any:
+        return await Runner.run(
+            Agent(name="one", model=Scripted(self._script), mcp_servers=[self._server]), "do it"
+        )
+
+
+def connecting(**options: Any) -> mcp_faults.Connect:
+    @asynccontextmanager
+    async def connected(url: str, script: Script) -> AsyncIterator[Connected]:
+        deadline = mcp_faults.DEADLINE_SECS
+        server = MCPServerStreamableHttp({"url": url}, client_session_timeout_seconds=deadline, **options)
+        async with server:
+            yield Connected(server, script)
+
+    return connected
+
+
+DEADLINE = f"client_session_timeout_seconds={mcp_faults.DEADLINE_SECS}"
+mcp_faults.register(case, connecting(), option=DEADLINE)
+mcp_faults.register(
+    case, connecting(failure_error_function=None), option=f"{DEADLINE}, failure_error_function=None"
+)
 
 
 if __name__ == "__main__":

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic_ai import Agent, PromptedOutput, Tool, UsageLimits, capture_run_messages
+from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import (
     ModelMessage,
     ModelResponse,
@@ -18,7 +20,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
-from bench.conformance import agents
+from bench.conformance import agents, mcp_faults
 from bench.conformance.agents import FENCED, Asked, Script, register
 from bench.conformance.case import Calls, Cases, Facts, ended
 
@@ -28,7 +30,9 @@ case = Cases(["pydantic-ai-slim"])
 class ScriptedAgent:
     """An agent whose next run goes on from the messages of the last, as its documentation shows."""
 
-    def __init__(self, tools: Sequence[agents.Tool], script: Script, limit: int | None) -> None:
+    def __init__(
+        self, tools: Sequence[agents.Tool], script: Script, limit: int | None, toolsets: Sequence[Any] = ()
+    ) -> None:
         self._script = script
         self._turns = 0
         self._history: list[ModelMessage] = []
@@ -36,6 +40,7 @@ class ScriptedAgent:
         self._agent = Agent(
             FunctionModel(self._answer, stream_function=self._stream_answer),
             tools=[Tool(tool, takes_ctx=False, name=tool.__name__) for tool in tools],
+            toolsets=toolsets,
         )
 
     def _said(self, messages: list[ModelMessage]) -> str | list[str]:
@@ -120,6 +125,36 @@ async def an_answer_in_a_fence() -> Facts:
     agent = Agent(FunctionModel(answer), output_type=PromptedOutput(Verdict))
     result, died = await ended(agent.run("is it done?"))
     return {"read": bool(result and result.output.done), "model_calls": asked["model"], "died": died}
+
+
+# ── C23: tools of an MCP server ───────────────────────────────────────────────
+
+
+class Connected:
+    """Each run is a conversation of its own, on one connection."""
+
+    def __init__(self, toolset: Any, script: Script) -> None:
+        self._toolset, self._script = toolset, script
+
+    async def run(self) -> Any:
+        return await ScriptedAgent([], self._script, None, [self._toolset]).run()
+
+
+@asynccontextmanager
+async def connected(url: str, script: Script) -> AsyncIterator[Connected]:
+    async with MCPToolset(url, read_timeout=mcp_faults.DEADLINE_SECS) as toolset:
+        yield Connected(toolset, script)
+
+
+@asynccontextmanager
+async def connected_by_run(url: str, script: Script) -> AsyncIterator[Connected]:
+    """Where nobody has entered the toolset, each run enters it for itself."""
+    yield Connected(MCPToolset(url, read_timeout=mcp_faults.DEADLINE_SECS), script)
+
+
+DEADLINE = f"read_timeout={mcp_faults.DEADLINE_SECS}"
+mcp_faults.register(case, connected_by_run, option=DEADLINE)
+mcp_faults.register(case, connected, option=f"{DEADLINE}, one connection for all runs")
 
 
 if __name__ == "__main__":

@@ -7,16 +7,19 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.conformance import replan_recovery
+from bench.conformance import mcp_faults, replan_recovery
+from bench.conformance.agents import Asked, Script
 from bench.conformance.case import Calls, Cases, Facts, ended
 from bench.conformance.kill import killed_and_resumed
 from bench.conformance.replan_harness import plan, run, scripted, step, verdict
 from replan import Replan, tool
 from replan.core.events import CallCompleted, CallFailed, CallStarted
+from replan.tools.mcp import McpSource
 
 case = Cases(["replan"])
 replan_recovery.register(case)
@@ -330,6 +333,43 @@ async def a_limit_of_none() -> Facts:
     answers = {"execution_plan": plan(step("a", "work")), "evaluation": verdict(95)}
     ran = await run([answering(calls, "work")], answers, budget={"max_llm_calls": 0})
     return {"model_calls": ran.model_calls, "died": ran.end}
+
+
+# ── C23: tools of an MCP server ───────────────────────────────────────────────
+
+
+class Connected:
+    """Each run is a task of its own, whose plan makes the calls of the script; one source for all."""
+
+    def __init__(self, replan: Replan, script: Script) -> None:
+        self._replan, self._script = replan, script
+
+    async def run(self) -> None:
+        said, results = self._script(Asked(1, ())), []
+        for name in said:
+            steps = plan(step("one", name))
+            result = await self._replan.run("do it", plan=steps, evaluation="steps")
+            records = await self._replan.history(result.task_id)
+            failed = [
+                record.event.error.message for record in records if isinstance(record.event, CallFailed)
+            ]
+            reason = result.failure.reason if result.failure else ""
+            results.append(
+                str(result.steps[0].output) if result.is_success else " / ".join([*failed, reason])
+            )
+        self._script(Asked(2, results))
+
+
+@asynccontextmanager
+async def connected(url: str, script: Script) -> AsyncIterator[Connected]:
+    deadline = float(mcp_faults.DEADLINE_SECS)
+    shop = McpSource(url, name="shop", tools={"look": "reads"}, timeout_secs=deadline)
+    with tempfile.TemporaryDirectory() as folder:
+        async with Replan(tools=[shop], db=Path(folder) / "replan.db", model=scripted({})) as replan:
+            yield Connected(replan, script)
+
+
+mcp_faults.register(case, connected, option=f"timeout_secs={mcp_faults.DEADLINE_SECS}")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import Any
 
 from bench.conformance.agents import POLLS
 from bench.conformance.case import Facts
+from bench.conformance.mcp_faults import DEADLINE_SECS
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,38 @@ def _polling(facts: Facts) -> str:
 
 def _polled(facts: Facts) -> bool:
     return facts["polls"] == POLLS and not facts["poll_died"]
+
+
+def _mcp(facts: Facts) -> str:
+    return "; ".join(_of_server(fault, one) for fault, one in facts["faults"].items())
+
+
+def _of_server(fault: str, one: Facts) -> str:
+    name = {"hung": "no answer"}.get(fault, fault)
+    if one["secs"] is None:
+        return f"{name}: the owner of the session died ({one['died']})"
+    missing = "the status" if fault.isdigit() else "a reason"
+    told = f"an error without {missing}" if one["told"] == "an error" else one["told"]
+    paid = f", paid {times(one['paid'])}" if fault == "killed" else ""
+    later = ["later calls fail", "later calls work", "the second later call works"][one["later"]]
+    return f"{name}: told {told} after {one['secs']:.1f} s{paid}, {later}"
+
+
+def _server_faults_pass(facts: Facts) -> bool:
+    faults = facts["faults"]
+    bounded = all(
+        one["secs"] is not None and one["secs"] < 2 * DEADLINE_SECS and one["later"]
+        for one in faults.values()
+    )
+    told = all(one["told"] not in ("nothing", "a cancellation") for one in faults.values())
+    killed = faults["killed"]
+    return (
+        bounded
+        and told
+        and killed["told"] in ("a lost connection", "a timeout")
+        and killed["paid"] == 1
+        and not faults["401"]["paid"]
+    )
 
 
 TEXT = "budget is $100 or $1"
@@ -290,6 +323,14 @@ ROWS = [
         "open calls closed, the finished one known",
         _next_turn,
         lambda f: not f["died"] and not f["open_calls"] and f["quick_known"],
+    ),
+    Row(
+        "C23",
+        f"an MCP server that answers a call with 401, with 504, never (deadline {DEADLINE_SECS} s), or is killed in "
+        "mid-call and started again",
+        "a failure in time and no cancellation; the killed call is said to be lost and not repeated; later calls work",
+        _mcp,
+        _server_faults_pass,
     ),
     Row(
         "C25",
