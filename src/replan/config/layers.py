@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from replan.config.sections import IGNORED, MOVED, SECTIONS
+from replan.config.keys import IGNORED, MOVED, SECTIONS
 from replan.config.toml_lines import line_numbers
 from replan.config.values import Kind, kind_of
 from replan.errors import ConfigError

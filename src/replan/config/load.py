@@ -12,18 +12,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from replan.config.keys import DEPRECATED, IGNORED, LATER, MOVED, NAMED, SECRETS, SECTIONS, TABLES
 from replan.config.layers import Given, Layer, Origin, read_environment, read_file
-from replan.config.sections import (
-    DEPRECATED,
-    IGNORED,
-    LATER,
-    MOVED,
-    NAMED,
-    SECRETS,
-    SECTIONS,
-    TABLES,
-    Settings,
-)
+from replan.config.sections import Settings
 from replan.config.values import expected, found, kind_name
 from replan.errors import ConfigError
 

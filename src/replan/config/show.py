@@ -6,8 +6,8 @@ import json
 import re
 from typing import Any
 
+from replan.config.keys import SECRETS, SECTIONS
 from replan.config.load import Loaded
-from replan.config.sections import SECRETS, SECTIONS
 
 MASK = "********"
 _URL_PASSWORD = re.compile(r"(?<=://)([^/?#\s]*):([^/?#\s]*)@")

@@ -15,7 +15,8 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
-from replan.core.error_class import Said, error_class, names_parameter, read_body, together, words
+from replan.core.error_class import error_class, names_parameter
+from replan.core.error_text import Said, read_body, together, words
 from replan.core.types import Category, Fault, ToolSpec
 from replan.errors import ToolCallError, UnresolvedReference
 

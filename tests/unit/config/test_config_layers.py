@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from replan.config import Loaded, Origin, load_settings
-from replan.config.sections import SECTIONS
+from replan.config.keys import SECTIONS
 from replan.errors import ConfigError
 
 

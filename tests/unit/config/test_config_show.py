@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replan.config import as_json, as_toml, load_settings, mask
-from replan.config.sections import SECRETS, SECTIONS
+from replan.config.keys import SECRETS, SECTIONS
 from replan.config.values import kind_of
 from replan.errors import ConfigError
 

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from replan.core.error_class import (
+from replan.core.error_class import error_class, names_parameter
+from replan.core.error_text import (
     MAX_BODY,
     Said,
-    error_class,
-    names_parameter,
     read_body,
     stated_status,
     stated_wait,

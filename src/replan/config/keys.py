@@ -1,0 +1,71 @@
+"""What there is to say about keys beside their types: secret, moved, without use any more, or not yet."""
+
+from __future__ import annotations
+
+from replan.config import sections as s
+from replan.config.sections import Section, Settings, ToolRuleTable
+
+SECRETS = frozenset({("llm", "api_key"), ("tool_service", "token")})
+"""Never shown, not even in part."""
+
+SECTIONS: dict[str, type[Section]] = {
+    name: field.annotation
+    for name, field in Settings.model_fields.items()
+    if isinstance(field.annotation, type) and issubclass(field.annotation, Section)
+}
+
+NAMED = frozenset({("tools", "rules"), ("tools", "mcp_servers"), ("tools", "openapi")})
+"""Keys that hold tables by name: layers add to each other, name by name and key by key."""
+
+TABLES: dict[tuple[str, str], type[Section]] = {("tools", "rules"): ToolRuleTable}
+"""Keys that hold tables by name, and what is in each."""
+
+IGNORED: dict[str, frozenset[str]] = {
+    "database_service": frozenset(
+        {
+            "service_name",
+            "endpoint",
+            "fallback_endpoint",
+            "connect_timeout_secs",
+            "timeout_secs",
+            "max_retries",
+            "protocol",
+        }
+    )
+}
+"""Keys of the older service that have no use any more."""
+
+MOVED: dict[tuple[str, str], tuple[str, str]] = {
+    ("orchestrator", "max_reflection_rounds"): ("reflection", "max_reflection_rounds")
+}
+"""Keys of the older service that are accepted where they used to be."""
+
+DEPRECATED: dict[tuple[str, str], str] = {
+    ("reflection", key): "the older fixed limit binds when set; unset, the model decides within [budget]"
+    for key in (
+        "max_step_retries",
+        "max_single_step_repairs",
+        "max_task_replanning_attempts",
+        "consecutive_failure_threshold",
+        "max_reflection_rounds",
+    )
+}
+
+LATER: dict[str, frozenset[str]] = {
+    "server": frozenset(s.Server.model_fields),
+    "llm": frozenset({"service_name", "protocol", "max_streaming_indicators"}),
+    "tool_service": frozenset({"service_name"}),
+    "orchestrator": frozenset({"enable_builtin_workflows"}),
+    "approval": frozenset({"review_plan", "expires_secs"}),
+    "response": frozenset(s.Response.model_fields),
+    "debug": frozenset(s.Debug.model_fields),
+    "logging": frozenset(s.Logging.model_fields),
+    "consul": frozenset(s.Consul.model_fields),
+    "database_service": frozenset({"max_connections"}),
+    "kafka_service": frozenset(s.KafkaService.model_fields),
+    "store": frozenset({"retention_days"}),
+    "engine": frozenset(s.Engine.model_fields),
+    "tracing": frozenset(s.Tracing.model_fields),
+    "scenes": frozenset(s.Scenes.model_fields),
+}
+"""Keys that are read and checked, and that nothing in this release acts on yet: setting one is told."""
