@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -16,19 +15,19 @@ from pydantic_core import to_json
 
 from replan.config import Settings
 from replan.core.events import Record
-from replan.core.faults import text_of
-from replan.core.policy import Policy
+from replan.core.policy import changed, within
 from replan.core.result import TaskResult
 from replan.core.tool_stats import ToolKey, ToolStats
 from replan.core.types import JsonObject, Plan, ToolSpec
 from replan.engine.local import LocalEngine
-from replan.errors import AnswerInvalid, InputError, ReplanError, StoreError, TaskHeld, ToolCallError
-from replan.ports import Question, Store, TaskSummary, ToolCall, ToolSource, Warmable
+from replan.errors import AnswerInvalid, InputError, ReplanError, StoreError, TaskHeld
+from replan.ports import Question, Store, TaskSummary, ToolSource, Warmable
 from replan.reasoning.prompts import check_all, load
 from replan.run.parts import Parts
 from replan.run.service import Service, Submission
 from replan.run.through import see_through
 from replan.run.tool_record import ToolRecord
+from replan.tools.direct import call_directly
 from replan.wiring import ModelChoice, Models, SystemClock, Ulids, driver_name, open_store, open_tools
 
 T = TypeVar("T")
@@ -66,7 +65,7 @@ class Replan:
         **policy: Any,
     ) -> None:
         self.settings = settings or Settings()
-        self._policy = _with(self.settings.policy(), policy)
+        self._policy = changed(self.settings.policy(), policy)
         self._tool_names = tuple(tool for tool in tools if isinstance(tool, str))
         self._catalog = open_tools(tools, self.settings)
         self._models = Models(
@@ -361,31 +360,7 @@ class Replan:
 
     async def call(self, tool_id: str, parameters: Mapping[str, Any]) -> Any:
         """Call one tool directly, within its limits. Its parameters are checked; nothing is recorded."""
-        from replan.core.schemas import parameter_problems
-
-        spec = self._catalog.resolve(tool_id)
-        if spec is None:
-            near = ", ".join(self._catalog.nearest(tool_id)) or "none"
-            raise InputError(f"the tool {tool_id!r} does not exist; there are: {near}")
-        given = dict(parameters)
-        if found := parameter_problems(spec, given):
-            raise InputError(f"the parameters do not fit tool {spec.id!r}: " + "; ".join(found))
-        gate = self._catalog.gate(spec.id)
-        if gate is not None:
-            await gate.enter()
-            gate.begin()
-        try:
-            return await self._catalog.call(ToolCall(spec.id, given, Ulids().new("call")))
-        except ReplanError:
-            raise
-        except Exception as error:
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            raise ToolCallError(
-                f"tool {spec.id!r} raised {text_of(error)} ({Path(where.filename).name}:{where.lineno})"
-            ) from error
-        finally:
-            if gate is not None:
-                gate.leave()
+        return await call_directly(self._catalog, tool_id, parameters, key=Ulids().new("call"))
 
     # ── inside ──
 
@@ -414,9 +389,7 @@ class Replan:
     ) -> Submission:
         changes: dict[str, Any] = {}
         if timeout is not None:
-            changes["budget"] = self._policy.budget.model_copy(
-                update={"task_timeout_secs": _seconds(timeout)}
-            )
+            changes["budget"] = within(self._policy.budget, timeout)
         if evaluation is not None:
             changes["evaluation"] = evaluation
         if output_schema is not None:
@@ -424,7 +397,7 @@ class Replan:
         settings: JsonObject = {"models": self._models.named()}
         return Submission(
             description=text,
-            policy=_with(self._policy, changes),
+            policy=changed(self._policy, changes),
             metadata=dict(metadata or {}),
             context=dict(context or {}),
             task_id=task_id,
@@ -439,29 +412,6 @@ class Replan:
             _ = self._models["planning"]
         if judges:
             _ = self._models["evaluation"]
-
-
-def _with(policy: Policy, changes: Mapping[str, Any]) -> Policy:
-    """The policy with some fields changed; `InputError` names a field that does not exist or a bad value."""
-    if not changes:
-        return policy
-    for name in changes:
-        if name not in Policy.model_fields:
-            import difflib
-
-            near = difflib.get_close_matches(name, Policy.model_fields, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise InputError(f"{name!r} is no setting of Replan{hint}")
-    try:
-        return Policy.model_validate({**policy.__dict__, **changes})
-    except ValueError as error:
-        raise InputError(f"a setting has a value that cannot be: {error}") from None
-
-
-def _seconds(timeout: float) -> float:
-    if isinstance(timeout, bool) or not timeout > 0:
-        raise InputError(f"the timeout has to be a number of seconds above 0, not {timeout!r}")
-    return float(timeout)
 
 
 def _typed(
