@@ -1,59 +1,14 @@
-"""The faults that a tool of Pydantic AI may have: it is a function of this process."""
+"""The faults that a tool of Pydantic AI may have."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Callable
-from typing import Any
-
-from fault_table import Broken
+from process_faults import faults
 from pydantic_ai import Tool
 
 from replan.tools.frameworks import PydanticAiSource
 
 SOURCE = "Pydantic AI"
-_HERE = "the tool is called in this very process: there is no server, connection or list that could break"
-
-
-def _tool(function: Callable[..., Any], *kinds: str, happened: str | None = None) -> Any:
-    @contextlib.asynccontextmanager
-    async def made() -> AsyncIterator[Broken]:
-        source = PydanticAiSource(Tool(function, name="t"))
-        yield Broken(source, "t", kinds=frozenset(kinds), happened=happened)
-
-    return made
-
-
-async def hang() -> None:
-    await asyncio.Event().wait()
-
-
-def huge() -> str:
-    return "x" * 80_000_000
-
-
-def not_json() -> Any:
-    return object()
-
-
-def denied() -> None:
-    raise PermissionError("401 Unauthorized: the key is not valid")
-
-
-def refused() -> None:
-    raise ConnectionRefusedError("[Errno 111] Connection refused")
-
-
-FAULTS = {
-    "killed before": _HERE,
-    "killed in": _HERE,
-    "killed after": _HERE,
-    "hang": _tool(hang, "timeout", happened="unknown"),
-    "slow list": "a catalogue gives it up after its time, as test_tools_of_frameworks shows with a shorter one",
-    "huge result": _tool(huge),
-    "invalid JSON": _tool(not_json, "output", "tool", happened="unknown"),
-    "changed schema": _HERE,
-    "unauthorized": _tool(denied, "tool", "http"),
-    "refused": _tool(refused, "refused", happened="no"),
-}
+FAULTS = faults(
+    lambda function: PydanticAiSource(Tool(function, name="t")),
+    slow_list="a toolset that hangs is shown in test_tools_of_frameworks, with a shorter time",
+)
