@@ -271,7 +271,7 @@ def _matching(pattern: str, rng: random.Random, least: int = 0) -> str:
     """A text in which the pattern is found."""
     try:
         return _write(sre.parse(pattern), rng, {}, least)
-    except (re.error, NotImplementedError, RecursionError) as error:
+    except (re.error, RecursionError) as error:
         raise NotMade(f"the pattern {pattern[:80]!r}: {error}") from None
 
 
@@ -304,7 +304,7 @@ def _write(tree: Any, rng: random.Random, groups: dict[int, str], least: int) ->
         elif name in ("AT", "ASSERT_NOT"):
             continue
         else:
-            raise NotImplementedError(name)
+            raise NotMade(f"a pattern with {name}, for which no text is made")
     return out
 
 

@@ -670,7 +670,10 @@ async def test_a_server_without_the_document_is_told(live: Live) -> None:
         (lambda: OpenApiSource("x.yaml", tags="pets"), "tags is a list of texts"),
         (lambda: from_table({}), "place is missing"),
         (lambda: from_table({"place": "x", "tag": []}), "did you mean tags"),
-        (lambda: from_table({"place": "x", "auth": {"k": "${NOT_SET}"}}, {}), r"auth\.k needs .* NOT_SET"),
+        (
+            lambda: from_table({"place": "x", "auth": {"k": "${NOT_SET}"}}, {}),
+            r"auth\.k: the environment variable NOT_SET is not set",
+        ),
         (lambda: from_table({"place": "x", "page_limit": "3"}), "page_limit is a whole number"),
         (lambda: from_table({"place": "x", "allow_hosts": ["a b"]}), "'a b' is no host"),
     ],

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from replan.core.types import JsonObject
+from replan.tools.pointers import LeadsNowhere, pointed
 
 _MAX_DEPTH = 100
 _NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
@@ -183,13 +184,8 @@ def _problem_of_reference(reference: str, root: JsonObject) -> str | None:
         if reference == "#" or any(part.get("$anchor") == reference[1:] for _, part in _parts(root, "#", 0)):
             return None
         return "has no such $anchor"
-    at: Any = root
-    for token in reference[2:].split("/"):
-        key = token.replace("~1", "/").replace("~0", "~")
-        if isinstance(at, dict) and key in at:
-            at = at[key]
-        elif isinstance(at, list) and key.isdigit() and int(key) < len(at):
-            at = at[int(key)]
-        else:
-            return "leads nowhere"
+    try:
+        at = pointed(root, reference[1:])
+    except LeadsNowhere:
+        return "leads nowhere"
     return None if isinstance(at, dict | bool) else "leads to what is no schema"

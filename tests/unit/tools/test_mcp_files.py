@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replan.errors import InputError
+from replan.tools.expand import expand
 from replan.tools.mcp import HttpServer, McpSource, OAuth, StdioServer, from_command, from_file, from_table
-from replan.tools.mcp.expand import expand
 from replan.tools.mcp.servers import default_name, masked
 
 VARIABLE = st.from_regex(r"[A-Z_][A-Z0-9_]{0,8}", fullmatch=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from replan.tools.frameworks.recognise import adopt, gather
+from replan.tools.lazily import attribute
 
 if TYPE_CHECKING:
     from replan.tools.frameworks.langchain import LangChainSource
@@ -24,18 +25,4 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-
-    from replan.errors import InputError
-
-    try:
-        return getattr(importlib.import_module(f"{__name__}.{home[0]}"), name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and error.name.startswith("replan"):
-            raise
-        raise InputError(
-            f"{name} needs the package {home[1]}, which is not installed: pip install {home[1]}"
-        ) from error
+    return attribute(__name__, _HOMES, name)

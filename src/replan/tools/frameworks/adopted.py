@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import typing
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -20,18 +21,18 @@ from replan.tools.output import output_schema
 from replan.tools.threads import DaemonThreads
 
 
-class AdoptedTool:
+class AdoptedTool(ABC):
     """One tool of another framework: what it is, and how it is called."""
 
     def __init__(self, spec: ToolSpec) -> None:
         self.spec = spec
 
+    @abstractmethod
     async def invoke(self, call: ToolCall, context: ToolContext) -> Any:
         """Make the call; a value that JSON can hold."""
-        raise NotImplementedError
 
 
-class AdoptedSource:
+class AdoptedSource(ABC):
     """Tools of one framework as a `ToolSource`.
 
     `effects`: by a tool's name; what is not named there says it by itself (see `effects.effect_of`), or is `once`.
@@ -113,8 +114,9 @@ class AdoptedSource:
         """Let idle threads end; later calls still work."""
         self._threads.release()
 
+    @abstractmethod
     async def _list(self) -> dict[str, AdoptedTool]:
-        raise NotImplementedError
+        """Every tool by its id; what cannot be used is left out and reported."""
 
     def _keep(self, listed: dict[str, AdoptedTool], name: str, make: Callable[[], AdoptedTool]) -> None:
         """Make one tool; what cannot be made is left out and reported, and the others stay."""

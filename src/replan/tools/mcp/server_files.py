@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from replan.errors import InputError
-from replan.tools.mcp.expand import expanded
+from replan.tools.expand import expanded
 from replan.tools.mcp.servers import HttpServer, OAuth, Server, StdioServer, checked
 from replan.tools.mcp.source import McpSource
 

@@ -117,11 +117,34 @@ async def watched(
         yield _Incoming(read, traffic), _Outgoing(write, traffic)
 
 
-class _Incoming:
+class _Around:
+    """A stream of the library's protocol around another one."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def close(self) -> None:
+        close: Any = getattr(self._inner, "close", None)
+        if close is not None:
+            close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class _Incoming(_Around):
     """A read stream of the library's protocol; `last_context` is what it carries questions back with."""
 
     def __init__(self, inner: ReadStream[Message], traffic: Traffic) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._traffic = traffic
 
     @property
@@ -133,14 +156,6 @@ class _Incoming:
             if (item := self._traffic.received(await self._inner.receive())) is not None:
                 return item
 
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-    def close(self) -> None:
-        close: Any = getattr(self._inner, "close", None)
-        if close is not None:
-            close()
-
     def __aiter__(self) -> Self:
         return self
 
@@ -149,38 +164,14 @@ class _Incoming:
             if (item := self._traffic.received(await self._inner.__anext__())) is not None:
                 return item
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-
-class _Outgoing:
+class _Outgoing(_Around):
     """A write stream of the library's protocol."""
 
     def __init__(self, inner: WriteStream[SessionMessage], traffic: Traffic) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._traffic = traffic
 
     async def send(self, item: SessionMessage, /) -> None:
         self._traffic.sent(item)
         await self._inner.send(item)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-    def close(self) -> None:
-        close: Any = getattr(self._inner, "close", None)
-        if close is not None:
-            close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()

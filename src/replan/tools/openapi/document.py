@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 from replan.core.types import JsonObject
 from replan.errors import InputError
 from replan.tools.openapi.reading import MAX_DOCUMENT_BYTES, read_text
+from replan.tools.pointers import LeadsNowhere, pointed
 
 _LONGEST_CHAIN = 32
 
@@ -63,15 +64,10 @@ class Document:
             raise Unusable(
                 f"the reference {reference!r} names an anchor; only JSON pointers (#/…) are followed"
             )
-        at = self._read(file, reference)
-        for token in pointer.split("/")[1:]:
-            key = token.replace("~1", "/").replace("~0", "~")
-            if isinstance(at, dict) and key in at:
-                at = at[key]
-            elif isinstance(at, list) and key.isdigit() and int(key) < len(at):
-                at = at[int(key)]
-            else:
-                raise Unusable(f"the reference {reference!r} leads nowhere: there is no {key!r}")
+        try:
+            at = pointed(self._read(file, reference), pointer)
+        except LeadsNowhere as error:
+            raise Unusable(f"the reference {reference!r} leads nowhere: there is no {error.key!r}") from None
         return Node(at, file, pointer)
 
     def _file_of(self, place: str, file: str, reference: str) -> str:

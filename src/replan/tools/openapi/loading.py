@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
 from replan.errors import ConfigError, InputError
 from replan.tools.addresses import AddressRules
+from replan.tools.expand import expanded
 from replan.tools.names import nearest
 from replan.tools.openapi.source import OpenApiSource
 
 _FILTERS = {"tag": "tags", "method": "methods", "operation": "operations", "exclude": "exclude"}
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TEXTS = frozenset(("place", "name", "server", "answers", "idempotency_header"))
 _LISTS = frozenset(("tags", "operations", "methods", "exclude", "allow_hosts"))
 _TABLES = frozenset(("auth", "headers", "server_variables"))
@@ -75,7 +74,11 @@ def from_table(table: Mapping[str, Any], environment: Mapping[str, str] | None =
                 f"; did you mean {' or '.join(near)}?" if near else f"; it can be: {', '.join(sorted(_KEYS))}"
             )
             raise ConfigError(f"openapi: there is no key {key!r}{hint}")
-    given = {key: _checked(key, _filled(value, known, key)) for key, value in table.items()}
+    try:
+        filled = {key: expanded(value, known, f"openapi: {key}") for key, value in table.items()}
+    except InputError as error:
+        raise ConfigError(str(error)) from None
+    given = {key: _checked(key, value) for key, value in filled.items()}
     if not given.get("place"):
         raise ConfigError(
             'openapi: place is missing; right is a file or a URL, such as place = "petstore.yaml"'
@@ -114,20 +117,3 @@ def _checked(key: str, value: Any) -> Any:
     if not right:
         raise ConfigError(f"openapi: {key} is {what}, not a value of type {type(value).__name__}")
     return value
-
-
-def _filled(value: Any, environment: Mapping[str, str], where: str) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _filled(each, environment, f"{where}.{key}") for key, each in value.items()}
-    if isinstance(value, list):
-        return [_filled(each, environment, where) for each in value]
-    if not isinstance(value, str):
-        return value
-
-    def replaced(found: re.Match[str]) -> str:
-        text = environment.get(found[1], found[2])
-        if text is None:
-            raise ConfigError(f"openapi: {where} needs the environment variable {found[1]}, which is not set")
-        return text
-
-    return _VARIABLE.sub(replaced, value)

@@ -73,6 +73,7 @@ async def serve(
         loop = asyncio.get_running_loop()
         caught = []
         for number in (signal.SIGTERM, signal.SIGINT):
+            # Windows has no handlers, and only the main thread may set them: `stop` ends the server there.
             with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
                 loop.add_signal_handler(number, stop.set)
                 caught.append(number)
