@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from contextvars import ContextVar, Token
 
+from replan.errors import ToolCallError
 from replan.ports import Progress, ToolCall
 
 _LOCK = threading.Lock()
@@ -106,6 +107,20 @@ class ToolContext:
             self._cancelled = True
             if self._event is not None:
                 self._event.set()
+
+
+def unasked_end(error: BaseException, context: ToolContext, tool_id: str) -> ToolCallError | None:
+    """The fault of a tool that ends itself as a task or a process does; None for a cancellation that was asked for."""
+    if isinstance(error, SystemExit):
+        return ToolCallError(f"the tool {tool_id!r} called exit ({error.code!r})")
+    context.cancel()
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        return None
+    return ToolCallError(
+        f"the tool {tool_id!r} ended itself with CancelledError though nobody cancelled it",
+        happened="unknown",
+    )
 
 
 _CURRENT: ContextVar[ToolContext | None] = ContextVar("replan_tool_context", default=None)

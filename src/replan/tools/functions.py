@@ -16,7 +16,7 @@ from replan.errors import ToolCallError, ToolDefinitionError
 from replan.ports import Progress, ToolCall
 from replan.tools import docstring
 from replan.tools.annotations import evaluate, result_of, yielded_result_of
-from replan.tools.context import ToolContext, enter, leave
+from replan.tools.context import ToolContext, enter, leave, unasked_end
 from replan.tools.decorator import (
     ToolOptions,
     check_name,
@@ -148,17 +148,10 @@ class FunctionTool:
             del call, positional, named  # while it waits, the function alone keeps its parameters
             result = await (begun if self._kind == "async" else _exhaust(begun, context))
             return to_plain(result, self._write)
-        except asyncio.CancelledError as error:
-            context.cancel()
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
+        except (asyncio.CancelledError, SystemExit) as error:
+            if (fault := unasked_end(error, context, self.spec.id)) is None:
                 raise
-            raise ToolCallError(
-                f"the tool {self.spec.id!r} ended itself with CancelledError though nobody cancelled it",
-                happened="unknown",
-            ) from error
-        except SystemExit as error:
-            raise ToolCallError(f"the tool {self.spec.id!r} called exit ({error.code!r})") from error
+            raise fault from error
         finally:
             leave(token)
 

@@ -14,7 +14,7 @@ from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall, ToolProblem
 from replan.tools.annotations import result_of
 from replan.tools.bounds import check_parameters
-from replan.tools.context import ToolContext, enter, leave
+from replan.tools.context import ToolContext, enter, leave, unasked_end
 from replan.tools.frameworks.effects import checked, effect_of
 from replan.tools.names import nearest
 from replan.tools.output import output_schema
@@ -96,17 +96,10 @@ class AdoptedSource(ABC):
         token = enter(context)
         try:
             return await tool.invoke(call, context)
-        except asyncio.CancelledError as error:
-            context.cancel()
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
+        except (asyncio.CancelledError, SystemExit) as error:
+            if (fault := unasked_end(error, context, call.tool_id)) is None:
                 raise
-            raise ToolCallError(
-                f"the tool {call.tool_id!r} ended itself with CancelledError though nobody cancelled it",
-                happened="unknown",
-            ) from error
-        except SystemExit as error:
-            raise ToolCallError(f"the tool {call.tool_id!r} called exit ({error.code!r})") from error
+            raise fault from error
         finally:
             leave(token)
 

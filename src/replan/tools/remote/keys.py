@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import secrets
 import sqlite3
 import time
@@ -97,6 +98,8 @@ class Keys:
         try:
             if self._path is not None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
+                # Answers stand in it: it is nobody else's. SQLite gives its companions the same rights.
+                os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
             database = sqlite3.connect(
                 self._path or ":memory:", timeout=0.5, isolation_level=None, check_same_thread=False
             )
