@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from catalog_naps import Naps, settled
 
 from replan.core.tool_rules import ToolRule, ToolRules
 from replan.core.types import ToolSpec
@@ -47,24 +48,6 @@ class Changing:
 
     async def aclose(self) -> None:
         return None
-
-
-class Naps:
-    """The waits of a catalogue: noted, and over when the test says so."""
-
-    def __init__(self) -> None:
-        self.secs: list[float] = []
-        self.over = asyncio.Event()
-
-    async def __call__(self, secs: float) -> None:
-        self.secs.append(secs)
-        await self.over.wait()
-        self.over.clear()
-
-
-async def settled() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0)
 
 
 def ids(catalog: Catalog) -> list[str]:

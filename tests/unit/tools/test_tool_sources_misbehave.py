@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from catalog_naps import Naps, settled
 
 from replan.core.tool_rules import ToolRules
 from replan.core.types import ToolSpec
@@ -44,24 +45,6 @@ class Odd:
 
     async def aclose(self) -> None:
         return None
-
-
-class Naps:
-    """The waits of a catalogue, over when the test says so."""
-
-    def __init__(self) -> None:
-        self.secs: list[float] = []
-        self.over = asyncio.Event()
-
-    async def __call__(self, secs: float) -> None:
-        self.secs.append(secs)
-        await self.over.wait()
-        self.over.clear()
-
-
-async def settled() -> None:
-    for _ in range(50):
-        await asyncio.sleep(0)
 
 
 def cut_off() -> Any:
