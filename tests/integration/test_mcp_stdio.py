@@ -560,3 +560,11 @@ async def test_in_a_catalog_a_server_that_is_down_stops_nobody() -> None:
         problem.source == "down" and "no such program" in problem.message for problem in catalog.problems
     )
     await catalog.aclose()
+
+
+async def test_tools_that_may_not_be_used_are_not_there() -> None:
+    async with opened(allow=["add", "pid"], deny=["pid"], tools={"pid": "reads"}) as source:
+        assert [spec.id for spec in await source.tools()] == ["add"]
+        assert source.problems() == ()
+        assert (await failed(source, "pid")).kind == "unknown_tool"
+        assert await call(source, "add", a=1, b=2) == {"sum": 3}

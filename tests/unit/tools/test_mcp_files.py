@@ -289,3 +289,29 @@ def test_without_the_library_it_is_said_what_to_install() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "InputError tools of MCP servers need: pip install 'replan[mcp]'"
+
+
+@pytest.mark.parametrize(
+    ("lists", "allow", "deny"),
+    [
+        ({}, None, set()),
+        ({"disabledTools": ["a"], "excludeTools": ["b"]}, None, {"a", "b"}),
+        ({"includeTools": ["a", "b"], "excludeTools": ["b"]}, {"a", "b"}, {"b"}),
+        ({"enabled_tools": [], "disabled_tools": ["c"]}, set(), {"c"}),
+        ({"tools": ["a"]}, {"a"}, set()),
+        ({"tools": ["*"]}, None, set()),
+        ({"tools": {"a": "reads"}}, None, set()),
+    ],
+)
+def test_lists_of_what_may_be_used_hold(
+    tmp_path: Path, lists: dict[str, Any], allow: set[str] | None, deny: set[str]
+) -> None:
+    entry = {"command": "x", **lists}
+    (source,) = from_file(written(tmp_path / "mcp.json", {"mcpServers": {"s": entry}}))
+    assert (source._allow, source._deny) == (None if allow is None else frozenset(allow), frozenset(deny))
+
+
+def test_a_list_of_tools_that_is_none_is_told(tmp_path: Path) -> None:
+    entry = {"command": "x", "disabledTools": "delete"}
+    with pytest.raises(InputError, match="s: disabledTools is a list of names of tools"):
+        from_file(written(tmp_path / "mcp.json", {"mcpServers": {"s": entry}}))

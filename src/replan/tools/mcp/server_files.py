@@ -16,6 +16,9 @@ from replan.tools.expand import expanded
 from replan.tools.mcp.servers import HttpServer, OAuth, Server, StdioServer, checked
 from replan.tools.mcp.source import McpSource
 
+_ALLOW = ("includeTools", "enabledTools", "enabled_tools", "allowedTools")
+_DENY = ("excludeTools", "disabledTools", "disabled_tools")
+"""Lists that other clients keep of what may be used."""
 _URLS = ("url", "serverUrl", "httpUrl")
 _STDIO, _HTTP, _SSE = ("stdio", "local"), ("http", "streamable-http", "streamableHttp", "remote"), ("sse",)
 
@@ -193,8 +196,13 @@ def _options(read: _Entry) -> dict[str, Any]:
     if limit is not None:
         found["timeout_secs"] = _seconds(limit)
     tools = read.value("tools")
-    if isinstance(tools, Mapping):  # a list there is another client's list of what may be called
+    if isinstance(tools, Mapping):
         found["tools"] = tools
+        tools = None  # a list there is another client's list of what may be called
+    allow = read.names(*_ALLOW, *(() if tools is None else ("tools",)))
+    if allow is not None and "*" not in allow:
+        found["allow"] = allow
+    found["deny"] = read.names(*_DENY) or ()
     if (protocol := read.text("protocol")) is not None:
         found["protocol"] = protocol
     return found
@@ -255,6 +263,19 @@ class _Entry:
                 raise InputError(f"{self.where}: {key}.{name} is {_kind(value)}, not a text")
             texts[name] = str(value)
         return texts
+
+    def names(self, *keys: str) -> tuple[str, ...] | None:
+        """The texts of all these lists together; None where none of them is there."""
+        found: list[str] | None = None
+        for key in keys:
+            listed = self._read(
+                key,
+                lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
+                "a list of names of tools",
+            )
+            if listed is not None:
+                found = [*(found or []), *listed]
+        return None if found is None else tuple(found)
 
     def roots(self) -> tuple[Path, ...]:
         found = self.value("roots") or []

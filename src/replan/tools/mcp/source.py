@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,8 @@ class McpSource:
 
     `trust_annotations`: take effects from the server's hints; else each tool counts as `once`. `tools`: what is known
     better of one, by its name: an effect ("reads"), or a mapping with some of effect, volatile, timeout_secs,
-    errors_are_clean, honours_key. `timeout_secs`: of a call, where neither step nor tool says one.
+    errors_are_clean, honours_key. `allow` and `deny`: names of the only tools that may be used, and of those that may
+    not; None allows all. `timeout_secs`: of a call, where neither step nor tool says one.
     `start_timeout_secs`: for connecting and listing. `max_result_bytes`: a longer answer is given up (kind "output").
     `protocol`: "auto" (the newest that the server speaks), or "legacy" for servers that choke on being asked.
 
@@ -48,6 +49,8 @@ class McpSource:
         name: str | None = None,
         trust_annotations: bool = True,
         tools: Mapping[str, Any] | None = None,
+        allow: Collection[str] | None = None,
+        deny: Collection[str] = (),
         timeout_secs: float | None = None,
         start_timeout_secs: float = 30.0,
         max_result_bytes: int = MAX_RESULT_BYTES,
@@ -70,6 +73,8 @@ class McpSource:
             raise InputError(f"{at}: a timeout or limit is a number above 0")
         self._overrides = {tool: Override.of(tool, told, at) for tool, told in (tools or {}).items()}
         self._trust = trust_annotations
+        self._allow = None if allow is None else frozenset(allow)
+        self._deny = frozenset(deny)
         self._timeout = timeout_secs
         self._start = start_timeout_secs
         oauth = self.server.oauth if isinstance(self.server, HttpServer) else None
@@ -161,6 +166,8 @@ class McpSource:
         self._problems = list(listing.problems)
         found: dict[str, Listed] = {}
         for tool in listing.tools:
+            if tool.name in self._deny or (self._allow is not None and tool.name not in self._allow):
+                continue
             if tool.name in found:
                 self._problems.append(ToolProblem("listed twice; the first one is taken", tool.name))
                 continue
@@ -172,7 +179,7 @@ class McpSource:
                 override=self._overrides.get(tool.name, Override()),
                 timeout_secs=self._timeout,
             )
-        for name in self._overrides.keys() - found.keys():
+        for name in self._overrides.keys() - {tool.name for tool in listing.tools}:
             near = nearest(name, found, n=1)
             hint = f"; do you mean {near[0]!r}?" if near else ""
             self._problems.append(
