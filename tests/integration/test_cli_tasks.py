@@ -208,6 +208,18 @@ def test_how_tools_did_is_kept_across_tasks(tmp_path: Path) -> None:
     assert "did you mean count?" in wrong.stderr
 
 
+def test_a_list_from_several_sources_says_which_is_whose(tmp_path: Path) -> None:
+    folder(tmp_path)
+    one = replan("tools", "list", "--tools", "tools.py", cwd=tmp_path).stdout.splitlines()
+    assert one[1].split()[:4] == ["add", "once", "Add", "two"]
+    two = replan(
+        "tools", "list", "--tools", "tools.py", "--tools", "kit:time", cwd=tmp_path
+    ).stdout.splitlines()
+    assert one[1].split()[0] == two[1].split()[0]
+    assert two[1].split()[:4] == ["add", "once", "tools", "Add"]
+    assert "now            reads       time   Tell" in "\n".join(two)
+
+
 def test_rules_of_the_configuration_hold_for_every_command(tmp_path: Path) -> None:
     folder(tmp_path, one_step("count", text="x"))
     (tmp_path / "config.toml").write_text(

@@ -43,9 +43,12 @@ def list_tools(
             out.json([tool.model_dump(mode="json") for tool in found])
         else:
             width = max((len(tool.id) for tool in found), default=0)
+            sources = {tool.source for tool in found}
+            wide = max(map(len, sources)) + 2 if len(sources) > 1 else 0
             for tool in found:
                 head = clean(tool.description.strip().split("\n")[0], 120)
-                out.line(f"{tool.id:<{width}}  {tool.effect:<10}  {head}".rstrip())
+                source = f"{tool.source:<{wide}}" if wide else ""
+                out.line(f"{tool.id:<{width}}  {tool.effect:<10}  {source}{head}".rstrip())
     if not found:
         say(
             "no tools" if tools else "no tools: name their sources with --tools, or in [tools] of config.toml"
