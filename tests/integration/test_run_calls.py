@@ -139,11 +139,17 @@ def test_a_call_that_waits_for_its_next_try_holds_no_place() -> None:
         pytest.param(10, None, 10, id="the step's"),
         pytest.param(None, 20, 20, id="the tool's"),
         pytest.param(30, 20, 30, id="the step's before the tool's"),
+        pytest.param(None, 3_600, 3_600, id="a long one"),
     ],
 )
 def test_a_call_ends_at_its_time_limit(step_secs: Any, tool_secs: Any, limit: float) -> None:
-    tool = FakeTool(delay_secs=1_000, spec={"timeout_secs": tool_secs})
-    ran = run({"t": tool}, plan(step("a", "t", timeout_secs=step_secs)), max_transient_retries=0)
+    tool = FakeTool(delay_secs=100_000, spec={"timeout_secs": tool_secs})
+    ran = run(
+        {"t": tool},
+        plan(step("a", "t", timeout_secs=step_secs)),
+        max_transient_retries=0,
+        budget={"task_timeout_secs": 10_000},
+    )
     (failed,) = ran.events("call_failed")
     assert (failed.error.kind, failed.error.message) == ("timeout", f"no answer within {limit} seconds")
     assert ran.state.active_secs == pytest.approx(limit, abs=EXACT)

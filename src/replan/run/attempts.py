@@ -241,7 +241,7 @@ class Attempts:
             return task.result()
         # What it raises because it was stopped is no word about whether it happened.
         task.add_done_callback(_noticed)
-        raise ToolCallError(f"no answer within {secs:.3g} seconds", kind="timeout")
+        raise ToolCallError(f"no answer within {round(secs, 3):g} seconds", kind="timeout")
 
     def _fault(self, call: Call, error: Exception) -> Fault:
         """What the error means, without the secrets that its message may quote."""
