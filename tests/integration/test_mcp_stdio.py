@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import select
 import signal
@@ -15,13 +16,14 @@ from typing import Any
 import pytest
 from faults_mcp_stdio import RAW, raw
 
+from replan import Replan
 from replan.core.breaker import Breaker
 from replan.core.faults import classify
 from replan.core.types import ToolSpec
 from replan.errors import ToolCallError
 from replan.ports import Progress, Question, ToolCall
 from replan.tools import Catalog
-from replan.tools.mcp import McpSource, StdioServer
+from replan.tools.mcp import McpSource, StdioServer, from_file
 
 pytestmark = pytest.mark.anyio
 PNG = "iVBORw0KGgo="
@@ -87,6 +89,25 @@ async def test_what_is_said_here_comes_before_what_the_server_says() -> None:
     (problem,) = problems
     assert problem.tool == "ad"
     assert "'add'" in problem.message
+
+
+async def test_a_file_says_limits_trust_and_effects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds, or milliseconds from 1000 on; what only other clients know is read over."""
+    entry = {"command": sys.executable, "args": [str(RAW)], "disabledTools": ["add"], "autoApprove": ["*"]}
+    servers = {
+        "secs": {**entry, "timeout": 999, "tools": {"echo": {"timeout_secs": 20, "honours_key": True}}},
+        "millis": {**entry, "timeout": 1000, "trust_annotations": False, "tools": {"fail": "reads"}},
+    }
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}), "utf-8")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    secs, millis = from_file("~/mcp.json")
+    found = specs(await secs.tools())
+    assert (found["add"].timeout_secs, found["add"].effect) == (999, "reads")
+    assert (found["echo"].timeout_secs, found["echo"].honours_key) == (20, True)
+    found = specs(await millis.tools())
+    assert (found["add"].timeout_secs, found["add"].effect, found["fail"].effect) == (1, "once", "reads")
+    for source in (secs, millis):
+        await source.aclose()
 
 
 async def test_one_bad_tool_is_left_out_and_told_and_the_others_stay() -> None:
@@ -316,6 +337,25 @@ async def test_a_question_of_the_server_reaches_the_person_of_its_call() -> None
     assert "7 is not of type 'string'" in asked[1].message
 
 
+async def test_in_a_task_a_question_goes_to_who_answers_for_it_or_is_declined(tmp_path: Path) -> None:
+    plan = {"steps": [{"step_id": "paint", "tool": "ask", "parameters": {}}]}
+    asked: list[tuple[str, str, str]] = []
+
+    async def ask(task_id: str, step_id: str, question: Question) -> dict[str, Any]:
+        asked.append((task_id, step_id, question.message))
+        return {"color": "red"}
+
+    found = []
+    for person in (ask, None):
+        async with opened() as source, Replan(tools=[source], db=tmp_path / "replan.db", ask=person) as replan:
+            result = await replan.run("Paint", plan=plan, evaluation="steps", timeout=20)
+            found.append((result.task_id, result.output["result"]))
+    (first, answered), (_, declined) = found
+    assert answered == {"action": "accept", "content": {"color": "red"}}
+    assert asked == [(first, "paint", "Which color?")]
+    assert declined["action"] == "decline"
+
+
 @pytest.mark.parametrize(
     ("answers", "action"),
     [
@@ -516,6 +556,27 @@ async def test_what_a_server_has_started_ends_with_it(killed: bool) -> None:
                 await wait
     assert not _runs(pids["server"])
     await asyncio.to_thread(_ends, pids["pid"])
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks into /proc")
+async def test_a_server_is_told_by_the_end_of_its_stdin_when_replan_is_killed() -> None:
+    code = (
+        "import asyncio, sys\nfrom replan.ports import ToolCall\nfrom replan.tools.mcp import McpSource, StdioServer\n"
+        "async def main():\n"
+        "    source = McpSource(StdioServer(sys.executable, (sys.argv[1],)))\n"
+        "    print((await source.call(ToolCall('pid', {}, 'key')))['pid'], flush=True)\n"
+        "    await asyncio.Event().wait()\n"
+        "asyncio.run(main())"
+    )
+    ours = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, str(RAW), stdout=asyncio.subprocess.PIPE
+    )
+    assert ours.stdout is not None
+    server = int(await ours.stdout.readline())
+    assert _runs(server)
+    ours.kill()
+    await ours.wait()
+    await asyncio.to_thread(_ends, server)
 
 
 async def test_closing_while_it_starts_leaves_no_process() -> None:

@@ -157,6 +157,15 @@ async def test_a_fallback_may_speak_the_other_protocol_and_be_down_at_the_start(
         await source.aclose()
 
 
+async def test_where_none_lists_the_one_that_is_there_says_why() -> None:
+    async with running([FunctionSource([echo])], keys=Keys(), token="a-token", port=0) as serving:
+        source = RemoteSource(["http://127.0.0.1:1", *serving.urls], token="another")
+        with pytest.raises(ToolCallError) as caught:
+            await source.tools()
+        await source.aclose()
+    assert caught.value.status == 401
+
+
 async def test_endpoints_without_a_shared_memory_make_no_promise_of_keys(tmp_path: Path) -> None:
     async with contextlib.AsyncExitStack() as stack:
         serving = [

@@ -14,8 +14,9 @@ import pytest
 from openapi_world import PNG, World, answers, document, operation, query
 
 from live_server import serving
+from replan import Replan
 from replan.core.faults import classify
-from replan.errors import ConfigError, InputError, ToolCallError
+from replan.errors import ConfigError, InputError, PlanInvalid, ToolCallError
 from replan.ports import ToolCall
 from replan.tools.addresses import AddressRules
 from replan.tools.openapi import OpenApiSource, from_table, load
@@ -253,6 +254,80 @@ async def test_keys_traces_and_nothing_of_other_calls(live: Live) -> None:
         "undeclared": False,
         "reading": False,
     }
+
+
+class Losing:
+    """A server that loses its first answer: the connection is reset once the request has been read. `keys`: what came."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+        self.url = ""
+
+    async def __aenter__(self) -> Losing:
+        self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        await self._server.wait_closed()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().splitlines()
+        self.keys += [line.split(": ")[1] for line in head if line.lower().startswith("idempotency-key: ")]
+        if len(self.keys) == 1:
+            writer.transport.abort()
+            return
+        writer.write(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+
+@pytest.mark.parametrize(("honoured", "requests"), [(None, 1), ("Idempotency-Key", 2)])
+async def test_in_a_task_a_lost_call_is_made_again_where_its_key_is_honoured(
+    honoured: str | None, requests: int, tmp_path: Path
+) -> None:
+    plan = {"steps": [{"step_id": "pay", "tool": "pay", "parameters": {}}]}
+    async with Losing() as server:
+        source = OpenApiSource(
+            document(operation("post", "/pay", "pay")), server=server.url, idempotency_header=honoured
+        )
+        async with Replan(tools=[source], db=tmp_path / "replan.db") as replan:
+            result = await replan.run("Pay", plan=plan, evaluation="steps", timeout=20)
+    assert result.succeeded is (requests == 2)
+    assert len(server.keys) == requests
+    assert len(set(server.keys)) == 1
+
+
+async def test_a_plan_may_refer_to_what_is_declared_and_to_more_where_answers_are_open(
+    live: Live, tmp_path: Path
+) -> None:
+    declared = answers({"type": "object", "properties": {"path": {"type": "string"}}})
+    read = operation("get", "/a", "read", responses=declared)
+    steps = [
+        {"step_id": "one", "tool": "read", "parameters": {}},
+        {"step_id": "two", "tool": "same", "parameters": {"value": "${one.output.method}"}},
+    ]
+
+    def same(value: str) -> str:
+        return value
+
+    live.source = OpenApiSource(document(read), server=live.url)
+    async with Replan(tools=[live.source, same], db=tmp_path / "replan.db") as replan:
+        with pytest.raises(PlanInvalid, match="method"):
+            await replan.run("Read", plan={"steps": steps}, evaluation="steps")
+    assert live.world.seen == []
+    live.source = OpenApiSource(document(read), server=live.url, answers="open")
+    async with Replan(tools=[live.source, same], db=tmp_path / "replan.db") as replan:
+        result = await replan.run("Read", plan={"steps": steps}, evaluation="steps")
+    assert result.output == "GET"
+
+
+async def test_what_changes_by_itself_is_volatile() -> None:
+    clock = operation("get", "/now", "now", **{"x-replan-volatile": True})
+    source = OpenApiSource(document(clock, operation("get", "/name", "name")), server="https://example.org")
+    assert {spec.id: spec.volatile for spec in await source.tools()} == {"now": True, "name": False}
+    await source.aclose()
 
 
 async def test_bodies_as_their_media_types_write_them(live: Live) -> None:

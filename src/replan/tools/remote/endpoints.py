@@ -50,13 +50,14 @@ class Peer:
 
     def took(self, error: ToolCallError | None) -> None:
         """Tell the breaker how a request went: a service that answers is there."""
-        if error is None or not _is_down(error):
+        if error is None or not is_down(error):
             self.breaker.succeeded()
         else:
             self.breaker.failed()
 
 
-def _is_down(error: ToolCallError) -> bool:
+def is_down(error: ToolCallError) -> bool:
+    """Whether nobody is there, as against somebody who answers with an error."""
     return error.kind in ("refused", "connection_lost") or error.status in (502, 503, 504)
 
 

@@ -16,7 +16,7 @@ from replan.ports import ToolCall, ToolProblem
 from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters
 from replan.tools.names import nearest
 from replan.tools.remote.attempt import Attempt, Doubt
-from replan.tools.remote.endpoints import LIST_SECS, Peer, shared_store
+from replan.tools.remote.endpoints import LIST_SECS, Peer, is_down, shared_store
 from replan.tools.remote.transport import Endpoint, checked_url
 
 CANCEL_SECS = 2.0
@@ -77,7 +77,7 @@ class RemoteSource:
         """By key, of calls that failed."""
 
     async def tools(self) -> Sequence[ToolSpec]:
-        """The tools of the first endpoint that lists them; its error if none does."""
+        """The tools of the first endpoint that lists them; if none does, the error of the first that is there."""
         asked = [peer.list_tools(min(LIST_SECS, self._timeout_secs)) for peer in self._peers]
         found = await asyncio.gather(*asked, return_exceptions=True)
         for each in found:
@@ -85,7 +85,7 @@ class RemoteSource:
                 raise each
         listed = [each for each in found if not isinstance(each, BaseException)]
         if not listed:
-            raise next(each for each in found if isinstance(each, BaseException))
+            raise min((each for each in found if isinstance(each, ToolCallError)), key=is_down)
         self._problems = [ToolProblem(str(each)) for each in found if isinstance(each, ToolCallError)]
         self._problems += listed[0].problems
         relied = shared_store(self._peers)
