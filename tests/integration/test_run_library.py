@@ -20,6 +20,7 @@ from replan.core.events import CancelRequested, Record, TaskCompleted
 from replan.errors import (
     AnswerInvalid,
     InputError,
+    ModelUnavailable,
     PlanInvalid,
     ReplanError,
     StaleWriter,
@@ -571,3 +572,32 @@ async def test_an_opening_that_is_cut_off_leaves_nothing_behind(db: Path) -> Non
         await opening
     assert [source.closed for source in sources] == [True, True]
     assert asyncio.all_tasks() == before
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+async def test_a_tool_that_has_failed_often_is_shown_with_that_word_unless_answers_are_recorded(
+    recorded: bool, db: Path, tmp_path: Path
+) -> None:
+    """When tools are selected, when steps are planned, and when a failed one is reflected upon."""
+    idle = {f"t{n}": FakeTool() for n in range(12)}
+    async with opened(db, fake_source({**idle, "t": FakeTool(fail=["it is closed"] * 5)})) as replan:
+        for _ in range(5):
+            assert not (await replan.run("do it", plan=ONE, evaluation="steps")).succeeded
+    shown: dict[str, bool] = {}
+
+    def answer(request: ModelRequest) -> Any:
+        texts = [request.instructions, *(turn.text for turn in request.turns)]
+        shown.setdefault(request.schema_name, any("failed 5 of its last 5 calls" in text for text in texts))
+        if request.schema_name == "tool_selection":
+            return {"tools": [{"tool_id": "t", "score": 100}]}
+        return ONE if request.schema_name == "execution_plan" else ModelUnavailable("nobody is asked further")
+
+    record = tmp_path / "answers.jsonl" if recorded else None
+    sources = [fake_source({**idle, "t": FakeTool(fail=["it is closed"])})]
+    async with Replan(ScriptedModel(answer), sources, db=db, record=record) as replan:
+        await replan.run("do it")
+    assert shown.keys() >= {"tool_selection", "execution_plan", "step_reflection"}
+    if recorded:
+        assert not any(shown.values())
+    else:
+        assert shown["tool_selection"] and shown["execution_plan"]  # noqa: PT018

@@ -16,7 +16,7 @@ from openapi_world import PNG, World, answers, document, operation, query
 from live_server import serving
 from replan import Replan
 from replan.core.faults import classify
-from replan.errors import ConfigError, InputError, PlanInvalid, ToolCallError
+from replan.errors import ConfigError, InputError, ToolCallError
 from replan.ports import ToolCall
 from replan.tools.addresses import AddressRules
 from replan.tools.openapi import OpenApiSource, from_table, load
@@ -314,8 +314,9 @@ async def test_a_plan_may_refer_to_what_is_declared_and_to_more_where_answers_ar
 
     live.source = OpenApiSource(document(read), server=live.url)
     async with Replan(tools=[live.source, same], db=tmp_path / "replan.db") as replan:
-        with pytest.raises(PlanInvalid, match="method"):
-            await replan.run("Read", plan={"steps": steps}, evaluation="steps")
+        refused = await replan.run("Read", plan={"steps": steps}, evaluation="steps")
+    assert refused.failure is not None
+    assert "the output of 'one' has no 'method'; it has: path" in refused.failure.reason
     assert live.world.seen == []
     live.source = OpenApiSource(document(read), server=live.url, answers="open")
     async with Replan(tools=[live.source, same], db=tmp_path / "replan.db") as replan:
