@@ -50,13 +50,20 @@ def blocks(document: str, language: str) -> list[str]:
 
 def commands(document: str, *words: str) -> list[str]:
     """The commands of its console blocks that have all these words."""
-    lines = [line[2:] for block in blocks(document, "console") for line in block.splitlines() if line[:2] == "$ "]
+    lines = [
+        line[2:] for block in blocks(document, "console") for line in block.splitlines() if line[:2] == "$ "
+    ]
     return [line for line in lines if all(word in line for word in words)]
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
     path = f"{folder / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
-    kept = {"PATH": path, "HOME": str(folder), "XDG_STATE_HOME": str(folder / "state"), "APP_LLM_MAX_RETRIES": "0"}
+    kept = {
+        "PATH": path,
+        "HOME": str(folder),
+        "XDG_STATE_HOME": str(folder / "state"),
+        "APP_LLM_MAX_RETRIES": "0",
+    }
     return {**kept, **more}
 
 

@@ -152,7 +152,8 @@ function listing(request, response) {
     return;
   }
   response.writeHead(200, headers).end(JSON.stringify({
-    protocol: "replan-tools/1", revision, tools: list, keys: { store: STORE, durable: false }, max_request_bytes: 1048576,
+    protocol: "replan-tools/1", revision, tools: list, max_request_bytes: 1048576,
+    ...(FAULT === "no keys" ? {} : { keys: { store: STORE, durable: false } }),
   }));
 }
 

@@ -24,8 +24,8 @@ _LIST = json.dumps(
 
 
 @contextlib.asynccontextmanager
-async def wrong_http(listing: bytes = _LIST) -> AsyncIterator[str]:
-    """Lists a tool `garbage` (or says what is given), and answers its call with what is no JSON."""
+async def wrong_http(listing: bytes = _LIST, answer_to_call: bytes = b"") -> AsyncIterator[str]:
+    """Lists a tool `garbage` (or says what is given), and answers its call with these bytes, else with what is no JSON."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
@@ -40,6 +40,11 @@ async def wrong_http(listing: bytes = _LIST) -> AsyncIterator[str]:
                 0,
             )
             await reader.readexactly(length)
+            if answer_to_call and not head.startswith(b"GET"):
+                writer.write(answer_to_call)
+                await writer.drain()
+                writer.close()
+                return
             writer.write(
                 b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n"
                 + f"content-length: {len(body)}\r\n\r\n".encode()

@@ -347,7 +347,10 @@ async def test_in_a_task_a_question_goes_to_who_answers_for_it_or_is_declined(tm
 
     found = []
     for person in (ask, None):
-        async with opened() as source, Replan(tools=[source], db=tmp_path / "replan.db", ask=person) as replan:
+        async with (
+            opened() as source,
+            Replan(tools=[source], db=tmp_path / "replan.db", ask=person) as replan,
+        ):
             result = await replan.run("Paint", plan=plan, evaluation="steps", timeout=20)
             found.append((result.task_id, result.output["result"]))
     (first, answered), (_, declined) = found

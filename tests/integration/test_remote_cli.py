@@ -78,3 +78,35 @@ def test_a_server_is_started_checked_and_stopped(tmp_path: Path) -> None:
         finally:
             server.kill()
     assert len(list((tmp_path / "state" / "replan").glob("tool-keys-*.db"))) == 1
+
+
+def test_a_rule_that_is_not_kept_is_told_and_is_exit_code_1(tmp_path: Path) -> None:
+    text = (
+        "from replan import tool\nfrom replan.tools.remote.conformance_tools import *\n"
+        "@tool(effect='once')\nasync def conformance_echo(value: object) -> object:\n    return value\n"
+    )
+    (tmp_path / "tools.py").write_text(text, encoding="utf-8")
+    command = [*COMMAND, "serve", "tools.py", "--port", "0", "--keys", "memory"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=_env(tmp_path), stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stdout is not None
+            url = server.stdout.readline().split()[-1]
+            checked = subprocess.run(
+                [*COMMAND, "conformance", url],
+                env=_env(tmp_path),
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+        finally:
+            server.kill()
+    assert checked.returncode == 1
+    lines = checked.stdout.splitlines()
+    (at,) = (number for number, line in enumerate(lines) if line.startswith("broken"))
+    assert lines[at].endswith("effects are told: echo reads, count is once")
+    assert lines[at + 1].strip() == "conformance_echo should be `reads`"
+    assert lines[-1].endswith("1 broken")
+    assert sum(line.startswith("ok ") for line in lines) > 15

@@ -113,6 +113,17 @@ async def test_every_planted_fault_is_found() -> None:
         assert all(each.reason for each in found)
 
 
+@needs_node
+async def test_rules_of_keys_are_skipped_where_a_server_honours_none() -> None:
+    async with node("no keys") as url:
+        found = await check(url, token=TOKEN)
+    skipped = [each for each in found if each.verdict == "skipped"]
+    assert all("key" in each.rule for each in skipped)
+    assert len(skipped) >= 5
+    assert {each.reason for each in skipped} == {"the server says that it honours no keys (keys.store)"}
+    assert not [each for each in found if each.verdict == "broken"]
+
+
 async def test_a_server_without_the_tools_of_the_suite_is_told_what_to_offer() -> None:
     async def other() -> None: ...
 

@@ -8,6 +8,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from remote_process import TOKEN, Proxy, process
 
@@ -179,6 +180,13 @@ async def test_sigterm_lets_calls_end_and_turns_new_ones_away(protocol: str, tmp
                 503,
                 "no",
             )
+            if protocol == "http":
+                async with httpx2.AsyncClient(base_url=server.url, trust_env=False) as client:
+                    assert (await client.get("/healthz")).status_code == 503
+                    headers = {"Authorization": f"Bearer {TOKEN}"}
+                    turned = await client.post("/v1/execute", json={"tool": "echo"}, headers=headers)
+                    assert (turned.status_code, turned.json()["error"]["happened"]) == (503, "no")
+                    assert int(turned.headers["retry-after"]) >= 1
             (tmp_path / "go").touch()
             assert await call == {"done": 1}
             assert await ended == 0

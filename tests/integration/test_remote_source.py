@@ -15,7 +15,7 @@ import pytest
 from remote_wrong_servers import lists, wrong_http
 
 from replan.errors import InputError, ToolCallError
-from replan.ports import ToolCall
+from replan.ports import Progress, ToolCall
 from replan.tools import Catalog, FunctionSource, ToolContext, tool
 from replan.tools.remote import RemoteSource, Tls, load
 from replan.tools.remote.keys import Keys
@@ -315,6 +315,55 @@ async def test_a_bad_request_gets_words_and_has_no_effect(
         error = answer.json()["error"]
         assert error["message"]
         assert error["happened"] == "no"
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "kind", "happened", "wait"),
+    [
+        ("502 Bad Gateway", "<html>", "http", "unknown", None),
+        ("500 Internal Server Error", "", "http", "unknown", None),
+        ("503 Service Unavailable\r\nRetry-After: 7", "", "http", "unknown", 7),
+        ("404 Not Found", "nothing here", "http", "no", None),
+        ("429 Too Many Requests", '{"error": {"kind": "http", "message": "busy", "happened": "no"}}', "http", "no", None),
+        ("500 Oops", '{"error": {"kind": "unavailable", "message": "x", "happened": "no"}}', "unavailable", "no", None),
+    ],
+)  # fmt: skip
+async def test_a_status_without_the_words_of_the_protocol_says_as_much_as_it_can(
+    head: str, body: str, kind: str, happened: str, wait: float | None
+) -> None:
+    answer = f"HTTP/1.1 {head}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode()
+    async with wrong_http(answer_to_call=answer) as url:
+        source = RemoteSource([url], max_retries=0)
+        with pytest.raises(ToolCallError) as caught:
+            await source.call(ToolCall("garbage", {}, "key"))
+        await source.aclose()
+    found = caught.value
+    assert (found.kind, found.happened, found.retry_after) == (kind, happened, wait)
+    assert found.status == int(head[:3])
+
+
+async def test_empty_lines_of_a_stream_are_read_over() -> None:
+    lines = b'\n\n{"progress": {"message": "half"}}\n\r\n\n{"output": 1}\n'
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nConnection: close\r\n\r\n"
+    seen: list[Progress] = []
+    async with wrong_http(answer_to_call=head + lines) as url:
+        source = RemoteSource([url])
+        assert await source.call(ToolCall("garbage", {}, "key", report=seen.append)) == 1
+        await source.aclose()
+    assert [each.message for each in seen] == ["half"]
+
+
+@pytest.mark.prove
+async def test_a_call_that_says_nothing_gets_an_empty_line_within_30_s() -> None:
+    @tool
+    async def hold() -> None:
+        await asyncio.Event().wait()
+
+    async with running([FunctionSource([hold])], keys=Keys(), port=0) as serving:
+        async with httpx2.AsyncClient(trust_env=False, timeout=30) as client:
+            url, headers = f"{serving.urls[0]}/v1/execute", {"Accept": "application/x-ndjson"}
+            async with client.stream("POST", url, json={"tool": "hold"}, headers=headers) as answer:
+                assert await anext(answer.aiter_raw()) == b"\n"
 
 
 @pytest.fixture(scope="module")
