@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from replan.config.keys import SECRETS, SECTIONS
+from replan.config.keys import NAMED, SECRETS, SECTIONS
 from replan.config.load import Loaded
 
 MASK = "********"
@@ -57,6 +57,10 @@ def _masked(section: str, key: str, value: Any) -> Any:
         return None
     if (section, key) in SECRETS:
         return MASK
+    if (section, key) in NAMED and isinstance(
+        value, dict
+    ):  # what a user calls a table says nothing of its values
+        return {name: _masked_deep(table) for name, table in value.items()}
     return _masked_deep(value)
 
 

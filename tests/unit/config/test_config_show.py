@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from replan.config import as_json, as_toml, load_settings, mask
@@ -64,6 +64,7 @@ EVERY_KEY = {
 
 
 @settings(max_examples=60, deadline=None)
+@example({"tools.rules": {"KEY": {"effect": "reads"}}, "tools.mcp_servers": {"token": {"command": "x"}}})
 @given(st.fixed_dictionaries({}, optional=EVERY_KEY))
 def test_what_is_shown_reads_back_as_the_same_settings(chosen: dict[str, Any]) -> None:
     env = {
