@@ -14,7 +14,7 @@ import grpc.aio
 from replan.tools.remote.grpc_forms import pb
 from replan.tools.remote.messages import GRPC_SERVICE, PROTOCOL
 
-_LIST = json.dumps(
+LIST = json.dumps(
     {
         "protocol": PROTOCOL,
         "revision": "1",
@@ -24,8 +24,9 @@ _LIST = json.dumps(
 
 
 @contextlib.asynccontextmanager
-async def wrong_http(listing: bytes = _LIST, answer_to_call: bytes = b"") -> AsyncIterator[str]:
-    """Lists a tool `garbage` (or says what is given), and answers its call with these bytes, else with what is no JSON."""
+async def wrong_http(listing: bytes = LIST, *answers: bytes) -> AsyncIterator[str]:
+    """Lists a tool `garbage` (or says what is given), and answers its calls with these bytes in turn, then with what is no JSON."""
+    left = list(answers)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
@@ -40,8 +41,8 @@ async def wrong_http(listing: bytes = _LIST, answer_to_call: bytes = b"") -> Asy
                 0,
             )
             await reader.readexactly(length)
-            if answer_to_call and not head.startswith(b"GET"):
-                writer.write(answer_to_call)
+            if left and not head.startswith(b"GET"):
+                writer.write(left.pop(0))
                 await writer.drain()
                 writer.close()
                 return

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from remote_wrong_servers import lists, wrong_http
+from remote_wrong_servers import LIST, lists, wrong_http
 
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress, ToolCall
@@ -109,6 +109,39 @@ async def test_a_busy_server_turns_calls_away_until_there_is_room(protocol: str)
         go.set()
         assert await first == 1
         assert await source.call(ToolCall("hold", {}, "2")) == 1
+
+
+async def test_a_call_that_was_turned_away_is_made_again_after_the_wait_that_is_asked_for() -> None:
+    busy = b"HTTP/1.1 429 Busy\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 12\r\nConnection: close\r\n\r\n"
+    done = head + b'{"output":1}'
+    async with wrong_http(LIST, busy, done) as url:
+        source = RemoteSource([url])
+        begun = asyncio.get_running_loop().time()
+        assert await source.call(ToolCall("garbage", {}, "key")) == 1
+        assert asyncio.get_running_loop().time() - begun >= 1.0
+        await source.aclose()
+
+
+async def test_an_endpoint_that_failed_three_times_in_a_row_is_left_alone_for_a_second() -> None:
+    asked = 0
+
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        asked += 1
+        writer.close()
+
+    dead = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    async with running([FunctionSource([echo])], keys=Keys(), port=0) as serving:
+        source = RemoteSource([f"http://127.0.0.1:{dead.sockets[0].getsockname()[1]}", *serving.urls])
+        await source.tools()
+        asked, begun = 0, asyncio.get_running_loop().time()
+        for number in range(20):
+            assert await source.call(ToolCall("echo", {"value": number}, f"{number}")) == number
+        assert 3 <= asked <= 3 + (asyncio.get_running_loop().time() - begun)
+        await source.aclose()
+    dead.close()
+    await dead.wait_closed()
 
 
 @both
@@ -332,7 +365,7 @@ async def test_a_status_without_the_words_of_the_protocol_says_as_much_as_it_can
     head: str, body: str, kind: str, happened: str, wait: float | None
 ) -> None:
     answer = f"HTTP/1.1 {head}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode()
-    async with wrong_http(answer_to_call=answer) as url:
+    async with wrong_http(LIST, answer) as url:
         source = RemoteSource([url], max_retries=0)
         with pytest.raises(ToolCallError) as caught:
             await source.call(ToolCall("garbage", {}, "key"))
@@ -346,7 +379,7 @@ async def test_empty_lines_of_a_stream_are_read_over() -> None:
     lines = b'\n\n{"progress": {"message": "half"}}\n\r\n\n{"output": 1}\n'
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nConnection: close\r\n\r\n"
     seen: list[Progress] = []
-    async with wrong_http(answer_to_call=head + lines) as url:
+    async with wrong_http(LIST, head + lines) as url:
         source = RemoteSource([url])
         assert await source.call(ToolCall("garbage", {}, "key", report=seen.append)) == 1
         await source.aclose()
