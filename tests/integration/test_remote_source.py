@@ -392,11 +392,14 @@ async def test_a_call_that_says_nothing_gets_an_empty_line_within_30_s() -> None
     async def hold() -> None:
         await asyncio.Event().wait()
 
-    async with running([FunctionSource([hold])], keys=Keys(), port=0) as serving:
-        async with httpx2.AsyncClient(trust_env=False, timeout=30) as client:
-            url, headers = f"{serving.urls[0]}/v1/execute", {"Accept": "application/x-ndjson"}
-            async with client.stream("POST", url, json={"tool": "hold"}, headers=headers) as answer:
-                assert await anext(answer.aiter_raw()) == b"\n"
+    async with (
+        running([FunctionSource([hold])], keys=Keys(), port=0) as serving,
+        httpx2.AsyncClient(base_url=serving.urls[0], trust_env=False, timeout=30) as client,
+        client.stream(
+            "POST", "/v1/execute", json={"tool": "hold"}, headers={"Accept": "application/x-ndjson"}
+        ) as answer,
+    ):
+        assert await anext(answer.aiter_raw()) == b"\n"
 
 
 @pytest.fixture(scope="module")
