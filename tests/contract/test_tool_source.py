@@ -115,6 +115,9 @@ async def test_an_unknown_tool_is_known_not_to_have_been_called(kit: Kit) -> Non
     with pytest.raises(ToolCallError, match="nowhere") as caught:
         await kit.source.call(ToolCall("nowhere", {}, "key"))
     assert (caught.value.kind, caught.value.happened) == ("unknown_tool", "no")
+    (spec, *_) = await kit.source.tools()
+    with pytest.raises(ToolCallError, match=rf"the nearest are: .*\b{spec.id}\b"):
+        await kit.source.call(ToolCall(f"{spec.id}x", {}, "key"))
 
 
 async def test_a_cancellation_returns_at_once_and_reaches_the_tool(kit: Kit) -> None:

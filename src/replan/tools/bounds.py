@@ -1,13 +1,15 @@
-"""What every source outside of this process checks around a call."""
+"""What sources check around a call, and the errors that they have in common."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 
 from replan.core.schemas import parameter_problems
 from replan.core.types import ToolSpec
 from replan.errors import ToolCallError
 from replan.ports import ToolCall
+from replan.tools.names import nearest
 
 MAX_RESULT_BYTES = 64 * 2**20
 """An answer may be that large, unless a source is told otherwise: it has to pass through memory."""
@@ -22,6 +24,17 @@ def check_parameters(spec: ToolSpec, call: ToolCall) -> None:
     if found := parameter_problems(spec, call.parameters):
         text = f"the parameters do not fit tool {spec.id!r}: " + "; ".join(found[:10])
         raise ToolCallError(text, kind="parameter", happened="no")
+
+
+def unknown_tool(name: str, source: str, known: Collection[str]) -> ToolCallError:
+    """The error for a tool that the source does not have. It names the nearest; where none is like it, what there is."""
+    near = nearest(name, known)
+    hint = (
+        f"the nearest are: {', '.join(near)}" if near else f"it has: {', '.join(list(known)[:20]) or 'none'}"
+    )
+    return ToolCallError(
+        f"there is no tool {name!r} in {source!r}; {hint}", kind="unknown_tool", happened="no"
+    )
 
 
 def too_large(tool_id: str, limit: int) -> ToolCallError:

@@ -12,10 +12,11 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from replan.core.types import JsonObject, ToolSpec
-from replan.errors import ToolCallError, ToolDefinitionError
+from replan.errors import ToolDefinitionError
 from replan.ports import Progress, ToolCall
 from replan.tools import docstring
 from replan.tools.annotations import evaluate, result_of, yielded_result_of
+from replan.tools.bounds import unknown_tool
 from replan.tools.context import ToolContext, enter, leave, unasked_end
 from replan.tools.decorator import (
     ToolOptions,
@@ -79,12 +80,7 @@ class FunctionSource:
         """The function's result as plain JSON values."""
         found = self._tools.get(call.tool_id)
         if found is None:
-            known = ", ".join(self._tools) or "none"
-            raise ToolCallError(
-                f"there is no tool {call.tool_id!r} in {self.name!r}; it has: {known}",
-                kind="unknown_tool",
-                happened="no",
-            )
+            raise unknown_tool(call.tool_id, self.name, self._tools)
         return found(call)
 
     async def aclose(self) -> None:

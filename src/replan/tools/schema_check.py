@@ -72,11 +72,11 @@ def _is_truth(value: Any) -> bool:
     return isinstance(value, bool)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_count(value: Any) -> bool:
+def is_count(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
@@ -114,14 +114,14 @@ _PLAIN: dict[str, Callable[[Any], bool]] = {
     "examples": lambda value: isinstance(value, list),
     "const": lambda value: True,
     "default": lambda value: True,
-    "multipleOf": lambda value: _is_number(value) and value > 0,
+    "multipleOf": lambda value: is_number(value) and value > 0,
     **dict.fromkeys(_NAMED, _is_named_schemas),
     **dict.fromkeys(_LISTED, _is_schemas),
     **dict.fromkeys(_SINGLE, _is_schema),
     **dict.fromkeys(("title", "description", "format", "pattern"), _is_text),
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _is_number),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), is_number),
     **dict.fromkeys(
-        ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), _is_count
+        ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), is_count
     ),
     **dict.fromkeys(("uniqueItems", "deprecated", "readOnly", "writeOnly"), _is_truth),
     # Checked as a reference.

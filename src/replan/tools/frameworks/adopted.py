@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from replan.core.types import Effect, JsonObject, ToolSpec
-from replan.errors import InputError, ToolCallError
+from replan.errors import InputError
 from replan.ports import ToolCall, ToolProblem
 from replan.tools.annotations import result_of
-from replan.tools.bounds import check_parameters
+from replan.tools.bounds import check_parameters, unknown_tool
 from replan.tools.context import ToolContext, enter, leave, unasked_end
 from replan.tools.frameworks.effects import checked, effect_of
 from replan.tools.names import nearest
@@ -85,12 +85,7 @@ class AdoptedSource(ABC):
         listed = self._listed or {}
         tool = listed.get(call.tool_id)
         if tool is None:
-            known = ", ".join(listed) or "none"
-            raise ToolCallError(
-                f"there is no tool {call.tool_id!r} in {self.name!r}; it has: {known}",
-                kind="unknown_tool",
-                happened="no",
-            )
+            raise unknown_tool(call.tool_id, self.name, listed)
         check_parameters(tool.spec, call)
         context = ToolContext.of(call, asyncio.get_running_loop())
         token = enter(context)

@@ -11,7 +11,7 @@ from replan.core.breaker import Breaker
 from replan.core.types import ToolSpec
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall, ToolProblem
-from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters
+from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters, unknown_tool
 from replan.tools.mcp.listing import Listed, Override, listed
 from replan.tools.mcp.servers import HttpServer, Server, checked, default_name, masked
 from replan.tools.names import nearest
@@ -193,9 +193,7 @@ class McpSource:
         assert self._listed is not None
         if (tool := self._listed.get(name)) is not None:
             return tool
-        near = nearest(name, self._listed)
-        hint = f"; the nearest are: {', '.join(near)}" if near else ""
-        raise ToolCallError(f"{self.name} has no tool {name!r}{hint}", kind="unknown_tool", happened="no")
+        raise unknown_tool(name, self.name, self._listed)
 
     def _changed(self) -> None:
         if self._stale or self._closing:

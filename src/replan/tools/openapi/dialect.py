@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from replan.core.types import JsonObject
+from replan.tools.schema_check import is_count, is_number
 
 TYPES = frozenset(("null", "boolean", "integer", "number", "string", "array", "object"))
 _SHORT = 100
@@ -40,7 +41,7 @@ def plain_keywords(node: JsonObject, *, is_30: bool, longest: int) -> JsonObject
         exclusive = f"exclusive{bound.capitalize()}"
         if node.get(exclusive) is True and bound in found:  # 3.0: a truth value beside the bound
             found[exclusive] = found.pop(bound)
-        elif _is_number(node.get(exclusive)):
+        elif is_number(node.get(exclusive)):
             found[exclusive] = node[exclusive]
     if "example" in node and _is_short(node["example"]):
         found["examples"] = [node["example"]]
@@ -97,14 +98,6 @@ def _type(value: Any) -> Any:
     return None
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
-
-
 def _is_truth(value: Any) -> bool:
     return isinstance(value, bool)
 
@@ -120,9 +113,9 @@ _FITTING: dict[str, Callable[[Any], bool]] = {
     "format": lambda value: isinstance(value, str),
     "contentEncoding": lambda value: isinstance(value, str),
     "contentMediaType": lambda value: isinstance(value, str),
-    "multipleOf": lambda value: _is_number(value) and value > 0,
-    "minimum": _is_number,
-    "maximum": _is_number,
+    "multipleOf": lambda value: is_number(value) and value > 0,
+    "minimum": is_number,
+    "maximum": is_number,
     **dict.fromkeys(
         (
             "minLength",
@@ -134,7 +127,7 @@ _FITTING: dict[str, Callable[[Any], bool]] = {
             "minContains",
             "maxContains",
         ),
-        _is_count,
+        is_count,
     ),
     "uniqueItems": _is_truth,
     "deprecated": _is_truth,

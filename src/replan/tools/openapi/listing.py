@@ -32,13 +32,6 @@ class Listing(NamedTuple):
     tools: dict[str, OperationTool]
     problems: tuple[ToolProblem, ...]
 
-    def near(self, name: str) -> str:
-        """A hint at the tools whose names are like that one."""
-        found = nearest(name, self.tools)
-        if found:
-            return f"; the nearest are: {', '.join(found)}"
-        return f"; it has: {', '.join(list(self.tools)[:20]) or 'none'}"
-
 
 def list_tools(
     document: Document, wanted: Filter, settings: Settings, environment: Mapping[str, str] | None

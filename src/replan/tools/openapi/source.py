@@ -14,7 +14,7 @@ from replan.core.types import JsonObject, ToolSpec
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress, ToolCall, ToolProblem
 from replan.tools.addresses import AddressRules, guarded_client
-from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters, too_large
+from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters, too_large, unknown_tool
 from replan.tools.openapi import pages
 from replan.tools.openapi.answers import value_of
 from replan.tools.openapi.document import Document
@@ -121,11 +121,7 @@ class OpenApiSource:
         listing = self._listing or await self._list(anew=False)
         tool = listing.tools.get(call.tool_id)
         if tool is None:
-            raise ToolCallError(
-                f"there is no tool {call.tool_id!r} in {self.name!r}{listing.near(call.tool_id)}",
-                kind="unknown_tool",
-                happened="no",
-            )
+            raise unknown_tool(call.tool_id, self.name, listing.tools)
         check_parameters(tool.spec, call)
         request = tool.request(call)
         sender = self._sender(tool)

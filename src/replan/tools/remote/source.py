@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 from replan.core.types import ToolSpec
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall, ToolProblem
-from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters
-from replan.tools.names import nearest
+from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters, unknown_tool
 from replan.tools.remote.attempt import Attempt, Doubt
 from replan.tools.remote.endpoints import LIST_SECS, Peer, is_down, shared_store
 from replan.tools.remote.transport import Endpoint, checked_url
@@ -135,13 +134,7 @@ class RemoteSource:
         specs = self._specs or {}
         spec = specs.get(call.tool_id)
         if spec is None:
-            near = nearest(call.tool_id, specs)
-            hint = f"; the nearest are: {', '.join(near)}" if near else ""
-            raise ToolCallError(
-                f"there is no tool {call.tool_id!r} in {self.name!r}{hint}",
-                kind="unknown_tool",
-                happened="no",
-            )
+            raise unknown_tool(call.tool_id, self.name, specs)
         check_parameters(spec, call)
         secs = call.deadline_secs or spec.timeout_secs or self._timeout_secs
         attempt = Attempt(
