@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import json
 import os
@@ -92,8 +93,9 @@ async def test_what_is_said_here_comes_before_what_the_server_says() -> None:
 
 
 async def test_a_file_says_limits_trust_and_effects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seconds, or milliseconds from 1000 on; what only other clients know is read over."""
-    entry = {"command": sys.executable, "args": [str(RAW)], "disabledTools": ["add"], "autoApprove": ["*"]}
+    """Seconds, or milliseconds from 1000 on; what only other clients know is read over;
+    a tool that the file disables is not there."""
+    entry = {"command": sys.executable, "args": [str(RAW)], "disabledTools": ["put"], "autoApprove": ["*"]}
     servers = {
         "secs": {**entry, "timeout": 999, "tools": {"echo": {"timeout_secs": 20, "honours_key": True}}},
         "millis": {**entry, "timeout": 1000, "trust_annotations": False, "tools": {"fail": "reads"}},
@@ -104,6 +106,7 @@ async def test_a_file_says_limits_trust_and_effects(tmp_path: Path, monkeypatch:
     found = specs(await secs.tools())
     assert (found["add"].timeout_secs, found["add"].effect) == (999, "reads")
     assert (found["echo"].timeout_secs, found["echo"].honours_key) == (20, True)
+    assert "put" not in found
     found = specs(await millis.tools())
     assert (found["add"].timeout_secs, found["add"].effect, found["fail"].effect) == (1, "once", "reads")
     for source in (secs, millis):
@@ -632,3 +635,22 @@ async def test_tools_that_may_not_be_used_are_not_there() -> None:
         assert source.problems() == ()
         assert (await failed(source, "pid")).kind == "unknown_tool"
         assert await call(source, "add", a=1, b=2) == {"sum": 3}
+
+
+async def test_in_a_task_an_image_is_kept_apart_and_progress_is_told(tmp_path: Path) -> None:
+    data = base64.b64encode(bytes(range(256)) * 8).decode()
+    image = {"type": "image", "mimeType": "image/png", "data": data}
+    steps = [
+        {"step_id": "draw", "tool": "give", "parameters": {"content": [image]}},
+        {"step_id": "count", "tool": "progress", "parameters": {}},
+    ]
+    async with opened() as source, Replan(tools=[source], db=tmp_path / "replan.db") as replan:
+        task = await replan.submit("Draw", plan={"steps": steps}, evaluation="steps")
+        seen = [record.event async for record in replan.watch(task, ephemeral=True)]
+        whole = await replan.output(task, "draw")
+        stored = [record.event.model_dump_json() for record in await replan.history(task)]
+    assert whole["data"] == f"data:image/png;base64,{data}"
+    (drawn,) = [text for text in stored if '"call_completed"' in text and "(2,048 bytes)" in text]
+    assert data not in drawn
+    told = [event.message for event in seen if event.type == "step_progress"]
+    assert told == ["half", "done"]
