@@ -23,6 +23,12 @@ DIMENSIONS = ("completeness", "correctness", "efficiency", "reliability")
 _STEP_CHARS = {"standard": 60_000, "small": 5_000}
 _DATA_CHARS = {"standard": 6_000, "small": 800}
 _MOST_SCHEMA_PROBLEMS = 20
+_LEAST_CORRECTNESS = 50.0
+"""A small model's success below this says two things at once."""
+_CONTRADICTION = (
+    "is_successful is true with a correctness of {:g} of 100: where the answer is right, say so in correctness; "
+    "where it is not, is_successful is false"
+)
 _GROUNDING = (
     "final_output says {}, which stands in no output: copy from the outputs; if what the task asks for "
     "was not found out, is_successful is false"
@@ -48,8 +54,8 @@ async def evaluate(
     def read(answer: Any) -> Evaluation:
         found = _read(answer, output_schema, fallback)
         checked = talk.style == "small" and found.is_successful and bool(steps)
-        if checked and (strange := ungrounded_numbers(found.final_output, task, steps)):
-            raise Violations([_GROUNDING.format(", ".join(strange))])
+        if checked and (doubts := _doubts(found, task, steps)):
+            raise Violations(doubts)
         return found
 
     return await ask_typed(
@@ -95,6 +101,16 @@ def _plan_note(plan: Plan) -> str:
     if not plan.steps:
         return "The plan had no steps: the task needs no tool, and you answer it yourself."
     return f"Why the plan was made so: {shorten(plan.reasoning, 1_000)}" if plan.reasoning else ""
+
+
+def _doubts(found: Evaluation, task: TaskView, steps: Sequence[StepReport]) -> list[str]:
+    """What speaks against a success that a small model has told."""
+    doubts: list[str] = []
+    if found.dimensions.correctness < _LEAST_CORRECTNESS:
+        doubts.append(_CONTRADICTION.format(found.dimensions.correctness))
+    if strange := ungrounded_numbers(found.final_output, task, steps):
+        doubts.append(_GROUNDING.format(", ".join(strange)))
+    return doubts
 
 
 # ── reading ───────────────────────────────────────────────────────────────────

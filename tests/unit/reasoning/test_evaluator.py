@@ -242,6 +242,18 @@ async def test_only_the_small_model_is_held_to_the_numbers(script: Any) -> None:
     assert (await judge(script(invented, style="small"), steps=[])).final_output == "They cost 99."
 
 
+async def test_only_the_small_model_is_asked_again_when_its_success_is_not_correct(script: Any) -> None:
+    torn = answer(overall=80, correctness=20)
+    talk = script(torn, answer(success=False, correctness=20), style="small")
+    found = await judge(talk)
+    assert (found.is_successful, found.dimensions.correctness) == (False, 20)
+    assert "correctness of 20 of 100" in talk.asked[1].request.turns[-1].text
+    with pytest.raises(AnswerInvalid, match="is_successful is true with a correctness of 20"):
+        await judge(script(torn, torn, style="small"))
+    assert (await judge(script(torn))).is_successful
+    assert (await judge(script(answer(overall=80, correctness=50), style="small"))).is_successful
+
+
 @pytest.mark.parametrize("style", ["standard", "small"])
 def test_secrets_do_not_reach_the_prompt(style: str) -> None:
     task = TASK.model_copy(
