@@ -55,12 +55,18 @@ async def _approval(replan: Replan, task_id: str, one: WaitingFor) -> bool:
 async def _edited(replan: Replan, task_id: str, one: WaitingFor, said: str) -> bool:
     try:
         parameters: Any = json.loads(said)
-        if not isinstance(parameters, dict):
-            raise ValueError("it is no object")
+    except ValueError as error:
+        at = f": {error}" if said.startswith("{") else ""
+        say(f"  {clean(said, 60)!r} is neither yes nor no, nor a JSON object{at}")
+        return False
+    if not isinstance(parameters, dict):
+        say(f'  {clean(said, 60)!r} is no JSON object: parameters are written like {{"name": "value"}}')
+        return False
+    try:
         await replan.approve(task_id, one.id, parameters=parameters, by=BY)
     except TaskEnded:
         raise
-    except (ValueError, InputError) as error:
+    except InputError as error:
         say(f"  {clean(str(error), 1_000)}")
         return one.id not in {open_.id for open_ in (await replan.result(task_id)).waiting_for}
     return True
