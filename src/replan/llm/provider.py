@@ -1,4 +1,4 @@
-"""Models behind the providers of pydantic-ai, or behind any OpenAI-compatible address: the one module that imports it."""
+"""Models behind the providers of pydantic-ai, or behind any OpenAI-compatible address."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from replan.core.types import Usage
-from replan.errors import ConfigError, ModelUnavailable
-from replan.llm import address, faults, structured
+from replan.errors import ModelUnavailable
+from replan.llm import address, faults, forms, opening, structured
 from replan.llm.faults import EndpointError
 from replan.llm.retry import RetryingModel
 from replan.ports import ModelReply, ModelRequest
 
 if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelMessage, ModelResponse
+    from pydantic_ai.messages import ModelResponse
     from pydantic_ai.models import Model as LibraryModel
-    from pydantic_ai.models import ModelRequestParameters
 
 Style = Literal["standard", "small"]
 
@@ -83,7 +81,7 @@ class ProviderModel:
         mode: structured.Mode | None = None,
         style: Style = "standard",
     ) -> None:
-        _require_library()
+        opening.require_library()
         self.style: Style = style
         self._api_key = api_key
         self._sampling = sampling or Sampling()
@@ -99,7 +97,7 @@ class ProviderModel:
         self._loop: asyncio.AbstractEventLoop | None = None
         if self._url is None:
             # Built at once, so that a missing key or package is told before any work is done.
-            self._library = _of_provider(name, api_key)
+            self._library = opening.of_provider(name, api_key)
             self._start_where_it_can()
 
     async def ask(self, request: ModelRequest, on_text: Callable[[str], None] | None = None) -> ModelReply:
@@ -115,13 +113,15 @@ class ProviderModel:
                 if not self._learn(error, request.schema_name, mode, stream):
                     raise await self._with_advice(error) from error.__cause__
                 continue
-            text = _text_of(response)
+            text = forms.text_of(response)
             if on_text is not None and not stream and text:
                 on_text(text)
             if mode != "prompted" and text and not structured.looks_like_json(text):
                 # It took the request and did not keep to it: ask in words from now on.
                 self._mode = "prompted"
-            return ModelReply(text=text, model=response.model_name or self.name, usage=_usage_of(response))
+            return ModelReply(
+                text=text, model=response.model_name or self.name, usage=forms.usage_of(response)
+            )
 
     async def aclose(self) -> None:
         library, client, loop = self._library, self._client, self._loop
@@ -145,7 +145,7 @@ class ProviderModel:
             if not self._name:
                 self._name = await self._only_model(self._url, key)
                 self.name = self._full_name()
-            self._library = _of_endpoint(self._name, self._url, key, self._client)
+            self._library = opening.of_endpoint(self._name, self._url, key, self._client)
         assert self._library is not None
         if self._loop is not loop:
             self._loop = loop
@@ -185,7 +185,7 @@ class ProviderModel:
         from pydantic_ai.direct import model_request, model_request_stream
         from pydantic_ai.exceptions import AgentRunError, UnexpectedModelBehavior, UserError
 
-        messages, parameters = _messages(request, mode), _parameters(request, mode)
+        messages, parameters = forms.messages(request, mode), forms.parameters(request, mode)
         settings = self._settings(request)
         try:
             if on_text is not None:
@@ -194,7 +194,7 @@ class ProviderModel:
                         library, messages, model_settings=settings, model_request_parameters=parameters
                     ) as stream:
                         async for event in stream:
-                            if piece := _piece_of(event):
+                            if piece := forms.piece_of(event):
                                 on_text(piece)
                         return stream.get()
                 except UnexpectedModelBehavior:
@@ -283,152 +283,3 @@ class ProviderModel:
 
 
 _NONE = Sampling()
-
-
-def _require_library() -> None:
-    try:
-        import pydantic_ai.direct  # noqa: F401
-    except ImportError as error:
-        raise ModelUnavailable(
-            f"asking models over the network needs an extra ({error.name} is missing): pip install 'replan[models]'",
-            setup=True,
-        ) from error
-
-
-def _of_provider(name: str, api_key: str | None) -> LibraryModel:
-    from pydantic_ai.exceptions import UserError
-    from pydantic_ai.models import infer_model
-    from pydantic_ai.providers import infer_provider, infer_provider_class
-
-    provider, colon, model = name.partition(":")
-    if not colon or not model:
-        raise ConfigError(
-            f"{name!r} names no model: write PROVIDER:MODEL, such as openai:gpt-5, "
-            "or give the address of an OpenAI-compatible endpoint as well (--endpoint)"
-        )
-
-    def with_key(wanted: str) -> Any:
-        made: Any = infer_provider_class(wanted)
-        return made(api_key=api_key) if api_key else infer_provider(wanted)
-
-    try:
-        infer_provider_class(provider)
-        return infer_model(name, provider_factory=with_key)
-    except ImportError as error:
-        raise ModelUnavailable(
-            f"the provider {provider!r} needs a package that is missing: pip install 'pydantic-ai-slim[{provider}]'",
-            setup=True,
-        ) from error
-    except ValueError as error:
-        near = difflib.get_close_matches(provider, _providers(), n=3)
-        guess = (
-            f"; did you mean {' or '.join(near)}?" if near else f"; some are: {', '.join(_providers()[:12])}"
-        )
-        raise ConfigError(f"there is no model provider {provider!r} (in {name!r}){guess}") from error
-    except (UserError, TypeError) as error:
-        variables = sorted(set(re.findall(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]*(?:KEY|TOKEN)\b", str(error))))
-        needed = (
-            f"set {' or '.join(variables)} in the environment, or [llm] api_key" if variables else str(error)
-        )
-        raise ModelUnavailable(f"model {name!r} cannot be used yet: {needed}", setup=True) from error
-
-
-def _providers() -> list[str]:
-    from typing import get_args
-
-    from pydantic_ai.models import KnownModelName
-
-    names: Any = getattr(KnownModelName, "__value__", KnownModelName)
-    return sorted({str(known).partition(":")[0] for known in get_args(names) if ":" in str(known)})
-
-
-def _of_endpoint(name: str, url: str, key: str, client: Any) -> LibraryModel:
-    from pydantic_ai.models.openai import OpenAIChatModel
-    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
-
-    profile: Any = {
-        "supports_json_schema_output": True,
-        "supports_tools": True,
-        # Else a stream that ends early passes for a whole answer.
-        "openai_chat_streaming_requires_finish_reason": True,
-        # Schemas go out as they are: a rewritten free-form object is an empty one to some servers.
-        "json_schema_transformer": None,
-        "openai_chat_supports_max_completion_tokens": urlsplit(url).hostname == "api.openai.com",
-    }
-    provider = OpenAICompatibleProvider("openai-compatible", base_url=url, api_key=key, http_client=client)
-    return OpenAIChatModel(name, provider=provider, profile=profile)
-
-
-def _messages(request: ModelRequest, mode: structured.Mode) -> list[ModelMessage]:
-    from pydantic_ai import messages as m
-
-    instructions = structured.prompted_instructions(request) if mode == "prompted" else request.instructions
-    return [
-        m.ModelRequest.user_text_prompt(turn.text, instructions=instructions)
-        if turn.role == "user"
-        else m.ModelResponse(parts=[m.TextPart(turn.text)])
-        for turn in request.turns
-    ]
-
-
-def _parameters(request: ModelRequest, mode: structured.Mode) -> ModelRequestParameters:
-    from pydantic_ai import ToolDefinition
-    from pydantic_ai.models import ModelRequestParameters
-    from pydantic_ai.output import OutputObjectDefinition
-
-    # Never strict: strict schemas allow no free-form objects, and parameters of tools are just that.
-    match mode:
-        case "native":
-            output = OutputObjectDefinition(
-                name=request.schema_name, json_schema=request.json_schema, strict=False
-            )
-            return ModelRequestParameters(output_mode="native", output_object=output)
-        case "tool":
-            tool = ToolDefinition(
-                name=request.schema_name,
-                parameters_json_schema=request.json_schema,
-                description="Give the answer.",
-                kind="output",
-                strict=False,
-            )
-            return ModelRequestParameters(output_mode="tool", output_tools=[tool], allow_text_output=False)
-        case _:
-            return ModelRequestParameters(output_mode="text")
-
-
-def _piece_of(event: Any) -> str:
-    from pydantic_ai import messages as m
-
-    match event:
-        case (
-            m.PartStartEvent(part=m.TextPart(content=text))
-            | m.PartDeltaEvent(delta=m.TextPartDelta(content_delta=text))
-        ):
-            return text
-        case m.PartStartEvent(part=m.ToolCallPart(args=str() as text)):
-            return text
-        case m.PartDeltaEvent(delta=m.ToolCallPartDelta(args_delta=str() as text)):
-            return text
-        case _:
-            return ""
-
-
-def _text_of(response: ModelResponse) -> str:
-    """The answer's text; empty for a refusal."""
-    from pydantic_ai import messages as m
-
-    if response.finish_reason == "content_filter":
-        return ""
-    for part in response.parts:
-        if isinstance(part, m.ToolCallPart):
-            return part.args_as_json_str() if not isinstance(part.args, str) else part.args
-    return "".join(part.content for part in response.parts if isinstance(part, m.TextPart))
-
-
-def _usage_of(response: ModelResponse) -> Usage:
-    try:
-        cost = float(response.cost().total_price)
-    except (LookupError, ValueError, AssertionError):
-        cost = 0.0  # no price known
-    used = response.usage
-    return Usage(llm_calls=1, input_tokens=used.input_tokens, output_tokens=used.output_tokens, cost_usd=cost)
