@@ -21,6 +21,7 @@ from replan.run.places import Places, PlacesClosed
 from replan.run.preparing import prepared_call
 from replan.run.readiness import items_of
 from replan.run.recovery import Recovery
+from replan.run.repair import repair
 from replan.run.stops import BudgetReached
 
 
@@ -152,7 +153,7 @@ class Mending:
     async def repaired(self, step: StepState, fault: Fault, action: SuggestedAction) -> str:
         """Have the step written anew; empty text, or why it was not."""
         try:
-            return await self._recovery.repair(step, fault, action.words())
+            return await repair(self._run, step, fault, action.words())
         except (StoreError, PlacesClosed, BudgetReached):
             raise
         except Exception as error:  # noqa: BLE001 - a fault of ours is this step's alone

@@ -10,29 +10,24 @@ import asyncio
 from collections.abc import Mapping
 
 from replan.core import ladder
-from replan.core.check_plan import check_plan
 from replan.core.check_proposal import Failed, settled_output, violations
-from replan.core.events import OutcomeSettled, StepReflected, StepRepaired
+from replan.core.events import OutcomeSettled, StepReflected
 from replan.core.faults import in_doubt
 from replan.core.healing import Healing, base_of
 from replan.core.ids import call_base
-from replan.core.plan_diff import diff_of
-from replan.core.read_plan import read_plan
 from replan.core.reflection import RETRIES, ActionType, SuggestedAction
 from replan.core.refs import whole
 from replan.core.signature import signature, texts_in
 from replan.core.state import CallState, Slot, StepState
-from replan.core.types import Fault, JsonObject, Plan, Step, ToolSpec
-from replan.errors import ModelError, PlanInvalid
+from replan.core.types import Fault, JsonObject, ToolSpec
+from replan.errors import ModelError
 from replan.reasoning.reflector import StepProposal, reflect_on_step
-from replan.reasoning.replanner import repair_step
 from replan.run.attempts import added_metadata
 from replan.run.calls import Outline
-from replan.run.checks import allowed_tools, earlier_schemas, settled_steps, toolbox
 from replan.run.context import Run
 from replan.run.masking import shown
+from replan.run.step_views import failure_view, referred_paths, tools_for
 from replan.run.talk import RoleTalk
-from replan.run.views import failure_view, referred_paths, repair_view, tools_for
 
 NEVER_REFLECTED = frozenset({"approval", "cancelled", "internal"})
 """Kinds of faults that no diagnosis mends: a person is needed, or we stopped it, or we are broken."""
@@ -215,141 +210,7 @@ class Recovery:
         )  # fmt: skip
         return added_metadata(tool, output) if happened else None
 
-    # ── one step written anew ──
-
-    async def repair(self, step: StepState, fault: Fault, hint: str) -> str:
-        """Have the step written anew and record it; empty text, or why there is no better step."""
-        run = self._run
-        assert run.state.plan is not None
-        tools = allowed_tools(run)
-        step_id = step.step.step_id
-
-        def new_step(answer: JsonObject) -> Step:
-            read = read_plan({"steps": [answer]}, plan_id="", task="")
-            if len(read.steps) != 1:
-                raise PlanInvalid(["exactly one step is wanted"])
-            asks = read.steps[0].requires_approval or step.step.requires_approval
-            return read.steps[0].model_copy(update={"step_id": step_id, "requires_approval": asks})
-
-        made: dict[str, Step] = {}
-
-        def check(new: Step) -> list[str]:
-            checked, found = self._check_repair(step, new, tools)
-            made["step"] = checked
-            return found
-
-        try:
-            await repair_step(
-                RoleTalk(run, "planning"), view=repair_view(run, step, fault, hint, tools),
-                new_step=new_step, check=check,
-            )  # fmt: skip
-        except ModelError as error:
-            return f"no better step was found: {error}"
-        before = run.state.plan
-        after = _replaced(before, made["step"])
-        run.record(
-            StepRepaired(
-                step=made["step"], plan_version=run.state.plans + 1, hint=hint, diff=diff_of(before, after)
-            )
-        )
-        return ""
-
-    def _check_repair(self, step: StepState, new: Step, tools: list[ToolSpec]) -> tuple[Step, list[str]]:
-        """The step as it will run, and what is wrong with it in the plan as it stands."""
-        state = self._run.state
-        assert state.plan is not None
-        own = {step.step.step_id, *(action.action_id for action in step.step.actions)}
-        others = {
-            name
-            for one in state.plan.steps
-            for name in (one.step_id, *(action.action_id for action in one.actions))
-        }
-        checked = check_plan(
-            _replaced(state.plan, new),
-            toolbox(self._run, [*tools, *_tools_of(self._run, state.plan)]),
-            metadata=state.metadata,
-            limits=state.policy.limits,
-            earlier=earlier_schemas(self._run),
-            used=state.ids_used() - own - others,
-            settled=settled_steps(self._run),
-        )
-        made = next(one for one in checked.plan.steps if one.step_id == step.step.step_id)
-        found = list(checked.violations)
-        allowed = {tool.id for tool in tools}
-        strange = [
-            name for name in _named(made) if name not in allowed and self._run.parts.tools.resolve(name)
-        ]
-        found += [
-            f"the tool {name!r} was not selected for this task; there are: {', '.join(sorted(allowed)[:20])}"
-            for name in strange
-        ]
-        done = ("succeeded", "skipped")
-        late = (
-            [need for need in made.dependencies if state.steps[need].status not in done] if not found else []
-        )
-        if late:
-            found.append(
-                f"step {made.step_id!r} would have to wait for {', '.join(late)}, which are not done"
-            )
-        if not found and (again := _done_otherwise(step, made)):
-            found.append(again)
-        if not found and _same(made, step.step):
-            found.append(
-                "this is the step as it was, which failed; change its parameters, its tool or its inputs"
-            )
-        tried = (step.healing or Healing()).tried()
-        if not found and not made.actions and made.for_each is None:
-            tool = self._run.parts.tools.resolve(made.tool)
-            if tool and call_base(state.task_id, tool.id, made.parameters) in tried:
-                found.append("this very call was tried for this step already and failed; change what matters")
-        return made, found
-
-
-def _done_otherwise(step: StepState, new: Step) -> str:
-    """What is wrong with a rewrite that would do in another form what calls of the step have done already."""
-    done = [call for call in step.calls.values() if call.status == "succeeded" and call.effect == "once"]
-    if not done:
-        return ""
-    if step.step.for_each is not None:
-        kept = (new.tool, new.parameters, new.for_each) == (
-            step.step.tool,
-            step.step.parameters,
-            step.step.for_each,
-        )
-        changed = [] if kept else ["its items"]
-    else:
-        now = {action.action_id: (action.tool, action.parameters) for action in new.actions}
-        changed = [
-            name
-            for call in done
-            if (name := call.slot.action_id) is not None
-            and now.get(name) != (step.action(name).tool, step.action(name).parameters)
-        ]
-    if not changed:
-        return ""
-    return f"{', '.join(map(repr, changed))} took effect already and would be done again in another form; leave it as it was"
-
 
 def _simple_paths(raws: list[str]) -> tuple[str, ...]:
     found = [ref.path for raw in raws if (ref := whole(raw)) is not None and ref.action is None and ref.path]
     return tuple(dict.fromkeys(found))
-
-
-def _replaced(plan: Plan, step: Step) -> Plan:
-    steps = tuple(step if one.step_id == step.step_id else one for one in plan.steps)
-    return plan.model_copy(update={"steps": steps})
-
-
-def _named(step: Step) -> list[str]:
-    return [step.tool] if not step.actions else [action.tool for action in step.actions]
-
-
-def _tools_of(run: Run, plan: Plan) -> list[ToolSpec]:
-    """The tools that the plan names already."""
-    found = (run.parts.tools.resolve(name) for step in plan.steps for name in _named(step))
-    return [tool for tool in found if tool is not None]
-
-
-def _same(new: Step, old: Step) -> bool:
-    matter = ("tool", "parameters", "actions", "when", "for_each", "dependencies", "timeout_secs", "repeat")
-    return all(getattr(new, name) == getattr(old, name) for name in matter)

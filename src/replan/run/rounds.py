@@ -20,8 +20,8 @@ from replan.reasoning.reflector import RoundProposal, reflect_on_round
 from replan.reasoning.replanner import make_replan
 from replan.run.checks import allowed_tools, check, earlier_schemas
 from replan.run.context import Run
+from replan.run.round_views import replan_view, round_view
 from replan.run.talk import RoleTalk
-from replan.run.views import replan_view, round_view
 
 REFLECT_TRIES = 2
 

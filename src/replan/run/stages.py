@@ -23,8 +23,8 @@ from replan.run.checks import check
 from replan.run.context import Run
 from replan.run.outputs import Loaded, pack
 from replan.run.reports import reports, view_of
+from replan.run.round_views import earlier, history_lines, left_out, used_tools
 from replan.run.talk import RoleTalk
-from replan.run.views import earlier, history_lines, left_out, used_tools
 
 JUDGE_TRIES = 2
 Phase = Literal["tool_selection", "replanning_tool_selection"]

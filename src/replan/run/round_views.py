@@ -1,0 +1,193 @@
+"""What the loop shows reasoning of a round, and of a plan to be made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from replan.core.explain_recovery import tried
+from replan.core.fold_recovery import rounds_of
+from replan.core.guard import repeated_in_step, repeats
+from replan.core.reflection import Strategy
+from replan.core.types import JsonObject, Plan, StepId
+from replan.reasoning.history import cut
+from replan.reasoning.recovery_view import (
+    ReplanView,
+    RoundView,
+    UsedTool,
+)
+from replan.reasoning.view import StepReport
+from replan.run.context import Run
+from replan.run.outputs import Loaded
+from replan.run.reports import report_of, reports, view_of
+from replan.run.step_views import budget_left, effects_of
+
+_SUMMARY = 200
+"""Characters of a tool's execution summary (specification §4.1)."""
+
+
+def round_view(run: Run) -> RoundView:
+    """The round, as the overall reflection is shown it."""
+    state = run.state
+    assert state.plan is not None
+    judged = state.evaluation
+    known = state.recovery
+    return RoundView(
+        task=view_of(run),
+        plan=state.plan,
+        steps=[*earlier(run), *reports(run, Loaded()), *left_out(run)],
+        evaluation=judged.evaluation if judged else None,
+        trigger=_trigger(run),
+        history=[*history_lines(run), *tried(state)],
+        statistics=_statistics(run),
+        budget=budget_left(run),
+        round=state.round,
+        repeats=[*repeats(state), *repeated_in_step(state)],
+        hint=known.hint if known else "",
+        done_effects=effects_done(run),
+    )
+
+
+def effects_done(run: Run) -> list[str]:
+    """Every effect that has taken place, in one line each."""
+    told = []
+    known = run.state.recovery
+    dropped = known.dropped.values() if known is not None else ()
+    for step in (*run.state.earlier.values(), *dropped, *run.state.steps.values()):
+        told += effects_of(step)
+    return told
+
+
+def earlier(run: Run) -> list[StepReport]:
+    """Finished steps that a later plan has left out: what they found is used on."""
+    return [report_of(step, Loaded(), whole=False) for step in run.state.earlier.values()]
+
+
+def left_out(run: Run) -> list[StepReport]:
+    """Steps that failed and that a later plan has left out."""
+    known = run.state.recovery
+    steps = known.dropped.values() if known is not None else ()
+    return [report_of(step, Loaded(), whole=False) for step in steps if step.fault is not None]
+
+
+def _trigger(run: Run) -> str:
+    state = run.state
+    if state.escalation is not None and state.escalation.step_id is None:
+        return state.escalation.reason
+    if state.escalation is not None:
+        which = f"step {state.escalation.step_id}: " if state.escalation.step_id else ""
+        return f"{which}{state.escalation.reason}"
+    return "the round was judged, and did not do"
+
+
+def history_lines(run: Run) -> list[str]:
+    """The rounds so far, in one line each."""
+    return [
+        f"round {note.number}"
+        + (f" ({note.strategy}: {note.changes})" if note.strategy else "")
+        + (f", judged {note.score:g}" if note.score is not None else "")
+        + (f": {note.outcome}" if note.outcome else "")
+        for note in rounds_of(run.state)
+    ]
+
+
+def _statistics(run: Run) -> dict[str, str]:
+    state, known = run.state, run.state.recovery
+    of = [step.status for step in state.steps.values()]
+    older = state.policy.older
+    replans = str(known.replans if known else 0)
+    if older.max_task_replanning_attempts is not None:
+        replans += f" of {older.max_task_replanning_attempts}"
+    usage = state.usage
+    return {
+        "round": str(state.round),
+        "steps succeeded": str(of.count("succeeded") + len(state.earlier)),
+        "steps failed": str(of.count("failed")),
+        "steps not run": str(len(of) - of.count("succeeded") - of.count("failed")),
+        "step retries": str(known.retries if known else 0),
+        "step repairs": str(known.repairs if known else 0),
+        "replans": replans,
+        "model calls": str(usage.llm_calls),
+        "tool calls": str(usage.tool_calls),
+        "tokens": str(usage.input_tokens + usage.output_tokens),
+        "seconds": f"{state.active_secs:.0f}",
+    }
+
+
+# ── a plan to be made anew ────────────────────────────────────────────────────
+
+
+def replan_view(
+    run: Run,
+    strategy: Strategy,
+    reason: str,
+    *,
+    previous: Plan,
+    kept: Sequence[StepId],
+    usable: dict[str, JsonObject | None],
+    about: Sequence[StepId],
+    guidance: JsonObject,
+) -> ReplanView:
+    """The plan that is to be made anew, as the planner is shown it."""
+    state = run.state
+    known = state.recovery
+    judged = known.evaluation if known else None
+    used = state.ids_used()
+    return ReplanView(
+        task=view_of(run),
+        round=state.round,
+        strategy=strategy.type,
+        reason=reason,
+        previous=previous,
+        steps=[*earlier(run), *reports(run, Loaded())],
+        kept=kept,
+        usable=usable,
+        failed=about,
+        used_ids=sorted(used),
+        next_id=next_id(used),
+        evaluation=judged.evaluation if judged else None,
+        guidance=guidance,
+        suggestions=strategy.suggestions,
+        done_effects=effects_done(run),
+        tried_plans=history_lines(run),
+        budget=budget_left(run),
+        hint=known.hint if known else "",
+    )
+
+
+def next_id(used: Iterable[str]) -> str:
+    """The first free id of the form `step_N` after every one that was used."""
+    numbers = [
+        int(name[5:]) for name in used if name.startswith("step_") and name[5:].isdecimal() and len(name) < 15
+    ]
+    return f"step_{max(numbers, default=0) + 1}"
+
+
+def used_tools(run: Run) -> list[UsedTool]:
+    """The tools that were used before, for the selection in replanning mode."""
+    found: dict[str, UsedTool] = {}
+    names = {tool.id: tool.name for tool in run.parts.tools.specs()}
+    known = run.state.recovery
+    steps = (
+        *(known.dropped.values() if known else ()),
+        *run.state.earlier.values(),
+        *run.state.steps.values(),
+    )
+    for step in steps:
+        for one in step.healing.failures() if step.healing is not None else ():
+            _use(found, names, one.tool_id, "failed", one.error.message, "")
+        report = report_of(step, Loaded(), whole=False)
+        for call in step.calls.values():
+            status = "succeeded" if call.status == "succeeded" else "failed"
+            failure = call.fault.message if call.fault is not None and status == "failed" else ""
+            _use(found, names, call.tool_id, status, failure, report.text() if status == "succeeded" else "")
+    return list(found.values())
+
+
+def _use(
+    found: dict[str, UsedTool], names: dict[str, str], tool: str, status: str, failure: str, summary: str
+) -> None:
+    before = found.get(tool)
+    if before is not None and before.execution_status != status:
+        status = "partly succeeded"
+        failure, summary = failure or before.failure_reason, summary or before.execution_summary
+    found[tool] = UsedTool(tool, names.get(tool) or tool, status, failure, cut(summary or failure, _SUMMARY))

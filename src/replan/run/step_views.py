@@ -1,0 +1,169 @@
+"""What the loop shows reasoning of a failed call, and of a step to be written anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from replan.core import budget
+from replan.core.draft import references_of
+from replan.core.healing import Healing
+from replan.core.policy import OlderLimits
+from replan.core.reflection import ActionType, SuggestedAction
+from replan.core.state import Slot, StepState
+from replan.core.substitutes import substitutes
+from replan.core.types import Fault, StepId, ToolSpec
+from replan.reasoning.recovery_view import (
+    FailureView,
+    ReadingView,
+    RepairView,
+    TryView,
+)
+from replan.run.calls import Outline
+from replan.run.context import Run
+from replan.run.masking import shown
+from replan.run.outputs import Loaded
+from replan.run.reports import report_of, view_of
+
+_MOST_TRIES = 20
+_MOST_DONE = 60
+"""Succeeded steps that a reflection on one step is shown."""
+
+
+def tools_for(run: Run) -> list[ToolSpec]:
+    """The tools that the task may use, those that were selected first."""
+    every = run.parts.tools.specs()
+    selection = run.state.selection
+    chosen = {tool.tool_id: at for at, tool in enumerate(selection.tools)} if selection else {}
+    return sorted(every, key=lambda tool: chosen.get(tool.id, len(chosen)))
+
+
+def budget_left(run: Run) -> str:
+    state = run.state
+    return budget.left(state.policy.budget, state.usage, rounds=state.round, secs=state.active_secs)
+
+
+def effects_of(step: StepState) -> list[str]:
+    """What calls of the step have done; what was only taken from an earlier call is told there."""
+    return [
+        f"{call.tool_id} with {call.parameters} in {step.step.step_id}"
+        for call in step.calls.values()
+        if call.status == "succeeded" and call.effect != "reads" and not call.reused
+    ]
+
+
+def failure_view(
+    run: Run,
+    step: StepState,
+    slot: Slot,
+    fault: Fault,
+    meant: Outline,
+    *,
+    allowed: Sequence[ActionType],
+    healing: Healing,
+    in_doubt: bool,
+) -> FailureView:
+    """A failed call, as the reflection on it is shown it. `healing` counts this failure already."""
+    tools = tools_for(run)
+    tool = meant.tool
+    limit = run.state.policy.max_output_bytes
+    return FailureView(
+        task=view_of(run),
+        step=step.step,
+        place=slot.words(),
+        tool=tool,
+        parameters=shown(tool, meant.parameters, limit) if tool is not None else meant.parameters,
+        fault=fault,
+        tools=run.parts.record.told(tools),
+        substitutes=substitutes(tool, tools) if tool is not None else run.parts.tools.nearest(meant.name, 5),
+        done=[report_of(one, Loaded(), whole=False) for one in _near(run, step)],
+        tries=tries_of(
+            replace(healing, reflected=healing.reflected[:-1]), slot
+        ),  # this failure is told above
+        readings=[
+            ReadingView(one.tool_id, one.parameters, one.output, one.error)
+            for one in healing.readings.get(slot, ())
+        ],
+        allowed=allowed,
+        counters=_counters(healing, slot, run.state.policy.older),
+        budget=budget_left(run),
+        repeats=["the same error has come twice: another try of the same kind will not help"]
+        if healing.repeated(slot)
+        else [],
+        hint=run.state.recovery.hint if run.state.recovery else "",
+        in_doubt=in_doubt,
+    )
+
+
+def tries_of(healing: Healing | None, slot: Slot | None = None) -> list[TryView]:
+    """The failed tries of one call of a step, or of the whole step; of very many the latest."""
+    views = []
+    for one in healing.failures(slot)[-_MOST_TRIES:] if healing is not None else ():
+        proposal = one.proposal.suggested_action if one.proposal is not None else None
+        done = _line(one.action)
+        views.append(
+            TryView(
+                tool=one.tool_id,
+                parameters=one.parameters,
+                error=f"{one.error.category}: {one.error.message}",
+                proposal=_line(proposal) if proposal is not None else "",
+                carried_out=done if one.by == "model" else f"{done} ({one.reason})",
+            )
+        )
+    return views
+
+
+def _line(action: SuggestedAction) -> str:
+    return f"{action.type} {action.data}" if action.data else action.type
+
+
+def _counters(healing: Healing, slot: Slot, older: OlderLimits) -> dict[str, str]:
+    def of(count: int, limit: int | None) -> str:
+        return str(count) if limit is None else f"{count} of {limit}"
+
+    return {
+        "failed tries of this call": of(len(healing.failures(slot)), older.consecutive_failure_threshold),
+        "other parameters or tools tried for this call": of(healing.retries(slot), older.max_step_retries),
+        "times the step was written anew": of(healing.repairs, older.max_single_step_repairs),
+    }
+
+
+def _near(run: Run, step: StepState) -> Iterable[StepState]:
+    """The succeeded steps that matter to this one: what it depends on, then others."""
+    steps = run.state.steps
+    first = [steps[name] for name in step.step.dependencies if name in steps]
+    others = (*run.state.earlier.values(), *steps.values())
+    found = {one.step.step_id: one for one in (*first, *others) if one.status == "succeeded"}
+    return list(found.values())[:_MOST_DONE]
+
+
+def repair_view(run: Run, step: StepState, fault: Fault, hint: str, tools: Sequence[ToolSpec]) -> RepairView:
+    """A step to be written anew."""
+    state = run.state
+    assert state.plan is not None
+    return RepairView(
+        task=view_of(run),
+        plan=state.plan,
+        step=step.step,
+        fault=fault,
+        hint=hint,
+        tries=tries_of(step.healing),
+        done=[report_of(one, Loaded(), whole=False) for one in _near(run, step)],
+        needed_by=[
+            f"{name} refers to {', '.join(paths)}"
+            for name, paths in referred_paths(run, step.step.step_id).items()
+        ],
+        tools=tools,
+        budget=budget_left(run),
+        done_effects=effects_of(step),
+    )
+
+
+def referred_paths(run: Run, step_id: StepId) -> dict[StepId, list[str]]:
+    """What other steps take from the output of this one: step → references as written."""
+    found: dict[StepId, list[str]] = {}
+    for name in run.state.graph().needed_by.get(step_id, ()):
+        refs = [ref.raw for ref in references_of(run.state.steps[name].step) if ref.head == step_id]
+        if refs:
+            found[name] = list(dict.fromkeys(refs))
+    return found
