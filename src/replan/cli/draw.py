@@ -8,7 +8,8 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Group
 from rich.text import Text
 
-from replan.cli.picture import PictureState, StepView
+from replan.cli.board import StepView
+from replan.cli.picture import PictureState
 from replan.cli.words import clean, secs
 
 _SIGNS = {

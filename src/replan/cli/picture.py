@@ -6,40 +6,15 @@ more. Nothing here draws: see `draw`.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from replan.cli.board import Board
 from replan.cli.story import action_words, sentence
 from replan.core import events as e
-from replan.core.graph import Graph
-from replan.core.types import Evaluation, Plan
-
-OPEN = ("pending", "ready", "running")
-CLOSED = ("succeeded", "failed", "skipped")
-
-
-@dataclass(slots=True)
-class StepView:
-    """One step, as shown."""
-
-    step_id: str
-    name: str = ""
-    tool: str = ""
-    needs: tuple[str, ...] = ()
-    layer: int = 0
-    status: str = "pending"
-    started: float | None = None
-    ended: float | None = None
-    attempt: int = 0
-    items: int | None = None
-    items_done: int = 0
-    reused: bool = False
-    message: str = ""
-    """The latest progress, retry, error or reason to skip."""
-    progress: float | None = None
-    """From 0 to 1, where the tool tells."""
+from replan.core.types import Evaluation
 
 
 @dataclass(slots=True)
@@ -53,7 +28,7 @@ class ModelCallView:
 
 
 @dataclass(slots=True)
-class PictureState:
+class PictureState(Board):
     """Everything that the picture of a task needs."""
 
     task_id: str = ""
@@ -62,14 +37,8 @@ class PictureState:
     round: int = 0
     created: float | None = None
     ended: float | None = None
-    plan_version: int = 0
     mode: str = ""
     mode_reason: str = ""
-    steps: dict[str, StepView] = field(default_factory=dict)
-    layers: list[list[str]] = field(default_factory=list)
-    counts: Counter[str] = field(default_factory=Counter)
-    running: dict[str, None] = field(default_factory=dict)
-    failed: dict[str, None] = field(default_factory=dict)
     model_calls: dict[str, ModelCallView] = field(default_factory=dict)
     model_calls_done: int = 0
     model_secs: float = 0.0
@@ -77,15 +46,6 @@ class PictureState:
     evaluation: Evaluation | None = None
     cancelling: bool = False
     failure: str = ""
-
-    @property
-    def done(self) -> int:
-        """Steps that have come to an end."""
-        return sum(self.counts[status] for status in CLOSED)
-
-    def waits_for(self, step: StepView) -> list[str]:
-        """Which steps have to end before this one can start."""
-        return [need for need in step.needs if (other := self.steps.get(need)) and other.status not in CLOSED]
 
     def apply(self, record: e.Record) -> None:
         """Take one record."""
@@ -170,13 +130,13 @@ class PictureState:
 
     def _planned(self, event: e.PlanGenerated | e.PlanUpdated, ts: float) -> None:
         self.status = "executing"
-        self._take_plan(event.plan)
+        self.take_plan(event.plan)
 
     def _updated(self, event: e.PlanUpdated, ts: float) -> None:
         self._planned(event, ts)
         for step_id in event.reset:
             if step := self.steps.get(step_id):
-                self._move(step, "pending")
+                self.move(step, "pending")
                 step.message, step.ended = "", None
         self.notes.append(f"plan {event.plan.version}: {event.diff.words()}")
 
@@ -214,26 +174,9 @@ class PictureState:
 
     def _settled(self, event: e.OutcomeSettled, ts: float) -> None:
         if (step := self.steps.get(event.step_id)) and step.status == "failed":
-            self._move(step, "pending")
+            self.move(step, "pending")
             step.message, step.ended = "", None
         self._tell(event, ts)
-
-    def _take_plan(self, plan: Plan) -> None:
-        kept = self.steps
-        self.plan_version = plan.version
-        self.layers = Graph.of(plan).layers()
-        layer_of = {step_id: number for number, layer in enumerate(self.layers, 1) for step_id in layer}
-        self.steps = {}
-        for step in plan.steps:
-            view = kept.get(step.step_id) or StepView(step.step_id)
-            view.name = step.name
-            view.tool = step.tool or ", ".join(dict.fromkeys(action.tool for action in step.actions))
-            view.needs = step.dependencies
-            view.layer = layer_of.get(step.step_id, 0)
-            self.steps[step.step_id] = view
-        self.counts = Counter(step.status for step in self.steps.values())
-        self.running = {name: None for name, step in self.steps.items() if step.status == "running"}
-        self.failed = {name: None for name, step in self.steps.items() if step.status == "failed"}
 
     def _mode(self, event: e.ExecutionMode, ts: float) -> None:
         self.mode = event.mode
@@ -241,24 +184,13 @@ class PictureState:
 
     # ── steps ──
 
-    def _move(self, step: StepView, status: str) -> None:
-        self.counts[step.status] -= 1
-        self.counts[status] += 1
-        self.running.pop(step.step_id, None)
-        self.failed.pop(step.step_id, None)
-        step.status = status
-        if status == "running":
-            self.running[step.step_id] = None
-        elif status == "failed":
-            self.failed[step.step_id] = None
-
     def _ready(self, event: e.StepReady, ts: float) -> None:
         if step := self.steps.get(event.step_id):
-            self._move(step, "ready")
+            self.move(step, "ready")
 
     def _step_started(self, event: e.StepStarted, ts: float) -> None:
         if step := self.steps.get(event.step_id):
-            self._move(step, "running")
+            self.move(step, "running")
             step.items = event.items
             step.ended = None
             if step.started is None:
@@ -291,17 +223,17 @@ class PictureState:
 
     def _step_completed(self, event: e.StepCompleted, ts: float) -> None:
         if step := self.steps.get(event.step_id):
-            self._move(step, "succeeded")
+            self.move(step, "succeeded")
             step.message, step.progress, step.ended = "", None, ts
 
     def _step_failed(self, event: e.StepFailed, ts: float) -> None:
         if step := self.steps.get(event.step_id):
-            self._move(step, "failed")
+            self.move(step, "failed")
             step.message, step.ended = event.error.message, ts
 
     def _step_skipped(self, event: e.StepSkipped, ts: float) -> None:
         if step := self.steps.get(event.step_id):
-            self._move(step, "skipped")
+            self.move(step, "skipped")
             step.message, step.ended = event.reason, ts
 
 
