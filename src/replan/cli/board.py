@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from replan.core.graph import Graph
 from replan.core.types import Plan
 
-OPEN = ("pending", "ready", "running")
 CLOSED = ("succeeded", "failed", "skipped")
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from replan.core import events as e
 from replan.core.fingerprint import labels_of, prints_of
+from replan.core.fold_plans import count, replace_step, take_plan
 from replan.core.healing import Healing, Override, Reading, RoundNote
 from replan.core.ids import canonical, digest
 from replan.core.reflection import NEW_STEPS, RETRIES, SuggestedAction
@@ -144,7 +145,7 @@ def _repaired(state: State, event: e.StepRepaired, ts: float) -> None:
     step.healing.restart()
     if state.plan is not None:  # the plan as it began has been tried too
         known.began = known.began or prints_of(state.plan)
-    state.replace_step(event.step)
+    replace_step(state, event.step)
     state._metadata = None
 
 
@@ -214,7 +215,7 @@ def _updated(state: State, event: e.PlanUpdated, ts: float) -> None:
     note.plan_version, note.changes = event.plan.version, event.diff.words()
     if state.plan is not None:
         known.labels |= labels_of(state.plan, known.labels)
-    left_out = state.take_plan(event.plan)
+    left_out = take_plan(state, event.plan)
     for name, step in left_out.items():
         if step.status != "succeeded":
             known.dropped[name] = step
@@ -224,7 +225,7 @@ def _updated(state: State, event: e.PlanUpdated, ts: float) -> None:
             step.healing.restart()
         step.begin_again()
     state.ledger.free({step.step.step_id for step in due if step.step.for_each is not None})
-    state._count()
+    count(state)
     known.began = prints_of(event.plan, _succeeded(state), known.labels)
     state.replanning = state.escalation = None
 

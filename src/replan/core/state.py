@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from replan.core import events as e
-from replan.core import fold_recovery as healing
+from replan.core import fold_plans, fold_recovery, fold_steps
 from replan.core.graph import Graph
 from replan.core.healing import Recovery, base_of
 from replan.core.ledger import Ledger, LedgerEntry
@@ -26,7 +26,7 @@ from replan.core.progress import StepState as StepState
 from replan.core.progress import StepStatus as StepStatus
 from replan.core.progress import TaskStatus as TaskStatus
 from replan.core.progress import status_of as status_of
-from replan.core.slots import READING, Place, slot_of
+from replan.core.slots import Place
 from replan.core.slots import Slot as Slot
 from replan.core.types import ActionId, CallKey, JsonObject, Plan, Step, StepId, ToolSpec, Usage, shared
 
@@ -156,7 +156,7 @@ class State:
     def ids_used(self) -> frozenset[str]:
         """Every step and action id that this task has used."""
         steps = (state.step for state in self.steps.values())
-        return self._ids.union(*map(_ids_of, steps))
+        return self._ids.union(*map(fold_plans.ids_of, steps))
 
     def running_calls(self) -> list[CallState]:
         """Calls that were started and have no result."""
@@ -256,219 +256,13 @@ class State:
     def _rejected(self, event: e.PlanRejected, ts: float) -> None:
         self.rejections.append(event)
 
-    def _planned(self, event: e.PlanGenerated, ts: float) -> None:
-        if self.submitted is not None and self.submitted.plan is not None:
-            self.submitted = self.submitted.lean(plan=None)  # this one it was: it is not kept twice
-        self.take_plan(event.plan)
-
-    def take_plan(self, plan: Plan) -> dict[StepId, StepState]:
-        """Go by this plan from here on; the steps that it leaves out."""
-        steps = tuple([step.lean() for step in plan.steps])
-        self.plan = plan.lean(steps=steps)
-        self._graph = self._owners = None
-        self.plans += 1
-        self.status = "executing"
-        self.mode = None
-        self._metadata = None
-        kept = self.steps
-        self.steps = {}
-        for step in steps:
-            known = kept.pop(step.step_id, None)
-            if known is None:
-                known = StepState(step, born=self.plans)
-            elif known.step != step:
-                self._ids = self._ids.union(_ids_of(known.step))
-                if known.status != "succeeded":  # else it has done what it did before this plan
-                    known.born = self.plans
-                    self._forget_calls(known, step)
-            known.step = step
-            known._actions = None
-            self.steps[step.step_id] = known
-        self._count()
-        if kept:
-            self._ids = self._ids.union(*(_ids_of(state.step) for state in kept.values()))
-            self.earlier.update((name, state) for name, state in kept.items() if state.status == "succeeded")
-            self.ledger.free(set(kept))
-        return kept
-
-    def _forget_calls(self, known: StepState, step: Step) -> None:
-        """A step is written anew: what it has called as it was is the ledger's alone."""
-        if all(getattr(known.step, name) == getattr(step, name) for name in _WHAT_IS_CALLED):
-            return
-        known.calls = {slot: call for slot, call in known.calls.items() if call.status == "unknown"}
-        known.items = None
-        self.ledger.free({step.step_id})
-
-    def _count(self) -> None:
-        """Count anew what is counted of the steps."""
-        self.open_steps = sum(not state.closed for state in self.steps.values())
-        self.any_skipped = any(state.status == "skipped" for state in self.steps.values())
-
-    def replace_step(self, step: Step) -> None:
-        """Write one step of the plan anew, as a new version of the plan."""
-        assert self.plan is not None
-        known = self.steps[step.step_id]
-        self._ids = self._ids.union(_ids_of(known.step))
-        lean = step.lean()
-        steps = tuple([lean if one.step_id == step.step_id else one for one in self.plan.steps])
-        self.plans += 1
-        self.plan = self.plan.lean(steps=steps, version=self.plans)
-        self._graph = self._owners = None
-        known.step = lean
-        known.born = self.plans
-        known._actions = None
-        known.calls = {slot: call for slot, call in known.calls.items() if call.status == "unknown"}
-        known.items = None
-        self.ledger.free({step.step_id})
-
-    def reopen(self, names: Iterable[StepId]) -> None:
-        """Steps that had come to an end are due again, and all that was left out because of them."""
-        due = [self.steps[name] for name in names if name in self.steps]
-        for step_id in self.graph().downstream([step.step.step_id for step in due]):
-            step = self.steps[step_id]
-            if step.skip is not None and step.skip.kind != "condition":
-                due.append(step)
-        for step in due:
-            step.begin_again()
-        self.ledger.free({step.step.step_id for step in due if step.step.for_each is not None})
-        self._count()
-
     def _mode(self, event: e.ExecutionMode, ts: float) -> None:
         self.mode = shared(event)
-
-    def _step_ready(self, event: e.StepReady, ts: float) -> None:
-        if (step := self.steps.get(event.step_id)) and step.status == "pending":
-            step.status = "ready"
-
-    def _step_started(self, event: e.StepStarted, ts: float) -> None:
-        if step := self.steps.get(event.step_id):
-            if step.closed:
-                self.open_steps += 1
-                step.fault = step.skip = step.ended = None
-            step.status = "running"
-            step.items = event.items
-            if step.started is None:
-                step.started = ts
-
-    def _call_started(self, event: e.CallStarted, ts: float) -> None:
-        self.tool_calls += 1
-        ledger, slot = self.ledger, slot_of(event.action_id, event.index)
-        if slot.action_id is not None and slot.action_id.startswith(READING):
-            healing.reading_started(self, event)
-            return
-        ledger.occupy(event.call_key, (event.step_id, slot))
-        call = CallState(
-            event.call_key, event.step_id, slot, event.tool_id, event.attempt,
-            event.effect, event.parameters, started=ts, effects_before=ledger.effects,
-        )  # fmt: skip
-        if (earlier := self._calls.get(call.key)) is not None:
-            call.retries = earlier.retries
-        ledger.touch(call.effect)
-        self._calls[call.key] = call
-        if step := self.steps.get(event.step_id):
-            step.calls[slot] = call
-            if step.healing is not None:
-                step.healing.pending.pop(slot, None)
-
-    def _result_of(self, event: e._OfCall, ts: float) -> CallState | None:
-        """The call that the event ends."""
-        call = self._calls.get(event.call_key)
-        if call is not None:
-            call.ended = ts
-            self.ledger.touch(call.effect)
-        return call
-
-    def _call_completed(self, event: e.CallCompleted, ts: float) -> None:
-        output = Output(event.output, event.artifact)
-        if event.artifact is not None:
-            self.kept_apart = True
-        if event.action_id is not None and event.action_id.startswith(READING):
-            healing.reading_ended(self, event)
-        elif event.reused:
-            self._reused(event, output, ts)
-        elif call := self._result_of(event, ts):
-            self._succeeded(call, output)
-        self.in_doubt.pop(event.call_key, None)
-
-    def _reused(self, event: e.CallCompleted, output: Output, ts: float) -> None:
-        slot = slot_of(event.action_id, event.index)
-        self.ledger.occupy(event.call_key, (event.step_id, slot))
-        entry = self.ledger.entries.get(event.call_key)
-        if step := self.steps.get(event.step_id):
-            step.calls[slot] = CallState(
-                event.call_key, event.step_id, slot, event.tool_id, event.attempt,
-                entry.effect if entry else "reads", {}, "succeeded", output, True, None, ts, ts,
-            )  # fmt: skip
-
-    def _succeeded(self, call: CallState, output: Output) -> None:
-        call.status = "succeeded"
-        call.output = output
-        call.fault = None
-        self._calls.pop(call.key, None)
-        self.ledger.enter(call, output)
-
-    def _call_failed(self, event: e.CallFailed, ts: float) -> None:
-        if event.action_id is not None and event.action_id.startswith(READING):
-            healing.reading_ended(self, event)
-        elif call := self._result_of(event, ts):
-            call.status = "failed" if event.retry_in_secs is None else "retrying"
-            call.fault = event.error
-            call.retries += event.retry_in_secs is not None and event.error.kind != "cancelled"
-
-    def _outcome_unknown(self, event: e.OutcomeUnknown, ts: float) -> None:
-        if call := self._result_of(event, ts):
-            call.status = "unknown"
-            self.in_doubt[call.key] = call
-
-    def _outcome_settled(self, event: e.OutcomeSettled, ts: float) -> None:
-        call = self.in_doubt.pop(event.call_key, None)
-        if call is None:
-            return
-        self.ledger.touch(call.effect)
-        if self.recovery is not None:
-            self.recovery.use_up_answers(event.call_key)
-        step = self.steps.get(call.step_id)
-        if step is not None and step.healing is not None:
-            step.healing.readings.pop(call.slot, None)
-        if event.happened:
-            self._succeeded(call, Output(event.output))
-        else:
-            call.status = "failed"
-            if step is not None and step.calls.get(call.slot) is call:
-                del step.calls[call.slot]  # it did not happen: it may be made
-        if step is not None and step.status == "failed":
-            self.reopen([call.step_id])
-
-    def _close(self, step: StepState, status: StepStatus, ts: float) -> None:
-        if not step.closed:
-            self.open_steps -= 1
-        step.status = status
-        step.ended = ts
-
-    def _step_completed(self, event: e.StepCompleted, ts: float) -> None:
-        if step := self.steps.get(event.step_id):
-            self._close(step, "succeeded", ts)
-            if event.metadata:
-                step.metadata = event.metadata
-                self._metadata = None
-
-    def _step_failed(self, event: e.StepFailed, ts: float) -> None:
-        if step := self.steps.get(event.step_id):
-            self._close(step, "failed", ts)
-            step.fault = event.error
-            if self.modelled:
-                healing.step_failed(self, step, event)
-
-    def _step_skipped(self, event: e.StepSkipped, ts: float) -> None:
-        if step := self.steps.get(event.step_id):
-            self._close(step, "skipped", ts)
-            self.any_skipped = True
-            step.skip = event
 
     def _evaluated(self, event: e.EvaluationCompleted, ts: float) -> None:
         self.evaluation = event
         if self.modelled:
-            healing.judged(self, event)
+            fold_recovery.judged(self, event)
 
     def _cancel(self, event: e.CancelRequested, ts: float) -> None:
         if self.cancel is None:
@@ -490,36 +284,20 @@ _HANDLERS: dict[type, Any] = {
     e.LlmCallCompleted: State._llm_completed,
     e.ToolSelectionCompleted: State._selected,
     e.PlanRejected: State._rejected,
-    e.PlanGenerated: State._planned,
     e.ExecutionMode: State._mode,
-    e.StepReady: State._step_ready,
-    e.StepStarted: State._step_started,
-    e.CallStarted: State._call_started,
-    e.CallCompleted: State._call_completed,
-    e.CallFailed: State._call_failed,
-    e.OutcomeUnknown: State._outcome_unknown,
-    e.OutcomeSettled: State._outcome_settled,
-    e.StepCompleted: State._step_completed,
-    e.StepFailed: State._step_failed,
-    e.StepSkipped: State._step_skipped,
     e.EvaluationCompleted: State._evaluated,
     e.CancelRequested: State._cancel,
     **dict.fromkeys(e.TERMINAL, State._ended),
-    **healing.HANDLERS,
+    **fold_plans.HANDLERS,
+    **fold_steps.HANDLERS,
+    **fold_recovery.HANDLERS,
 }  # fmt: skip
-
-
-_WHAT_IS_CALLED = ("tool", "parameters", "actions", "for_each")
 
 
 def _is_meant_again(step: Step, action_id: ActionId | None) -> bool:
     if action_id is None:
         return step.repeat
     return any(action.repeat for action in step.actions if action.action_id == action_id)
-
-
-def _ids_of(step: Step) -> tuple[str, ...]:
-    return (step.step_id, *(action.action_id for action in step.actions))
 
 
 def fold(records: Iterable[e.Record], state: State | None = None) -> State:
