@@ -539,6 +539,11 @@ def _runs(pid: int) -> bool:
     return state != "Z"
 
 
+linux_only = pytest.mark.skipif(
+    not hasattr(os, "pidfd_open"), reason="only Linux tells when a process ends that is not a child (pidfd)"
+)
+
+
 def _ends(pid: int) -> None:
     """Returns when it has ended: it has been killed, and when the kernel is done with it is its own affair."""
     with contextlib.suppress(ProcessLookupError):
@@ -548,7 +553,7 @@ def _ends(pid: int) -> None:
         assert ready
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks into /proc")
+@linux_only
 @pytest.mark.parametrize("killed", [False, True], ids=["closed", "killed"])
 async def test_what_a_server_has_started_ends_with_it(killed: bool) -> None:
     async with opened() as source:
@@ -564,7 +569,7 @@ async def test_what_a_server_has_started_ends_with_it(killed: bool) -> None:
     await asyncio.to_thread(_ends, pids["pid"])
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks into /proc")
+@linux_only
 async def test_a_server_is_told_by_the_end_of_its_stdin_when_replan_is_killed() -> None:
     code = (
         "import asyncio, sys\nfrom replan.ports import ToolCall\nfrom replan.tools.mcp import McpSource, StdioServer\n"

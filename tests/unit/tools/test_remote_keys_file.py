@@ -9,7 +9,10 @@ import pytest
 
 from replan.tools.remote.keys import Keys
 
-pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name == "nt", reason="rights of POSIX")]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(os.name == "nt", reason="Windows has no rights of this kind"),
+]
 
 
 def _modes(folder: Path) -> dict[str, int]:
