@@ -1,9 +1,11 @@
-"""Sources over HTTP use their connections again, as many as there were calls side by side."""
+"""Sources over HTTP use their connections again, close them whatever is cancelled, and go through proxies."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
+import warnings
 from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,8 +20,11 @@ from starlette.routing import Route
 from live_server import serving
 from mcp_http_server import Tools, app_of
 from mcp_http_server import serving as serving_mcp
-from replan.ports import ToolCall, ToolSource
+from replan.errors import ReplanError
+from replan.llm.provider import open_model
+from replan.ports import ModelRequest, ToolCall, ToolSource, Turn
 from replan.tools import FunctionSource
+from replan.tools.bounds import IDLE_SECS
 from replan.tools.mcp import HttpServer, McpSource
 from replan.tools.openapi import OpenApiSource
 from replan.tools.remote import RemoteSource
@@ -98,3 +103,66 @@ async def test_a_connection_serves_call_after_call(opened: Any) -> None:
             assert proxy.connections - before <= AT_ONCE + 3
         finally:
             await source.aclose()
+
+
+@pytest.mark.parametrize("opened", [remote, mcp, openapi])
+async def test_a_cancellation_leaves_no_connection_unclosed(opened: Any) -> None:
+    """At whichever turn of the event loop it comes, while connections that were idle for too long are closed."""
+    async with opened() as (_, source):
+        try:
+            await source.tools()
+            for turns in (2, 7):
+                calls = (ToolCall("add", {"a": n, "b": 1}, f"key-{turns}-{n}") for n in range(AT_ONCE))
+                await asyncio.gather(*map(source.call, calls))
+                await asyncio.sleep(IDLE_SECS + 0.1)  # what is waited for is the passing of time itself
+                late = asyncio.create_task(source.call(ToolCall("add", {"a": 0, "b": 1}, f"late-{turns}")))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                late.cancel()
+                await asyncio.wait({late})
+                with warnings.catch_warnings(record=True) as told:
+                    warnings.simplefilter("always")
+                    gc.collect()
+                assert [str(one.message) for one in told] == []
+        finally:
+            await source.aclose()
+
+
+@pytest.mark.parametrize("kind", ["remote", "mcp", "model"])
+async def test_the_proxy_of_the_environment_is_asked(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    heads: list[str] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append((await reader.readline()).decode())
+        writer.write(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as proxy:
+        monkeypatch.setenv("http_proxy", f"127.0.0.1:{proxy.sockets[0].getsockname()[1]}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        if kind == "model":
+            model = open_model("m", endpoint="http://tools.test/v1", max_retries=0)
+            request = ModelRequest(
+                role="planning",
+                schema_name="execution_plan",
+                json_schema={"type": "object"},
+                instructions="",
+                turns=(Turn(role="user", text="hello"),),
+            )
+            with pytest.raises(ReplanError):
+                await model.ask(request)
+            await model.aclose()
+        else:
+            urls = {"remote": lambda: RemoteSource(["http://tools.test"]), "mcp": _far_mcp}
+            source = urls[kind]()
+            with pytest.raises(ReplanError):
+                await source.tools()
+            await source.aclose()
+    assert heads
+    assert all(" http://tools.test/" in head for head in heads)
+
+
+def _far_mcp() -> McpSource:
+    return McpSource(HttpServer("http://tools.test/mcp"), name="far")

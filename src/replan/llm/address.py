@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from replan.core.hosts import is_loopback
 from replan.errors import ConfigError
 from replan.llm.faults import EndpointError, unreachable, wrong_key
 
@@ -36,17 +36,6 @@ def base_url(endpoint: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 
 
-def is_loopback(url: str) -> bool:
-    """Whether the URL points to this machine."""
-    host = urlsplit(url).hostname or ""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def key_for(url: str, api_key: str | None) -> str:
     """The key to send. One from the environment goes only to where it belongs; none is a word without meaning."""
     if api_key:
@@ -66,8 +55,13 @@ def new_client(url: str) -> Any:
     """An HTTP client for the endpoint (`httpx2.AsyncClient`); nothing on this machine is asked through a proxy."""
     import httpx2
 
+    from replan.connections import Transport
+
     return httpx2.AsyncClient(
-        trust_env=not is_loopback(url), timeout=httpx2.Timeout(600.0, connect=10.0), follow_redirects=True
+        transport=Transport(url),
+        trust_env=not is_loopback(urlsplit(url).hostname or ""),
+        timeout=httpx2.Timeout(600.0, connect=10.0),
+        follow_redirects=True,
     )
 
 

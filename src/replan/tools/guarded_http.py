@@ -12,6 +12,7 @@ from typing import Any
 import httpcore2
 import httpx2
 
+from replan.connections import Network
 from replan.tools.addresses import Address, AddressRules, Resolve, refused
 from replan.tools.bounds import IDLE_SECS
 
@@ -33,12 +34,13 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         verify: ssl.SSLContext | None = None,
         max_connections: int = 100,
     ) -> None:
+        self._network = Network(GuardedNetwork(rules, resolve or look_up))
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=verify or httpx2.create_ssl_context(trust_env=False),
             max_connections=max_connections,
             max_keepalive_connections=max_connections,
             keepalive_expiry=IDLE_SECS,
-            network_backend=GuardedNetwork(rules, resolve or look_up),
+            network_backend=self._network,
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -63,6 +65,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         await self._pool.aclose()
+        await self._network.settled()
 
 
 class GuardedNetwork(httpcore2.AsyncNetworkBackend):

@@ -19,6 +19,7 @@ from mcp.client.auth import OAuthFlowError
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
+from replan.connections import Transport
 from replan.core.faults import retry_after_secs
 from replan.errors import ToolCallError
 from replan.tools.bounds import IDLE_SECS, too_large
@@ -53,7 +54,8 @@ class CallClient(httpx2.AsyncClient):
             auth=auth,
             # An answer may take as long as the call has; a dead peer is noticed by keep-alive probes.
             timeout=httpx2.Timeout(_CONNECT_SECS, read=None, write=None),
-            transport=httpx2.AsyncHTTPTransport(
+            transport=Transport(
+                server.url,
                 # How many calls run is bounded elsewhere; one that found no room would be taken for a dead server.
                 limits=httpx2.Limits(
                     max_connections=None, max_keepalive_connections=100, keepalive_expiry=IDLE_SECS

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx2
 
+from replan.connections import Transport
 from replan.core.faults import retry_after_secs
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress
@@ -53,10 +54,13 @@ class HttpTransport:
                 base_url=endpoint.url,
                 headers=headers,
                 timeout=httpx2.Timeout(SILENCE_SECS, connect=endpoint.connect_timeout_secs, pool=None),
-                limits=httpx2.Limits(
-                    max_connections=None, max_keepalive_connections=100, keepalive_expiry=IDLE_SECS
+                transport=Transport(
+                    endpoint.url,
+                    limits=httpx2.Limits(
+                        max_connections=None, max_keepalive_connections=100, keepalive_expiry=IDLE_SECS
+                    ),
+                    verify=_verification(endpoint),
                 ),
-                verify=_verification(endpoint),
                 trust_env=not endpoint.is_loopback,
             )
         except ValueError as error:  # a proxy of the environment, whose URL may hold a password

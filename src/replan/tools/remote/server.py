@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from replan.core.hosts import is_loopback
 from replan.errors import InputError
 from replan.ports import ToolSource
 from replan.tools.remote.keys import TTL_SECS, Keys
@@ -105,7 +105,7 @@ async def running(
         raise InputError("neither a port for HTTP nor one for gRPC was given")
     if token is not None and (not token.isascii() or not token.isprintable() or " " in token or not token):
         raise InputError("the token has to be printable ASCII text without spaces")
-    if not token and not insecure and not _is_loopback(host):
+    if not token and not insecure and not is_loopback(host):
         raise InputError(
             f"{host} can be reached by others, and there is no token: everybody could call your tools. "
             "Give a token (--token-env NAME), listen on 127.0.0.1, or say that it is meant (--insecure)"
@@ -231,15 +231,6 @@ def _listening(host: str, port: int) -> socket.socket:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"the server cannot listen on {host}:{port}: {reason}") from error
     return bound
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _shown(host: str) -> str:

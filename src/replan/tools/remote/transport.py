@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from replan.core.hosts import is_loopback
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress
 from replan.tools.bounds import MAX_RESULT_BYTES
 from replan.tools.remote.messages import Execute, Listing
 
 SCHEMES = ("http", "https", "grpc", "grpcs")
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class TransportFailure(ToolCallError):
@@ -51,7 +51,7 @@ class Endpoint:
 
     @property
     def is_loopback(self) -> bool:
-        return urlsplit(self.url).hostname in LOOPBACK
+        return is_loopback(urlsplit(self.url).hostname or "")
 
 
 class Transport(Protocol):
