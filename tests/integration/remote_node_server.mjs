@@ -23,7 +23,10 @@ const sleep = (ms, signal) => new Promise((resolve, reject) => {
 
 const tools = {
   conformance_echo: { effect: FAULT === "effect" ? "once" : "reads", parameters: object({ value: {} }),
-    run: async ({ value }) => (FAULT === "values" && value === null ? 0 : value) },
+    run: async ({ value }) => {
+      if (FAULT === "values" && value === null) return 0;
+      return FAULT === "mixed up" && value === 7 ? 8 : value;
+    } },
   conformance_count: { effect: "once", parameters: object({ name, wait_ms: { type: "integer" } }, ["name"]),
     run: async ({ name, wait_ms = 0 }, { signal }) => {
       const count = (counts.get(name) ?? 0) + 1;
@@ -106,6 +109,18 @@ function admit(body) {
   return call;
 }
 
+let running = 0;
+let queue = Promise.resolve();
+
+async function takeUp(request, response, body) {
+  if (FAULT === "too many" && running >= 1) throw new Refusal(429, "unavailable", "too many calls at once");
+  running += 1;
+  try {
+    if (FAULT !== "one by one") await execute(request, response, body);
+    else await (queue = queue.then(() => execute(request, response, body)));
+  } finally { running -= 1; }
+}
+
 async function execute(request, response, body) {
   if (typeof body !== "object" || Array.isArray(body) || typeof body.tool !== "string")
     throw new Refusal(400, "parameter", "`tool` is missing");
@@ -168,7 +183,7 @@ async function route(request, response) {
   let body;
   try { body = parse(Buffer.concat(parts).toString() || "null"); }
   catch { throw new Refusal(FAULT === "malformed" ? 500 : 400, "parameter", "the body is no JSON"); }
-  if (pathname === "/v1/execute") await execute(request, response, body);
+  if (pathname === "/v1/execute") await takeUp(request, response, body);
   else if (pathname === "/v1/cancel") { byCallId.get(body.call_id)?.(); response.end("{}"); }
   else throw new Refusal(FAULT === "nowhere" ? 200 : 404, "http", `there is nothing at ${pathname}`);
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Literal, NamedTuple
 
 from replan.errors import InputError, ToolCallError
@@ -170,13 +170,13 @@ class _Suite:
             _expect(found == value and type(found) is type(value), f"{value!r} came back as {found!r:.100}")
 
     async def _side_by_side(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            waiting = group.create_task(self._call("wait", {"name": _name()}, deadline_secs=5.0))
-            waiting.add_done_callback(lambda task: task.cancelled() or task.exception())
-            found = await asyncio.gather(*(self._call("echo", {"value": n}) for n in range(20)))
+        waiting = asyncio.create_task(self._call("wait", {"name": _name()}, deadline_secs=5.0))
+        try:
+            found = await _together([self._call("echo", {"value": n}) for n in range(20)])
             _expect(found == list(range(20)), f"the answers were mixed up: {found}")
             _expect(not waiting.done(), "a call that waits held up the others")
-            waiting.cancel()
+        finally:
+            await _left(waiting)
 
     async def _progress(self) -> None:
         seen: list[Progress] = []
@@ -210,7 +210,7 @@ class _Suite:
     async def _joined(self) -> None:
         key, name = self._key(), _name()
         calls = [self._call("count", {"name": name, "wait_ms": 200}, key=key) for _ in range(5)]
-        found = await asyncio.gather(*calls)
+        found = await _together(calls)
         await self._expect_count(name, 1)
         _expect(found == [{"count": 1}] * 5, f"the answers were {found}")
 
@@ -230,9 +230,10 @@ class _Suite:
 
     async def _freed(self) -> None:
         key = self._key()
-        for _ in range(2):
-            error = await self._error("fail", {"message": "once more"}, key=key)
+        for message in ("once", "once more, of another kind"):  # kept, it would be refused for the second
+            error = await self._error("fail", {"message": message}, key=key)
             _expect((error.kind, error.happened) == ("tool", "no"), _told(error))
+            _expect(message in str(error), f"the message was {str(error)!r:.200}")
 
     async def _deadline(self) -> None:
         name = _name()
@@ -249,7 +250,7 @@ class _Suite:
                 await asyncio.wait({task}, timeout=0.1)
             _expect(task.exception() is not None, "the call ended with an output")
         finally:
-            task.cancel()
+            await _left(task)
         await self._saw_cancelled(name)
 
     async def _cancel_one(self) -> None:
@@ -272,8 +273,7 @@ class _Suite:
         name = _name()
         task = asyncio.create_task(self._call("wait", {"name": name}))
         await asyncio.wait({task}, timeout=0.3)
-        task.cancel()
-        await asyncio.wait({task})
+        await _left(task)
         await self._saw_cancelled(name)
 
     async def _saw_cancelled(self, name: str) -> None:
@@ -290,6 +290,26 @@ class _Suite:
         if not self._listing.key_store:
             raise Skipped("the server says that it honours no keys (keys.store)")
         return f"conformance-{secrets.token_hex(8)}"
+
+
+async def _together(calls: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
+    """The outputs of calls made side by side; the first failure ends the others, and is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(call) for call in calls]
+    except* ToolCallError as errors:
+        first = errors.exceptions[0]
+    else:
+        return [task.result() for task in tasks]
+    raise first
+
+
+async def _left(task: asyncio.Task[Any]) -> None:
+    """Leave a call: cancelled, and whatever became of it read."""
+    task.cancel()
+    await asyncio.wait({task})
+    if not task.cancelled():
+        task.exception()
 
 
 def _expect(right: bool, otherwise: str) -> None:
