@@ -206,12 +206,26 @@ async def test_the_environment_has_values_by_the_names_of_source_and_scheme(
     live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "my-api.json"
-    paths = operation("get", "/x", "x", security=[{"bearer": []}]), operation("get", "/y", "y", tags=["t"])
+    paths = (
+        operation("get", "/x", "x", security=[{"bearer": []}]),
+        operation("get", "/y", "y", tags=["t"]),
+        operation("get", "/oauth", "z", security=[{"oauth": []}]),
+    )
     file.write_text(json.dumps(document(*paths, schemes=SCHEMES)))
     bare = load(f"{file}#operation=x&server={live.url}")
     assert await bare.tools() == []
     assert "the token of 'bearer' (OPENAPI_MY_API_BEARER in the environment)" in bare.problems()[0].message
     await bare.aclose()
+    client = load(f"{file}#operation=z&server={live.url}")
+    assert await client.tools() == []
+    wanted = "OPENAPI_MY_API_OAUTH, or OPENAPI_MY_API_OAUTH_CLIENT_ID and OPENAPI_MY_API_OAUTH_CLIENT_SECRET"
+    assert f"the access token of 'oauth' ({wanted}, in the environment)" in client.problems()[0].message
+    await client.aclose()
+    monkeypatch.setenv("OPENAPI_MY_API_OAUTH_CLIENT_ID", CLIENT["client_id"])
+    monkeypatch.setenv("OPENAPI_MY_API_OAUTH_CLIENT_SECRET", CLIENT["client_secret"])
+    live.source = load(f"{file}#operation=z&server={live.url}")
+    assert await live.call("z") == {"token": "token-0"}
+    await live.source.aclose()
     monkeypatch.setenv("OPENAPI_MY_API_BEARER", "from-env")
     live.source = load(f"{file}#operation=x&server={live.url}")
     assert live.source.name == "my_api"

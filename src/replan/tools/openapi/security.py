@@ -132,7 +132,11 @@ def _add(
         return _add_http(made, str(scheme.get("scheme", "")).lower(), shown, value, sent)
     if kind in ("oauth2", "openIdConnect"):
         if value is None:
-            return None if "authorization" in sent else f"the access token of {shown}"
+            return (
+                None
+                if "authorization" in sent
+                else f"the access token of {_shown_token(scheme, name, variable)}"
+            )
         if isinstance(value, str):
             made.headers["Authorization"] = f"Bearer {value}"
             return None
@@ -142,6 +146,21 @@ def _add(
         made.clients = (*made.clients, client)
         return None
     return f"the security scheme {name!r} of type {kind!r}, which is not supported"
+
+
+def _shown_token(scheme: JsonObject, name: str, variable: Callable[[str], str] | None) -> str:
+    if variable is None:
+        return repr(name)
+    wanted = variable(name)
+    if _client_flow(scheme) is not None:
+        wanted += f", or {wanted}_CLIENT_ID and {wanted}_CLIENT_SECRET,"
+    return f"{name!r} ({wanted} in the environment)"
+
+
+def _client_flow(scheme: JsonObject) -> JsonObject | None:
+    flows = scheme.get("flows")
+    flow = flows.get("clientCredentials") if isinstance(flows, dict) else None
+    return flow if isinstance(flow, dict) else None
 
 
 def _add_key(made: Credentials, scheme: JsonObject, shown: str, value: Any, sent: set[str]) -> str | None:
@@ -194,9 +213,7 @@ def _client(
 
     if not value.get("client_id") or not value.get("client_secret"):
         return f"client_id and client_secret of {name!r}"
-    flows = scheme.get("flows")
-    flow = flows.get("clientCredentials") if isinstance(flows, dict) else None
-    url = value.get("token_url") or (flow.get("tokenUrl") if isinstance(flow, dict) else None)
+    url = value.get("token_url") or (_client_flow(scheme) or {}).get("tokenUrl")
     if not url:
         return f"a token_url for {name!r}, as the document has no client credentials flow for it"
     wanted: Sequence[Any] = value.get("scopes") or (scopes if isinstance(scopes, list) else ())
