@@ -37,9 +37,11 @@ info: {title: Pets, version: "1"}
 servers: [{url: "https://pets.example.org"}]
 components: {securitySchemes: {api_key: {type: apiKey, in: header, name: X-Key}}}
 paths:
+  /owners:
+    get: {operationId: listOwners, responses: {"200": {description: all}}}
   /pets:
-    get: {operationId: listPets, responses: {"200": {description: all}}}
-    post: {operationId: addPet, security: [{api_key: []}], responses: {"201": {description: made}}}
+    get: {operationId: listPets, tags: [pets], responses: {"200": {description: all}}}
+    post: {operationId: addPet, tags: [pets], security: [{api_key: []}], responses: {"201": {description: made}}}
 """
 
 
@@ -140,6 +142,20 @@ def test_any_number_of_sources_together(tmp_path: Path) -> None:
     # openapi.md: "`replan tools list` names the variables that are missing"
     assert "addPet" not in ids
     assert re.search(r"addPet.*OPENAPI_\w*API_KEY", " ".join(done.stderr.split()))
+
+
+def test_a_document_of_the_configuration(tmp_path: Path) -> None:
+    """openapi.md: `[tools.openapi.NAME]`, with a key of the environment."""
+    (table,) = blocks("docs/how-to/openapi.md", "toml")
+    (tmp_path / "config.toml").write_text(table, "utf-8")
+    (tmp_path / "petstore.yaml").write_text(API, "utf-8")
+    done = shell("replan tools list --json", tmp_path, PETS_KEY="a-key")
+    assert done.returncode == 0, done.stderr
+    found = {tool["id"]: (tool["source"], tool["timeout_secs"]) for tool in json.loads(done.stdout)}
+    assert found == {"listPets": ("pets", 20), "addPet": ("pets", 20)}
+    lacking = shell("replan tools list", tmp_path)
+    assert lacking.returncode == 2
+    assert "auth.api_key: the environment variable PETS_KEY is not set" in lacking.stderr
 
 
 def test_the_kit_works_by_a_plan_without_a_model(tmp_path: Path) -> None:
