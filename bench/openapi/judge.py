@@ -222,37 +222,21 @@ class _Server(uvicorn.Server):
 
 
 @contextlib.contextmanager
-def serving(app: Any, listener: socket.socket | None = None) -> Iterator[str]:
-    """The address of a server in a thread of its own."""
-    with listener or _bound() as taken:
-        config = uvicorn.Config(app, lifespan="off", ws="none", log_config=None, access_log=False)
-        server = _Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]}, daemon=True)
-        thread.start()
-        server.up.wait(20)
-        try:
-            yield _address(taken)
-        finally:
-            server.should_exit = True
-            thread.join(10)
-
-
-@contextlib.contextmanager
 def judging(document: dict[str, Any]) -> Iterator[tuple[Judge, str]]:
     """A judge that listens, and its address."""
     judge = Judge(document)
-    listener = _bound()
-    judge.listen_at(_address(listener))
-    with serving(judge.app, listener) as url:
-        yield judge, url
-
-
-def _bound() -> socket.socket:
     # With its protocol named, asyncio switches off the delay of small packets.
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.bind(("127.0.0.1", 0))
-    return listener
-
-
-def _address(listener: socket.socket) -> str:
-    return f"http://127.0.0.1:{listener.getsockname()[1]}"
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        judge.listen_at(url)
+        config = uvicorn.Config(judge.app, lifespan="off", ws="none", log_config=None, access_log=False)
+        server = _Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        server.up.wait(20)
+        try:
+            yield judge, url
+        finally:
+            server.should_exit = True
+            thread.join(10)
