@@ -164,16 +164,16 @@ async def test_a_cancellation_ends_the_program_and_what_it_started(tmp_path: Pat
 
 async def test_a_program_that_tidies_up_for_ever_ends_though_it_is_stopped_twice(tmp_path: Path) -> None:
     source = shell(["sh"], cwd=tmp_path)
-    program = "trap '' TERM; sleep 600 & echo $! > part; mv part pid; wait; sleep 600"
+    deaf = "(trap '' TERM; exec sleep 600)"
+    program = f"trap ': > told' TERM; {deaf} & echo $! > part; mv part pid; wait; {deaf}; sleep 600"
     task = asyncio.create_task(command(source, "sh", "-c", program))
     await until((tmp_path / "pid").exists)
     task.cancel()
-    await asyncio.sleep(0.05)
+    await until((tmp_path / "told").exists)
     task.cancel()
     await asyncio.wait({task})
     assert task.cancelled()
     assert await gone(int((tmp_path / "pid").read_text()))
-    await asyncio.sleep(0.2)  # for the event loop to hear of it
 
 
 async def test_what_a_program_leaves_behind_ends_with_it() -> None:

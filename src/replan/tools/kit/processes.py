@@ -181,6 +181,7 @@ async def _stop(transport: asyncio.SubprocessTransport, watching: _Watching) -> 
             await asyncio.wait({watching.exited}, timeout=_TERM_SECS)
     except asyncio.CancelledError:  # a second time, in the middle of this
         _signal(group, signal.SIGKILL)
+        await asyncio.wait({watching.exited}, timeout=_TERM_SECS)
         raise
     finally:
         transport.close()  # what escaped may hold the other ends of the pipes for ever
