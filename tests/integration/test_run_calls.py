@@ -12,6 +12,7 @@ from replan.core.events import PlanUpdated
 from replan.core.types import Plan
 from replan.errors import ToolCallError
 from replan.ports import ToolCall
+from replan.run.attempts import TELL_SECS
 from replan.testing import MemoryStore, virtual_time
 
 EXACT = 0.001
@@ -154,7 +155,7 @@ def test_a_call_ends_at_its_time_limit(step_secs: Any, tool_secs: Any, limit: fl
     assert (failed.error.kind, failed.error.message) == ("timeout", f"no answer within {limit} seconds")
     assert ran.state.active_secs == pytest.approx(limit, abs=EXACT)
     assert len(ran.source.cancelled) == 1
-    assert ran.source.calls[0].deadline_secs == pytest.approx(limit, abs=0.11)
+    assert ran.source.calls[0].deadline_secs == pytest.approx(limit - TELL_SECS, abs=EXACT)
 
 
 def test_without_a_limit_of_its_own_a_call_may_take_what_is_left_of_the_tasks() -> None:
@@ -163,7 +164,7 @@ def test_without_a_limit_of_its_own_a_call_may_take_what_is_left_of_the_tasks() 
         plan(step("a", "t"), step("b", "u", "a")),
         budget={"task_timeout_secs": 60},
     )
-    assert ran.source.calls[1].deadline_secs == pytest.approx(50, abs=0.11)
+    assert ran.source.calls[1].deadline_secs == pytest.approx(50 - TELL_SECS, abs=EXACT)
 
 
 def test_a_tool_that_does_not_listen_is_left_behind_at_its_limit() -> None:
