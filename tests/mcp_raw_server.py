@@ -237,7 +237,8 @@ class Server:
         return structured({"sum": "many"})
 
     def do_text_only(self, number: Any, meta: Any) -> Any:
-        return {"content": [{"type": "text", "text": '{"sum": 5}'}]}
+        text = "[" * 200_000 if self.options.fault == "deep" else '{"sum": 5}'
+        return {"content": [{"type": "text", "text": text}]}
 
     def do_meta(self, number: Any, meta: Any) -> Any:
         return structured({"meta": meta})

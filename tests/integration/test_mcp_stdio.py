@@ -508,17 +508,11 @@ async def test_a_server_that_hears_no_more_is_started_anew() -> None:
     assert found != first
 
 
-async def test_what_nobody_foresaw_in_an_answer_is_not_taken_for_undone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def broken(*_: Any) -> Any:
-        raise LookupError("what now?")
-
-    monkeypatch.setattr("replan.tools.mcp.results.value_of", broken)
-    async with opened() as source:
-        error = await failed(source, "put")
+async def test_an_answer_that_cannot_be_understood_is_not_taken_for_undone() -> None:
+    async with opened("--fault", "deep") as source:
+        error = await failed(source, "text_only")
     assert (error.kind, error.happened) == ("output", "unknown")
-    assert "what now?" in str(error)
+    assert "the answer of 'text_only' cannot be understood: RecursionError" in str(error)
 
 
 async def test_a_lost_call_is_told_and_not_made_again() -> None:

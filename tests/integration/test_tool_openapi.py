@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from openapi_world import PNG, World, answers, document, operation, query
 
@@ -17,9 +18,11 @@ from live_server import serving
 from replan import Replan
 from replan.core.faults import classify
 from replan.errors import ConfigError, InputError, ToolCallError
-from replan.ports import ToolCall
+from replan.ports import Progress, ToolCall
 from replan.tools.addresses import AddressRules
 from replan.tools.openapi import OpenApiSource, from_table, load
+from replan.tools.openapi.security import ClientCredentials
+from replan.tools.openapi.tokens import ClientTokens
 
 pytestmark = pytest.mark.anyio
 
@@ -124,20 +127,19 @@ async def test_a_token_that_is_not_given_is_no_call(live: Live) -> None:
     assert live.world.counts["/oauth"] == 0
 
 
-async def test_a_token_that_does_not_come_is_asked_for_again(
-    live: Live, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("replan.tools.openapi.tokens._ASK_SECS", 0.5)
-    paths = operation("post", "/oauth", "x", security=[{"oauth": []}])
-    live.source = OpenApiSource(document(paths, schemes=SCHEMES), server=live.url, auth={"oauth": CLIENT})
+async def test_a_token_that_does_not_come_is_asked_for_again(live: Live) -> None:
+    of = ClientCredentials("oauth", f"{live.url}/token", **CLIENT, scopes=())
     live.world.gate.clear()
-    with pytest.raises(ToolCallError, match=r"no token for 'oauth': no answer within 0\.5 seconds") as caught:
-        await live.call("x")
+    async with httpx2.AsyncClient(trust_env=False) as client:
+        tokens = ClientTokens(of, lambda: client, ask_secs=0.5)
+        with pytest.raises(
+            ToolCallError, match=r"no token for 'oauth': no answer within 0\.5 seconds"
+        ) as caught:
+            await tokens.token()
     assert (caught.value.kind, caught.value.happened) == ("timeout", "no")
     live.world.gate.set()
-    monkeypatch.undo()
-    with contextlib.suppress(ToolCallError):  # the echo of /oauth knows GET only
-        await live.call("x")
+    async with httpx2.AsyncClient(trust_env=False) as client:
+        assert (await tokens.token()).startswith("token-")
     assert live.world.counts["/token"] == 2
 
 
@@ -597,18 +599,13 @@ async def test_done_and_sent_on_to_what_is_no_address_is_not_taken_for_undone(
     assert (caught.value.kind, caught.value.happened) == ("output", "unknown")
 
 
-async def test_an_error_that_nobody_foresaw_is_not_taken_for_undone(
-    live: Live, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: Any, **__: Any) -> Any:
+async def test_an_error_that_nobody_foresaw_is_not_taken_for_undone(live: Live) -> None:
+    def report(_: Progress) -> None:
         raise LookupError("the key is k3y-k3y")
 
-    monkeypatch.setattr("replan.tools.openapi.source.value_of", broken)
-    live.source = OpenApiSource(
-        document(operation("post", "/x", "x")), server=live.url, headers={"X-Key": "k3y-k3y"}
-    )
+    live.source = OpenApiSource(PAGED, server=live.url, paginate=True, headers={"X-Key": "k3y-k3y"})
     with pytest.raises(ToolCallError, match=r"LookupError.*the key is \*\*\*") as caught:
-        await live.call("x")
+        await live.source.call(ToolCall("linked", {}, "key", report=report))
     assert (caught.value.kind, caught.value.happened) == ("output", "unknown")
 
 

@@ -28,9 +28,12 @@ _ASK_SECS = 30.0
 class ClientTokens:
     """The token of one client. Calls that need it at the same time wait for the same answer."""
 
-    def __init__(self, of: ClientCredentials, client: Callable[[], httpx2.AsyncClient]) -> None:
+    def __init__(
+        self, of: ClientCredentials, client: Callable[[], httpx2.AsyncClient], *, ask_secs: float = _ASK_SECS
+    ) -> None:
         self._of = of
         self._client = client
+        self._ask_secs = ask_secs
         self._token: str | None = None
         self._until = 0.0
         self._asking: asyncio.Task[str] | None = None
@@ -77,7 +80,7 @@ class ClientTokens:
         content = "&".join(f"{quote(key, safe='')}={quote(text, safe='')}" for key, text in form)
         try:
             async with (
-                asyncio.timeout(_ASK_SECS),
+                asyncio.timeout(self._ask_secs),
                 self._client().stream(
                     "POST", of.token_url, content=content.encode(), headers=headers, auth=auth
                 ) as answer,
@@ -89,7 +92,7 @@ class ClientTokens:
                 f"no token for {of.scheme!r}: {error}", kind=error.kind, happened="no"
             ) from None
         except TimeoutError:
-            text = f"no token for {of.scheme!r}: no answer within {_ASK_SECS:g} seconds"
+            text = f"no token for {of.scheme!r}: no answer within {self._ask_secs:g} seconds"
             raise ToolCallError(text, kind="timeout", happened="no") from None
         except httpx2.HTTPError as error:
             said = str(error) or type(error).__name__
