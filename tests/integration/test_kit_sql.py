@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -398,49 +399,33 @@ async def test_who_writes_a_statement_is_told_the_tables(tmp_path: Path, count: 
     await source.aclose()
 
 
-async def test_a_commit_that_the_disk_fails_leaves_a_change_in_doubt(
-    duckdb_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from replan.tools.kit import duckdb_files
-
-    class FullDisk:
-        def __init__(self, connection: Any) -> None:
-            self._connection = connection
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self._connection, name)
-
-        def commit(self) -> None:
-            raise duckdb.IOException("No space left on device")
-
-    made = duckdb_files._connected
-
-    @contextlib.contextmanager
-    def connected(*arguments: Any, **more: Any) -> Any:
-        with made(*arguments, **more) as connection:
-            yield FullDisk(connection)
-
-    monkeypatch.setattr(duckdb_files, "_connected", connected)
-    with pytest.raises(ToolCallError, match="No space") as caught:
-        await call(sql(duckdb_path, write=True), "sql_execute", statement="DELETE FROM sales")
+async def test_a_commit_that_the_disk_fails_leaves_a_change_in_doubt(duckdb_path: Path) -> None:
+    resource = pytest.importorskip("resource", reason="limits of POSIX")
+    source = sql(duckdb_path, write=True)
+    statement = "INSERT INTO sales SELECT n, md5(n::VARCHAR), 1 FROM range(50_000) t(n)"
+    before, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(content(duckdb_path)), most))
+    try:
+        with pytest.raises(ToolCallError, match="Failed to commit: Could not write") as caught:
+            await call(source, "sql_execute", statement=statement)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (before, most))
     assert caught.value.happened == "unknown"
 
 
 async def test_a_folder_of_many_files_is_walked_once_for_its_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from replan.tools.kit.rooted import Root
-
     for n in range(5):
         (tmp_path / f"part{n}.csv").write_text("id,city\n1,Ulm\n")
-    walks: list[None] = []
-    walk = Root.walk
+    walks: list[Any] = []
+    listdir = os.listdir
 
-    def counted(self: Root, *arguments: Any, **more: Any) -> Any:
-        walks.append(None)
-        return walk(self, *arguments, **more)
+    def counted(at: Any) -> list[str]:
+        walks.append(at)
+        return listdir(at)
 
-    monkeypatch.setattr(Root, "walk", counted)
+    monkeypatch.setattr(os, "listdir", counted)
     found = await call(data(tmp_path), "sql_tables")
     assert [table["name"] for table in found] == [f"part{n}.csv" for n in range(5)]
     assert len(walks) == 1

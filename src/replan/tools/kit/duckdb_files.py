@@ -36,7 +36,7 @@ _WRITING = {
     duckdb.StatementType.ALTER,
     duckdb.StatementType.DROP,
 }
-_BROKEN = (duckdb.IOException, duckdb.FatalException, duckdb.InternalException)
+_BROKEN = (duckdb.IOException, duckdb.FatalException, duckdb.InternalException, duckdb.TransactionException)
 """After a commit that ends with one of these, the change may be on disk or not."""
 _MOST_LISTED = 200
 _TURNS: dict[Path, threading.Lock] = {}
@@ -74,6 +74,8 @@ class DuckdbFile:
             try:
                 connection.commit()
             except _BROKEN as error:
+                if "constraint" in str(error):
+                    raise  # undone by the database itself
                 text = f"the database {self._path.name} failed: {_first_line(error)}"
                 raise ToolCallError(text, happened="unknown") from error
             return {"rows_changed": found[0] if counted and found else -1}
