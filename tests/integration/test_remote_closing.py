@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import grpc
 import grpc.aio
 import pytest
+from remote_process import Proxy
 
 from replan.core.tool_rules import ToolRule, ToolRules
 from replan.errors import ToolCallError
 from replan.ports import ToolCall
 from replan.tools import Catalog, FunctionSource, tool
 from replan.tools.remote import RemoteSource
-from replan.tools.remote.client_http import HttpTransport
 from replan.tools.remote.keys import Keys
 from replan.tools.remote.server import running
 from replan.tools.remote.server_grpc import make_server
 from replan.tools.remote.service import Service
-from replan.tools.remote.transport import TransportFailure
 
 pytestmark = pytest.mark.anyio
 both = pytest.mark.parametrize("protocol", ["http", "grpc"])
@@ -61,29 +61,25 @@ async def test_a_source_closed_in_a_call_leaves_the_call_in_doubt(protocol: str,
 
 @both
 async def test_doubt_about_a_call_stays_when_its_next_attempt_is_cancelled_before_it_is_sent(
-    protocol: str, monkeypatch: pytest.MonkeyPatch
+    protocol: str,
 ) -> None:
     slow = Slow()
     ports: dict[str, Any] = {"port": 0} if protocol == "http" else {"port": None, "grpc_port": 0}
-    limits = {"grace_secs": 0.1, "rejoin_secs": 0.0}
-    async with running([slow.source()], keys=Keys(), **limits, **ports) as serving:
+    async with running([slow.source()], keys=Keys(), grace_secs=0.1, rejoin_secs=0.0, **ports) as serving:
         source = RemoteSource(serving.urls)
         call = ToolCall("slow", {}, "key", deadline_secs=0.3)
         with pytest.raises(ToolCallError) as caught:
             await source.call(call)
         assert caught.value.happened == "unknown"
-
-        async def nobody(*_: Any) -> Any:
-            await asyncio.Event().wait()
-
-        with monkeypatch.context() as patch:
-            patch.setattr("replan.tools.remote.attempt.Attempt._try", nobody)
-            again = asyncio.create_task(source.call(call._replace(attempt=2, deadline_secs=None)))
-            await asyncio.sleep(0.05)
-            again.cancel()
-            await asyncio.wait({again})
-        assert source._doubt_about(call._replace(attempt=3)).why
-        await source.aclose()
+    with pytest.raises(ToolCallError) as caught:  # nobody is there, and so nobody is asked for a second
+        await source.call(ToolCall("slow", {}, "other"))
+    assert caught.value.happened == "no"
+    again = asyncio.create_task(source.call(call._replace(attempt=2, deadline_secs=None)))
+    await asyncio.sleep(0)
+    again.cancel()
+    await asyncio.wait({again})
+    assert source._doubt_about(call._replace(attempt=3)).why
+    await source.aclose()
 
 
 async def test_a_call_outlives_the_channel_that_a_new_one_gives_up() -> None:
@@ -141,32 +137,27 @@ async def test_what_a_server_says_of_its_own_connections_is_no_refused_one() -> 
 
 
 @pytest.mark.parametrize("claimed", ["reads", "repeatable"])
-async def test_a_tool_that_the_user_says_is_once_is_never_sent_again(
-    claimed: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
+async def test_a_tool_that_the_user_says_is_once_is_never_sent_again(claimed: Any, tmp_path: Path) -> None:
     made: list[int] = []
 
     @tool(effect=claimed)
-    def pay(amount: int) -> int:
+    async def pay(amount: int) -> int:
         made.append(amount)
+        proxy.cut()  # so that the answer gets lost
         return amount
-
-    send = HttpTransport.execute
-
-    async def lost(*arguments: Any) -> Any:
-        await send(*arguments)
-        raise TransportFailure("the answer got lost", kind="connection_lost", happened="unknown")
 
     keys = Keys(tmp_path / "keys.db")
     async with running([FunctionSource([pay])], keys=keys, port=0) as serving:
+        proxy = Proxy(int(serving.urls[0].rpartition(":")[2]))
+        await proxy.start()
         rules = ToolRules(rules=(("pay", ToolRule(effect="once")),))
-        catalog = Catalog([RemoteSource(serving.urls)], rules=rules)
+        catalog = Catalog([RemoteSource([f"http://127.0.0.1:{proxy.port}"])], rules=rules)
         await catalog.open()
         (spec,) = catalog.specs()
         assert (spec.effect, spec.honours_key) == ("once", False)
-        monkeypatch.setattr(HttpTransport, "execute", lost)
         with pytest.raises(ToolCallError) as caught:
             await catalog.call(ToolCall("pay", {"amount": 1}, "key"))
-        assert caught.value.happened == "unknown"
+        assert (caught.value.kind, caught.value.happened) == ("connection_lost", "unknown")
         assert made == [1]
         await catalog.aclose()
+        await proxy.stop()
