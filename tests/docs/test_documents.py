@@ -9,43 +9,22 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from documents import DOCUMENTS, ROOT, Block, blocks_of, evaluation
 
 from replan.config import load_settings
 from replan.testing import ScriptedEndpoint
 
-ROOT = Path(__file__).parents[2]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-
-
-class Block(NamedTuple):
-    document: Path
-    line: int
-    language: str
-    text: str
-
 
 def blocks(language: str) -> list[Any]:
     """Every block of a language, as test parameters named by their place."""
-    found: list[Any] = []
-    for document in DOCUMENTS:
-        text = document.read_text("utf-8")
-        for match in re.finditer(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-            if match.group(1) == language:
-                line = text[: match.start()].count("\n") + 1
-                block = Block(document, line, language, match.group(2))
-                found.append(pytest.param(block, id=f"{document.relative_to(ROOT)}:{line}"))
-    return found
-
-
-def evaluation(answer: Any) -> dict[str, Any]:
-    scores = {"completeness": 95, "correctness": 95, "efficiency": 90, "reliability": 90}
-    return {
-        "overall_score": 93, "is_successful": True, "dimensions": scores, "successes": ["done"], "failures": [],
-        "improvement_suggestions": [], "final_output": answer,
-    }  # fmt: skip
+    return [
+        pytest.param(block, id=f"{document.relative_to(ROOT)}:{block.line}")
+        for document in DOCUMENTS
+        for block in blocks_of(document, language)
+    ]
 
 
 def plum_plan() -> dict[str, Any]:

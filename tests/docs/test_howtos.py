@@ -14,11 +14,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+
+from documents import ROOT, blocks_of, evaluation
 
 from replan.testing import ScriptedEndpoint
 
-ROOT = Path(__file__).parents[2]
 SHOP = """
 from mcp.server import MCPServer
 
@@ -46,8 +46,7 @@ paths:
 
 
 def blocks(document: str, language: str) -> list[str]:
-    text = (ROOT / document).read_text("utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return [block.text for block in blocks_of(ROOT / document, language)]
 
 
 def commands(document: str, *words: str) -> list[str]:
@@ -99,14 +98,6 @@ def served(folder: Path, *arguments: str, **more: str) -> Iterator[list[str]]:
             assert server.wait(30) == 0
         finally:
             server.kill()
-
-
-def evaluation(answer: Any) -> dict[str, Any]:
-    scores = {"completeness": 95, "correctness": 95, "efficiency": 90, "reliability": 90}
-    return {
-        "overall_score": 93, "is_successful": True, "dimensions": scores, "successes": ["done"], "failures": [],
-        "improvement_suggestions": [], "final_output": answer,
-    }  # fmt: skip
 
 
 def test_the_first_task_without_code(tmp_path: Path) -> None:
