@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,13 +11,11 @@ from agents import function_tool
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
 from langchain_core.tools import tool as langchain_tool
 from pydantic_ai import Tool
-from tool_kit import WAIT_SECS, Kit
+from tool_kit import Functions, Kit, async_functions, sync_functions
 
 from replan.ports import ToolSource
 from replan.tools import current
 from replan.tools.frameworks import LangChainSource, OpenAiAgentsSource, PydanticAiSource
-
-Functions = list[Callable[..., Any]]
 
 
 async def _report(message: str, done: int) -> None:
@@ -32,85 +28,6 @@ async def _dispatch(message: str, done: int) -> None:
 
 def _dispatch_at_once(message: str, done: int) -> None:
     dispatch_custom_event("progress", {"message": message, "progress": done, "total": 2})
-
-
-def _async_functions(kit: Kit, report: Callable[[str, int], Awaitable[None]]) -> Functions:
-    came = [0]
-    everyone = asyncio.Event()
-
-    async def echo(value: Any) -> Any:
-        """The value."""
-        return value
-
-    async def add(a: int, b: int) -> dict[str, int]:
-        """The sum."""
-        return {"sum": a + b}
-
-    async def fail(text: str) -> None:
-        """Fail with the text."""
-        raise ValueError(text)
-
-    async def wait() -> None:
-        """Wait to be cancelled."""
-        kit.started.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            kit.reached.set()
-
-    async def progress() -> dict[str, bool]:
-        """Report twice."""
-        await report("half", 1)
-        await report("done", 2)
-        return {"ok": True}
-
-    async def meet(n: int) -> bool:
-        """Wait for n calls."""
-        came[0] += 1
-        if came[0] >= n:
-            everyone.set()
-        async with asyncio.timeout(WAIT_SECS):
-            return await everyone.wait()
-
-    return [echo, add, fail, wait, progress, meet]
-
-
-def _sync_functions(kit: Kit, report: Callable[[str, int], None]) -> Functions:
-    came = [0]
-    arrived = threading.Condition()
-
-    def echo(value: Any) -> Any:
-        """The value."""
-        return value
-
-    def add(a: int, b: int) -> dict[str, int]:
-        """The sum."""
-        return {"sum": a + b}
-
-    def fail(text: str) -> None:
-        """Fail with the text."""
-        raise ValueError(text)
-
-    def wait() -> None:
-        """Wait to be cancelled."""
-        kit.started.set()
-        if current().wait(WAIT_SECS):
-            kit.reached.set()
-
-    def progress() -> dict[str, bool]:
-        """Report twice."""
-        report("half", 1)
-        report("done", 2)
-        return {"ok": True}
-
-    def meet(n: int) -> bool:
-        """Wait for n calls."""
-        with arrived:
-            came[0] += 1
-            arrived.notify_all()
-            return arrived.wait_for(lambda: came[0] >= n, WAIT_SECS)
-
-    return [echo, add, fail, wait, progress, meet]
 
 
 def _langchain(functions: Functions) -> ToolSource:
@@ -141,10 +58,10 @@ def _say(message: str, done: int) -> None:
 
 
 KITS = [
-    pytest.param(_kit(_langchain, _async_functions, _dispatch), id="LangChain, async"),
-    pytest.param(_kit(_langchain, _sync_functions, _dispatch_at_once), id="LangChain, sync"),
-    pytest.param(_kit(_pydantic_ai, _async_functions, _report), id="Pydantic AI, async"),
-    pytest.param(_kit(_pydantic_ai, _sync_functions, _say), id="Pydantic AI, sync"),
-    pytest.param(_kit(_openai_agents, _async_functions, _report), id="OpenAI Agents, async"),
-    pytest.param(_kit(_openai_agents, _sync_functions, _say), id="OpenAI Agents, sync"),
+    pytest.param(_kit(_langchain, async_functions, _dispatch), id="LangChain, async"),
+    pytest.param(_kit(_langchain, sync_functions, _dispatch_at_once), id="LangChain, sync"),
+    pytest.param(_kit(_pydantic_ai, async_functions, _report), id="Pydantic AI, async"),
+    pytest.param(_kit(_pydantic_ai, sync_functions, _say), id="Pydantic AI, sync"),
+    pytest.param(_kit(_openai_agents, async_functions, _report), id="OpenAI Agents, async"),
+    pytest.param(_kit(_openai_agents, sync_functions, _say), id="OpenAI Agents, sync"),
 ]

@@ -2,102 +2,56 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from tool_kit import WAIT_SECS, Kit
+from tool_kit import WAIT_SECS, Functions, Kit, async_functions, sync_functions
 
 from replan.ports import Progress
 from replan.tools import Catalog, FunctionSource, ToolContext, tool
 
 
-def sync_functions() -> Kit:
+def in_threads() -> Kit:
+    """Those that want a context, in threads."""
     kit = Kit()
-    arrived = threading.Condition()
-    count = [0]
 
-    @tool(effect="reads")
-    def echo(value: Any) -> Any:
-        return value
-
-    @tool(effect="reads")
-    def add(a: int, b: int) -> dict[str, int]:
-        return {"sum": a + b}
-
-    @tool
-    def fail(text: str) -> None:
-        raise ValueError(text)
-
-    @tool
     def wait(ctx: ToolContext) -> None:
         kit.started.set()
         if ctx.wait(WAIT_SECS):
             kit.reached.set()
 
-    @tool
     def progress(ctx: ToolContext) -> dict[str, bool]:
         ctx.report("half", 1, 2)
         ctx.report("done", 2, 2)
         return {"ok": True}
 
-    @tool
-    def meet(n: int) -> bool:
-        with arrived:
-            count[0] += 1
-            arrived.notify_all()
-            return arrived.wait_for(lambda: count[0] >= n, WAIT_SECS)
-
-    kit.source = FunctionSource([echo, add, fail, wait, progress, meet])
+    kit.source = FunctionSource(_with(sync_functions(kit, unused), wait, progress))
     return kit
 
 
-def async_functions() -> Kit:
+def in_the_loop() -> Kit:
+    """An async generator among them."""
     kit = Kit()
-    count = [0]
-    everyone: list[asyncio.Event] = []
 
-    @tool(effect="reads")
-    async def echo(value: Any) -> Any:
-        return value
-
-    @tool(effect="reads")
-    async def add(a: int, b: int) -> dict[str, int]:
-        return {"sum": a + b}
-
-    @tool
-    async def fail(text: str) -> None:
-        raise ValueError(text)
-
-    @tool
-    async def wait() -> None:
-        kit.started.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            kit.reached.set()
-
-    @tool
     async def progress() -> AsyncIterator[Progress | dict[str, bool]]:
         yield Progress("half", 1, 2)
         yield Progress("done", 2, 2)
         yield {"ok": True}
 
-    @tool
-    async def meet(n: int) -> bool:
-        if not everyone:
-            everyone.append(asyncio.Event())
-        count[0] += 1
-        if count[0] >= n:
-            everyone[0].set()
-        async with asyncio.timeout(WAIT_SECS):
-            return await everyone[0].wait()
-
-    kit.source = FunctionSource([echo, add, fail, wait, progress, meet])
+    kit.source = FunctionSource(_with(async_functions(kit, unused), progress))
     return kit
+
+
+def unused(message: str, done: int) -> Any:
+    raise AssertionError("these report in another way")
+
+
+def _with(functions: Functions, *others: Callable[..., Any]) -> Functions:
+    """The functions, two of them reading ones, with others in the place of those of the same name."""
+    made = {each.__name__: each for each in (*functions, *others)}
+    return [tool(effect="reads")(each) if name in ("echo", "add") else each for name, each in made.items()]
 
 
 def catalog(inner: Callable[[], Kit]) -> Callable[[], Kit]:
@@ -125,8 +79,8 @@ def opened(make: Callable[[], Kit]) -> Callable[[], contextlib.AbstractAsyncCont
 
 
 KITS = [
-    pytest.param(opened(sync_functions), id="sync functions"),
-    pytest.param(opened(async_functions), id="async functions"),
-    pytest.param(opened(catalog(sync_functions)), id="catalog of sync functions"),
-    pytest.param(opened(catalog(async_functions)), id="catalog of async functions"),
+    pytest.param(opened(in_threads), id="sync functions"),
+    pytest.param(opened(in_the_loop), id="async functions"),
+    pytest.param(opened(catalog(in_threads)), id="catalog of sync functions"),
+    pytest.param(opened(catalog(in_the_loop)), id="catalog of async functions"),
 ]

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 
 import pytest
-from kit_functions import async_functions, catalog, sync_functions
+from kit_functions import catalog, in_the_loop, in_threads
 from tool_kit import Kit
 
 from replan.tools.remote import RemoteSource
@@ -35,8 +35,8 @@ def served(
 
 
 KITS = [
-    pytest.param(served(sync_functions, "http"), id="remote over HTTP: sync functions"),
-    pytest.param(served(async_functions, "http"), id="remote over HTTP: async functions"),
-    pytest.param(served(async_functions, "grpc"), id="remote over gRPC: async functions"),
-    pytest.param(served(catalog(sync_functions), "grpc"), id="remote over gRPC: catalog of sync functions"),
+    pytest.param(served(in_threads, "http"), id="remote over HTTP: sync functions"),
+    pytest.param(served(in_the_loop, "http"), id="remote over HTTP: async functions"),
+    pytest.param(served(in_the_loop, "grpc"), id="remote over gRPC: async functions"),
+    pytest.param(served(catalog(in_threads), "grpc"), id="remote over gRPC: catalog of sync functions"),
 ]

@@ -9,11 +9,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from replan.ports import ToolCall, ToolSource
+from replan.tools import current
 
 WAIT_SECS = 10.0
+Functions = list[Callable[..., Any]]
 _number = itertools.count(1)
 
 
@@ -46,3 +49,84 @@ class Kit:
     async def saw_cancelled(self) -> bool:
         """Wait until the cancellation has reached `wait`."""
         return await asyncio.to_thread(self.reached.wait, WAIT_SECS)
+
+
+def async_functions(kit: Kit, report: Callable[[str, int], Awaitable[None]]) -> Functions:
+    """The tools of the suite as async functions, which report by `report`."""
+    came = [0]
+    everyone = asyncio.Event()
+
+    async def echo(value: Any) -> Any:
+        """The value."""
+        return value
+
+    async def add(a: int, b: int) -> dict[str, int]:
+        """The sum."""
+        return {"sum": a + b}
+
+    async def fail(text: str) -> None:
+        """Fail with the text."""
+        raise ValueError(text)
+
+    async def wait() -> None:
+        """Wait to be cancelled."""
+        kit.started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            kit.reached.set()
+
+    async def progress() -> dict[str, bool]:
+        """Report twice."""
+        await report("half", 1)
+        await report("done", 2)
+        return {"ok": True}
+
+    async def meet(n: int) -> bool:
+        """Wait for n calls."""
+        came[0] += 1
+        if came[0] >= n:
+            everyone.set()
+        async with asyncio.timeout(WAIT_SECS):
+            return await everyone.wait()
+
+    return [echo, add, fail, wait, progress, meet]
+
+
+def sync_functions(kit: Kit, report: Callable[[str, int], None]) -> Functions:
+    """The tools of the suite as functions for threads, which report by `report`."""
+    came = [0]
+    arrived = threading.Condition()
+
+    def echo(value: Any) -> Any:
+        """The value."""
+        return value
+
+    def add(a: int, b: int) -> dict[str, int]:
+        """The sum."""
+        return {"sum": a + b}
+
+    def fail(text: str) -> None:
+        """Fail with the text."""
+        raise ValueError(text)
+
+    def wait() -> None:
+        """Wait to be cancelled."""
+        kit.started.set()
+        if current().wait(WAIT_SECS):
+            kit.reached.set()
+
+    def progress() -> dict[str, bool]:
+        """Report twice."""
+        report("half", 1)
+        report("done", 2)
+        return {"ok": True}
+
+    def meet(n: int) -> bool:
+        """Wait for n calls."""
+        with arrived:
+            came[0] += 1
+            arrived.notify_all()
+            return arrived.wait_for(lambda: came[0] >= n, WAIT_SECS)
+
+    return [echo, add, fail, wait, progress, meet]
