@@ -7,7 +7,7 @@
 calls: each source against the same thing called bare, with the protocol's or framework's own means. They take turns,
 call by call for one call alone, go by go for 32 at once; so do the source in the catalogue, whole tasks of 200 parallel
 steps that make the calls, and others who do the same. Each source has a process of its own, servers are processes of
-their own on loopback. The tools add two numbers and count as `once`.
+their own on loopback. The tools add two numbers and count as `once`, those over MCP as reading.
 start: a hundred MCP tools over five servers, started and listed side by side and one by one.
 faults: the fault table of the tests, as numbers.
 """
