@@ -55,12 +55,13 @@ def calls(only: list[str], rounds: int) -> list[dict[str, Any]]:
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode:
             print(f"FAILED: {row.label}: its process ended with {done.returncode}", file=sys.stderr)
+            found.append({"label": row.label, "right": False})
             continue
         found.append(json.loads(done.stdout.splitlines()[-1]))
         print(f"measured: {row.label}", file=sys.stderr)
     if not importlib.util.find_spec("fastmcp"):
         print("skipped: Pydantic AI's MCP client: fastmcp is not installed", file=sys.stderr)
-    _show(found)
+    _show([row for row in found if row.get("right", True)])
     return found
 
 
@@ -119,7 +120,8 @@ def _installed(name: str) -> str:
         return f"{name} is not installed"
 
 
-def main() -> None:
+def main() -> int:
+    """1 if a row could not be measured, or a fault was not as asked."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.tools", description=(__doc__ or "").splitlines()[0]
     )
@@ -133,7 +135,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.serve:
         print("\n" + json.dumps(asyncio.run(measured(ROWS[given.serve], given.rounds))))
-        return
+        return 0
     machine = (
         f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores, "
         f"load {os.getloadavg()[0]:.1f}, SQLite {sqlite3.sqlite_version}"
@@ -146,12 +148,15 @@ def main() -> None:
         "faults": _faults,
     }
     found: dict[str, Any] = {"machine": machine}
+    wrong = False
     for name, part in parts.items():
         if not given.part or name in given.part:
             found[name] = part()
+            wrong |= not all(row.get("right", True) for row in found[name])
             if given.json:
                 given.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
+    return int(wrong)
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())
