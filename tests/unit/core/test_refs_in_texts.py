@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from cpu_time import cpu
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -378,22 +379,6 @@ def test_a_value_without_marks_is_the_same_value_after_filling_in(written: Any, 
 
 SIZE = 400_000
 """Characters of a hostile text. What grows with its square takes minutes, what grows with it half a second."""
-
-
-@contextmanager
-def cpu(secs: float) -> Iterator[None]:
-    """Fail if the block takes more CPU time than that; however busy the machine is, it gets its time."""
-
-    def too_much(*_: object) -> None:
-        raise AssertionError(f"more than {secs} s of CPU time")
-
-    before = signal.signal(signal.SIGVTALRM, too_much)
-    signal.setitimer(signal.ITIMER_VIRTUAL, secs)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
 
 
 def of(unit: str, start: str = "", end: str = "") -> str:
