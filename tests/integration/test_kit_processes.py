@@ -176,6 +176,38 @@ async def test_a_program_that_tidies_up_for_ever_ends_though_it_is_stopped_twice
     assert await gone(int((tmp_path / "pid").read_text()))
 
 
+async def test_what_is_stopped_twice_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
+    """At whichever turn of the event loop, and though it has started another already."""
+    source = shell(["sh"], cwd=tmp_path)
+    for turns in range(1, 30):
+        name = f"{os.getpid()}-{turns}"
+        program = "sleep 600 & echo $! > part; mv part $0; wait"
+        task = asyncio.create_task(command(source, "sh", "-c", program, name))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.sleep(0)
+        while running(name) and not (tmp_path / name).exists():
+            pass  # the event loop stands still meanwhile
+        task.cancel()
+        await asyncio.wait({task}, timeout=20)
+        assert task.cancelled()
+        await until(lambda name=name: not running(name))
+        if (tmp_path / name).exists():
+            assert await gone(int((tmp_path / name).read_text()))
+    assert names_below(tmp_path)
+
+
+def running(argument: str) -> list[str]:
+    """The processes that were given this argument."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if argument.encode() in path.read_bytes().split(b"\0"):
+                found.append(path.parent.name)
+    return found
+
+
 async def test_what_a_program_leaves_behind_ends_with_it() -> None:
     begun = time.monotonic()
     found = await command(shell(["sh"]), "sh", "-c", "sleep 600 & echo $!")

@@ -102,8 +102,11 @@ async def run_program(
         transport, watching = await asyncio.shield(starting)
     except asyncio.CancelledError:
         # Stopped while it starts: asyncio would kill it alone, and wait for those that it has started already.
+        while not starting.done():
+            with contextlib.suppress(asyncio.CancelledError):  # a second time: nobody else could stop it
+                await asyncio.wait({starting})
         with contextlib.suppress(OSError, ValueError):
-            await _stop(*await starting)
+            await _stop(*starting.result())
         raise
     except (OSError, ValueError) as error:
         raise ToolCallError(f"{what} cannot be started: {error}", happened="no") from error
