@@ -204,7 +204,10 @@ def refused(where: str, why: str, *, sent: bool = False) -> ToolCallError:
     Of kind `parameter`, which is not tried again: another try meets the same rule, another address may not.
     `sent`: a request went out before, and this is where its answer (a redirect) led to.
     """
-    how = "allow it with allow_hosts (or allow_private for all private ones) if tools are meant to reach it"
+    how = (
+        "if tools are meant to reach it, allow it with allow_hosts, or all private ones with allow_private "
+        "(of kit:http: allow, private)"
+    )
     text = f"{where} {why}, which tools may not reach; {how}"
     if sent:
         text = f"the answer redirects to a place that is refused: {text}"
