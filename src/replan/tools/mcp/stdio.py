@@ -88,13 +88,15 @@ class _Lines:
         self._size = 0
         self._ends: tuple[bytes, bytes] | None = None
         """Beginning and latest end of a line that is too large; the rest of it is dropped."""
+        self._told = False
+        """Whether the request that such a line answers has its error: what is asked meanwhile is not meant."""
 
     def feed(self, chunk: bytes) -> list[SessionMessage]:
         found = []
         *whole, rest = chunk.split(b"\n")
         for end in whole:
             found.append(self._read(b"".join([*self._parts, end])) if self._ends is None else self._gone(end))
-            self._parts, self._size, self._ends = [], 0, None
+            self._parts, self._size, self._ends, self._told = [], 0, None, False
         if self._ends is not None:
             self._ends = (self._ends[0], (self._ends[1] + rest)[-_TAIL:])
         else:
@@ -104,11 +106,14 @@ class _Lines:
                 line = b"".join(self._parts)
                 self._parts, self._ends = [], (line[:_HEAD], line[-_TAIL:])
                 found.append(self._too_large(self._asked(line[:_HEAD], b"")))
+                self._told = found[-1] is not None
         return [message for message in found if message is not None]
 
     def _gone(self, end: bytes) -> SessionMessage | None:
         """The end of a line that is too large, which may tell whose answer it was."""
         assert self._ends is not None
+        if self._told:
+            return None
         head, tail = self._ends
         return self._too_large(self._asked(head, (tail + end)[-_TAIL:]))
 
@@ -137,14 +142,11 @@ class _Lines:
         """
         if _METHOD.search(head) and not _ANSWER.search(head):
             return None
-        request: str | int | None = None
         if found := _FIRST.match(head.lstrip()) or _LAST.search(tail):
             told = found[1].decode("utf-8", "replace")
             if told == "null":
                 return None  # the answer to a notification, as some servers give it
-            request = told.strip('"') if told.startswith('"') else int(told)
-        if request in self._traffic.open:
-            return request
+            return next((each for each in self._traffic.open if str(each) == told.strip('"')), None)
         return next(iter(self._traffic.open)) if len(self._traffic.open) == 1 else None
 
 
