@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from replan.core.types import JsonObject
+from replan.tools.pointers import LeadsNowhere, pointed
 
 
 def password_names(schema: JsonObject) -> tuple[str, ...]:
     """The properties of an object schema that have `format: password` somewhere in them, also behind references."""
-    properties, definitions = schema.get("properties"), schema.get("$defs")
-    known = definitions if isinstance(definitions, dict) else {}
+    properties = schema.get("properties")
     return tuple(
         name
         for name, part in (properties.items() if isinstance(properties, dict) else ())
-        if holds_password(part, known)
+        if holds_password(part, schema)
     )
 
 
-def holds_password(part: Any, definitions: JsonObject) -> bool:
-    """True if anything in it, or in a definition that it refers to, is a password."""
+def holds_password(part: Any, schema: JsonObject) -> bool:
+    """True if anything in a part of the schema, or in what it refers to there, is a password."""
     waiting, seen = [part], set()
     while waiting:
         at = waiting.pop()
@@ -29,9 +30,9 @@ def holds_password(part: Any, definitions: JsonObject) -> bool:
             if at.get("format") == "password":
                 return True
             reference = at.get("$ref")
-            name = reference.rpartition("/")[2] if isinstance(reference, str) else None
-            if name in definitions and name not in seen:
-                seen.add(name)
-                waiting.append(definitions[name])
+            if isinstance(reference, str) and reference.startswith("#/") and reference not in seen:
+                seen.add(reference)
+                with contextlib.suppress(LeadsNowhere):
+                    waiting.append(pointed(schema, reference[1:]))
             waiting += at.values()
     return False

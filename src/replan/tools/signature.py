@@ -250,7 +250,7 @@ def _hidden(
         )
     hidden = []
     for key, part in properties.items():
-        if key in named or key.lower() in _SECRET_NAMES or holds_password(part, schema.get("$defs", {})):
+        if key in named or key.lower() in _SECRET_NAMES or holds_password(part, schema):
             hidden.append(key)
             if part.get("type") == "string":
                 part.setdefault("format", "password")
