@@ -17,6 +17,8 @@ from replan.core.faults import classify
 from replan.errors import ToolCallError
 from replan.ports import Question, ToolCall
 from replan.tools.mcp import HttpServer, McpSource
+from replan.tools.mcp.exchange import EXCHANGE, Exchange
+from replan.tools.mcp.http import CallClient
 
 pytestmark = pytest.mark.anyio
 ADD = ToolCall("add", {"a": 1, "b": 2}, "key")
@@ -149,6 +151,27 @@ async def test_a_call_that_is_cut_off_takes_no_other_with_it(protocol: str) -> N
         made.between.faults.clear()
         assert await source.call(ToolCall("meet", {"n": 2}, "two")) is True
         assert await meeting is True
+
+
+@pytest.mark.parametrize("body", [{"id": 1, "result": {"action": "decline"}}, {"method": "notifications/x"}])
+async def test_what_is_sent_beside_a_call_and_accepted_says_nothing_of_the_call(body: Any) -> None:
+    async def accepted(read: asyncio.StreamReader, write: asyncio.StreamWriter) -> None:
+        await read.readuntil(b"\r\n\r\n")
+        write.write(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n")
+        await write.drain()
+        write.close()
+
+    exchange = Exchange(ToolCall("ask", {}, "key"))
+    token = EXCHANGE.set(exchange)
+    try:
+        async with await asyncio.start_server(accepted, "127.0.0.1", 0) as listening:
+            url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/mcp"
+            async with CallClient(HttpServer(url), None, 1_000) as client, asyncio.timeout(20):
+                answer = await client.post(url, json={"jsonrpc": "2.0", **body})
+    finally:
+        EXCHANGE.reset(token)
+    assert answer.status_code == 202
+    assert exchange.failure is None
 
 
 async def test_a_notice_that_is_not_taken_holds_up_nothing_for_ever() -> None:

@@ -85,7 +85,8 @@ class CallClient(httpx2.AsyncClient):
                 return await self._refused(request, response, exchange)
             if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
                 return response
-            if (error := self._without_answer(response, exchange)) is not None:
+            error = self._without_answer(response, exchange) if number is not None else None
+            if error is not None:
                 await response.aclose()
                 return self._failed(request, exchange, error)
             return await self._read(request, response, exchange, number)
