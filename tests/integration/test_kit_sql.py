@@ -381,6 +381,22 @@ def test_files_that_are_no_database_are_refused(tmp_path: Path) -> None:
         data(tmp_path / "x.csv")
 
 
+async def test_names_of_tables_are_told_as_statements_write_them(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("""CREATE TABLE "who's who" (a INTEGER)""")
+        db.commit()
+    source = sql(path)
+    (told,) = [spec.description for spec in await source.tools() if spec.id == "sql_query"]
+    name = told.partition("Tables: ")[2].partition("(")[0]
+    assert name == "'who''s who'"
+    found = await source.call(
+        ToolCall("sql_query", {"statement": f"SELECT count(*) AS n FROM {name}"}, "key")
+    )
+    assert found["rows"] == [{"n": 0}]
+    await source.aclose()
+
+
 @pytest.mark.parametrize(
     ("count", "told"), [(2, "t0(a INTEGER); t1(a INTEGER)"), (200, "t0; t1"), (5_000, "")]
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gzip
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -106,6 +107,16 @@ async def lab(**options: Any) -> AsyncIterator[tuple[Lab, McpSource]]:
             "unknown",
             False,
             id="broken event",
+        ),
+        pytest.param(
+            200,
+            JSON,
+            b'{"jsonrpc": "2.0", "id": 99999, "result": {"items": [%s]}}'
+            % b", ".join(b'{"id": %d}' % number for number in range(100)),
+            "output",
+            "unknown",
+            False,
+            id="an answer to another, with the number inside",
         ),
         pytest.param(
             400,
@@ -232,6 +243,19 @@ async def test_what_a_server_says_back_is_told_without_the_headers() -> None:
         await plain.aclose()
     assert "the token … may not" in str(error)
     assert "in-the-query" not in str(error)
+
+
+async def test_what_a_server_says_to_a_request_for_its_tools_is_told_without_the_headers() -> None:
+    made = Lab()
+    async with made.open() as plain:
+        said = {"code": -32000, "message": "the token top-s3cret may not list"}
+        refusal = json.dumps({"jsonrpc": "2.0", "id": 2, "error": said}).encode()
+        made.between.faults["tools/list"] = (200, JSON, refusal)
+        source = McpSource(HttpServer(made.server.url, {"Authorization": "Bearer top-s3cret"}), name="http")
+        with pytest.raises(ToolCallError, match="the token … may not list"):
+            await source.tools()
+        await source.aclose()
+        await plain.aclose()
 
 
 async def test_a_session_that_the_server_forgot_is_begun_anew_and_the_call_made_once() -> None:

@@ -82,8 +82,8 @@ class DatabaseSource(KitSource):
         specs = await super().tools()
         try:
             async with asyncio.timeout(OUTLINE_SECS):
-                outline = outlined(await asyncio.to_thread(self._database.tables))
-        except (ToolCallError, TimeoutError):  # `sql_tables` will say why
+                outline = outlined(await self._threads.run(self._database.tables))
+        except (ToolCallError, TimeoutError, OSError):  # `sql_tables` will say why
             outline = ""
         if not outline:
             return specs
@@ -118,7 +118,7 @@ def _name(table: Table) -> str:
 
 def quoted(name: str) -> str:
     """A name as statements write it; the path of a data file stands in quotes there."""
-    return name if name.isidentifier() else f"'{name}'"
+    return name if name.isidentifier() else "'" + name.replace("'", "''") + "'"
 
 
 def _reading(database: Database, kind: str, timeout_secs: float) -> list[Callable[..., Any]]:

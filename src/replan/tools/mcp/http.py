@@ -143,6 +143,9 @@ class CallClient(httpx2.AsyncClient):
             said = json.loads(body)
         except (ValueError, RecursionError):
             return _with_body(response, body)  # the library says what is wrong with it
+        batch = said if isinstance(said, list) else [said]
+        if any(isinstance(each, dict) and str(each.get("id")) == str(number) for each in batch):
+            return _with_body(response, body)
         if isinstance(said, dict) and said.get("id") is None and "error" in said:
             return _with_body(response, json.dumps({**said, "id": number}).encode())
         # The library would wait for another message, and none can come.
@@ -278,7 +281,13 @@ def _request_id(request: httpx2.Request) -> str | int | None:
 
 
 def _has_id(body: bytes, number: str | int) -> bool:
-    return re.search(rb'"id"\s*:\s*"?%s"?\s*[,}]' % re.escape(str(number)).encode(), body) is not None
+    """Whether a message has that id, as far as its ends tell: inside, it may be of something in the answer."""
+    text = rb'"id"\s*:\s*"?%s"?\s*' % re.escape(str(number)).encode()
+    version = rb'"jsonrpc"\s*:\s*"2\.0"\s*'
+    return (
+        re.match(rb"\s*\{\s*(%s,\s*)?%s[,}]" % (version, text), body) is not None
+        or re.search(rb"%s(,\s*%s)?\}\s*\Z" % (text, version), body[-400:]) is not None
+    )
 
 
 def _socket_options() -> list[tuple[int, int, int]]:

@@ -123,7 +123,7 @@ class McpSource:
                 if not again:
                     raise
             except ToolCallError as error:
-                error.args = (masked(str(error), self.server.credentials()),)
+                error.args = (self._hidden(error),)
                 if error.kind in ("parameter", "unknown_tool", "output"):
                     self._changed()
                 raise
@@ -156,7 +156,8 @@ class McpSource:
                 try:
                     self._take(listing or await connection.relist(self._start))
                     break
-                except ToolCallError:
+                except ToolCallError as error:
+                    error.args = (self._hidden(error),)
                     if not again or connection.usable:
                         raise
         assert self._listed is not None
@@ -235,7 +236,7 @@ class McpSource:
             return opening.result()
         if isinstance(error, ToolCallError):  # each caller its own: a traceback grows with every raise
             raise ToolCallError(
-                str(error),
+                self._hidden(error),
                 kind=error.kind,
                 happened="no",
                 status=error.status,
@@ -282,6 +283,10 @@ class McpSource:
             self._take(listing)
             if [tool.spec for tool in before.values()] != [tool.spec for tool in self._listed.values()]:
                 self._changed()
+
+    def _hidden(self, error: ToolCallError) -> str:
+        """Its words, without what the server may have repeated of our credentials."""
+        return masked(str(error), self.server.credentials())
 
     def _let_go(self) -> None:
         if self._connection is not None:
