@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from replan.core import events as e
 from replan.core.fingerprint import labels_of, prints_of
 from replan.core.fold_plans import count, replace_step, take_plan
-from replan.core.healing import Healing, Override, Reading, RoundNote
+from replan.core.healing import Healing, Override, Reading, Recovery, RoundNote
 from replan.core.ids import canonical, digest
+from replan.core.lineage import replacements
 from replan.core.reflection import NEW_STEPS, RETRIES, SuggestedAction
 from replan.core.signature import normalized, signature
 from replan.core.slots import READING, Slot, slot_of
@@ -142,6 +143,8 @@ def _repaired(state: State, event: e.StepRepaired, ts: float) -> None:
         step.healing = Healing()
     step.healing.repairs += 1
     step.healing.repaired_at = len(step.healing.failures())
+    asked = [slot for slot, action in step.healing.pending.items() if action.type == "repair_step"]
+    step.healing.rewritten += [one for slot in asked if (one := step.healing.latest(slot)) is not None]
     step.healing.restart()
     if state.plan is not None:  # the plan as it began has been tried too
         known.began = known.began or prints_of(state.plan)
@@ -215,10 +218,12 @@ def _updated(state: State, event: e.PlanUpdated, ts: float) -> None:
     note.plan_version, note.changes = event.plan.version, event.diff.words()
     if state.plan is not None:
         known.labels |= labels_of(state.plan, known.labels)
+    before = set(state.steps)
     left_out = take_plan(state, event.plan)
     for name, step in left_out.items():
         if step.status != "succeeded":
             known.dropped[name] = step
+    _inherit(state, known, [step for name, step in state.steps.items() if name not in before])
     due = [state.steps[name] for name in event.reset if name in state.steps]
     for step in due:
         if step.healing is not None:
@@ -228,6 +233,17 @@ def _updated(state: State, event: e.PlanUpdated, ts: float) -> None:
     count(state)
     known.began = prints_of(event.plan, _succeeded(state), known.labels)
     state.replanning = state.escalation = None
+
+
+def _inherit(state: State, known: Recovery, new: list[StepState]) -> None:
+    """What was tried in vain for a step is known to the one that takes its place, whatever that is called."""
+    left = [step for name, step in known.dropped.items() if name not in known.replaced]
+    gone = [step.step for step in sorted(left, key=lambda step: step.status != "failed")]
+    for name, old in replacements([step.step for step in new], gone).items():
+        known.replaced[old] = name
+        tried = known.dropped[old].healing
+        if tried is not None:
+            state.steps[name].healing = tried.heir()
 
 
 def _succeeded(state: State) -> set[StepId]:

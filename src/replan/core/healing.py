@@ -51,9 +51,22 @@ class Healing:
     repaired_at: int = 0
     """How many failures there were at the last repair."""
     readings: dict[Slot, list[Reading]] = field(default_factory=dict)
+    earlier: list[e.StepReflected] = field(default_factory=list)
+    """Failed tries of the steps of earlier plans whose place this one has taken."""
+    rewritten: list[e.StepReflected] = field(default_factory=list)
+    """Failures after which the step really was written anew."""
 
     _of: dict[Slot, list[e.StepReflected]] = field(default_factory=dict)
     _bases: set[str] = field(default_factory=set)
+
+    def heir(self) -> Healing:
+        """What a step of a later plan begins with that takes this one's place: all that was tried, nothing decided."""
+        return Healing(
+            repairs=self.repairs,
+            earlier=[*self.earlier, *self.failures()],
+            rewritten=list(self.rewritten),
+            _bases=set(self._bases),
+        )
 
     def take(self, event: e.StepReflected) -> None:
         """One more diagnosis."""
@@ -90,25 +103,30 @@ class Healing:
         return sum(one.action.type == "settle_outcome" for one in self._of.get(slot, ()))
 
     def retries(self, slot: Slot) -> int:
-        """How many tries of layer 1 this call has had."""
-        return sum(one.action.type in RETRIES for one in self._of.get(slot, ()))
+        """How many tries of layer 1 this call has had, in earlier plans too."""
+        known = (*self._before(slot), *self._of.get(slot, ()))
+        return sum(one.action.type in RETRIES for one in known)
 
     def tried(self) -> set[str]:
         """The contents (`ids.call_base`) that were tried for this step and failed."""
         return self._bases
 
     def tools_tried(self, slot: Slot) -> set[ToolId]:
-        return {one.tool_id for one in self.failures(slot)}
+        return {one.tool_id for one in (*self._before(slot), *self.failures(slot))}
 
     def repeated(self, slot: Slot) -> bool:
-        """True if some error of this call has been seen twice."""
+        """True if some error of this call has been seen twice; the first time may have been in an earlier plan."""
         seen = [one.signature for one in self.failures(slot)]
-        return len(seen) != len(set(seen))
+        return len(seen) != len(set(seen)) or any(one.signature in seen for one in self._before(slot))
+
+    def _before(self, slot: Slot) -> list[e.StepReflected]:
+        """The failures of earlier plans that this call follows: those of the same item."""
+        return [one for one in self.earlier if one.index == slot.item]
 
     def unmended(self) -> bool:
         """True if the last repair changed nothing: the same error came again after it."""
         failures = self.failures()
-        before = {one.signature for one in failures[: self.repaired_at]}
+        before = {one.signature for one in (*self.earlier, *failures[: self.repaired_at])}
         return self.repairs > 0 and any(one.signature in before for one in failures[self.repaired_at :])
 
     def restart(self) -> None:
@@ -162,6 +180,8 @@ class Recovery:
     """Of steps that later plans have left out, what they meant (`core.fingerprint`)."""
     dropped: dict[StepId, StepState] = field(default_factory=dict)
     """Steps that a later plan has left out without their having succeeded."""
+    replaced: dict[StepId, StepId] = field(default_factory=dict)
+    """Of those, the step of a later plan that took the place of each (`core.lineage`)."""
     reflections: int = 0
     replans: int = 0
     retries: int = 0

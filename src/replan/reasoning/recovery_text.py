@@ -143,7 +143,8 @@ def tries_text(tries: Sequence[TryView], style: str) -> str:
     blocks = []
     for at, one in enumerate(kept):
         number = numbers[at] if len(tries) > _MOST_TRIES else at + 1
-        lines = [f"{number}. {one.tool} {compact(one.parameters, each // 2)}"]
+        of = f"(in {one.where}, of an earlier plan) " if one.where else ""
+        lines = [f"{number}. {of}{one.tool} {compact(one.parameters, each // 2)}"]
         lines.append(f"   error: {shorten(one_line(one.error), each // 2)}")
         if one.proposal:
             lines.append(f"   proposed then: {shorten(one_line(one.proposal), each // 3)}")

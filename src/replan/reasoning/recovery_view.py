@@ -22,6 +22,8 @@ class TryView:
     """What the reflection after it proposed, in one line; empty if there was none."""
     carried_out: str = ""
     """What was done instead or because of it, in one line."""
+    where: str = ""
+    """The step of an earlier plan that it belonged to; empty: of the step as it is."""
 
 
 @dataclass(frozen=True, slots=True)

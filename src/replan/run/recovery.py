@@ -96,14 +96,14 @@ class Recovery:
             summary = f"nothing new is left to try for step {step.step.step_id!r}: {fault.message}"
             action = SuggestedAction(type=allowed[0], data={"summary": summary})
             return self._record(probe, action, "code", "nothing new is left to try")
+        talk = RoleTalk(self._run, "reflection")
         view = failure_view(
-            self._run, step, slot, fault, meant, allowed=allowed, healing=counted, in_doubt=doubt
-        )
+            self._run, step, slot, fault, meant, allowed=allowed, healing=counted, in_doubt=doubt,
+            style=talk.style,
+        )  # fmt: skip
         failed = self._failed(step, slot, meant, allowed, counted, doubt)
         try:
-            found = await reflect_on_step(
-                RoleTalk(self._run, "reflection"), view, lambda proposal: violations(proposal, failed)
-            )
+            found = await reflect_on_step(talk, view, lambda proposal: violations(proposal, failed))
         except ModelError as error:
             found = StepProposal(None, None, (), (str(error),))
         if found.last is not None and not found.left:

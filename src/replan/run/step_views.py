@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from replan.core import budget
 from replan.core.draft import references_of
+from replan.core.events import StepReflected
 from replan.core.healing import Healing
 from replan.core.policy import OlderLimits
 from replan.core.reflection import ActionType, SuggestedAction
@@ -62,6 +62,7 @@ def failure_view(
     allowed: Sequence[ActionType],
     healing: Healing,
     in_doubt: bool,
+    style: str,
 ) -> FailureView:
     """A failed call, as the reflection on it is shown it. `healing` counts this failure already."""
     tools = tools_for(run)
@@ -77,9 +78,8 @@ def failure_view(
         tools=run.parts.record.told(tools),
         substitutes=substitutes(tool, tools) if tool is not None else run.parts.tools.nearest(meant.name, 5),
         done=[report_of(one, Loaded(), whole=False) for one in _near(run, step)],
-        tries=tries_of(
-            replace(healing, reflected=healing.reflected[:-1]), slot
-        ),  # this failure is told above
+        # this failure is told above; the built-in model's recordings have it here too
+        tries=tries_of(healing if style == "small" else step.healing, slot),
         readings=[
             ReadingView(one.tool_id, one.parameters, one.output, one.error)
             for one in healing.readings.get(slot, ())
@@ -97,20 +97,27 @@ def failure_view(
 
 def tries_of(healing: Healing | None, slot: Slot | None = None) -> list[TryView]:
     """The failed tries of one call of a step, or of the whole step; of very many the latest."""
-    views = []
-    for one in healing.failures(slot)[-_MOST_TRIES:] if healing is not None else ():
-        proposal = one.proposal.suggested_action if one.proposal is not None else None
-        done = _line(one.action)
-        views.append(
-            TryView(
-                tool=one.tool_id,
-                parameters=one.parameters,
-                error=f"{one.error.category}: {one.error.message}",
-                proposal=_line(proposal) if proposal is not None else "",
-                carried_out=done if one.by == "model" else f"{done} ({one.reason})",
-            )
-        )
-    return views
+    if healing is None:
+        return []
+    own = healing.failures(slot)
+    known = [*((one, one.step_id) for one in healing.earlier), *((one, "") for one in own)]
+    return [_try(one, healing, where) for one, where in known[-_MOST_TRIES:]]
+
+
+def _try(one: StepReflected, healing: Healing, where: str) -> TryView:
+    """One failed try, and what really was done about it. `where`: the step of an earlier plan that made it."""
+    proposal = one.proposal.suggested_action if one.proposal is not None else None
+    done = _line(one.action)
+    if one.action.type == "repair_step" and not any(one is each for each in healing.rewritten):
+        done += " (no better step was found)"
+    return TryView(
+        tool=one.tool_id,
+        parameters=one.parameters,
+        error=f"{one.error.category}: {one.error.message}",
+        proposal=_line(proposal) if proposal is not None else "",
+        carried_out=done if one.by == "model" else f"{done} ({one.reason})",
+        where=where,
+    )
 
 
 def _line(action: SuggestedAction) -> str:

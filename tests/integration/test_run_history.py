@@ -1,0 +1,149 @@
+"""What the prompts of a recovery tell of what has happened: all of it, once, and nothing that has not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from run_tasks import FakeTool, Ran, bench, plan, step, verdict
+from test_run_recovery import READS, overall, reflection
+from test_run_replanning import replan
+
+from replan.testing import virtual_time
+
+ONCE: dict[str, Any] = {"effect": "once"}
+NUMBER = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
+
+
+def run(tools: dict[str, Any], answers: dict[str, Any], **more: Any) -> Ran:
+    async def main() -> Ran:
+        return (await (await bench(tools, {"evaluation": verdict(), **answers})).run(**more)).check()
+
+    return virtual_time(main())
+
+
+def prompts(ran: Ran, schema: str) -> list[str]:
+    return [one.turns[0].text for one in ran.model.requests if one.schema_name == schema]
+
+
+def refuses(parameters: dict[str, Any]) -> Any:
+    raise ValueError(f"x: there is no {parameters['x']} here")
+
+
+TOOLS: dict[str, Any] = {
+    "f": FakeTool(output=refuses, parameters=NUMBER, **READS),
+    "g": FakeTool(output=7, **READS),
+}
+
+
+def test_the_first_failure_ever_is_told_of_no_earlier_try() -> None:
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": plan(step("a", "f", parameters={"x": 1})),
+            "step_reflection": reflection("trigger_overall_reflection", {"summary": "no"}),
+            "overall_reflection": overall(),
+        },
+    )
+    (first,) = prompts(ran, "step_reflection")
+    assert "Tried before" not in first
+    assert "carried out" not in first
+
+
+def test_a_second_failure_is_told_of_the_first_alone() -> None:
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": plan(step("a", "f", parameters={"x": 1})),
+            "step_reflection": [
+                reflection("retry_with_params", {"x": 2}),
+                reflection("repair_step", {"hint": "otherwise"}),
+            ],
+            "step_repair": {"step_id": "a", "tool": "f", "parameters": {"x": 1}},
+            "overall_reflection": overall(),
+        },
+    )
+    second = prompts(ran, "step_reflection")[1]
+    assert second.count("carried out: ") == 1
+    assert '1. f {"x": 1}' in second
+    assert "carried out: retry_with_params {'x': 2}" in second
+    assert "2. f" not in second
+
+
+def test_a_rewrite_that_was_not_found_is_not_told_as_one() -> None:
+    answers = {
+        "execution_plan": [
+            plan(step("a", "f", parameters={"x": 1})),
+            plan(step("step_2", "f", parameters={"x": 5})),
+        ],
+        "step_reflection": [
+            reflection("repair_step", {"hint": "otherwise"}),
+            reflection("trigger_overall_reflection", {"summary": "no"}),
+        ],
+        "step_repair": {"step_id": "a", "tool": "f", "parameters": {"x": 1}},
+        "overall_reflection": [replan("full_replan"), overall()],
+    }
+    ran = run({**TOOLS, "f": FakeTool(fail=["x: no", "out of paper"], parameters=NUMBER, **READS)}, answers)
+    assert "no better step was found" in prompts(ran, "step_reflection")[1]
+
+
+def test_a_new_step_knows_what_was_tried_for_the_one_that_it_replaces() -> None:
+    answers = {
+        "execution_plan": [
+            plan(step("a", "f", parameters={"x": 1})),
+            plan(step("step_2", "f", parameters={"x": 3})),
+        ],
+        "step_reflection": [
+            reflection("retry_with_params", {"x": 2}),
+            reflection("trigger_overall_reflection", {"summary": "no"}),
+            reflection("retry_with_params", {"x": 9}),
+            reflection("trigger_overall_reflection", {"summary": "no"}),
+        ],
+        "overall_reflection": [replan("full_replan"), overall()],
+    }
+    ran = run(TOOLS, answers)
+    assert [call.parameters["x"] for call in ran.source.calls] == [1, 2, 3]
+    assert ran.state.recovery is not None
+    assert ran.state.recovery.replaced == {"a": "step_2"}
+    (decided,) = ran.events("step_reflected", step_id="step_2")
+    assert "retry_with_params is not open any more" in decided.violations[0], "the error has come before"
+
+
+def test_a_set_of_parameters_that_failed_in_an_earlier_plan_is_refused_in_a_later_one() -> None:
+    told = ["x: there is no 1", "x: there is no 2", "y: too big"]
+    answers = {
+        "execution_plan": [
+            plan(step("a", "f", parameters={"x": 1})),
+            plan(step("step_2", "f", parameters={"x": 3})),
+        ],
+        "step_reflection": [
+            reflection("retry_with_params", {"x": 2}),
+            reflection("trigger_overall_reflection", {"summary": "no"}),
+            reflection("retry_with_params", {"x": 2}),
+            reflection("retry_with_params", {"x": 4}),
+        ],
+        "overall_reflection": [replan("full_replan"), overall()],
+    }
+    tools = {"f": FakeTool(output=4, fail=told, parameters=NUMBER, **READS)}
+    ran = run(tools, answers)
+    assert ran.result.is_success
+    assert [call.parameters["x"] for call in ran.source.calls] == [1, 2, 3, 4]
+    decided = ran.events("step_reflected", step_id="step_2")[0]
+    assert "was tried for this step already" in "; ".join(decided.violations)
+    shown = prompts(ran, "step_reflection")[2]
+    assert '(in a, of an earlier plan) f {"x": 2}' in shown
+
+
+def test_one_error_costs_few_calls_however_often_the_plan_is_made_anew() -> None:
+    """A model that always finds other parameters and another plan for one and the same failure."""
+    n = iter(range(10, 1000))
+    rounds = iter(range(1, 1000))
+    answers = {
+        "execution_plan": lambda _: plan(step(f"step_{next(rounds)}", "f", parameters={"x": next(n)})),
+        "step_reflection": lambda _: reflection("retry_with_params", {"x": next(n)}),
+        "step_repair": lambda _: {"step_id": "s", "tool": "f", "parameters": {"x": next(n)}},
+        "overall_reflection": replan("full_replan"),
+    }
+    ran = run(TOOLS, answers)
+    assert not ran.result.is_success
+    assert ran.result.rounds == 5
+    assert ran.source.counts["f"] <= 9, "3 in the first round, then no second try of the same kind"
