@@ -72,8 +72,8 @@ class Holders:
             name = f"{os.getpid()}-{secrets.token_hex(8)}"
             path = self._folder / name
             try:
-                self._folder.mkdir(exist_ok=True)
-                fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+                self._folder.mkdir(mode=0o700, exist_ok=True)
+                fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             except (FileNotFoundError, FileExistsError):  # the last one out has just removed the folder
                 continue
             try:

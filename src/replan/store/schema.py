@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
+import stat
 import time
 from collections.abc import Sequence
 from importlib import resources
@@ -25,6 +27,21 @@ def migrations() -> list[tuple[int, str]]:
         if item.name.endswith(".sql")
     ]
     return sorted(found)
+
+
+def keep_private(path: Path) -> None:
+    """Make the file before SQLite does, for its owner alone: SQLite gives `-wal` and `-shm` the same permissions.
+
+    Files that an earlier release made for everybody are closed to others, too. Where that cannot be done (a file of
+    somebody else, a file system without permissions) it stays as it is; what cannot be opened is told when it is.
+    """
+    with contextlib.suppress(OSError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    for each in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+        with contextlib.suppress(OSError):
+            mode = stat.S_IMODE(each.stat().st_mode)
+            if mode & 0o077 and each.is_file():
+                each.chmod(mode & ~0o077)
 
 
 def connect(path: Path, *, synchronous: str = "normal", busy_secs: float = BUSY_SECS) -> sqlite3.Connection:

@@ -49,9 +49,10 @@ class SqliteStore:
         if str(path) == ":memory:":
             raise StoreUnusable("a database in memory cannot be resumed: give --db a file")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise StoreUnusable(f"the folder {path.parent} cannot be made: {error.strerror}") from None
+        schema.keep_private(path)
         opened: list[sqlite3.Connection] = []
         try:
             opened.append(schema.connect(path, synchronous=synchronous, busy_secs=busy_secs))
