@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
+from replan.core.answers import meant
+from replan.core.read_json import Unreadable, candidates
 from replan.core.types import JsonObject, Role
 from replan.errors import AnswerInvalid
 from replan.ports import ModelReply, ModelRequest, Turn
 from replan.reasoning.prompts import Rendered
-from replan.reasoning.read_json import Unreadable, candidates
 
 T = TypeVar("T")
 
@@ -110,7 +111,7 @@ def understand(text: str, needed: Sequence[str], read: Callable[[Any], T]) -> T:
     Where a text holds several different values, the only one that passes is taken.
     """
     try:
-        values = [_unwrapped(value, needed) for value in candidates(text)]
+        values = [meant(value, needed) for value in candidates(text)]
     except Unreadable as error:
         raise Violations([str(error)]) from None
     good: list[T] = []
@@ -142,15 +143,6 @@ def _check_shape(value: Any, needed: Sequence[str]) -> None:
     missing = [key for key in needed if key not in value]
     if missing:
         raise Violations([f"the answer has no {key!r}" for key in missing])
-
-
-def _unwrapped(value: Any, needed: Sequence[str]) -> Any:
-    """`{"plan": {…}}` for `{…}`: the object inside, where only that has the required keys."""
-    if isinstance(value, dict) and len(value) == 1 and needed and not any(key in value for key in needed):
-        (inner,) = value.values()
-        if isinstance(inner, dict) and all(key in inner for key in needed):
-            return inner
-    return value
 
 
 def _kind(value: Any) -> str:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from replan.core import schemas as json_schemas
+from replan.core.read_json import Unreadable, read_json
 from replan.core.types import Dimensions, Evaluation, JsonObject, Plan
 from replan.reasoning.ask import Talk, Violations, ask_typed
 from replan.reasoning.describe import task_data
 from replan.reasoning.grounding import ungrounded_numbers
 from replan.reasoning.history import final_steps, render_steps, shorten
 from replan.reasoning.prompts import Rendered, fence, load
-from replan.reasoning.read_json import Unreadable, read_json
 from replan.reasoning.read_values import texts, truth
 from replan.reasoning.schemas import evaluation_schema, inline
 from replan.reasoning.scores import read_scores

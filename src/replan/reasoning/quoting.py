@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from replan.core.read_json import Unreadable, read_json
 from replan.core.reflection import SuggestedAction
-from replan.reasoning.read_json import Unreadable, read_json
 from replan.reasoning.recovery_view import ReadingView
 
 _QUOTED = re.compile(r"\"([^\"]{3,})\"|'([^']{3,})'|`([^`]{3,})`")

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from replan.core.read_json import Unreadable, read_json
 from replan.core.types import JsonObject
-from replan.reasoning.read_json import Unreadable, read_json
 
 
 def truth(value: Any) -> bool | None:

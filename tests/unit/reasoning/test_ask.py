@@ -45,12 +45,28 @@ async def test_a_good_answer_costs_one_call(script: Any) -> None:
     "text",
     [
         pytest.param('{"answer": {"count": 3}}', id="wrapped in an object"),
+        pytest.param('{"name": "execution_plan", "arguments": {"count": 3}}', id="a tool call as text"),
+        pytest.param(
+            '{"name": "x", "arguments": "{\\"count\\": 3}"}', id="a tool call with arguments as text"
+        ),
+        pytest.param('<tool_call>\n{"name": "x", "arguments": {"count": 3}}\n</tool_call>', id="in tags"),
+        pytest.param('[{"name": "x", "parameters": {"count": 3}}]', id="a list of one tool call"),
+        pytest.param(
+            '{"tool_calls": [{"function": {"name": "x", "arguments": "{\\"count\\": 3}"}}]}', id="of the API"
+        ),
+        pytest.param('<function=execution_plan>{"count": 3}</function>', id="in a tag with the name"),
+        pytest.param('[{"count": 3}]', id="a list of one"),
         pytest.param('First {"total": 9}, so:\n{"count": 3}', id="another object before"),
         pytest.param('{"count": "three"} no: {"count": 3}', id="a refused object before"),
     ],
 )
 async def test_the_one_object_that_passes_is_taken(script: Any, text: str) -> None:
     assert await ask(script(text)) == 3
+
+
+async def test_of_several_objects_inside_none_is_guessed(script: Any) -> None:
+    talk = script('{"first": {"count": 1}, "second": {"count": 2}}', {"count": 5})
+    assert await ask(talk) == 5
 
 
 async def test_every_problem_goes_back_in_one_message(script: Any) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replan.reasoning.read_json import MAX_CHARS, Unreadable, candidates, read_json
+from replan.core.read_json import MAX_CHARS, Unreadable, candidates, read_json
 
 PLAN = {
     "steps": [{"step_id": "step_1", "parameters": {"q": "a } b ] c", "n": 1.5}}],
@@ -29,6 +29,17 @@ TEXT = json.dumps(PLAN)
         pytest.param(f"Sure! Here is the plan:\n\n{TEXT}\n\nLet me know.", id="prose around"),
         pytest.param(f"I fill {{like this}} and [so].\n{TEXT}", id="prose with brackets that are no JSON"),
         pytest.param(f'<think>maybe {{"steps": []}} or so</think>\n{TEXT}', id="after thoughts"),
+        pytest.param(f'maybe {{"steps": []}} or so</think>\n{TEXT}', id="after thoughts that only end"),
+        pytest.param(f"<thought>a {{x}}</thought>{TEXT}", id="after thoughts of another name"),
+        pytest.param(f"<think>a</think>then {{'b': 1}}</think>\n\n```json\n{TEXT}\n```", id="thoughts twice"),
+        pytest.param(
+            f"<|channel|>analysis<|message|>{{}} or {{'a': 1}}<|end|><|start|>assistant"
+            f"<|channel|>final<|message|>{TEXT}<|return|>",
+            id="after a channel of thoughts",
+        ),
+        pytest.param(f"<|channel>thought\nfirst {{'a': 1}}<channel|>{TEXT}", id="after another channel"),
+        pytest.param(f"[THINK]is it {{'a': 1}}?[/THINK]{TEXT}", id="after thoughts in square brackets"),
+        pytest.param(f"<think>{TEXT}", id="thoughts that never end"),
         pytest.param(TEXT.replace("}]", "},]").replace("1.5}", "1.5,}"), id="trailing commas"),
         pytest.param(TEXT.replace("true", "True").replace("null", "None"), id="python words"),
         pytest.param(repr(PLAN), id="python literals"),
@@ -161,3 +172,20 @@ def test_plain_json_comes_back_equal(value: Any) -> None:
 def test_nothing_but_unreadable_is_ever_raised(text: str) -> None:
     with suppress(Unreadable):
         candidates(text)
+
+
+def test_a_mark_of_thoughts_inside_an_answer_is_text() -> None:
+    for text in ('{"a": "x</think>{y}", "b": [1]}', '```json\n{"a": "x</think>{y}", "b": [1]}\n```'):
+        assert read_json(text) == {"a": "x</think>{y}", "b": [1]}
+
+
+@given(st.text(max_size=60), st.sampled_from(["</think>", "</Thought>", "<|message|>", "[/THINK]"]))
+def test_whatever_is_thought_the_answer_behind_it_is_read(thoughts: str, end: str) -> None:
+    assert read_json(f"{thoughts}{end}\n{TEXT}") == PLAN
+
+
+def test_a_broken_answer_is_told_from_none() -> None:
+    for text, begun in (("", False), ("No.", False), ('{"a": 1, "b', True), ('Well: {"a": [2', True)):
+        with pytest.raises(Unreadable) as caught:
+            candidates(text)
+        assert caught.value.begun is begun

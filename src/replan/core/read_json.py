@@ -1,7 +1,7 @@
 """Reading the JSON that a model meant: tolerant of what is around it and of how it is written, never of what it says.
 
-Taken as they come: fences, prose around the answer, a byte-order mark, trailing commas, comments, single
-quotes, `True`/`False`/`None`, raw line breaks in texts, the same answer twice, JSON inside a JSON string, and
+Taken as they come: fences, prose around the answer, thoughts before it, a byte-order mark, trailing commas, comments,
+single quotes, `True`/`False`/`None`, raw line breaks in texts, the same answer twice, JSON inside a JSON string, and
 a last `}` that is missing. Not repaired, since it would be guessing: a cut text, number or list, two different
 values of one key, unknown escapes.
 """
@@ -17,7 +17,15 @@ MAX_CHARS = 8_000_000
 MAX_DEPTH = 200
 
 _SPACE = " \t\r\n\ufeff\u200b\u2060\u00a0"
-_THOUGHT = re.compile(r"^\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
+_END_OF_THOUGHTS = re.compile(
+    r"</(?:\w+:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|analysis)\s*>"
+    r"|\[/THINK\]|◁/think▷|<\|END_THINKING\|>"
+    r"|<\|message\|>|<channel\|>",
+    re.IGNORECASE,
+)
+"""Where thinking models stop thinking; the beginning is often swallowed by the server. The last two end the header of
+a channel, of which the last one is the answer's."""
+_FENCE = re.compile(r"^\s*```\w*\s*|\s*```\s*$")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _BLANK = re.compile(rf"(?:[{_SPACE}]+|//[^\n]*|/\*.*?\*/)+", re.DOTALL)
@@ -28,7 +36,14 @@ _ESCAPES = {
 
 
 class Unreadable(ValueError):
-    """The text holds no JSON that could be read without guessing; the message says what is wrong and where."""
+    """The text holds no JSON that could be read without guessing; the message says what is wrong and where.
+
+    `begun`: JSON was meant, and is broken.
+    """
+
+    def __init__(self, message: str, *, begun: bool = True) -> None:
+        super().__init__(message)
+        self.begun = begun
 
 
 class _Broken(Exception):
@@ -59,17 +74,31 @@ def candidates(text: str) -> list[Any]:
         )
     bare = text.strip(_SPACE)
     if not bare:
-        raise Unreadable("the answer is empty")
+        raise Unreadable("the answer is empty", begun=False)
     try:
         found = [_strict(bare)]
     except _Broken as broken:  # JSON that means something that must not be guessed
         raise Unreadable(broken.why) from None
     except (ValueError, RecursionError):
-        found = _search(_THOUGHT.sub("", bare, count=1))
+        found = _written(bare)
     opened = [_opened(value) for value in found]
     for value in opened:
         _check_text(value)
     return opened
+
+
+def _written(text: str) -> list[Any]:
+    """What a text means that is more than JSON."""
+    try:
+        return [_strict(_FENCE.sub("", text))]
+    except (_Broken, ValueError, RecursionError):
+        return _search(_after_thoughts(text))
+
+
+def _after_thoughts(text: str) -> str:
+    """What stands behind the thoughts; all of it where nothing does."""
+    *_, end = (0, *(mark.end() for mark in _END_OF_THOUGHTS.finditer(text)))
+    return text[end:] if _next_bracket(text, end) >= 0 else text
 
 
 def _strict(text: str) -> Any:
@@ -108,7 +137,7 @@ def _search(text: str) -> list[Any]:
         at = end
     if found:
         return found
-    inner = re.sub(r"^\s*```\w*\s*|\s*```\s*$", "", text)
+    inner = _FENCE.sub("", text)
     if inner.strip(_SPACE)[:1] in ('"', "'"):
         try:
             value, end = _value(inner, _skip(inner, 0), 0)
@@ -119,7 +148,7 @@ def _search(text: str) -> list[Any]:
                 return [value]
     if first_problem is not None and first_problem.at >= len(text.rstrip(_SPACE)):
         raise Unreadable(_where(first_problem, text))
-    raise Unreadable("the answer holds no JSON object")
+    raise Unreadable("the answer holds no JSON object", begun=False)
 
 
 def _next_bracket(text: str, at: int) -> int:
