@@ -246,7 +246,7 @@ async def test_what_a_result_gives(content: Any, structured: Any, expected: Any)
             id="reported",
         ),
         pytest.param(
-            "fail", {"text": "the upstream request timed out"}, "tool", "unknown", "timed out", id="broke off"
+            "fail", {"text": "the upstream request timed out"}, "tool", None, "timed out", id="broke off"
         ),
     ],
 )
@@ -258,6 +258,26 @@ async def test_an_error_says_whose_it_is_and_whether_it_happened(
         assert await call(source, "add", a=1, b=1) == {"sum": 2}
     assert (error.kind, error.happened) == (kind, happened)
     assert word in str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "happened"),
+    [
+        ("Seat 7 is temporarily blocked; choose another seat", "no"),
+        ("Driver is busy, pick another", "no"),
+        ("Database error: no such table", "no"),
+        ("the upstream request timed out", "unknown"),
+    ],
+)
+async def test_what_a_tool_reports_is_its_refusal_unless_it_tells_of_a_broken_connection(
+    text: str, happened: str
+) -> None:
+    async with opened() as source:
+        error = await failed(source, "fail", text=text)
+    once = ToolSpec(id="fail", effect="once")
+    assert classify(error, once).happened == happened
+    assert classify(error, once.model_copy(update={"errors_are_clean": True})).happened == "no"
+    assert classify(error, once.model_copy(update={"errors_are_clean": False})).happened == "unknown"
 
 
 async def test_an_unknown_tool_names_the_nearest() -> None:

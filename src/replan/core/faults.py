@@ -1,12 +1,12 @@
 """What an exception from a tool call means: whose fault, worth another try, and may it have happened.
 
-Decided in code, by the kind of failure, never by a model (specification §5): what was raised tells whether the
-call may have happened; what it says (`error_class`) only whose fault it is, and whether it may pass.
+Decided in code, by the kind of failure, never by a model (specification §5): what was raised, with all that it
+carries (`carried`), tells whether the call may have happened; its words (`error_class`) only whose fault it is, and
+whether it may pass. Words may raise a doubt (`error_doubt`), and never clear one.
 """
 
 from __future__ import annotations
 
-import errno
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -15,8 +15,11 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
+from replan.core.carried import carried
 from replan.core.error_class import error_class, names_parameter
+from replan.core.error_doubt import speaks_of_doubt
 from replan.core.error_text import Said, read_body, together, words
+from replan.core.transport import attribute, status_of, transport_kind
 from replan.core.types import Category, Fault, ToolSpec
 from replan.errors import ToolCallError, UnresolvedReference
 
@@ -51,7 +54,7 @@ def classify(error: BaseException, tool: ToolSpec | None = None, *, now: float |
         return Fault(category="dependency_error", kind="reference", message=message)
     kind, status, retry_after, happened = _kind_of(error, now)
     if happened is None:
-        happened = _happened(kind, status, tool)
+        happened = _happened(error, kind, status, message, tool)
     category, transient = _category(kind), kind in ("refused", "connection_lost", "timeout", "unavailable")
     if status is not None or kind == "tool":
         said = _said(error, message)
@@ -92,106 +95,18 @@ def _kind_of(error: BaseException, now: float | None) -> _Kind:
         if error.happened is not None:
             told = "no" if error.happened == "no" else "unknown"
         return error.kind, error.status, error.retry_after, told
-    for at in _chain(error):
-        status = _status(at)
+    for at in carried(error):
+        status = status_of(at)
         if status is not None and status >= 400:
             return "http", status, _retry_after(at, now), None
-        if (kind := _transport_kind(at)) is not None:
+        if (kind := transport_kind(at)) is not None:
             return kind, None, None, None
     return "tool", None, None, None
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error, and what it came from."""
-    seen: set[int] = set()
-    at: BaseException | None = error
-    while at is not None and id(at) not in seen:
-        seen.add(id(at))
-        yield at
-        at = _cause(at)
-
-
-def _cause(error: BaseException) -> BaseException | None:
-    """What the error was raised from, or wraps: urllib's `reason`, requests' and aiohttp's arguments."""
-    for inner in (error.__cause__, _attribute(error, "reason"), *error.args):
-        if isinstance(inner, BaseException):
-            return inner
-    return None
-
-
-_REFUSED = {
-    "ConnectError",
-    "ConnectTimeout",
-    "ConnectTimeoutError",
-    "PoolTimeout",
-    "NewConnectionError",
-    "ClientConnectorError",
-    "EndpointConnectionError",
-    "gaierror",
-}
-_LOST = {
-    "TransportError",
-    "NetworkError",
-    "RemoteProtocolError",
-    "ProtocolError",
-    "RemoteDisconnected",
-    "IncompleteRead",
-    "IncompleteReadError",
-    "ChunkedEncodingError",
-    "ClientConnectionError",
-    "ClientPayloadError",
-    "SSLEOFError",
-    "SSLZeroReturnError",
-}
-_TIMED_OUT = re.compile(r"(Timeout|TimeoutError|TimeoutException|DeadlineExceeded)$")
-_DISCONNECTED = re.compile(r"(ConnectionError|ConnectionClosed\w*|ConnectionLost|Disconnected(Error)?)$")
-_GRPC = {"UNAVAILABLE": "connection_lost", "DEADLINE_EXCEEDED": "timeout", "ABORTED": "connection_lost"}
-
-
-def _transport_kind(error: BaseException, depth: int = 0) -> str | None:
-    """How the connection failed, if it did; `refused` only where nothing can have been sent."""
-    names = [kind.__name__ for kind in type(error).__mro__]
-    if isinstance(error, ConnectionRefusedError) or _REFUSED.intersection(names):
-        return "refused"
-    if isinstance(error, OSError) and error.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH):
-        return "refused"
-    if isinstance(error, TimeoutError) or any(_TIMED_OUT.search(name) for name in names):
-        return "timeout"
-    inner = _cause(error) if depth < 8 else None
-    if inner is not None and _transport_kind(inner, depth + 1) == "refused":
-        return "refused"
-    if isinstance(error, ConnectionError | EOFError) or _LOST.intersection(names):
-        return "connection_lost"
-    if any(_DISCONNECTED.search(name) for name in names):
-        return "connection_lost"
-    code = _attribute(error, "code")
-    if callable(code) and "RpcError" in names:
-        try:
-            return _GRPC.get(str(getattr(code(), "name", "")))
-        except Exception:  # noqa: BLE001 - somebody else's method
-            return None
-    return None
-
-
-def _attribute(holder: object, name: str) -> Any:
-    try:
-        return getattr(holder, name, None)
-    except Exception:  # noqa: BLE001 - a property may raise what it likes
-        return None
-
-
-def _status(error: BaseException) -> int | None:
-    for holder in (_attribute(error, "response"), error):
-        for name in ("status_code", "status", "code"):
-            value = _attribute(holder, name)
-            if isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599:
-                return int(value)
-    return None
-
-
 def _retry_after(error: BaseException, now: float | None) -> float | None:
-    for holder in (_attribute(error, "response"), error):
-        headers = _attribute(holder, "headers")
+    for holder in (attribute(error, "response"), error):
+        headers = attribute(holder, "headers")
         try:
             pairs = (
                 [(str(name).lower(), value) for name, value in headers.items()] if headers is not None else []
@@ -217,14 +132,43 @@ def retry_after_secs(value: str, now: float | None) -> float | None:
         return None
 
 
-def _happened(kind: str, status: int | None, tool: ToolSpec | None) -> Literal["no", "unknown"]:
-    if kind in NOT_MADE:
-        return "no"
-    if status is not None:
-        return "no" if 400 <= status < 500 and status != 408 else "unknown"
-    if kind == "tool":
-        return "no" if tool is None or tool.errors_are_clean else "unknown"
-    return "unknown"
+def _happened(
+    error: BaseException, kind: str, status: int | None, message: str, tool: ToolSpec | None
+) -> Literal["no", "unknown"]:
+    """`no` only where the structure says so: a word, or anything that the error carries, may cast doubt on it."""
+    if kind in NOT_MADE and isinstance(error, ToolCallError):
+        return "no"  # whoever says so knows: no call was made
+    clean = tool.errors_are_clean if tool is not None else None
+    if kind == "tool" and status is None and clean is False:
+        return "unknown"
+    if status is None and kind not in NOT_MADE and kind != "tool":
+        return "unknown"
+    if status is not None and _leaves_doubt(status):
+        return "unknown"
+    if any(_casts_doubt(one) for one in carried(error)):
+        return "unknown"
+    spoken = kind == "tool" and status is None and clean is None
+    return "unknown" if spoken and any(map(speaks_of_doubt, _texts(error, message))) else "no"
+
+
+def _leaves_doubt(status: int) -> bool:
+    return not 400 <= status < 500 or status == 408
+
+
+def _casts_doubt(error: BaseException) -> bool:
+    """True if this one alone would leave it open whether the call happened."""
+    status = status_of(error)
+    if status is not None and status >= 400 and _leaves_doubt(status):
+        return True
+    return transport_kind(error) in ("timeout", "connection_lost")
+
+
+def _texts(error: BaseException, message: str) -> Iterator[str]:
+    """What the error and all that it carries say."""
+    yield message
+    for each in carried(error):
+        if each is not error:
+            yield text_of(each)
 
 
 def _judged(
@@ -254,7 +198,7 @@ def _judged(
 
 def _misses_something(error: BaseException) -> bool:
     """True if a right, a module, a process or a program is missing."""
-    for each in _chain(error):
+    for each in carried(error):
         if isinstance(each, PermissionError | ImportError | ProcessLookupError | ChildProcessError):
             return True
         if isinstance(each, FileNotFoundError):  # a missing program only where one was to be started
@@ -282,8 +226,8 @@ def _names(tool: ToolSpec | None) -> tuple[str, ...]:
 def _said(error: BaseException, message: str) -> Said:
     """What the error, its causes and the answers that they carry say."""
     told = [Said(message)]
-    for each in _chain(error):
-        codes = (_attribute(each, name) for name in ("code", "error_code"))
+    for each in carried(error):
+        codes = (attribute(each, name) for name in ("code", "error_code"))
         told += (Said(code=code) for code in codes if isinstance(code, str))
         with suppress(Exception):  # an answer of a form that nobody knows
             told += (said for body in _bodies(each) for said in read_body(body))
@@ -292,10 +236,10 @@ def _said(error: BaseException, message: str) -> Said:
 
 def _bodies(error: BaseException) -> Iterator[Any]:
     """The answer that an error carries, where it is there already: as an object, or as its text."""
-    response = _attribute(error, "response")
+    response = attribute(error, "response")
     # Asking `requests` for the text of an answer that was not read would read it now.
-    unread = _attribute(response, "_content") is False
-    for body in (response, _attribute(error, "body"), None if unread else _attribute(response, "text")):
+    unread = attribute(response, "_content") is False
+    for body in (response, attribute(error, "body"), None if unread else attribute(response, "text")):
         if isinstance(body, str | Mapping | list):
             yield body
 

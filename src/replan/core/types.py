@@ -87,8 +87,9 @@ class ToolSpec(Frozen):
     """Names of parameters that are masked in events and prompts."""
     volatile: bool = False
     """Its readings change by themselves: never answered from the ledger."""
-    errors_are_clean: bool = True
-    """An error that it reports means that its effect did not happen."""
+    errors_are_clean: bool | None = None
+    """An error that it reports means that its effect did not happen. None: so it is taken, unless its words speak of a
+    time-out or a lost connection."""
     honours_key: bool = False
     """It honours the idempotency key: calling again with the same key is safe."""
     requires_approval: bool = False

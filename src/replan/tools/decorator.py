@@ -31,7 +31,7 @@ class ToolOptions:
     output_params: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     volatile: bool = False
-    errors_are_clean: bool = True
+    errors_are_clean: bool | None = None
     honours_key: bool = False
     requires_approval: bool = False
     secrets: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ def tool(
     output_params: Iterable[str] = (),
     aliases: Iterable[str] = (),
     volatile: bool = False,
-    errors_are_clean: bool = True,
+    errors_are_clean: bool | None = None,
     honours_key: bool = False,
     requires_approval: bool = False,
     secrets: Iterable[str] = (),
@@ -73,7 +73,7 @@ def tool(
     output_params: Iterable[str] = (),
     aliases: Iterable[str] = (),
     volatile: bool = False,
-    errors_are_clean: bool = True,
+    errors_are_clean: bool | None = None,
     honours_key: bool = False,
     requires_approval: bool = False,
     secrets: Iterable[str] = (),

@@ -46,7 +46,7 @@ class AdoptedSource(ABC):
         *,
         effects: Mapping[str, Effect] | None = None,
         volatile: Collection[str] = (),
-        errors_are_clean: bool = True,
+        errors_are_clean: bool | None = None,
     ) -> None:
         if isinstance(volatile, str):
             raise InputError(f"volatile has to be a list of tool names, not the text {volatile!r}")

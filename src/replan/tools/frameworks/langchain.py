@@ -39,7 +39,7 @@ class LangChainSource(AdoptedSource):
         *,
         effects: Mapping[str, Effect] | None = None,
         volatile: Collection[str] = (),
-        errors_are_clean: bool = True,
+        errors_are_clean: bool | None = None,
         inject: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(name, effects=effects, volatile=volatile, errors_are_clean=errors_are_clean)

@@ -42,7 +42,7 @@ class OpenAiAgentsSource(AdoptedSource):
         *,
         effects: Mapping[str, Effect] | None = None,
         volatile: Collection[str] = (),
-        errors_are_clean: bool = True,
+        errors_are_clean: bool | None = None,
         context: Any = None,
     ) -> None:
         super().__init__(name, effects=effects, volatile=volatile, errors_are_clean=errors_are_clean)

@@ -47,7 +47,7 @@ class PydanticAiSource(AdoptedSource):
         *,
         effects: Mapping[str, Effect] | None = None,
         volatile: Collection[str] = (),
-        errors_are_clean: bool = True,
+        errors_are_clean: bool | None = None,
         deps: Any = None,
     ) -> None:
         super().__init__(name, effects=effects, volatile=volatile, errors_are_clean=errors_are_clean)

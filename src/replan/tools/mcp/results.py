@@ -8,7 +8,6 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from replan.core.error_class import error_class
 from replan.core.schemas import problems
 from replan.errors import ToolCallError
 from replan.tools.binary import data_url
@@ -62,20 +61,13 @@ def _from_text(result: CallToolResult, tool: Listed) -> Any:
 
 
 def reported(text: str, tool: Listed) -> ToolCallError:
-    """The error that a tool reports (`isError`).
-
-    It is taken to mean that nothing happened, except where it tells of something further on that got no answer in
-    time or broke off: then nobody knows, unless the tool only reads.
-    """
+    """The error that a tool reports (`isError`). What it says of the outcome is for `core.faults` to tell."""
     said = text or "the tool reported an error without a word"
     if _UNKNOWN_TOOL.match(text):
         return ToolCallError(said, kind="unknown_tool", happened="no")
     if _PARAMETER.match(text):
         return ToolCallError(said, kind="parameter", happened="no")
-    spec = tool.spec
-    broke_off = error_class(status=None, message=said) == "transient"
-    unknown = broke_off and spec.effect != "reads"
-    return ToolCallError(said, happened="unknown" if unknown else None)
+    return ToolCallError(said)
 
 
 def part_of(block: ContentBlock) -> Any:

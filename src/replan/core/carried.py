@@ -1,0 +1,36 @@
+"""An exception with everything that it carries: what it came from, wraps, gathers, and was raised in the midst of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from replan.core.transport import explanations, transport_kind
+
+MOST = 500
+"""Exceptions that are looked at: one that carries more is no honest one."""
+
+
+def carried(error: BaseException) -> Iterator[BaseException]:
+    """The error, what explains it, the members of groups, then what was being handled when they were raised.
+
+    What explains that a connection was refused is left out: a time-out there is one of connecting, and nothing was
+    sent. What was being handled at that moment stays: it may be an earlier try.
+    """
+    seen: set[int] = set()
+    waiting = [error]
+    for first in waiting:
+        contexts: list[BaseException] = []
+        queue = [(first, False)]
+        for one, hushed in queue:
+            if id(one) in seen:
+                continue
+            if len(seen) >= MOST:
+                return
+            seen.add(id(one))
+            if not hushed:
+                yield one
+            hushed = hushed or transport_kind(one) == "refused"
+            queue += [(inner, hushed) for inner in explanations(one)]
+            if one.__context__ is not None:
+                contexts.append(one.__context__)
+        waiting += contexts

@@ -1,0 +1,170 @@
+"""Whether a call of which an error is known has happened: from what the error carries, never cleared by its words."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replan.core.faults import classify, in_doubt
+from replan.core.types import ToolSpec
+from replan.errors import ToolCallError
+
+PAY = ToolSpec(id="pay", effect="once")
+CLEAN = ToolSpec(id="pay", effect="once", errors_are_clean=True)
+
+
+def raised(function: Callable[[], object]) -> BaseException:
+    """What the function raises, with the context that it gets by being raised."""
+    try:
+        function()
+    except BaseException as error:  # noqa: BLE001
+        return error
+    raise AssertionError("it raised nothing")
+
+
+def named(name: str, *bases: type[BaseException], **fields: object) -> BaseException:
+    return type(name, bases or (Exception,), fields)("said no")
+
+
+def in_the_midst_of(first: BaseException, then: BaseException, *, hidden: bool = False) -> BaseException:
+    def fail() -> None:
+        try:
+            raise first
+        except BaseException:  # noqa: BLE001
+            if hidden:
+                raise then from None
+            raise then  # noqa: B904
+
+    return raised(fail)
+
+
+DOUBTS = [
+    TimeoutError("slow"),
+    subprocess.TimeoutExpired("pay", 3),
+    ConnectionResetError("cut"),
+    BrokenPipeError("cut"),
+    OSError(110, "timed out"),
+    subprocess.CalledProcessError(-9, "pay"),
+    named("ReadTimeout"),
+    named("SMTPServerDisconnected", OSError),
+    named("OperationalError", sqlstate="08006"),
+    named("QueryFailed", pgcode="57P01"),
+    named("ClientError", response={"ResponseMetadata": {"HTTPStatusCode": 503}}),
+    named("StripeError", http_status=502),
+    named("BrokenProcessPool", type("BrokenExecutor", (RuntimeError,), {})),
+]
+WRAPPINGS: dict[str, Callable[[BaseException], BaseException]] = {
+    "alone": lambda doubt: doubt,
+    "subclassed": lambda doubt: doubt,
+    "raised from": lambda doubt: raised(lambda: _raise_from(doubt)),
+    "raised while it was handled": lambda doubt: in_the_midst_of(doubt, ValueError("no such account")),
+    "raised while it was handled, and hidden": lambda doubt: in_the_midst_of(
+        doubt, ValueError("no"), hidden=True
+    ),
+    "in a group": lambda doubt: (
+        ExceptionGroup("both", [ValueError("no"), doubt]) if isinstance(doubt, Exception) else doubt
+    ),
+    "in a group in a group": lambda doubt: ExceptionGroup("a", [ExceptionGroup("b", [doubt])]),  # type: ignore[list-item]
+    "as an argument": lambda doubt: RuntimeError("failed", doubt),
+    "before a status": lambda doubt: in_the_midst_of(doubt, named("NotFound", status_code=404)),
+    "before a refusal": lambda doubt: in_the_midst_of(doubt, ConnectionRefusedError("no")),
+    "before what the tool says itself": lambda doubt: in_the_midst_of(doubt, ToolCallError("no")),
+}
+
+
+def _raise_from(doubt: BaseException) -> None:
+    raise ValueError("no such account") from doubt
+
+
+@pytest.mark.parametrize("wrapping", WRAPPINGS)
+@pytest.mark.parametrize("doubt", DOUBTS, ids=lambda doubt: type(doubt).__name__)
+def test_a_time_out_or_a_lost_connection_anywhere_in_an_error_is_a_doubt(
+    doubt: BaseException, wrapping: str
+) -> None:
+    fault = classify(WRAPPINGS[wrapping](doubt), CLEAN)
+    assert fault.happened == "unknown"
+    assert in_doubt(fault, CLEAN)
+
+
+@given(st.lists(st.sampled_from(sorted(WRAPPINGS)), max_size=5), st.sampled_from(DOUBTS))
+def test_no_wrapping_of_a_doubt_clears_it(names: list[str], doubt: BaseException) -> None:
+    error = type(doubt)(*doubt.args) if type(doubt) in (TimeoutError, ConnectionResetError) else doubt
+    for name in names:
+        with contextlib.suppress(TypeError):
+            error = WRAPPINGS[name](error)
+    assert classify(error, CLEAN).happened == "unknown"
+
+
+def test_an_endless_chain_is_read_to_its_end() -> None:
+    first, second = ValueError("a"), ValueError("b")
+    first.__context__, second.__context__ = second, first
+    assert classify(first, PAY).happened == "no"
+
+
+def test_a_time_out_of_connecting_is_no_doubt() -> None:
+    inner = TimeoutError("connecting")
+    middle = named("ConnectTimeout")
+    middle.__cause__ = middle.__context__ = inner
+    outer = named("ConnectTimeout")
+    outer.__cause__ = outer.__context__ = middle
+    assert classify(outer, PAY).happened == "no"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the request timed out",
+        "Request timeout after 30 s",
+        "gateway time-out",
+        "upstream: Read timeout",
+        "deadline exceeded",
+        "Connection was lost while waiting for the answer",
+        "connection reset by peer",
+        "broken pipe",
+        "socket hang up",
+        "server disconnected without sending a response",
+        "read ECONNRESET",
+        "no response within 10 seconds",
+        "HTTP 502 from upstream",
+        "status code: 504",
+        "工具服务连接超时",
+        "连接已断开",
+    ],
+)
+def test_words_of_a_time_out_or_a_lost_connection_raise_a_doubt(text: str) -> None:
+    assert classify(RuntimeError(text), PAY).happened == "unknown"
+    assert classify(ToolCallError(text), PAY).happened == "unknown"
+    assert classify(RuntimeError(text), CLEAN).happened == "no", "the user has said that its errors are clean"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Seat 7 is temporarily blocked; choose another seat",
+        "not available yet",
+        "Driver is busy, pick another",
+        "API error: invalid date",
+        "Database error: no such table",
+        "Service unavailable for this region",
+        "try again later",
+        "the account is overloaded with requests",
+        "timeout must be a positive number",
+        "invalid parameter timeout",
+        "an internal error occurred",
+        "could not connect: connection refused",
+        "HTTP 404: no such seat",
+        "429 Too Many Requests, Retry-After: 3",
+        "resource is locked",
+        "超时时间必须为正数",
+    ],
+)
+def test_words_of_busyness_and_refusal_say_nothing_of_the_outcome(text: str) -> None:
+    assert classify(ToolCallError(text), PAY).happened == "no"
+    assert classify(RuntimeError(text), PAY).happened == "no"
+    messy = ToolSpec(id="pay", effect="once", errors_are_clean=False)
+    assert classify(ToolCallError(text), messy).happened == "unknown"
