@@ -14,7 +14,7 @@ from faults_mcp_http import JSON, Lab
 from mcp.server.mcpserver import Context, MCPServer
 
 from mcp_http_server import Tools, app_of, serving
-from replan.core.faults import classify
+from replan.core.faults import classify, may_retry
 from replan.errors import ToolCallError
 from replan.ports import Question, ToolCall
 from replan.tools.mcp import HttpServer, McpSource
@@ -60,9 +60,9 @@ async def lab(**options: Any) -> AsyncIterator[tuple[Lab, McpSource]]:
             307,
             {"location": "http://elsewhere.invalid/"},
             b"",
-            "unavailable",
-            "no",
-            True,
+            "tool",
+            None,
+            False,
             id="sent elsewhere",
         ),
         pytest.param(202, {}, b"", "output", "unknown", False, id="accepted, and nothing follows"),
@@ -131,7 +131,7 @@ async def lab(**options: Any) -> AsyncIterator[tuple[Lab, McpSource]]:
 )
 @BOTH
 async def test_what_comes_in_the_place_of_an_answer(
-    protocol: str, status: int, headers: Any, body: bytes, kind: str, happened: str, transient: bool
+    protocol: str, status: int, headers: Any, body: bytes, kind: str, happened: str | None, transient: bool
 ) -> None:
     async with lab(protocol=protocol) as (made, source):
         beside = asyncio.create_task(source.call(ToolCall("wait", {}, "other")))
@@ -267,6 +267,59 @@ async def test_a_session_that_the_server_forgot_is_begun_anew_and_the_call_made_
         assert await source.call(ADD) == {"sum": 3}
         assert made.between.seen.count("tools/call") == 2  # the first was turned away unread
         assert made.between.seen.count("initialize") == 1
+
+
+def rpc(code: int, said: str, number: Any = None) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": said}}).encode()
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        pytest.param(400, rpc(-32000, "Bad Request: No valid session ID provided"), id="400"),
+        pytest.param(400, rpc(-32600, "session 7 is not open"), id="400, invalid request"),
+        pytest.param(400, b"the session has expired", id="400 in plain words"),
+        pytest.param(403, rpc(-32001, "Session not found"), id="403"),
+        pytest.param(422, rpc(-32000, "the session is over"), id="422"),
+        pytest.param(500, rpc(-32001, "Session terminated"), id="500"),
+        pytest.param(200, rpc(-32600, "Session terminated"), id="200"),
+    ],
+)
+async def test_words_of_a_session_never_repeat_a_call(status: int, body: bytes) -> None:
+    async with lab(protocol="legacy") as (made, source):
+        made.between.faults["tools/call"] = (status, JSON, body)
+        made.between.seen.clear()
+        error = await failed(source)
+        assert made.between.seen.count("tools/call") == 1
+        spec = next(tool for tool in await source.tools() if tool.id == "fail")
+        assert not may_retry(classify(error, spec), spec)
+        assert (classify(error, spec).happened == "no") is (status < 500)
+        made.between.faults.clear()
+        assert await source.call(ADD) == {"sum": 3}
+
+
+async def test_an_expired_session_is_believed_once_a_call() -> None:
+    async with lab(protocol="legacy") as (made, source):
+        made.between.faults["tools/call"] = (404, JSON, rpc(-32001, "Session not found"))
+        made.between.seen.clear()
+        error = await failed(source)
+        assert made.between.seen.count("tools/call") == 2
+        assert made.between.seen.count("initialize") == 1
+        assert (error.kind, error.status, error.happened) == ("http", 404, "no")
+        assert not classify(error).transient
+
+
+async def test_a_404_that_answers_the_very_call_is_its_answer() -> None:
+    async with lab(protocol="legacy") as (made, source):
+        made.between.seen.clear()
+        for number in range(50):  # the library counts its requests
+            made.between.faults["tools/call"] = (404, JSON, rpc(-32600, "Session not found", number))
+            before = made.between.seen.count("tools/call")
+            error = await failed(source)
+            if error.kind == "tool":
+                assert made.between.seen.count("tools/call") == before + 1
+                return
+    raise AssertionError("no answer was ever taken for the call's own")
 
 
 async def test_a_server_that_was_away_is_reached_again() -> None:

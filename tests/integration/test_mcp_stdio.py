@@ -19,7 +19,7 @@ from faults_mcp_stdio import RAW, raw
 
 from replan import Replan
 from replan.core.breaker import Breaker
-from replan.core.faults import classify
+from replan.core.faults import classify, may_retry
 from replan.core.types import ToolSpec
 from replan.errors import ToolCallError
 from replan.ports import Progress, Question, ToolCall
@@ -223,11 +223,32 @@ async def test_what_a_result_gives(content: Any, structured: Any, expected: Any)
         ),
         pytest.param(
             "code",
-            {"code": -32602, "message": "Unknown tool: x"},
+            {"code": -32602, "message": "Unknown tool: code"},
             "unknown_tool",
             "no",
-            "x",
+            "code",
             id="unknown tool",
+        ),
+        pytest.param(
+            "code",
+            {"code": -32602, "message": "MCP error -32602: Tool code not found"},
+            "unknown_tool",
+            "no",
+            "code",
+            id="unknown tool, in other words",
+        ),
+        *(
+            pytest.param("code", {"code": -32602, "message": said}, "parameter", "no", "found", id=said)
+            for said in (
+                "Customer 7 not found",
+                "Power tool 7 not found",
+                "Tool codex not found in the workshop",
+            )
+        ),
+        *(
+            pytest.param("code", {"code": code, "message": said}, "tool", None, said, id=f"{code} {said}")
+            for code in (-32600, -32020, -32022)
+            for said in ("the session of Monday is closed", "Session not found", "Session terminated")
         ),
         pytest.param(
             "code", {"code": -32603, "message": "oops"}, "tool", "unknown", "oops", id="internal error"
@@ -501,6 +522,17 @@ async def test_a_server_that_keeps_failing_is_left_alone_for_a_while() -> None:
     with pytest.raises(ToolCallError, match="cannot be started"):
         await source.tools()
     await source.aclose()
+
+
+@pytest.mark.parametrize("code", [-32600, -32000, -32001, -32020, -32022, -32603, 404])
+@pytest.mark.parametrize("said", ["Session not found", "the session has expired, log in again", "try again"])
+async def test_no_words_of_an_answer_make_a_call_be_made_again(code: int, said: str) -> None:
+    async with opened() as source:
+        before = await call(source, "pid")
+        spec = next(tool for tool in await source.tools() if tool.id == "code")
+        error = await failed(source, "code", code=code, message=said)
+        assert not may_retry(classify(error, spec), spec)
+        assert await call(source, "pid") == before
 
 
 async def test_an_error_with_the_code_of_a_closed_connection_closes_none() -> None:

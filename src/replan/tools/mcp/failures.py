@@ -10,12 +10,12 @@ from pydantic import ValidationError
 
 from replan.errors import ToolCallError
 from replan.tools.bounds import too_large
-from replan.tools.mcp.http import SessionExpired
 from replan.tools.mcp.stdio import TOO_LARGE
 
 _TOO_LARGE = re.compile(r"Server-sent event exceeded the (\d+) byte limit")
-_NO_TOOL = re.compile(
-    r"\b(unknown tool|tool .{0,200}not found|no such tool|not found|method not found)\b", re.IGNORECASE
+_NO_TOOL = (
+    r"\b(unknown tool|no such tool|no tool (named|with (the )?name))\W{{0,3}}{name}(?![\w-])"
+    r"|\btool\W{{1,3}}{name}\W{{1,2}}((was|is) )?(not found|unknown)|\btool\W{{1,3}}{name}\W{{1,2}}does not exist"
 )
 
 
@@ -53,21 +53,32 @@ def _answered(error: MCPError, tool_id: str, server: str, max_bytes: int) -> Too
     if code == types.CONNECTION_CLOSED:
         text = f"the connection to {server} was lost: {said}"
         return ToolCallError(text, kind="connection_lost", happened="unknown")
-    if code == types.INVALID_REQUEST and "session" in said.lower():
-        return SessionExpired(f"{server}: {said}")
     if code in (types.INVALID_PARAMS, types.METHOD_NOT_FOUND):
-        kind = "unknown_tool" if code == types.METHOD_NOT_FOUND or _NO_TOOL.search(said) else "parameter"
+        kind = (
+            "unknown_tool"
+            if code == types.METHOD_NOT_FOUND or says_no_such_tool(said, tool_id)
+            else "parameter"
+        )
         return ToolCallError(
             f"{server} does not take the call of {tool_id!r}: {said}", kind=kind, happened="no"
         )
     if code in (types.INVALID_REQUEST, types.HEADER_MISMATCH, types.UNSUPPORTED_PROTOCOL_VERSION):
-        return ToolCallError(f"{server} does not take the request: {said}", kind="unavailable", happened="no")
+        # The server's answer to this call, whatever its words: nothing that asking again would change.
+        return ToolCallError(f"{server} does not take the request: {said}")
     if code == types.URL_ELICITATION_REQUIRED:
         return ToolCallError(f"{tool_id!r} needs a person to open an address first: {said}", happened="no")
     happened = "unknown" if code == types.INTERNAL_ERROR else None
     return ToolCallError(f"{said} (code {code})", happened=happened)
 
 
+def says_no_such_tool(said: str, tool_id: str) -> bool:
+    """Whether it is this very tool that is said to be unknown; whatever else is not found is a parameter's affair."""
+    return re.search(_NO_TOOL.format(name=re.escape(tool_id)), said[:2000], re.IGNORECASE) is not None
+
+
 def is_gone(error: ToolCallError) -> bool:
     """Whether the connection cannot be used any more after this."""
-    return error.kind in ("refused", "connection_lost") or isinstance(error, SessionExpired)
+    if error.kind == "http":
+        # Some servers have 400 for a session that they forgot: the next call begins a new one, this one is over.
+        return error.status in (400, 404)
+    return error.kind in ("refused", "connection_lost")

@@ -12,7 +12,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import httpx2
 from mcp.client.auth import OAuthFlowError
@@ -38,11 +38,19 @@ _OURS = -32000
 """JSON-RPC's "server error": the library's code for a closed connection."""
 
 
+_REQUEST_REFUSED = range(-32700, -32599)
+"""JSON-RPC's own codes: of a request that was not taken, but for the internal error among them."""
+
+
 class SessionExpired(ToolCallError):
-    """The server does not know the session (any more): it has not looked at the request, which may go into a new one."""
+    """The server does not know the session (any more): it has not looked at the request, which may go into a new one.
+
+    There is one signal for it (MCP, Transports, session management): 404 for a request that named a session, without
+    an answer to this very request. What a message says in words tells nothing: it may come after the effect.
+    """
 
     def __init__(self, message: str) -> None:
-        super().__init__(message, kind="unavailable", happened="no", status=None)
+        super().__init__(message, kind="http", happened="no", status=404)
 
 
 class CallClient(httpx2.AsyncClient):
@@ -164,19 +172,20 @@ class CallClient(httpx2.AsyncClient):
                     break
         finally:
             await response.aclose()
-        status = response.status_code
+        status, number = response.status_code, _request_id(request)
         whole = _with_body(response, bytes(body))
         said = _rpc_error(bytes(body))
-        text = said or body.decode("utf-8", "replace").strip()
+        text = said.message if said is not None else body.decode("utf-8", "replace").strip()
         told = self._hidden(" ".join(text.split())[:300])
         message = f"{self._server} answered {status} {response.reason_phrase}".rstrip()
         message = f"{message}: {told}" if told else message
-        if "mcp-session-id" in request.headers and (
-            status == 404 or (status == 400 and "session" in text.lower())
-        ):
+        is_answer = said is not None and said.id is not None and str(said.id) == str(number)
+        if status == 404 and "mcp-session-id" in request.headers and not is_answer:
             return self._failed(request, exchange, SessionExpired(message))
         if said is not None and status in (400, 404, 405, 422):
-            return whole
+            opening = exchange is None or exchange.call is None
+            if opening or is_answer or said.code in _REQUEST_REFUSED:
+                return whole
         error = ToolCallError(
             message,
             kind="http",
@@ -262,12 +271,24 @@ def _with_body(response: httpx2.Response, body: bytes) -> httpx2.Response:
     return whole
 
 
-def _rpc_error(body: bytes) -> str | None:
-    """The message of a JSON-RPC error, if the body is one."""
+class _Said(NamedTuple):
+    """A JSON-RPC error, and the request that it says it answers."""
+
+    code: int
+    message: str
+    id: Any
+
+
+def _rpc_error(body: bytes) -> _Said | None:
     try:
-        found = json.loads(body)["error"]
-        return str(found["message"]) if isinstance(found["code"], int) else None
-    except (ValueError, TypeError, KeyError):
+        found = json.loads(body)
+        error = found["error"]
+        return (
+            _Said(error["code"], str(error["message"]), found.get("id"))
+            if type(error["code"]) is int
+            else None
+        )
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None
 
 

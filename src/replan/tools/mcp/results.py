@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Any
 from replan.core.schemas import problems
 from replan.errors import ToolCallError
 from replan.tools.binary import data_url
+from replan.tools.mcp.failures import says_no_such_tool
 from replan.tools.mcp.listing import Listed
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, ContentBlock
 
-_UNKNOWN_TOOL = re.compile(
-    r"(MCP error -32602: )?(unknown tool\b|(the )?tool ['\"]?[\w./-]+['\"]? (was )?not found|no such tool\b|no tool (named|with))",
-    re.IGNORECASE,
-)
 _PARAMETER = re.compile(
     r"(input validation error\b|mcp error -32602\b|error executing tool [\w./-]+: \d+ validation errors? for )",
     re.IGNORECASE,
@@ -63,7 +60,7 @@ def _from_text(result: CallToolResult, tool: Listed) -> Any:
 def reported(text: str, tool: Listed) -> ToolCallError:
     """The error that a tool reports (`isError`). What it says of the outcome is for `core.faults` to tell."""
     said = text or "the tool reported an error without a word"
-    if _UNKNOWN_TOOL.match(text):
+    if says_no_such_tool(text, tool.spec.id):
         return ToolCallError(said, kind="unknown_tool", happened="no")
     if _PARAMETER.match(text):
         return ToolCallError(said, kind="parameter", happened="no")
