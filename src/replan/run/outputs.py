@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from pydantic_core import PydanticSerializationError, from_json, to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from replan.core.ids import digest
 from replan.core.outputs import artifacts_of, compose
 from replan.core.preview import artifact_of, holds_binary
 from replan.core.state import Output, StepState
+from replan.core.strict_json import read_strictly
 from replan.core.types import Artifact
 from replan.errors import ToolCallError
 from replan.ports import ArtifactStore, NewArtifact
@@ -33,13 +34,13 @@ _MANY_DIGITS = re.compile(rb"\d{4000}")
 def pack(value: Any, limit: int) -> Packed:
     """A value as it goes into the log, independent of whoever made it (`limit`: bytes of JSON).
 
-    What is no finite number becomes null, as in the log. `ToolCallError` of kind `output` if JSON cannot hold it.
+    `ToolCallError` of kind `output` says what in it JSON cannot hold.
     """
     if value is None or value is True or value is False or (type(value) is int and abs(value) < _LARGE):
         return Packed(value)
     try:
-        data = to_json(value, inf_nan_mode="null")
-        plain = from_json(data)
+        data = to_json(value, inf_nan_mode="constants")
+        plain = read_strictly(data)
         if _MANY_DIGITS.search(data):
             json.loads(data)  # a number that Python's own reader refuses would make the log unreadable
     except (PydanticSerializationError, RecursionError, ValueError) as error:

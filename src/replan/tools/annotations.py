@@ -20,7 +20,7 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 import typing_extensions
 from pydantic import BeforeValidator
@@ -150,17 +150,40 @@ def result_of(annotation: Any) -> Any:
     return annotation
 
 
-def yielded_result_of(annotation: Any) -> Any:
-    """The result of a generator function: what it returns, else the last thing it yields but for `Progress`."""
-    origin = get_origin(annotation)
-    arguments = get_args(annotation)
+class Yields(NamedTuple):
+    """What a generator gives: the type of its result, and what is made of what it yields."""
+
+    result: Any
+    listed: bool | None
+    """True: the result is the list of the items. False: it is the one item besides progress. None: not said."""
+
+
+def yielded_result_of(annotation: Any) -> Yields:
+    """The result of a generator function: what it returns, if that is no None; else the list of what it yields.
+
+    A generator whose annotation has `Progress` among the things that it yields gives one thing besides.
+    """
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin not in _YIELDING or not arguments:
+        return Yields(Any, None)
+    yields = arguments[0]
+    left = _without_progress(yields)
+    reports = left is not yields
+    items = Any if yields is Any or left is Any else left if reports else list[left]  # type: ignore[valid-type]
     if origin is Generator and len(arguments) == 3 and arguments[2] not in (None, type(None), Any):
         returned = arguments[2]
-        # None counts as nothing returned: then the last yield is the result.
-        return Union[returned, _without_progress(arguments[0])] if admits_none(returned) else returned  # noqa: UP007
-    if origin in (Generator, AsyncGenerator, Iterator, Iterable, AsyncIterator, AsyncIterable) and arguments:
-        return _without_progress(arguments[0])
-    return Any
+        # None counts as nothing returned: then what was yielded is the result.
+        result = Union[returned, items] if admits_none(returned) else returned  # noqa: UP007
+        return Yields(result, False if reports else None)
+    return Yields(items, None if yields is Any else not reports)
+
+
+def gives_items(annotation: Any) -> bool:
+    """Whether the annotation is of something that gives items one by one, whatever makes it."""
+    return get_origin(annotation) in _YIELDING and get_origin(annotation) is not Iterable
+
+
+_YIELDING = (Generator, AsyncGenerator, Iterator, Iterable, AsyncIterator, AsyncIterable)
 
 
 def _without_progress(annotation: Any) -> Any:

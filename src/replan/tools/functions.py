@@ -12,10 +12,10 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from replan.core.types import JsonObject, ToolSpec
-from replan.errors import ToolDefinitionError
+from replan.errors import ToolCallError, ToolDefinitionError
 from replan.ports import Progress, ToolCall
 from replan.tools import docstring
-from replan.tools.annotations import evaluate, result_of, yielded_result_of
+from replan.tools.annotations import Yields, evaluate, gives_items, result_of, yielded_result_of
 from replan.tools.bounds import unknown_tool
 from replan.tools.context import ToolContext, enter, leave, unasked_end
 from replan.tools.decorator import (
@@ -29,10 +29,11 @@ from replan.tools.decorator import (
     tool_name,
     underlying,
 )
-from replan.tools.output import UNREADABLE, PlainSchema, output_schema, own_writer, to_plain
+from replan.tools.returned import UNREADABLE, PlainSchema, Returned
 from replan.tools.signature import read_signature
 from replan.tools.threads import DaemonThreads
 
+_MOST_ITEMS = 1_000_000
 _Kind = Literal["async", "async generator", "sync"]
 
 
@@ -44,10 +45,10 @@ class FunctionSource:
     `ToolContext.cancelled` turns true, and the thread is left behind until the function returns by itself
     (`abandoned_threads` counts those).
 
-    Generators report progress. A yielded `Progress` is progress and nothing else; a yielded text or pair of numbers
-    `(done, total)` is shown as progress too. The result is what a synchronous generator returns, unless that is None;
-    else the last thing yielded that is no `Progress`; else None. Earlier yields are not kept: a tool that has many
-    things to give returns a list.
+    The result of a generator is what it returns, if that is not None; else the list of what it yields. A yielded
+    `Progress` is progress and no part of the result. Where the annotation has `Progress` among what is yielded (or
+    says nothing, and one is yielded), the one thing that is yielded besides is the result by itself.
+    What a function returns or yields is checked against its annotation.
 
     An exception of the function passes through as it is. What would stop a thread or the loop instead
     (`SystemExit`, `StopIteration`, a `CancelledError` while nobody cancelled) comes as `ToolCallError`.
@@ -91,7 +92,7 @@ class FunctionSource:
 class FunctionTool:
     """One function as a tool: what it is, and how it is called."""
 
-    __slots__ = ("_arguments", "_kind", "_threads", "_write", "function", "spec")
+    __slots__ = ("_arguments", "_kind", "_listed", "_returned", "_threads", "function", "spec")
 
     def __init__(self, function: Callable[..., Any], *, source: str, threads: DaemonThreads) -> None:
         if inspect.isclass(function):
@@ -112,14 +113,14 @@ class FunctionTool:
         self._arguments = read_signature(
             function, name, texts=said.parameters, namespace=namespace, secrets=options.secrets
         )
-        result = _result_annotation(function, namespace)
-        self._write = own_writer(result)
+        result, self._listed = _result_annotation(function, namespace)
+        self._returned = Returned(result, _declared_output(function, options), name)
         self.spec = ToolSpec(
             id=name,
             name=name,
             description=options.description if options.description is not None else said.description,
             parameters=self._arguments.schema,
-            output_schema=_declared_output(function, options) or output_schema(result),
+            output_schema=self._returned.schema,
             effect=options.effect,
             source=source,
             aliases=options.aliases,
@@ -142,8 +143,8 @@ class FunctionTool:
                 return await self._in_thread(positional, named, context)
             begun = self.function(*positional, **named)
             del call, positional, named  # while it waits, the function alone keeps its parameters
-            result = await (begun if self._kind == "async" else _exhaust(begun, context))
-            return to_plain(result, self._write)
+            result = await (begun if self._kind == "async" else self._exhausted(begun, context))
+            return self._returned.plain(result)
         except (asyncio.CancelledError, SystemExit) as error:
             if (fault := unasked_end(error, context, self.spec.id)) is None:
                 raise
@@ -155,17 +156,34 @@ class FunctionTool:
         def work() -> Any:
             result = self.function(*positional, **named)
             if isinstance(result, GeneratorType):
-                result = list(result) if result.__name__ == "<genexpr>" else _drain(result, context)
+                result = self._drained(result, context)
             elif isinstance(result, AsyncGeneratorType) or hasattr(type(result), "__await__"):
                 return _Unfinished(result)
-            return to_plain(result, self._write)
+            return self._returned.plain(result)
 
         result = await self._threads.run(work)
         if isinstance(result, _Unfinished):  # a plain function around an async one
             value = result.value
-            finished = await (_exhaust(value, context) if isinstance(value, AsyncGeneratorType) else value)
-            return to_plain(finished, self._write)
+            is_generator = isinstance(value, AsyncGeneratorType)
+            return self._returned.plain(await (self._exhausted(value, context) if is_generator else value))
         return result
+
+    async def _exhausted(self, generator: AsyncGenerator[Any, None], context: ToolContext) -> Any:
+        yielded = _Yielded(context, listed=self._listed)
+        async with contextlib.aclosing(generator):
+            async for item in generator:
+                yielded.take(item)
+        return yielded.result()
+
+    def _drained(self, generator: GeneratorType[Any, Any, Any], context: ToolContext) -> Any:
+        yielded = _Yielded(context, listed=True if generator.__name__ == "<genexpr>" else self._listed)
+        with contextlib.closing(generator):
+            while not context.cancelled:
+                try:
+                    yielded.take(next(generator))
+                except StopIteration as end:
+                    return yielded.result() if end.value is None else end.value
+        return yielded.result()
 
 
 class _Unfinished:
@@ -177,38 +195,37 @@ class _Unfinished:
         self.value: Any = value
 
 
-async def _exhaust(generator: AsyncGenerator[Any, None], context: ToolContext) -> Any:
-    result: Any = None
-    async with contextlib.aclosing(generator):
-        async for item in generator:
-            if not _report(item, context):
-                result = item
-    return result
+class _Yielded:
+    """What a generator has yielded so far; `listed` as in `Yields`."""
 
+    def __init__(self, context: ToolContext, *, listed: bool | None) -> None:
+        self._context = context
+        self._listed = listed
+        self._reported = False
+        self._items: list[Any] = []
 
-def _drain(generator: GeneratorType[Any, Any, Any], context: ToolContext) -> Any:
-    result: Any = None
-    with contextlib.closing(generator):
-        while not context.cancelled:
-            try:
-                item = next(generator)
-            except StopIteration as end:
-                return result if end.value is None else end.value
-            if not _report(item, context):
-                result = item
-    return result
+    def take(self, item: Any) -> None:
+        """Keep the item, or show it as progress; a text, or `(done, total)`, of what may be progress is both."""
+        if isinstance(item, Progress):
+            self._context.pass_on(item)
+            self._reported = True
+            return
+        if len(self._items) >= _MOST_ITEMS:
+            text = f"the tool yielded more than {_MOST_ITEMS:,} things; let it return a summary, or write them to a file"
+            raise ToolCallError(text, kind="output", happened="unknown")
+        self._items.append(item)
+        if self._listed:
+            return
+        if isinstance(item, str):
+            self._context.report(item)
+        elif type(item) is tuple and len(item) == 2 and all(type(part) in (int, float) for part in item):
+            self._context.report("", float(item[0]), float(item[1]))
 
-
-def _report(item: Any, context: ToolContext) -> bool:
-    """Show what was yielded, if it is progress; True if it can be nothing else."""
-    if isinstance(item, Progress):
-        context.pass_on(item)
-        return True
-    if isinstance(item, str):
-        context.report(item)
-    elif type(item) is tuple and len(item) == 2 and all(type(part) in (int, float) for part in item):
-        context.report("", float(item[0]), float(item[1]))
-    return False
+    def result(self) -> Any:
+        is_list = not self._reported if self._listed is None else self._listed
+        if is_list or len(self._items) > 1:
+            return self._items
+        return self._items[0] if self._items else None
 
 
 def _kind_of(function: Callable[..., Any]) -> _Kind:
@@ -228,17 +245,18 @@ def _documentation(function: Callable[..., Any]) -> str | None:
     return getattr(type(function), "__doc__", None)  # an object with `__call__`: what its class says
 
 
-def _result_annotation(function: Callable[..., Any], namespace: dict[str, Any]) -> Any:
+def _result_annotation(function: Callable[..., Any], namespace: dict[str, Any]) -> Yields:
     """What the function gives in the end; Any where its annotation cannot be evaluated."""
     inner = innermost(function)
     try:
         annotation = inspect.signature(inner).return_annotation
         annotation = evaluate(function, "return", annotation, namespace)
     except (NameError, TypeError, AttributeError, SyntaxError, ValueError):
-        return Any
-    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
-        return yielded_result_of(annotation)
-    return result_of(annotation)
+        return Yields(Any, None)
+    result = result_of(annotation)
+    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner) or gives_items(result):
+        return yielded_result_of(result)
+    return Yields(result, None)
 
 
 def _declared_output(function: Callable[..., Any], options: ToolOptions) -> JsonObject | None:

@@ -1,77 +1,24 @@
-"""What a function returns, as plain JSON values, and the schema of that."""
+"""What a function returns, as plain JSON values."""
 
 from __future__ import annotations
 
 import base64
 import dataclasses
+import math
 import os
 from collections import deque
-from collections.abc import Callable, ItemsView, KeysView, Sequence, Set, ValuesView
+from collections.abc import Callable, ItemsView, KeysView, Mapping, Sequence, Set, ValuesView
 from typing import Any
 
-from pydantic import BaseModel, PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
-from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import PydanticSerializationError, from_json, to_json
+from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError, to_json
 
-from replan.core.types import JsonObject
+from replan.core.strict_json import NotStorable, not_finite, read_strictly
 from replan.errors import ToolCallError
-from replan.tools.annotations import DATA_URL, adapted, writes_its_own_form
-
-UNREADABLE = (
-    PydanticUserError,
-    PydanticUndefinedAnnotation,
-    TypeError,
-    NameError,
-    AttributeError,
-    ValueError,
-)
-"""What pydantic raises for an annotation that it cannot make a schema of."""
+from replan.tools.annotations import DATA_URL
 
 _MAX_DEPTH = 200
 _TAKEN_WHOLE = (bool, int, type(None))
-_OPEN: tuple[JsonObject, ...] = (
-    {},
-    {"type": "string"},
-    {"type": "string", "format": "binary"},
-    {"type": "object"},
-    {"type": "object", "additionalProperties": True},
-)
-
-
-class PlainSchema(GenerateJsonSchema):
-    """JSON Schema without the titles that only repeat a field's name."""
-
-    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        return False
-
-
-def output_schema(annotation: Any) -> JsonObject | None:
-    """The JSON Schema of what is produced for a return annotation; None where that would say nothing.
-
-    It describes the usual values: a float that is not a number is written as null all the same.
-    """
-    if annotation is Any or annotation is None or annotation is type(None):
-        return None
-    try:
-        schema = TypeAdapter(adapted(annotation)).json_schema(
-            mode="serialization", schema_generator=PlainSchema
-        )
-    except UNREADABLE:
-        return None
-    return schema if _says_something(schema) else None
-
-
-def own_writer(annotation: Any) -> Callable[[Any], bytes] | None:
-    """How to write values whose annotation decides their form; None where the value itself does."""
-    if not writes_its_own_form(annotation):
-        return None
-    try:
-        serializer = TypeAdapter(adapted(annotation)).serializer
-    except UNREADABLE:
-        return None
-    return lambda value: serializer.to_json(value, by_alias=True, warnings=False, fallback=_known)
 
 
 def to_plain(value: Any, write: Callable[[Any], bytes] | None = None) -> Any:
@@ -79,24 +26,29 @@ def to_plain(value: Any, write: Callable[[Any], bytes] | None = None) -> Any:
 
     Models, dataclasses, enums, dates, decimals and the like are written as pydantic does; numpy values as theirs.
     Bytes are UTF-8 text if they are that, else a `data:application/octet-stream;base64,` URL, which a parameter of
-    type `bytes` reads back. NaN and infinities become null, lone surrogates U+FFFD. `ToolCallError` names a type that
-    has no JSON form; as the call has been made by then, its effect counts as unknown.
+    type `bytes` reads back. Lone surrogates become U+FFFD. `ToolCallError` says what JSON cannot hold: a type without
+    a JSON form, NaN and the infinities, two keys that are written alike; as the call has been made by then, its effect
+    counts as unknown.
     """
     kind = type(value)
     if write is None and kind in _TAKEN_WHOLE:
         return value
     try:
         try:
-            text = write(value) if write else to_json(value, inf_nan_mode="null", fallback=_known)
+            text = write(value) if write else to_json(value, inf_nan_mode="constants", fallback=known)
         except PydanticSerializationError as error:
             if "utf-8" not in str(error):
                 raise
-            text = to_json(_readable(value), inf_nan_mode="null", fallback=_known)
-        return from_json(text)
+            text = to_json(_readable(value), inf_nan_mode="constants", fallback=known)
+        if b"null" in text:  # a model writes what is no number as null
+            _check_numbers(value, ())
+        return read_strictly(text)
     except PydanticSerializationError as error:
         problem = str(error).removeprefix("Error serializing to JSON: ").removeprefix("TypeError: ")
     except RecursionError:
         problem = "it contains itself, or is nested too deeply"
+    except NotStorable as error:
+        problem = str(error)
     except ValueError as error:
         if "recursion" not in str(error):
             raise
@@ -108,7 +60,7 @@ def to_plain(value: Any, write: Callable[[Any], bytes] | None = None) -> Any:
     )
 
 
-def _known(value: Any) -> Any:
+def known(value: Any) -> Any:
     """Values that pydantic does not know by themselves."""
     if isinstance(value, memoryview):
         return bytes(value)
@@ -149,15 +101,26 @@ def _readable(value: Any) -> Any:
     return value
 
 
-def _says_something(schema: JsonObject) -> bool:
-    choices = schema.get("anyOf")
-    if choices:
-        return any(_says_something(choice) and choice.get("type") != "null" for choice in choices)
-    if schema == {"type": "null"}:
-        return False
-    rest = {key: value for key, value in schema.items() if key not in ("title", "description", "default")}
-    # Text may hold JSON that a reference reads into, and an open object may hold anything.
-    return rest not in _OPEN
+def _check_numbers(value: Any, path: tuple[str | int, ...]) -> None:
+    """Raise `NotStorable` for a float that is no finite number, wherever it is in the value."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise not_finite(value, path)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            _check_numbers(item, (*path, str(key)))
+    elif isinstance(value, list | tuple | deque):
+        for index, item in enumerate(value):
+            _check_numbers(item, (*path, index))
+    elif isinstance(value, set | frozenset):
+        for item in value:
+            _check_numbers(item, path)
+    elif isinstance(value, BaseModel):
+        for name, item in value:
+            _check_numbers(item, (*path, name))
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for part in dataclasses.fields(value):
+            _check_numbers(getattr(value, part.name, None), (*path, part.name))
 
 
 def _type_name(value: Any) -> str:

@@ -18,8 +18,8 @@ from replan.errors import ToolCallError, ToolDefinitionError
 from replan.tools.annotations import adapted, admits_none, evaluate
 from replan.tools.context import ToolContext
 from replan.tools.decorator import innermost, refused
-from replan.tools.output import UNREADABLE, PlainSchema
 from replan.tools.passwords import holds_password
+from replan.tools.returned import UNREADABLE, PlainSchema
 
 _SECRET_NAMES = frozenset(
     [

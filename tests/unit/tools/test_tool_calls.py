@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import dataclasses
+import decimal
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from typing import Annotated, Any
 
 import anyio
 import pytest
+from pydantic import Field
 
 from replan.errors import ToolCallError
 from replan.ports import Progress, ToolCall
-from replan.tools import FunctionSource, ToolContext, current
+from replan.tools import FunctionSource, ToolContext, current, tool
 from replan.tools.threads import DaemonThreads
 
 pytestmark = pytest.mark.anyio
@@ -37,11 +40,11 @@ async def seen_by_async() -> list[Any]:
     return seen_by_sync()
 
 
-async def seen_by_async_generator() -> AsyncIterator[list[Any]]:
+async def seen_by_async_generator() -> AsyncIterator[Progress | list[Any]]:
     yield seen_by_sync()
 
 
-def seen_by_generator() -> Iterator[list[Any]]:
+def seen_by_generator() -> Iterator[Progress | list[Any]]:
     yield seen_by_sync()
 
 
@@ -76,8 +79,8 @@ def test_outside_of_a_call_reports_go_nowhere() -> None:
 
 def sync_generator() -> Iterator[Any]:
     yield Progress("half", 1, 2)
-    yield "nearly"
-    yield (9, 10)
+    yield Progress("nearly")
+    yield Progress("", 9, 10)
     yield {"result": 1}
     yield Progress("done")
 
@@ -90,8 +93,8 @@ def returning_generator() -> Any:
 
 async def async_generator() -> AsyncIterator[Any]:
     yield Progress("half", 1, 2)
-    yield "nearly"
-    yield (9, 10)
+    yield Progress("nearly")
+    yield Progress("", 9, 10)
     yield {"result": 1}
     yield Progress("done")
 
@@ -142,9 +145,51 @@ async def only_progress() -> AsyncIterator[Progress]:
     yield Progress("x")
 
 
-def last_is_text() -> Iterator[str]:
+def texts() -> Iterator[str]:
     yield "first"
     yield "last"
+
+
+def rows() -> Iterator[dict[str, int]]:
+    yield {"n": 1}
+    yield {"n": 2}
+
+
+async def rows_async() -> AsyncIterator[dict[str, int]]:
+    yield {"n": 1}
+
+
+def rows_and_progress() -> Generator[dict[str, int]]:
+    yield Progress("half")  # type: ignore[misc]
+    yield {"n": 1}
+
+
+def unsaid():  # type: ignore[no-untyped-def]
+    yield "a"
+    yield (1, 2)
+
+
+def nothing() -> Iterator[dict[str, int]]:
+    yield from ()
+
+
+def one_after_progress():  # type: ignore[no-untyped-def]
+    yield Progress("half")
+    yield {"n": 1}
+
+
+def several_after_progress():  # type: ignore[no-untyped-def]
+    yield Progress("half")
+    yield {"n": 1}
+    yield {"n": 2}
+
+
+def rows_of_another() -> Iterator[dict[str, int]]:
+    return rows()
+
+
+def a_map() -> Iterator[int]:
+    return map(int, ("1", "2"))
 
 
 def returns_expression() -> Iterator[int]:
@@ -163,7 +208,16 @@ def returns_async_generator() -> Any:
     ("function", "expected"),
     [
         pytest.param(only_progress, None, id="nothing but progress gives None"),
-        pytest.param(last_is_text, "last", id="the last yield, even text"),
+        pytest.param(texts, ["first", "last"], id="all that is yielded, also texts"),
+        pytest.param(rows, [{"n": 1}, {"n": 2}], id="all rows of a generator"),
+        pytest.param(rows_async, [{"n": 1}], id="a single row is a list of one"),
+        pytest.param(rows_and_progress, [{"n": 1}], id="progress is no row, and changes no shape"),
+        pytest.param(nothing, [], id="no row at all"),
+        pytest.param(unsaid, ["a", [1, 2]], id="nothing said: all of it"),
+        pytest.param(one_after_progress, {"n": 1}, id="nothing said: one thing after its progress"),
+        pytest.param(several_after_progress, [{"n": 1}, {"n": 2}], id="nothing said: several after progress"),
+        pytest.param(rows_of_another, [{"n": 1}, {"n": 2}], id="another's generator"),
+        pytest.param(a_map, [1, 2], id="any iterator"),
         pytest.param(returns_expression, [0, 1, 4], id="a generator expression is a list"),
         pytest.param(
             returns_coroutine, ["key", "task_1", "step_1", 2, 5.0, False], id="a coroutine is awaited"
@@ -173,6 +227,90 @@ def returns_async_generator() -> Any:
 )
 async def test_the_result_is(function: Callable[..., Any], expected: Any) -> None:
     assert await call(function) == expected
+
+
+def wrong_text() -> int:
+    return "seven"  # type: ignore[return-value]
+
+
+async def wrong_list() -> dict[str, int]:
+    return [1]  # type: ignore[return-value]
+
+
+def wrong_inside() -> list[City]:
+    return [City("Rome", 3), {"name": "Oslo"}]  # type: ignore[list-item]
+
+
+def wrong_row() -> Iterator[dict[str, int]]:
+    yield {"n": 1}
+    yield {"n": "two"}  # type: ignore[dict-item]
+
+
+def wrong_bound() -> Annotated[int, Field(ge=0)]:
+    return -1
+
+
+def two_for_one() -> Iterator[Progress | City]:
+    yield City("Rome", 3)
+    yield City("Oslo", 1)
+
+
+@tool(output_schema={"type": "object", "required": ["id"]})
+def wrong_declared() -> Any:
+    return {"name": "x"}
+
+
+def wrong_none() -> str:
+    return None  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        pytest.param(wrong_text, "'seven' is not of type 'integer'", id="a text for a number"),
+        pytest.param(wrong_list, "[1] is not of type 'object'", id="a list for a dict"),
+        pytest.param(wrong_inside, "[1]: 'size' is a required property", id="deep inside"),
+        pytest.param(wrong_row, "[1].n: 'two' is not of type 'integer'", id="a row of a generator"),
+        pytest.param(wrong_bound, "-1 is less than the minimum of 0", id="a bound"),
+        pytest.param(two_for_one, "is not of type 'object'", id="several in the place of one"),
+        pytest.param(wrong_declared, "its output schema says: 'id' is a required property", id="declared"),
+        pytest.param(wrong_none, "None is not of type 'string'", id="nothing for a text"),
+    ],
+)
+async def test_what_is_returned_has_to_be_what_is_annotated(function: Callable[..., Any], says: str) -> None:
+    with pytest.raises(ToolCallError) as caught:
+        await call(function)
+    assert (caught.value.kind, caught.value.happened) == ("output", "unknown")
+    assert says in str(caught.value)
+
+
+@dataclasses.dataclass
+class City:
+    name: str
+    size: int
+    note: str = ""
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "expected"),
+    [
+        pytest.param(float, 3, 3, id="a whole number for a float"),
+        pytest.param(decimal.Decimal, decimal.Decimal("1E+10"), "1E+10", id="a Decimal, however written"),
+        pytest.param(City, {"name": "Rome", "size": 3}, {"name": "Rome", "size": 3}, id="a dict for a class"),
+        pytest.param(City | None, None, None, id="None where it may be"),
+        pytest.param(None, {"a": 1}, {"a": 1}, id="`-> None` says nothing of what is there all the same"),
+        pytest.param(tuple[int, str], (1, "a"), [1, "a"], id="a tuple"),
+        pytest.param(object, [1], [1], id="anything"),
+        pytest.param(bytes, b"\xff\x00", "data:application/octet-stream;base64,/wA=", id="bytes"),
+        pytest.param("Nowhere", 1, 1, id="what cannot be resolved"),
+    ],
+)
+async def test_what_fits_its_annotation_passes(annotation: Any, value: Any, expected: Any) -> None:
+    def give() -> Any:
+        return value
+
+    give.__annotations__["return"] = annotation
+    assert await call(give) == expected
 
 
 class OddError(Exception):

@@ -15,6 +15,8 @@ import uuid
 from typing import Annotated, Any, NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel, Field, PlainSerializer, SecretStr, computed_field
 
 from replan.errors import ToolCallError
@@ -94,7 +96,6 @@ BINARY = "data:application/octet-stream;base64,/wA="
         pytest.param(
             {1: "a", None: "b", 1.5: "c"}, {"1": "a", "None": "b", "1.5": "c"}, id="keys become text"
         ),
-        pytest.param([math.nan, math.inf, -math.inf], [None] * 3, id="what is no number is null"),
         pytest.param(b"text", "text", id="bytes that are text"),
         pytest.param(b"\xff\x00", BINARY, id="bytes that are none"),
         pytest.param(
@@ -210,3 +211,60 @@ async def test_bytes_go_from_one_tool_to_the_next_unchanged() -> None:
     assert received == [every, every, b"text"]
     with pytest.raises(ToolCallError, match="not base64"):
         await source.call(ToolCall("take", {"data": "data:;base64,%%", "more": []}, "k"))
+
+
+class Measured(BaseModel):
+    value: float
+    more: dict[str, Any] = {}
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        pytest.param(math.nan, "NaN is no number", id="NaN"),
+        pytest.param({"a": [0.5, math.inf]}, "Infinity at a[1] is no number", id="an infinity inside"),
+        pytest.param([Measured(value=-math.inf)], "-Infinity at [0].value", id="in a model"),
+        pytest.param(Measured(value=1, more={"x": math.nan}), "NaN at more.x", id="in a model's dict"),
+        pytest.param({"n": Array([math.nan])}, "NaN at n[0]", id="in an array like numpy's"),
+        pytest.param({1: "a", "1": "b"}, 'both written "1"', id="1 and '1'"),
+        pytest.param([{"a": {None: 1, "None": 2}}], 'both written "None"', id="None and 'None'"),
+        pytest.param({b"a": 1, "a": 2}, 'both written "a"', id="bytes and text"),
+        pytest.param({True: 1, "true": 2, "True": 3}, "both written", id="True and 'true'"),
+    ],
+)
+def test_what_json_cannot_hold_is_an_error_that_says_what_and_where(value: Any, says: str) -> None:
+    with pytest.raises(ToolCallError) as caught:
+        to_plain(value)
+    assert (caught.value.kind, caught.value.happened) == ("output", "unknown")
+    assert says in str(caught.value)
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.integers(0, 3) | st.sampled_from("0123"), inner)
+    ),
+    max_leaves=12,
+)
+
+
+def is_kept(value: Any, plain: Any) -> bool:
+    """Whether the plain value has all that the value has."""
+    if isinstance(value, dict):
+        return len(value) == len(plain) and all(is_kept(item, plain[str(key)]) for key, item in value.items())
+    if isinstance(value, list):
+        return len(value) == len(plain) and all(map(is_kept, value, plain))
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") == plain
+    return bool(value == plain)
+
+
+@given(PLAIN)
+def test_a_value_is_kept_whole_or_refused(value: Any) -> None:
+    try:
+        plain = to_plain(value)
+    except ToolCallError:
+        assert "NaN" in repr(value).replace("nan", "NaN") or "inf" in repr(value) or "{" in repr(value)
+    else:
+        assert is_kept(value, plain)
+        json.dumps(plain, allow_nan=False)

@@ -599,7 +599,9 @@ MODEL_OUT = {
         pytest.param(dict[str, Any], None, id="a dict of anything"),
         pytest.param(Callable[[], int], None, id="a type without schema"),
         pytest.param("Nowhere", None, id="a name that cannot be resolved"),
-        pytest.param(Iterator[int], None, id="an iterator without a form"),
+        pytest.param(
+            Iterator[int], {"type": "array", "items": {"type": "integer"}}, id="an iterator is a list"
+        ),
     ],
 )
 async def test_the_output_schema_comes_from_the_return_annotation(annotation: Any, schema: Any) -> None:
@@ -635,7 +637,11 @@ def gen_progress() -> Iterator[Progress]:
     [
         pytest.param(gen_async, MODEL_OUT, id="yields of an async generator"),
         pytest.param(gen_returning, MODEL_OUT, id="the return value of a generator"),
-        pytest.param(gen_yielding, MODEL_OUT, id="yields of a generator"),
+        pytest.param(
+            gen_yielding,
+            {"type": "array", "items": {"$ref": "#/$defs/City"}, "$defs": {"City": MODEL_OUT}},
+            id="yields of a generator",
+        ),
         pytest.param(gen_progress, None, id="nothing but progress"),
     ],
 )

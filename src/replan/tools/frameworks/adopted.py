@@ -17,7 +17,7 @@ from replan.tools.bounds import check_parameters, unknown_tool
 from replan.tools.context import ToolContext, enter, leave, unasked_end
 from replan.tools.frameworks.effects import checked, effect_of
 from replan.tools.names import nearest
-from replan.tools.output import output_schema
+from replan.tools.returned import output_schema
 from replan.tools.threads import DaemonThreads
 
 
