@@ -147,3 +147,44 @@ def test_one_error_costs_few_calls_however_often_the_plan_is_made_anew() -> None
     assert not ran.result.is_success
     assert ran.result.rounds == 5
     assert ran.source.counts["f"] <= 9, "3 in the first round, then no second try of the same kind"
+
+
+def test_steps_before_one_failed_step_bring_no_other_one_to_run_again() -> None:
+    """`add_remediation_steps` is for the step that it names: the others stay as they are, and failed."""
+    state = {"full": True}
+
+    def mail(parameters: Any) -> Any:
+        if state["full"]:
+            raise RuntimeError("the mailbox is full")
+        return "mailed"
+
+    tools = {
+        "mail": FakeTool(output=mail, **ONCE),
+        "fax": FakeTool(fail=["no line"] * 9, **ONCE),
+        "clean": FakeTool(output=lambda p: state.update(full=False), **ONCE),
+        "log": FakeTool(output="logged", **READS),
+    }
+    ran = run(
+        tools,
+        {
+            "execution_plan": [
+                plan(
+                    step("m", "mail"),
+                    step("x", "fax"),
+                    step("l", "log", "m"),
+                    step("k", "log", "x", parameters={"n": 1}),
+                ),
+                plan(step("step_1", "clean")),
+            ],
+            "step_reflection": reflection("trigger_overall_reflection", {"summary": "no"}, "tool_error"),
+            "overall_reflection": [
+                replan("add_remediation_steps", step_id="m", suggestions=["clean the mailbox"]),
+                overall(),
+            ],
+        },
+        enable_parallel_execution=False,
+    )
+    (updated,) = ran.events("plan_updated")
+    assert set(updated.reset) == {"m", "l"}
+    assert ran.source.counts["fax"] == 1
+    assert ran.outputs()["m"] == "mailed"

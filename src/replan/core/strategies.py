@@ -137,6 +137,33 @@ def with_remediation(plan: Plan, helped: Collection[StepId], new: Sequence[Step]
     return plan.model_copy(update={"steps": tuple(steps)})
 
 
+def due_again(plan: Plan, standing: Standing, strategy: Strategy) -> tuple[StepId, ...]:
+    """The steps of a changed plan that had come to an end and begin again.
+
+    Of those that failed only the ones that the change was for: the helped ones, or those that now wait for others. What
+    was left out because of a failure is due too, unless another failed step still stands before it.
+    """
+    mine = [step.step_id for step in plan.steps]
+    failed = [name for name in mine if name in standing.failed]
+    match strategy.type:
+        case "add_remediation_steps" if strategy.step_id is not None:
+            meant = {strategy.step_id}
+        case "adjust_dependencies":
+            adjusted = [one.step_id for one in strategy.adjustments]
+            meant = {*adjusted, *Graph.of(plan).downstream(adjusted)}
+        case "skip_steps":
+            meant = set()
+        case _:
+            meant = set(failed)
+    still = [name for name in failed if name not in meant]
+    held_up = set(Graph.of(plan).downstream(still))
+    return tuple(
+        name
+        for name in mine
+        if (name in failed and name in meant) or (name in standing.left_out and name not in held_up)
+    )
+
+
 # ── reading a plan ────────────────────────────────────────────────────────────
 
 

@@ -222,15 +222,13 @@ def _is_restated(step: Step, plan: Plan, stay: Sequence[StepId]) -> bool:
 
 def _record(run: Run, started: ReplanningStarted, plan: Plan, task_type: str, corrections: int) -> None:
     state = run.state
-    standing = standing_of(state)
-    due = standing.failed | standing.left_out
     run.record(
         PlanUpdated(
             plan=plan,
             strategy=started.strategy.type,
             reason=started.reason,
             diff=diff_of(state.plan, plan),
-            reset=tuple(step.step_id for step in plan.steps if step.step_id in due),
+            reset=strategies.due_again(plan, standing_of(state), started.strategy),
             task_type=task_type,
             corrections=corrections,
         )

@@ -13,6 +13,7 @@ from replan.core.strategies import (
     Standing,
     StrategyRefused,
     adjust_dependencies,
+    due_again,
     kept_before,
     refers_to,
     skip_steps,
@@ -209,3 +210,39 @@ def test_what_is_kept_needs_nothing_that_is_not(made: tuple[Plan, Standing], sta
     for one in before.steps:
         if one.step_id in kept:
             assert set(one.dependencies) <= kept
+
+
+# ── what begins again ─────────────────────────────────────────────────────────
+
+# b and x have failed; c waits for b, y for x, z for both
+TWO = plan(step("a"), step("b", "a"), step("x", "a"), step("c", "b"), step("y", "x"), step("z", "c", "y"))
+BOTH = standing("a", "bx", "cyz")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "due"),
+    [
+        pytest.param(Strategy(type="add_remediation_steps", step_id="b"), "bc", id="only the helped one"),
+        pytest.param(Strategy(type="add_remediation_steps"), "bxcyz", id="all that are helped"),
+        pytest.param(
+            Strategy(type="adjust_dependencies", adjustments=(Adjustment(step_id="x", add=("c",)),)),
+            "xy",
+            id="what now waits for another",
+        ),
+        pytest.param(Strategy(type="skip_steps", step_ids=("q",)), "", id="no failed one where others go"),
+        pytest.param(
+            Strategy(type="replan_from_step", step_id="b"), "bxcyz", id="whatever stays of a suffix"
+        ),
+    ],
+)
+def test_a_failed_step_begins_again_only_where_the_change_was_for_it(strategy: Strategy, due: str) -> None:
+    assert due_again(TWO, BOTH, strategy) == tuple(due)
+
+
+@given(st.sets(st.sampled_from("bx")), st.sampled_from([None, "b", "x"]))
+def test_nothing_begins_again_behind_a_step_that_stays_failed(failed: set[str], helped: str | None) -> None:
+    left = "".join(sorted(set(Graph.of(TWO).downstream(failed)) - failed))
+    now = Standing(frozenset("abcxyz") - failed - set(left), frozenset(failed), frozenset(left))
+    due = set(due_again(TWO, now, Strategy(type="add_remediation_steps", step_id=helped)))
+    stays = failed - due
+    assert not due & set(Graph.of(TWO).downstream(stays))
