@@ -188,3 +188,95 @@ def test_steps_before_one_failed_step_bring_no_other_one_to_run_again() -> None:
     assert set(updated.reset) == {"m", "l"}
     assert ran.source.counts["fax"] == 1
     assert ran.outputs()["m"] == "mailed"
+
+
+def test_a_planner_that_sees_no_better_step_says_so_and_the_round_is_looked_at() -> None:
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": plan(step("a", "f", parameters={"x": 1})),
+            "step_reflection": reflection("repair_step", {"hint": "otherwise"}),
+            "step_repair": {"step_id": "a", "cannot": "because no output holds a number that f takes"},
+            "overall_reflection": overall(),
+        },
+    )
+    assert len(prompts(ran, "step_repair")) == 1, "a reason is an answer: nothing is corrected"
+    assert ran.source.counts["f"] == 1, "nothing was invented"
+    (led_on,) = ran.events("overall_reflection_triggered")
+    assert "no output holds a number" in led_on.reason
+    assert ran.result.failure is not None
+    assert any("no better form of the step was found" in line for line in ran.result.failure.tried)
+    assert "no output holds a number" in prompts(ran, "overall_reflection")[0]
+
+
+def test_a_step_beside_a_reason_why_there_is_none_is_sent_back() -> None:
+    answers = [
+        {"step_id": "a", "tool": "f", "parameters": {"x": 2}, "cannot": "it is hopeless"},
+        {"step_id": "a", "tool": "g", "parameters": {}, "cannot": ""},
+    ]
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": plan(step("a", "f", parameters={"x": 1})),
+            "step_reflection": reflection("repair_step", {"hint": "otherwise"}),
+            "step_repair": answers,
+        },
+    )
+    assert ran.result.is_success
+    assert ran.events("step_repaired")[0].step.tool == "g"
+
+
+def test_a_fault_of_form_hides_no_other_fault_of_the_plan() -> None:
+    """A misspelt field, an unknown tool and a wrong type: all three go back at once."""
+    bad = plan(
+        {"step_id": "a", "tool": "f", "paramters": {"x": "one"}},
+        step("b", "ff", parameters={}),
+        {"step_id": "c", "tool": "f", "parameters": "no object"},
+        step("d", "f", parameters={"x": [1]}),
+    )
+    ran = run(
+        {**TOOLS, "f": FakeTool(output=1, parameters=NUMBER, **READS)},
+        {"execution_plan": [bad, plan(step("a", "g"))]},
+    )
+    (rejected,) = ran.events("plan_rejected")
+    told = "\n".join(rejected.violations)
+    assert "no field 'paramters'; did you mean 'parameters'?" in told
+    assert "step 'a': tool 'f': x" in told, "what was meant by it is checked"
+    assert "the tool 'ff' does not exist" in told
+    assert "step 'c': `parameters` is a text" in told
+    assert "step 'c': tool" not in told, "nothing is said of what could not be read"
+    assert "step 'd': tool 'f': x" in told
+
+
+def test_faults_of_form_and_of_sense_of_a_new_plan_go_back_at_once() -> None:
+    answers = {
+        "execution_plan": [
+            plan(step("a", "f", parameters={"x": 1})),
+            plan({"step_id": "step_2", "tool": "hh", "depndencies": ["nobody"]}),
+            plan(step("step_3", "g")),
+        ],
+        "step_reflection": reflection("trigger_overall_reflection", {"summary": "no"}),
+        "overall_reflection": replan("full_replan"),
+    }
+    ran = run(TOOLS, answers)
+    assert ran.result.is_success
+    told = "\n".join(ran.events("plan_rejected")[0].violations)
+    assert "'depndencies'" in told
+    assert "'hh' does not exist" in told
+    assert "depends on 'nobody'" in told
+
+
+def test_a_repair_gets_every_fault_back_at_once() -> None:
+    answers = {
+        "execution_plan": plan(step("a", "f", parameters={"x": 1})),
+        "step_reflection": reflection("repair_step", {"hint": "otherwise"}),
+        "step_repair": [
+            {"step_id": "a", "tool": "hh", "timeout_secs": "soon"},
+            {"step_id": "a", "tool": "g"},
+        ],
+    }
+    ran = run(TOOLS, answers)
+    assert ran.result.is_success
+    told = ran.model.requests[-2].turns[-1].text
+    assert "`timeout_secs` has to be a number" in told
+    assert "'hh' does not exist" in told

@@ -108,9 +108,9 @@ def action_words(action: SuggestedAction) -> str:
         case "retry_with_tool":
             return f"tried with {action.data.get('tool_id')} instead"
         case "repair_step":
-            return "the step is written anew"
+            return "a better form of the step is looked for"
         case "replan":
-            return "the plan is made anew"
+            return "a new plan is asked for"
         case "verify_outcome":
             return f"looked up with {action.data.get('tool_id')}"
         case "settle_outcome":

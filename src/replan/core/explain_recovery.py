@@ -75,11 +75,15 @@ def tried(state: State) -> tuple[str, ...]:
     out: list[str] = []
     left = state.recovery.dropped.values() if state.recovery is not None else ()
     for step in (*left, *state.steps.values()):
-        for one in step.healing.failures() if step.healing is not None else ():
+        mine = step.healing
+        for one in mine.failures() if mine is not None else ():
+            rewritten = mine is not None and any(one is each for each in mine.rewritten)
             what = {
                 "retry_with_params": "so other parameters were tried",
                 "retry_with_tool": f"so {one.action.data.get('tool_id')!r} was tried instead",
-                "repair_step": "so the step was written anew",
+                "repair_step": "so the step was written anew"
+                if rewritten
+                else "and no better form of the step was found",
                 "replan": "so the plan was to be made anew",
             }.get(one.action.type, "")
             at = f" ({one.slot.words()})" if one.slot.words() else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -36,19 +36,50 @@ _STEP_FIELDS = {
 }
 
 
+class PlanMisread(PlanInvalid):
+    """A plan with faults of form, of which the rest could be read: `plan` is what was meant, as far as that shows."""
+
+    def __init__(self, violations: Sequence[str], plan: Plan) -> None:
+        super().__init__(violations)
+        self.plan = plan
+
+    def with_plan(self, plan: Plan) -> PlanMisread:
+        """The same faults, of a plan that what was read is a part of."""
+        return PlanMisread(self.violations, plan)
+
+    def and_what_else(self, check: Callable[[Plan], Sequence[str]]) -> tuple[str, ...]:
+        """Every fault in one list: those of form, and what the checks find in the rest.
+
+        What a call lacks is not told where its parameters could not be read at all.
+        """
+        unread = [
+            where
+            for text in self.violations
+            for where, found, _ in [text.partition(": `parameters` ")]
+            if found
+        ]
+        rest = [
+            text
+            for text in check(self.plan)
+            if not any(text.startswith(f"{where}: tool ") for where in unread)
+        ]
+        return tuple(dict.fromkeys([*self.violations, *rest]))
+
+
 def read_plan(answer: JsonObject, *, plan_id: str, version: int = 1, task: str = "") -> Plan:
-    """The plan that the answer describes. `PlanInvalid` with every fault of form; sense is `check_plan`'s."""
+    """The plan that the answer describes. `PlanInvalid` with every fault of form; sense is `check_plan`'s.
+
+    `PlanMisread` where the rest of it can be checked nonetheless.
+    """
     faults: list[str] = []
     body = _clean(answer, "the plan", faults)
     if faults:
         raise PlanInvalid(faults)
     raw_steps = _steps_of(body)
     steps = [_step(raw, f"steps[{at}]", at, faults) for at, raw in enumerate(raw_steps)]
-    if faults:
-        raise PlanInvalid(faults)
     if not isinstance(body, dict):
         body = {}
-    return Plan(
+    plan = Plan(
         plan_id=plan_id,
         version=version,
         task_description=_text(body.get("task_description")) or task,
@@ -56,6 +87,9 @@ def read_plan(answer: JsonObject, *, plan_id: str, version: int = 1, task: str =
         estimated_duration=_number(body.get("estimated_duration")),
         reasoning=_text(body.get("reasoning")),
     )
+    if faults:
+        raise PlanMisread(faults, plan)
+    return plan
 
 
 def _steps_of(body: Any) -> list[Any]:
@@ -127,7 +161,10 @@ def _action(raw: Any, where: str, step_id: str, at: int, faults: list[str]) -> A
 
 
 def _named(raw: JsonObject, fields: dict[str, tuple[str, ...]], where: str, faults: list[str]) -> JsonObject:
-    """The fields by their own names, however they are spelled; a near miss is a fault, anything else is left out."""
+    """The fields by their own names, however they are spelled; anything else is left out.
+
+    A near miss is a fault; what was meant by it shows nonetheless.
+    """
     if raw.keys() <= fields.keys():
         return raw
     folded = {_folded(name): name for name in fields}
@@ -141,6 +178,7 @@ def _named(raw: JsonObject, fields: dict[str, tuple[str, ...]], where: str, faul
             out.setdefault(name, value)
         elif near := difflib.get_close_matches(_folded(key), folded, 1, 0.8):
             faults.append(f"{where} has no field {key!r}; did you mean {folded[near[0]]!r}?")
+            out.setdefault(folded[near[0]], value)
     return out
 
 

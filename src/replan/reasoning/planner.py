@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from replan.core.check_plan import Checked
+from replan.core.read_plan import PlanMisread
 from replan.core.refs import Reference, parse, whole
 from replan.core.types import Frozen, JsonObject, Plan, ToolSpec
 from replan.errors import AnswerInvalid, PlanInvalid
@@ -112,6 +113,8 @@ def read_planned(
     """The plan that an answer holds, checked; `Violations` with everything that is wrong with it."""
     try:
         plan = new_plan(answer)
+    except PlanMisread as error:
+        raise Violations(error.and_what_else(lambda plan: _violations(check(plan)))) from error
     except PlanInvalid as error:
         raise Violations(error.violations) from error
     return Planned(
@@ -142,6 +145,10 @@ def _passed(plan: Plan, check: Callable[[Plan], Checked | Sequence[str]]) -> Pla
     if violations:
         raise Violations(violations)
     return plan
+
+
+def _violations(found: Checked | Sequence[str]) -> Sequence[str]:
+    return found.violations if isinstance(found, Checked) else found
 
 
 def objects_in_texts(plan: Plan, tools: Sequence[ToolSpec]) -> list[str]:

@@ -7,17 +7,23 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from replan.core.check_plan import Checked
+from replan.core.read_plan import PlanMisread
 from replan.core.types import JsonObject, Plan, Step, ToolSpec
-from replan.errors import AnswerInvalid, PlanInvalid
+from replan.errors import AnswerInvalid, ModelError, PlanInvalid
 from replan.reasoning.ask import Talk, Violations, ask_typed
 from replan.reasoning.fields import hints, item_problems, name_fields
 from replan.reasoning.loosen import loosen
 from replan.reasoning.planner import Planned, checked_again, objects_in_texts, read_planned
-from replan.reasoning.read_values import opened
+from replan.reasoning.read_values import opened, text
 from replan.reasoning.recovery_view import RepairView, ReplanView
 from replan.reasoning.replan_prompts import repair_prompt, replan_prompt
 from replan.reasoning.replan_schemas import small_replan_schema, step_repair_schema
 from replan.reasoning.schemas import plan_schema
+
+
+class CannotRepair(ModelError):
+    """The planner says that no other form of the step would do; the text is its reason."""
+
 
 _NEW_IDS = 12
 _WRAPPERS = ("step", "repaired_step", "new_step", "steps", "plan")
@@ -125,13 +131,20 @@ async def repair_step(
     """Ask for the step written anew until it passes; its id stays what it is.
 
     `new_step` reads the answer (`PlanInvalid` for a wrong shape), `check` gives the violations.
-    `AnswerInvalid` when none passed.
+    `AnswerInvalid` when none passed, `CannotRepair` where the answer says that there is none.
     """
     small = talk.style == "small"
 
     def read(answer: Any) -> Step:
+        bare = _bare(answer)
+        if reason := text(bare.get("cannot")):
+            if {"tool", "parameters", "actions"} & bare.keys():
+                raise Violations(["the answer has both a step and `cannot`; give one of the two"])
+            raise CannotRepair(reason)
         try:
-            step = new_step({**_bare(answer), "step_id": view.step.step_id})
+            step = new_step({**bare, "step_id": view.step.step_id})
+        except PlanMisread as error:
+            raise Violations(error.and_what_else(lambda plan: check(plan.steps[0]))) from error
         except PlanInvalid as error:
             raise Violations(error.violations) from error
         step = step.model_copy(update={"step_id": view.step.step_id})
@@ -166,7 +179,7 @@ async def repair_step(
 def _bare(answer: Any) -> JsonObject:
     """The step itself, from `{"step": {…}}` or a plan of one step."""
     for _ in range(3):
-        if isinstance(answer, dict) and not {"tool", "parameters", "actions"} & answer.keys():
+        if isinstance(answer, dict) and not {"tool", "parameters", "actions", "cannot"} & answer.keys():
             name = next((name for name in _WRAPPERS if name in answer), None)
             if name is None:
                 break

@@ -11,7 +11,7 @@ from replan.core.read_plan import read_plan
 from replan.core.state import StepState
 from replan.core.types import Fault, JsonObject, Plan, Step, ToolSpec
 from replan.errors import ModelError, PlanInvalid
-from replan.reasoning.replanner import repair_step
+from replan.reasoning.replanner import CannotRepair, repair_step
 from replan.run.checks import allowed_tools, earlier_schemas, settled_steps, toolbox
 from replan.run.context import Run
 from replan.run.step_views import repair_view
@@ -43,6 +43,8 @@ async def repair(run: Run, step: StepState, fault: Fault, hint: str) -> str:
             RoleTalk(run, "planning"), view=repair_view(run, step, fault, hint, tools),
             new_step=new_step, check=check,
         )  # fmt: skip
+    except CannotRepair as error:
+        return f"the planner sees no form of the step that would do: {error}"
     except ModelError as error:
         return f"no better step was found: {error}"
     before = run.state.plan

@@ -8,7 +8,7 @@ from replan.core import strategies
 from replan.core.events import PlanRejected, PlanUpdated, ReflectionCompleted, ReplanningStarted
 from replan.core.guard import SAME_PLAN
 from replan.core.plan_diff import diff_of
-from replan.core.read_plan import read_plan
+from replan.core.read_plan import PlanMisread, read_plan
 from replan.core.reflection import OverallReflection, Strategy
 from replan.core.refs import escape
 from replan.core.state import ONLY, StepState
@@ -167,9 +167,15 @@ async def _by_planner(
     usable = earlier_schemas(run, without=())
 
     def new_plan(answer: JsonObject) -> Plan:
-        read = read_plan(
-            answer, plan_id=run.parts.ids.new("plan"), version=state.plans + 1, task=state.description
-        )
+        plan_id = run.parts.ids.new("plan")
+        try:
+            return in_place(
+                read_plan(answer, plan_id=plan_id, version=state.plans + 1, task=state.description)
+            )
+        except PlanMisread as error:
+            raise error.with_plan(in_place(error.plan)) from error
+
+    def in_place(read: Plan) -> Plan:
         new = [step for step in read.steps if not _is_restated(step, plan, stay)]
         asked = {old.tool for old in plan.steps if old.requires_approval and old.step_id not in stay}
         new = [

@@ -11,7 +11,7 @@ from replan.core.events import (
     SelectedTool,
     ToolSelectionCompleted,
 )
-from replan.core.read_plan import read_plan
+from replan.core.read_plan import PlanMisread, read_plan
 from replan.core.schemas import problems
 from replan.core.types import Evaluation, JsonObject, Plan
 from replan.errors import AnswerInvalid, ModelError, PlanInvalid
@@ -84,10 +84,15 @@ def take_plan(run: Run) -> bool:
     given = run.state.submitted.plan if run.state.submitted else None
     if given is None:
         return False
-    checked = check(run, new_plan(run, given), run.parts.tools.specs())
-    if checked.violations:
-        run.record(PlanRejected(violations=checked.violations))
-        raise PlanInvalid(checked.violations)
+    tools = run.parts.tools.specs()
+    try:
+        checked = check(run, new_plan(run, given), tools)
+        violations = checked.violations
+    except PlanMisread as error:
+        violations = error.and_what_else(lambda draft: check(run, draft, tools).violations)
+    if violations:
+        run.record(PlanRejected(violations=violations))
+        raise PlanInvalid(violations)
     run.record(PlanGenerated(plan=checked.plan))
     return True
 
