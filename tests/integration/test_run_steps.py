@@ -299,6 +299,76 @@ def test_a_step_that_refers_to_a_skipped_output_is_skipped_too_and_one_that_only
     assert kinds["each"] == ("dependency_skipped", "a")
 
 
+BLOCKED = '{"status": "blocked", "total": 7}'
+"""As an MCP server gives it: JSON in a text."""
+
+
+@pytest.mark.parametrize(
+    ("when", "runs"),
+    [
+        ("acc.output.status != 'blocked'", False),
+        ("acc.output.status == 'blocked'", True),
+        ("!(acc.output.status == 'blocked')", False),
+        ("length(acc.output) > `5`", False),
+        ("acc.output.total > `5`", True),
+    ],
+)
+def test_a_condition_reads_into_json_as_a_reference_does(when: str, runs: bool) -> None:
+    ran = run(
+        {"look": FakeTool(output=BLOCKED), "t": "x"}, plan(step("acc", "look"), step("b", "t", when=when))
+    )
+    assert ran.statuses()["b"] == ("succeeded" if runs else "skipped")
+
+
+@pytest.mark.parametrize(
+    ("when", "why"),
+    [
+        ("'7' > `5`", "a text > 5 cannot be compared"),
+        ("acc.output.amount > `5`", "> needs a value, and there is no 'amount'; it has: status, total"),
+        ("acc.output.status > `5`", "a text > 5 cannot be compared"),
+        ("metadata.limit == 'high'", "there is no 'limit'"),
+    ],
+)
+def test_a_condition_that_cannot_be_worked_out_fails_the_step_and_calls_nothing(when: str, why: str) -> None:
+    ran = run(
+        {"look": FakeTool(output=BLOCKED), "t": "x"},
+        plan(step("acc", "look"), step("b", "t", when=when)),
+        metadata={"other": 1},
+    )
+    assert ran.statuses()["b"] == "failed"
+    (failed,) = ran.events("step_failed")
+    assert (failed.error.kind, failed.error.category) == ("condition", "dependency_error")
+    assert why in failed.error.message
+    assert "t" not in ran.source.counts
+    assert not ran.result.is_success
+
+
+def test_a_condition_over_the_output_of_a_skipped_step_skips_with_that_reason() -> None:
+    ran = run(
+        {"t": FakeTool(output={"n": 1})},
+        plan(
+            step("a", "t", when="metadata.go"),
+            step("uses", "t", when="a.output.n > `0`", parameters={"n": 1}),
+            step("asks", "t", when="a.status == 'skipped' || a.output.n > `0`", parameters={"n": 2}),
+        ),
+        metadata={"go": False},
+    )
+    assert ran.statuses() == {"a": "skipped", "uses": "skipped", "asks": "succeeded"}
+    kinds = {event.step_id: (event.kind, event.because) for event in ran.events("step_skipped")}
+    assert kinds["uses"] == ("dependency_skipped", "a")
+
+
+def test_a_list_of_items_may_stand_in_the_plan_itself() -> None:
+    ran = run(
+        {"a": FakeTool(output={"n": 3}), "echo": echo},
+        plan(
+            step("first", "a"),
+            step("each", "echo", for_each=["x", {"n": "${first.output.n}"}], parameters={"v": "${item}"}),
+        ),
+    )
+    assert ran.outputs()["each"] == [{"v": "x"}, {"v": {"n": 3}}]
+
+
 def test_a_condition_that_names_a_step_inside_another_name_reads_only_its_own() -> None:
     """Step `a` has a large output that nobody loaded; `data` contains its name."""
     ran = run(

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from replan.core import schemas
 from replan.core.draft import Draft, metadata_name
 from replan.core.paths import PathError, check_path, gives_list, select, static_steps
-from replan.core.refs import WORDS, Reference, is_plain, whole, written_as_text
+from replan.core.refs import WORDS, Reference, is_plain, listed, whole, written_as_text
 from replan.core.types import JsonObject, Step
-from replan.core.when import roots
+from replan.core.when import STATUSES, roots, unknown_statuses
 
 _OF_A_STEP = ("output", "outputs", "status")
 
@@ -97,10 +97,10 @@ def _path_problem(ref: Reference, schema: JsonObject | None) -> str:
 
 def _item_problem(draft: Draft, ref: Reference, for_each: str) -> str:
     """A field that the items of the list cannot have."""
-    listed = whole(for_each)
-    if listed is None or listed.problem or listed.head in WORDS or not ref.path:
+    source = whole(for_each)
+    if source is None or source.problem or source.head in WORDS or not ref.path:
         return ""
-    schema, to_list, to_field = draft.produced(listed), _plain(listed), static_steps(ref.path)
+    schema, to_list, to_field = draft.produced(source), _plain(source), static_steps(ref.path)
     if schema is None or to_list is None or to_field is None:
         return ""
     try:
@@ -110,7 +110,7 @@ def _item_problem(draft: Draft, ref: Reference, for_each: str) -> str:
     try:
         schemas.schema_at(schema, [*to_list, _ANY_ITEM, *to_field])
     except schemas.PathUnknown as error:
-        return f"{ref.raw} selects nothing: {error.say(f'an item of {listed.raw}')}"
+        return f"{ref.raw} selects nothing: {error.say(f'an item of {source.raw}')}"
     return ""
 
 
@@ -145,8 +145,10 @@ def _for_each(draft: Draft, step: Step) -> Iterator[str]:
     if step.for_each is None:
         return
     ref = whole(step.for_each)
+    if ref is None and listed(step.for_each) is not None:
+        return
     if ref is None:
-        yield f"`for_each` has to be one reference to a list, as ${{step_1.output.items}}, not {step.for_each!r}"
+        yield f"`for_each` has to be one reference to a list, as ${{step_1.output.items}}, or a list, not {step.for_each!r}"
     elif ref.head in ("item", "index"):
         yield f"`for_each` cannot refer to its own {ref.head}"
     elif ref.head == "task":
@@ -164,6 +166,11 @@ def _condition(draft: Draft, step: Step) -> Iterator[str]:
     if problem := check_path(step.when):
         yield f"`when`: {problem}"
         return
+    if strange := unknown_statuses(step.when):
+        yield (
+            f"`when` looks for the status {', '.join(map(repr, strange))}; the status of a step is one of "
+            f"{', '.join(map(repr, STATUSES))}"
+        )
     for name, part in roots(step.when):
         if name == step.step_id:
             yield f"`when` looks at its own step {name!r}"

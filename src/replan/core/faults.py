@@ -26,6 +26,7 @@ from replan.errors import ToolCallError, UnresolvedReference
 FaultKind = Literal[
     "parameter",  # our own check of the parameters: no call was made
     "reference",  # a reference that selects nothing: no call was made
+    "condition",  # a `when` that cannot be worked out: no call was made
     "refused",  # the connection was refused: no call was made
     "connection_lost",  # cut off after it was made
     "timeout",  # no answer in time
@@ -43,7 +44,17 @@ FaultKind = Literal[
     "internal",  # a fault of Replan
 ]
 NOT_MADE = frozenset(
-    {"approval", "duplicate", "parameter", "reference", "refused", "rejected", "unknown_tool", "unavailable"}
+    {
+        "approval",
+        "condition",
+        "duplicate",
+        "parameter",
+        "reference",
+        "refused",
+        "rejected",
+        "unknown_tool",
+        "unavailable",
+    }
 )
 
 
@@ -248,7 +259,7 @@ def _category(kind: str) -> Category:
     match kind:
         case "parameter":
             return "parameter_error"
-        case "reference":
+        case "reference" | "condition":
             return "dependency_error"
         case "refused" | "connection_lost" | "timeout" | "unavailable" | "cancelled" | "crashed" | "approval":
             return "external_error"

@@ -1,7 +1,6 @@
-"""JMESPath with existence: tells a present `null` from a path that selects nothing.
+"""Paths as they are written: read, checked, and what can be told of them beforehand. `core.evaluate` works them out.
 
-The language is JMESPath (jmespath.org); two things are added: `["key"]` is read as `."key"`, and a text
-that holds JSON is read into when the path goes on from it.
+The language is JMESPath (jmespath.org); `["key"]` is read as `."key"` as well.
 """
 
 from __future__ import annotations
@@ -10,23 +9,18 @@ import json
 import re
 import warnings
 from functools import lru_cache
-from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
-import jmespath
-from jmespath import exceptions, functions, visitor
+from jmespath import exceptions, functions, parser
+
+from replan.core.evaluate import evaluate
+from replan.core.evaluate import kind_of as kind_of
+from replan.core.meter import Meter
+from replan.core.meter import Missing as Missing
+from replan.core.meter import PathError as PathError
 
 MAX_LENGTH = 2_000
 """Characters of a path."""
-
-
-class PathError(Exception):
-    """The path selects nothing. `available`: what there is instead, where it went wrong."""
-
-    def __init__(self, why: str = "", available: tuple[str, ...] = ()) -> None:
-        super().__init__(why)
-        self.why = why
-        self.available = available
 
 
 _BRACKET_KEY = re.compile(r"""\[\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*\]""")
@@ -58,11 +52,18 @@ def quote_keys(path: str) -> str:
     return "".join(out)
 
 
+class _Parser(parser.Parser):
+    """JMESPath's own parser, but `!a.b` is `!(a.b)`, as everybody means it, and not `(!a).b`."""
+
+    BINDING_POWER: ClassVar = {**parser.Parser.BINDING_POWER, "not": 8}
+    _CACHE: ClassVar[dict[str, Any]] = {}
+
+
 @lru_cache(maxsize=4096)
 def _compile(path: str) -> Any:
     with warnings.catch_warnings():  # `text` for a text is deprecated there, and common
         warnings.simplefilter("ignore", PendingDeprecationWarning)
-        return jmespath.compile(path)
+        return _Parser().parse(path)
 
 
 def parsed(path: str) -> Any:
@@ -130,10 +131,10 @@ def _unknown_function(node: Any) -> str:
     return next((found for child in node.get("children", ()) if (found := _unknown_function(child))), "")
 
 
-def select(path: str, data: Any) -> Any:
+def select(path: str, data: Any, meter: Meter | None = None) -> Any:
     """What the path selects; `PathError` if that is nothing. An empty projection is `[]`."""
     try:
-        return _walk(parsed(path), data)
+        return evaluate(parsed(path), data, meter or Meter())
     except RecursionError:
         raise PathError("it is nested too deep") from None
 
@@ -166,125 +167,3 @@ def gives_list(path: str) -> bool:
 
 
 _PROJECTIONS = ("projection", "value_projection", "flatten", "filter_projection")
-_INTERPRETER = visitor.TreeInterpreter()
-
-
-def _walk(node: Any, data: Any) -> Any:
-    kind = node["type"]
-    children = node["children"]
-    if kind in ("subexpression", "index_expression", "pipe"):
-        for child in children:
-            data = _walk(child, data)
-        return data
-    match kind:
-        case "field":
-            return _field(node["value"], _opened(data))
-        case "index":
-            return _index(node["value"], _opened(data))
-        case "identity" | "current":
-            return data
-        case "projection" | "value_projection" | "flatten" | "filter_projection":
-            return _project(node, kind, data)
-        case "or_expression":
-            return _either(children, data)
-        case "and_expression":
-            left = _walk(children[0], data)
-            return left if _is_empty(left) else _walk(children[1], data)
-        case "multi_select_list":
-            return [_walk(child, data) for child in children]
-        case "multi_select_dict":
-            return {pair["value"]: _walk(pair["children"][0], data) for pair in children}
-        case "function_expression" if node["value"] != "not_null":
-            given = [
-                child if child["type"] == "expref" else _literal(_argument(child, data)) for child in children
-            ]
-            return _interpret({**node, "children": given}, data)
-        case _:
-            return _interpret(node, _opened(data))
-
-
-def _interpret(node: Any, data: Any) -> Any:
-    """What JMESPath itself says: what is missing is null there."""
-    try:
-        return _INTERPRETER.visit(node, data)
-    except (ValueError, TypeError, ArithmeticError) as error:
-        raise PathError(str(error).splitlines()[0] if str(error) else type(error).__name__) from None
-
-
-def _literal(value: Any) -> Any:
-    return {"type": "literal", "value": value, "children": []}
-
-
-def _argument(node: Any, data: Any) -> Any:
-    value = _walk(node, data)
-    return _opened(value) if node["type"] == "current" else value
-
-
-def _project(node: Any, kind: str, data: Any) -> Any:
-    base = _opened(_walk(node["children"][0], data))
-    wanted: type = dict if kind == "value_projection" else list
-    if kind == "flatten" and isinstance(base, list):
-        base = [_opened(item) for item in base]
-    if not isinstance(base, wanted):
-        sign = ".*" if wanted is dict else "[…]"
-        raise PathError(
-            f"{sign} needs {'an object' if wanted is dict else 'a list'}, and there is {kind_of(base)}"
-        )
-    return _interpret({**node, "children": [_literal(base), *node["children"][1:]]}, base)
-
-
-def _either(children: list[Any], data: Any) -> Any:
-    try:
-        left = _walk(children[0], data)
-    except PathError:
-        return _walk(children[1], data)
-    return _walk(children[1], data) if _is_empty(left) else left
-
-
-def _is_empty(value: Any) -> bool:
-    """What JMESPath takes for false: not the number 0."""
-    return value is None or value is False or (isinstance(value, str | list | dict) and not value)
-
-
-def _opened(data: Any) -> Any:
-    """The data, or what it says if it is a text that holds a JSON object or list."""
-    if isinstance(data, str) and data.lstrip()[:1] in ("{", "["):
-        try:
-            return json.loads(data)
-        except (ValueError, RecursionError):
-            return data
-    return data
-
-
-def _field(name: str, data: Any) -> Any:
-    if isinstance(data, dict):
-        if name in data:
-            return data[name]
-        raise PathError(f"there is no {name!r}", tuple(str(key)[:80] for key in islice(data, 21)))
-    raise PathError(f"{name!r} needs an object, and there is {kind_of(data)}")
-
-
-def _index(at: int, data: Any) -> Any:
-    if isinstance(data, list):
-        try:
-            return data[at]
-        except IndexError:
-            raise PathError(f"there is no item [{at}] in a list of {len(data)}") from None
-    raise PathError(f"[{at}] needs a list, and there is {kind_of(data)}")
-
-
-def kind_of(data: Any) -> str:
-    """The kind of a JSON value in words."""
-    match data:
-        case None:
-            return "null"
-        case bool():
-            return "a truth value"
-        case int() | float():
-            return "a number"
-        case str():
-            return "a text"
-        case list():
-            return "a list"
-        case _:
-            return "an object"

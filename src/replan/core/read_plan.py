@@ -219,6 +219,8 @@ def _condition(raw: Any, name: str, where: str, faults: list[str]) -> str | None
 
 
 def _list_reference(raw: Any, name: str, where: str, faults: list[str]) -> str | None:
+    if isinstance(raw, list):  # the items themselves
+        return json.dumps(raw, ensure_ascii=False)
     return _word(raw, name, where, faults) or None
 
 

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
-from replan.core.paths import MAX_LENGTH, PathError, check_path, quote_keys, select
+from replan.core.meter import Meter
+from replan.core.paths import MAX_LENGTH, PathError, check_path, quote_keys, select, static_steps
 from replan.errors import UnresolvedReference
 
 ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -176,6 +177,8 @@ def _reference(raw: str, opening: int, closing: int, *, closed: bool) -> Referen
     if not found:
         return Reference(raw, "", None, "", f"{raw} is no reference; {_literal_hint(raw)}")
     head, rest = found.group(), inner[found.end() :].strip()
+    if rest.startswith("(") and closed:
+        return _around(raw, inner)
     if head == "env":
         return Reference(
             raw, head, None, "", f"{raw}: the environment cannot be read from a plan; {_literal_hint(raw)}"
@@ -183,6 +186,31 @@ def _reference(raw: str, opening: int, closing: int, *, closed: bool) -> Referen
     if head in WORDS:
         return _word(raw, head, rest)
     return _of_step(raw, head, rest)
+
+
+_INSIDE = re.compile(
+    r"(?<![\w.&@-])([A-Za-z_][A-Za-z0-9_-]*)\s*\.\s*outputs?(?![\w-])|(?<![\w.&@-])(metadata|item)(?![\w-])"
+)
+
+
+def _around(raw: str, inner: str) -> Reference:
+    """A function written around a reference, `length(step_1.output.items)`: read as `step_1.output | length(@.items)`."""
+    quoted = [found.span() for found in _QUOTED.finditer(inner)]
+    heads: set[str] = set()
+    out, at = "", 0
+    for found in _INSIDE.finditer(inner):
+        if any(start <= found.start() < end for start, end in quoted):
+            continue
+        heads.add(found.group(1) or found.group(2))
+        out += inner[at : found.start()] + "@"
+        at = found.end()
+    if len(heads) == 1:
+        return _with_path(raw, heads.pop(), None, out + inner[at:])
+    why = "looks at several outputs; take each by a reference of its own" if heads else "refers to no output"
+    return Reference(
+        raw, "", None, "",
+        f"{raw} {why}; a function comes after the output: ${{step_1.output.items | length(@)}}; {_literal_hint(raw)}",
+    )  # fmt: skip
 
 
 def _word(raw: str, head: str, rest: str) -> Reference:
@@ -262,6 +290,17 @@ def whole(text: str) -> Reference | None:
     return None
 
 
+def listed(text: str) -> list[Any] | None:
+    """The list that a `for_each` is where it names its items itself, as JSON; None if it is none."""
+    if not text.startswith("["):
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, list) else None
+
+
 def has_references(value: Any) -> bool:
     """True if filling in would change the value: it holds a reference or an escape."""
     stack = [value]
@@ -285,49 +324,74 @@ Lookup: TypeAlias = Callable[[Reference], tuple[Any, str]]
 """What a reference's head stands for: the value, and what to call it in an error."""
 
 
-def resolve(value: Any, lookup: Lookup) -> Any:
+def resolve(value: Any, lookup: Lookup, meter: Meter | None = None) -> Any:
     """The value with every reference filled in.
 
     A string that is one reference keeps the value's type; inside a longer text strings go in as they are
-    and all else as JSON. Raises `UnresolvedReference`.
+    and all else as JSON. Raises `UnresolvedReference`, also where it would take or make too much (`core.meter`).
     """
-    if isinstance(value, str):
-        return _resolve_text(value, lookup)
-    if isinstance(value, dict):
-        out: dict[str, Any] = {}
-        for key, item in value.items():
-            filled = key if is_plain(key) else _text(_resolve_text(key, lookup))
-            if filled in out:
-                raise UnresolvedReference(key, where="the keys", why=f"two keys come out as {filled!r}")
-            out[filled] = resolve(item, lookup)
-        return out
-    if isinstance(value, list | tuple):
-        return [resolve(item, lookup) for item in value]
-    return value
+    return _Filling(lookup, meter or Meter()).of(value)
 
 
-def _resolve_text(text: str, lookup: Lookup) -> Any:
-    if is_plain(text):
-        return text
-    segments = parse(text)
-    if len(segments) == 1 and isinstance(segments[0], Reference):
-        return _value(segments[0], lookup)
-    return "".join(s if isinstance(s, str) else _text(_value(s, lookup)) for s in segments)
+class _Filling:
+    """References filled in, all of them on one meter."""
 
+    __slots__ = ("_lookup", "_meter", "_put")
 
-def _value(reference: Reference, lookup: Lookup) -> Any:
-    if reference.problem:
-        raise UnresolvedReference(reference.raw, where="this plan", why=reference.problem)
-    found, where = lookup(reference)
-    if not reference.path:
-        return found
-    try:
-        return select(reference.path, found)
-    except PathError as error:
-        raise UnresolvedReference(
-            reference.raw, where=where, available=error.available, why=error.why
-        ) from None
+    def __init__(self, lookup: Lookup, meter: Meter) -> None:
+        self._lookup = lookup
+        self._meter = meter
+        self._put: set[int] = set()
+        """What was put in whole, by identity: once it costs nothing, since it is there already."""
 
+    def of(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, dict):
+            out: dict[str, Any] = {}
+            for key, item in value.items():
+                filled = key if is_plain(key) else self._as_text(key, self._text(key))
+                if filled in out:
+                    raise UnresolvedReference(key, where="the keys", why=f"two keys come out as {filled!r}")
+                out[filled] = self.of(item)
+            return out
+        if isinstance(value, list | tuple):
+            return [self.of(item) for item in value]
+        return value
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    def _text(self, text: str) -> Any:
+        if is_plain(text):
+            return text
+        segments = parse(text)
+        if len(segments) == 1 and isinstance(segments[0], Reference):
+            reference = segments[0]
+            found = self._value(reference)
+            if (reference.path and static_steps(reference.path) is None) or id(found) in self._put:
+                self._made(reference.raw, found)
+            elif isinstance(found, str | list | dict):
+                self._put.add(id(found))
+            return found
+        return "".join(s if isinstance(s, str) else self._as_text(s.raw, self._value(s)) for s in segments)
+
+    def _value(self, reference: Reference) -> Any:
+        if reference.problem:
+            raise UnresolvedReference(reference.raw, where="this plan", why=reference.problem)
+        found, where = self._lookup(reference)
+        if not reference.path:
+            return found
+        try:
+            return select(reference.path, found, self._meter)
+        except PathError as error:
+            raise UnresolvedReference(
+                reference.raw, where=where, available=error.available, why=error.why
+            ) from None
+
+    def _made(self, raw: str, value: Any) -> None:
+        try:
+            self._meter.make_value(value)
+        except PathError as error:
+            raise UnresolvedReference(raw, where="this plan", why=error.why) from None
+
+    def _as_text(self, raw: str, value: Any) -> str:
+        self._made(raw, value)
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

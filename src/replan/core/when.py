@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from replan.core.paths import PathError, check_path, parsed, select
+from replan.core.evaluate import is_empty
+from replan.core.meter import Meter
+from replan.core.paths import Missing, check_path, parsed, select
 from replan.core.refs import WORDS, Reference, is_plain, parse
 
 
@@ -75,14 +77,64 @@ def steps_in_condition(text: str) -> list[str]:
 
 
 def holds(text: str, scope: dict[str, Any]) -> bool:
-    """True if the condition selects something that is not false, null, 0 or empty."""
+    """True if the condition selects something that is not false, null, 0 or empty; what is not there is null.
+
+    `PathError` if it cannot be computed: values that do not compare, or a field that is computed with and not there.
+    """
     full = {
         name: {**value, "outputs": value["output"]}
         if isinstance(value, dict) and "output" in value
         else value
         for name, value in scope.items()
     }
+    meter = Meter()
     try:
-        return bool(select(text, full))
-    except PathError:
+        found = select(text, full, meter)
+    except Missing:
         return False
+    return bool(found) and not is_empty(found, meter)
+
+
+STATUSES = ("succeeded", "failed", "skipped")
+"""The status words that a condition may look for: the steps that it looks at have come to an end."""
+
+
+def unknown_statuses(text: str) -> list[str]:
+    """What the condition compares a step's status with that is no status."""
+    found: dict[str, None] = {}
+
+    def visit(node: Any) -> None:
+        children = [child for child in node.get("children") or () if isinstance(child, dict)]
+        if node["type"] == "comparator" and any(map(_is_status, children)):
+            found.update(dict.fromkeys(_words(children)))
+        elif node.get("value") == "contains" and len(children) == 2 and _is_status(children[1]):
+            found.update(dict.fromkeys(_words(children[:1])))
+        for child in children:
+            visit(child)
+
+    visit(parsed(text))
+    return [word for word in found if word not in STATUSES]
+
+
+def _is_status(node: Any) -> bool:
+    """True for `step.status`."""
+    children: list[Any] = list(node.get("children") or ())
+    return (
+        node["type"] == "subexpression"
+        and len(children) == 2
+        and all(child["type"] == "field" for child in children)
+        and children[1]["value"] == "status"
+        and children[0]["value"] not in WORDS
+    )
+
+
+def _words(nodes: list[Any]) -> list[str]:
+    """The texts that stand in these nodes as literals, also in lists."""
+    out: list[str] = []
+    for node in nodes:
+        if node["type"] == "literal":
+            values = node["value"] if isinstance(node["value"], list) else [node["value"]]
+            out += [str(value) for value in values if value is not None]
+        elif node["type"] == "multi_select_list":
+            out += _words(node["children"])
+    return out

@@ -5,24 +5,44 @@ from __future__ import annotations
 from typing import Any
 
 from replan.core.events import StepSkipped
-from replan.core.paths import kind_of
-from replan.core.refs import references, resolve
+from replan.core.paths import PathError, kind_of
+from replan.core.refs import listed, references, resolve
 from replan.core.state import State, StepState
-from replan.core.types import Fault, Step
-from replan.core.when import holds, steps_in_condition
+from replan.core.types import Fault, Step, StepId
+from replan.core.when import holds, roots, steps_in_condition
 from replan.errors import UnresolvedReference
 from replan.run.calls import CannotCall, Scope
 from replan.run.outputs import Loaded
 
 
 def skip_of(step: StepState, state: State, loaded: Loaded) -> StepSkipped | None:
-    """Why the step is left out, if it is: its condition does not hold, or an input was left out."""
+    """Why the step is left out, if it is: its condition does not hold, or an input was left out.
+
+    `CannotCall` if nobody can say whether its condition holds.
+    """
     when = step.step.when
-    if when is not None and not holds(when, _condition_scope(step.step, state, loaded)):
-        return StepSkipped(
-            step_id=step.step.step_id, kind="condition", reason=f"its condition does not hold: {when}"
-        )
-    return skipped_input(step, state)
+    if when is None:
+        return skipped_input(step, state)
+    try:
+        if holds(when, _condition_scope(step.step, state, loaded)):
+            return skipped_input(step, state)
+    except PathError as error:
+        if need := _left_out(step.step, state):
+            return _without(step, need)
+        has = f"; it has: {', '.join(error.available[:20])}" if error.available else ""
+        text = f"its condition cannot be worked out: {when}: {error.why}{has}"
+        raise CannotCall(Fault(category="dependency_error", kind="condition", message=text)) from None
+    return StepSkipped(
+        step_id=step.step.step_id, kind="condition", reason=f"its condition does not hold: {when}"
+    )
+
+
+def _left_out(step: Step, state: State) -> StepId | None:
+    """A skipped step whose output the condition looks at."""
+    for name, part in roots(step.when or ""):
+        if part != "status" and name in state.steps and state.steps[name].status == "skipped":
+            return name
+    return None
 
 
 def skipped_input(step: StepState, state: State) -> StepSkipped | None:
@@ -35,13 +55,13 @@ def skipped_input(step: StepState, state: State) -> StepSkipped | None:
     heads = _heads(step.step)
     for need in wanted:
         if heads & {need, *(action.action_id for action in state.steps[need].step.actions)}:
-            return StepSkipped(
-                step_id=step.step.step_id,
-                kind="dependency_skipped",
-                because=need,
-                reason=f"it needs the output of {need!r}, which was skipped",
-            )
+            return _without(step, need)
     return None
+
+
+def _without(step: StepState, need: StepId) -> StepSkipped:
+    reason = f"it needs the output of {need!r}, which was skipped"
+    return StepSkipped(step_id=step.step.step_id, kind="dependency_skipped", because=need, reason=reason)
 
 
 def _heads(step: Step) -> set[str]:
@@ -60,8 +80,9 @@ def _condition_scope(step: Step, state: State, loaded: Loaded) -> dict[str, Any]
     for need in step.dependencies:
         if need in named:
             other = state.steps[need]
-            output = loaded.output_of(other) if other.status == "succeeded" else None
-            scope[need] = {"status": other.status, "output": output}
+            scope[need] = {"status": other.status}
+            if other.status == "succeeded":
+                scope[need]["output"] = loaded.output_of(other)
     for name in named & state.earlier.keys():
         scope[name] = {"status": "succeeded", "output": loaded.output_of(state.earlier[name])}
     return scope
@@ -73,7 +94,8 @@ def items_of(step: StepState, state: State, loaded: Loaded) -> list[Any] | None:
     if wanted is None:
         return None
     try:
-        items = resolve(wanted, Scope(state, loaded))
+        literal = listed(wanted)
+        items = resolve(wanted if literal is None else literal, Scope(state, loaded))
     except UnresolvedReference as error:
         raise CannotCall(Fault(category="dependency_error", kind="reference", message=str(error))) from None
     if not isinstance(items, list):

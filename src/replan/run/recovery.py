@@ -84,7 +84,8 @@ class Recovery:
             allowed = ladder.doubt_actions(mine, slot, readers=readers and fault.kind != "in_doubt")
         else:
             allowed = ladder.open_actions(state, counted, slot)
-            if step.step.for_each is not None and slot.item is None:  # its list is at fault, not a call
+            no_list = step.step.for_each is not None and slot.item is None
+            if no_list or fault.kind == "condition":  # no call is at fault: there is none to try otherwise
                 allowed = tuple(name for name in allowed if name not in RETRIES)
         if not doubt and ladder.too_many_in_a_row(state, counted, slot):
             advice = f"{len(counted.failures(slot))} tries of step {step.step.step_id!r} failed in a row: {fault.message}"

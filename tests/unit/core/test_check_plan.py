@@ -216,7 +216,7 @@ BOTH = Step(step_id="both", actions=(A, B))
         # for_each and when
         pytest.param(
             [step("s", for_each="step_1.output.hits")],
-            "`for_each` has to be one reference to a list, as ${step_1.output.items}, not 'step_1.output.hits'",
+            "`for_each` has to be one reference to a list, as ${step_1.output.items}, or a list, not 'step_1.output.hits'",
             id="for_each without braces",
         ),
         pytest.param(
@@ -258,6 +258,8 @@ BOTH = Step(step_id="both", actions=(A, B))
             id="a condition on an action",
         ),
         pytest.param([step("s", when="s.status == 'failed'")], "`when` looks at its own step 's'", id="own status"),
+        pytest.param([S1, step("s", when="step_1.status == 'success'")], "`when` looks for the status 'success'; the status of a step is one of 'succeeded', 'failed', 'skipped'", id="no status word"),
+        pytest.param([S1, step("s", when="step_1.output.n > `1` || contains(['ok', 'skipped'], step_1.status)")], "looks for the status 'ok'", id="no status word in a list"),
         pytest.param([step("s", when="item.x")], "`when` can look at steps and metadata, not at 'item'", id="when item"),
         pytest.param([S1, step("s", when="${step_1.output")], "`when` is a JMESPath without braces", id="when unclosed"),
         # effects

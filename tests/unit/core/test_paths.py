@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replan.core.meter import Meter
 from replan.core.paths import PathError, check_path, gives_list, quote_keys, select, static_steps
 
 DATA = {
@@ -22,6 +23,8 @@ DATA = {
     "broken": "{not json",
     "nested_json": [{"payload": '{"n": 1}'}],
     "words": ["b", "a"],
+    "mixed": [{"v": 2}, {"v": "n/a"}, {}],
+    "texts": [{"v": "7"}, {"v": "3"}],
 }
 
 
@@ -61,6 +64,18 @@ DATA = {
         ("!missing", True),
         ("zero == `0`", True),
         ("@.zero", 0),
+        pytest.param("json.deep.list[0] == `1`", True, id="JSON in a text is read under a comparison"),
+        pytest.param("!json.deep.off", True, id="and under a negation"),
+        pytest.param("length(json_list)", 2, id="and by a function that needs a list"),
+        pytest.param("contains(json_list, `2`)", True, id="and by one that takes a list or a text"),
+        pytest.param("to_string(json_list)", "[1, 2]", id="but a text stays one where a text will do"),
+        pytest.param("nested_json[?payload.n == `1`].payload.n", [1], id="and in a filter"),
+        ("list[?a > `0`].a", [1]),
+        ("mixed[?v > `1`].v", [2]),
+        pytest.param("missing == `null`", True, id="null is what is not there, where it is asked for"),
+        pytest.param('"null" != `null`', False, id="or is null"),
+        ("off == zero", False),
+        ("zero == off", False),
     ],
 )
 def test_a_path_selects(path: str, value: Any) -> None:
@@ -96,6 +111,15 @@ def test_a_path_selects(path: str, value: Any) -> None:
         ("length(zero)", "length()", False),
         ("sum(words)", "sum()", False),
         ("words[0:1:0]", "", False),
+        pytest.param("'7' > zero", "a text > 0 cannot be compared", False, id="values that do not compare"),
+        pytest.param("texts[?v > `5`]", "to_number(…)", False, id="a filter that compares no item at all"),
+        pytest.param(
+            "gone > `5`", "> needs a value, and there is no 'gone'", True, id="what is not there compared"
+        ),
+        pytest.param(
+            "gone == 'x' || words[0]", "== needs a value", True, id="and no default takes that away"
+        ),
+        pytest.param("length(gone) || `0`", "length() needs a value", True, id="nor a function of it"),
     ],
 )
 def test_a_path_that_selects_nothing_says_where_and_what_is_there(
@@ -160,6 +184,44 @@ def test_a_key_in_brackets_is_read_as_a_key(written: str, read: str) -> None:
 def test_a_plain_path_is_told_from_one_that_computes(path: str, steps: Any, is_list: bool) -> None:
     assert static_steps(path) == steps
     assert gives_list(path) is is_list
+
+
+def doubled(times: int) -> str:
+    return "@" + " | [@, @]" * times
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(
+            "rows[?@ > `1`] | " + " | ".join(["[@, @][]"] * 12), id="lists put together again and again"
+        ),
+        pytest.param(
+            "[" + ", ".join(["rows == rows"] * 100) + "]", id="large values compared again and again"
+        ),
+        pytest.param(
+            "rows | " + " | ".join(["merge({a: @}, {b: @}) | to_string(@)"] * 12), id="texts within texts"
+        ),
+        pytest.param("rows[*].[" + ", ".join(["@"] * 60) + "]", id="many for each"),
+        pytest.param(" && ".join(["join('', map(&to_string(@), rows))"] * 40), id="texts joined"),
+        pytest.param(
+            "map(&map(&@, $), rows)".replace("$", "`" + str(list(range(300))) + "`"),
+            id="a list for each of a list",
+        ),
+    ],
+)
+def test_what_would_take_too_much_comes_to_an_end(path: str) -> None:
+    meter = Meter()
+    with pytest.raises(PathError, match=r"it takes more than|is larger than"):
+        meter.make_value(select(path, {"rows": list(range(5_000))}, meter))
+
+
+def test_a_value_doubled_twenty_times_is_refused_by_its_size_and_not_by_its_path() -> None:
+    meter = Meter()
+    found = select(doubled(21), ["x" * 20], meter)  # a few small lists, which share what they hold
+    with pytest.raises(PathError, match="is larger than"):
+        meter.make_value(found)
+    assert select(doubled(3), 1) == [[[1, 1], [1, 1]], [[1, 1], [1, 1]]]
 
 
 JSON = st.recursive(

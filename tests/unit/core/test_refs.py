@@ -76,6 +76,11 @@ def lookup(ref: Reference) -> tuple[Any, str]:
         ("${step_1.output.length(items)}", 2),
         ("${step_1.output | length(items)}", 2),
         ("${step_1.output.none || 'nobody'}", "nobody"),
+        pytest.param("${length(step_1.output.items)}", 2, id="a function around the reference"),
+        ("${ max_by(step_1.outputs.items, &id).name || 'none' }", "none"),
+        ("{{join(', ', step_1.output.items[?id == `7`].name)}}", "Ann"),
+        ("${contains(step_1.output.items[*].name, 'step_2.output')}", False),
+        ("${keys(metadata.nested)}", ["a"]),
         ("${step_1.output.items[?name==`Ann`].id}", [7]),
         ("{{action_1_1.output}}", {"x": 1}),
         ("${action_1_1}", {"x": 1}),
@@ -285,3 +290,44 @@ def test_a_text_with_an_escape_only_is_filled_in_but_refers_to_nothing() -> None
     assert list(references({"a": ["$${x}"]})) == []
     assert whole("$${x}") is None
     assert not has_references({"a": [1, None, "plain $x {y}"]})
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        (
+            "${length(items)}",
+            "refers to no output; a function comes after the output: ${step_1.output.items | length(@)}",
+        ),
+        ("${join(', ', [step_1.output.x, step-2.output])}", "looks at several outputs"),
+        ("${size(step_1.output.items)}", "JMESPath has no function size()"),
+    ],
+)
+def test_a_function_that_cannot_be_read_is_told_how_one_is_written(written: str, says: str) -> None:
+    (ref,) = references(written)
+    assert says in ref.problem
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        pytest.param("${a}" * 200, id="a large text named two hundred times in one text"),
+        pytest.param({f"p{n}": "${a.output}" for n in range(200)}, id="or in two hundred parameters"),
+        pytest.param(["${b.output | [@,@]" + " | [@,@]" * 20 + "}"], id="a list doubled twenty-one times"),
+        pytest.param(
+            {"x": ["${b.output | " + " | ".join(["join('', [to_string(@), to_string(@)])"] * 22) + "}"]},
+            id="a text doubled",
+        ),
+    ],
+)
+def test_what_references_make_has_a_size(written: Any) -> None:
+    values = {"a": "x" * 1_000_000, "b": ["y" * 100]}
+    with pytest.raises(UnresolvedReference, match="is larger than"):
+        resolve(written, lambda ref: (values[ref.head], f"the output of {ref.head!r}"))
+
+
+def test_a_large_value_that_is_put_in_whole_once_costs_nothing() -> None:
+    large = {"rows": [{"text": "x" * 1_000} for _ in range(30_000)]}
+    found = resolve({"all": "${a}", "first": "${a.output.rows[0].text}"}, lambda ref: (large, "it"))
+    assert found["all"] is large
+    assert len(found["first"]) == 1_000

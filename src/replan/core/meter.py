@@ -1,0 +1,113 @@
+"""How much one set of references may take: steps of evaluation, and what is made of what is there.
+
+A path of a hundred characters can double a value twenty times, and a text can name a large output two hundred times.
+So everything that is put together while the references of one call are filled in is counted by one meter.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+MOST_STEPS = 100_000
+"""Looks at a value; some tens of milliseconds."""
+MOST_MADE = 16_000_000
+"""What may be made: characters of texts, and so many for each value around them."""
+_EACH = 32
+"""Characters that a value counts for, whatever it holds."""
+_OPENED = 200
+"""Characters of a text that are read as JSON in one step."""
+
+
+class PathError(Exception):
+    """The path gives nothing. `available`: what there is instead, where it went wrong."""
+
+    def __init__(self, why: str = "", available: tuple[str, ...] = ()) -> None:
+        super().__init__(why)
+        self.why = why
+        self.available = available
+
+
+class Missing(PathError):
+    """What the path leads to is not there; `||`, `!` and `not_null` take that for null."""
+
+
+class Meter:
+    """Counts for one call's references; `PathError` where it is too much."""
+
+    __slots__ = ("_kept", "_left", "_opened", "_room", "_weights")
+
+    def __init__(self) -> None:
+        self._left = MOST_STEPS
+        self._room = MOST_MADE
+        self._weights: dict[int, int] = {}
+        self._opened: dict[int, Any] = {}
+        self._kept: list[Any] = []
+        """What the two above know by identity: none of it may go while they do."""
+
+    def step(self, count: int = 1) -> None:
+        self._left -= count
+        if self._left < 0:
+            raise PathError(
+                f"it takes more than {MOST_STEPS:,} steps to work out; take a part of the value, or a tool for it"
+            )
+
+    def make(self, size: int) -> None:
+        """So many characters are put together."""
+        self._room -= size
+        if self._room < 0:
+            raise PathError(
+                f"what the references make is larger than {MOST_MADE:,} characters; take a part of the value"
+            )
+
+    def make_value(self, value: Any) -> None:
+        """A value is put somewhere: it counts with everything in it, each time anew."""
+        if value is None or isinstance(value, bool | int | float):
+            self._room -= _EACH
+            return
+        weight = self._weights.get(id(value))
+        if weight is None:
+            weight = self._weigh(value, self._room)
+            self._weights[id(value)] = weight
+            self._kept.append(value)
+        self.make(weight)
+
+    def looked_at(self, value: Any) -> None:
+        """The whole of a value is gone through."""
+        if isinstance(value, list | dict):
+            self.step(self._weigh(value, self._left * _EACH) // _EACH)
+
+    def _weigh(self, value: Any, most: int) -> int:
+        """The size of a value; it is left half way where that is more than `most`."""
+        size, nodes = 0, [value]
+        while nodes and size <= most:
+            node = nodes.pop()
+            size += _EACH
+            if isinstance(node, str):
+                size += len(node)
+            elif isinstance(node, dict):
+                size += sum(map(len, node))
+                nodes.extend(node.values())
+            elif isinstance(node, list):
+                nodes.extend(node)
+        return size
+
+    def opened(self, data: Any) -> Any:
+        """The data, or what it says if it is a text that holds a JSON object or list; read once."""
+        if not isinstance(data, str) or data[:64].lstrip()[:1] not in ("{", "["):
+            return data
+        if len(data) < _OPENED:
+            return _read(data)
+        if id(data) not in self._opened:
+            self.step(len(data) // _OPENED)
+            self._opened[id(data)] = _read(data)
+            self._kept.append(data)
+        return self._opened[id(data)]
+
+
+def _read(text: str) -> Any:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return found
