@@ -354,3 +354,75 @@ def test_a_second_answer_to_one_request_changes_nothing() -> None:
     ran = virtual_time(main())
     assert ran.source.calls == [], "nothing that waits was agreed to"
     assert ran.result.status == "waiting"
+
+
+# ── what people have said, in every later prompt ──────────────────────────────
+
+
+def test_what_people_said_is_told_to_judge_reflector_and_planner_in_its_order() -> None:
+    async def main() -> Ran:
+        answers = {
+            "execution_plan": [
+                plan(step("s", "send", parameters={"to": "Ann"})),
+                plan(step("s2", "send", parameters={"to": "Ann 2"})),
+            ],
+            "step_reflection": reflection("trigger_overall_reflection", {"summary": "who?"}, "tool_error"),
+            "evaluation": verdict(95),
+            "overall_reflection": [
+                overall(False, "external", ask="Which Ann is meant?"),
+                overall(False, "external", ask="Now, or tomorrow?"),
+                overall(True, "tools", replanning_strategy={"type": "full_replan"}),
+            ],
+        }
+        made, task_id = await started(answers=answers)
+        await made.drive(task_id)
+        await made.service.resolve_approval(task_id, approved=False, reason="not this Ann")
+        first = await made.drive(task_id)
+        (asked,) = first.result.waiting_for
+        assert asked.text == "Which Ann is meant?", "the question, alone"
+        assert "rejected" in asked.background or "not this Ann" in asked.background
+        await made.service.answer(task_id, "no", by="Bob")
+        second = await made.drive(task_id)
+        assert second.result.status == "waiting", "a no is an answer"
+        await made.service.answer(task_id, "now, to the second one")
+        third = await made.drive(task_id)
+        assert third.result.status == "waiting"
+        await made.service.resolve_approval(task_id, approved=True)
+        return (await made.drive(task_id)).check()
+
+    ran = virtual_time(main())
+    assert ran.result.is_success
+    last = {request.schema_name: request.turns[0].text for request in ran.model.requests}
+    for name in ("execution_plan", "evaluation", "overall_reflection"):
+        told = [
+            last[name].find(text) for text in ("not this Ann", "answered (Bob): no", "now, to the second")
+        ]
+        assert -1 not in told, (name, last[name])
+        assert told == sorted(told)
+
+
+def test_a_persons_done_ends_it_as_succeeded_with_the_answer_that_there_is() -> None:
+    async def main() -> Ran:
+        answers = {
+            "execution_plan": plan(step("s", "send", parameters={"to": "Ann"})),
+            "evaluation": [verdict(45, "sent", success=False), verdict(45, "it is sent", success=False)],
+            "overall_reflection": overall(False, "external", ask="Is it as you wanted?"),
+        }
+        made, task_id = await started(answers=answers, approval="never")
+        await made.drive(task_id)
+        await made.service.answer(task_id, "Done.")
+        return (await made.drive(task_id)).check()
+
+    ran = virtual_time(main())
+    assert ran.result.is_success
+    assert (ran.result.output, ran.result.score) == ("it is sent", 45)
+    assert ran.source.counts["send"] == 1
+
+
+def test_a_step_that_waits_for_a_yes_is_said_to_wait() -> None:
+    async def main() -> Ran:
+        made, task_id = await started(plan(step("s", "send", parameters={"to": "Ann"}), step("r", "read")))
+        return await made.drive(task_id)
+
+    ran = virtual_time(main())
+    assert {one.step_id: one.status for one in ran.result.steps} == {"s": "waiting", "r": "succeeded"}

@@ -13,7 +13,7 @@ from replan.cli.words import clean, secs
 from replan.core import events as e
 from replan.core.events import Record
 from replan.core.state import CallState, State, StepState, fold
-from replan.run.results import waiting_for
+from replan.run.results import status_of_step, waiting_for
 
 _WENT_WRONG = (e.StepReflected, e.OverallReflectionTriggered, e.OutcomeUnknown)
 MOST_STORY = 500
@@ -34,20 +34,20 @@ def as_json(records: Sequence[Record]) -> dict[str, Any]:
         "open_steps": state.open_steps,
         "usage": state.usage.model_dump(mode="json"),
         "plan": state.plan.model_dump(mode="json", exclude_defaults=True) if state.plan else None,
-        "steps": [_step_json(step) for step in state.steps.values()],
+        "steps": [_step_json(step, status_of_step(state, step)) for step in state.steps.values()],
         "recovery": story(records),
         "waiting_for": [one.model_dump(mode="json") for one in waiting_for(state)],
         "last_seq": records[-1].seq,
     }
 
 
-def _step_json(step: StepState) -> dict[str, Any]:
+def _step_json(step: StepState, status: str) -> dict[str, Any]:
     return {
         "step_id": step.step.step_id,
         "name": step.step.name,
         "tool": step.step.tool,
         "dependencies": list(step.step.dependencies),
-        "status": step.status,
+        "status": status,
         "error": step.fault.message if step.fault else None,
         "reason": step.skip.reason if step.skip else None,
         "attempts": step.attempts,
@@ -101,7 +101,7 @@ def _tell_steps(out: Out, state: State) -> None:
         needs = f" after {', '.join(step.step.dependencies)}" if step.step.dependencies else ""
         took = "" if step.started is None or step.ended is None else f" in {secs(step.ended - step.started)}"
         name = f" ({clean(step.step.name, 80)})" if step.step.name not in ("", step.step.step_id) else ""
-        out.line(f"  {step.step.step_id}{name}: {step.status}{took}{needs}")
+        out.line(f"  {step.step.step_id}{name}: {status_of_step(state, step)}{took}{needs}")
         if step.fault:
             out.line(f"    error ({step.fault.category}): {clean(step.fault.message, 1_000)}")
         if step.skip:
@@ -159,6 +159,8 @@ def _tell_end(out: Out, state: State, *, held: bool) -> None:
             out.line(f"  nobody drives it: `replan tasks resume {state.task_id}` goes on from its log")
         for one in waiting_for(state):
             out.line(f"  {one.kind} {one.id}: {clean(one.text, 500)}")
+            if one.background:
+                out.line(f"    {clean(one.background, 1_000)}")
             if one.parameters is not None:
                 out.line(f"    {one.tool_id}({_short(one.parameters, 500)})")
         return

@@ -41,6 +41,8 @@ def summary(result: TaskResult) -> list[str]:
     lines += [f"  done in substance, but: {clean(text, 1_000)}" for text in result.shortfall]
     for one in result.waiting_for:
         lines.append(f"  {one.kind} {one.id}: {clean(one.text, 1_000)}")
+        if one.background:
+            lines.append(f"    {clean(one.background, 1_000)}")
         if one.parameters is not None:
             from json import dumps
 

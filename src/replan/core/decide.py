@@ -9,9 +9,16 @@ from typing import NamedTuple, TypeAlias
 
 from replan.core.events import TaskCancelled, TaskCompleted, TaskFailed, TaskTimedOut
 from replan.core.explain import cancelled, judged_failed, outcome_unknown, steps_failed, unjudged
-from replan.core.explain_recovery import needs_a_person, not_reflected, question_about, sentences
+from replan.core.explain_recovery import (
+    needs_a_person,
+    no_answer_of_the_form,
+    not_reflected,
+    question_about,
+    sentences,
+)
 from replan.core.guard import may_reflect, must_stop
 from replan.core.reflection import NEW_STEPS, Strategy
+from replan.core.schemas import problems
 from replan.core.state import State
 from replan.core.types import Evaluation, Failure
 from replan.core.verdict import default_strategy, done_in_substance, satisfied
@@ -70,6 +77,7 @@ class Wait(NamedTuple):
     reason: str
     text: str = ""
     kind: str = "intervention"
+    background: str = ""
 
 
 class Finish(NamedTuple):
@@ -99,6 +107,8 @@ def decide(state: State) -> Decision:
         return MakePlan()
     if (question := _said(state)) is not None:
         return Settle(question)
+    if state.word and not state.in_doubt:
+        return _ended_by_word(state)
     if state.open_steps and state.escalation is None:
         return Execute()
     if state.in_doubt:
@@ -152,8 +162,6 @@ def _verdict(state: State) -> Decision:
         return _completed(state, evaluation)
     if not state.reflects:
         return _failed(state, _why(state))
-    if _given_up(state):
-        return _failed(state, needs_a_person(state))
     if state.reflection is None:
         return Reflect() if may_reflect(state) else _failed(state, needs_a_person(state))
     reflection = state.reflection.reflection
@@ -175,22 +183,35 @@ def _ask_or_fail(state: State, failure: Failure) -> Decision:
         return _failed(state, failure)
     if _open_questions(state, "intervention"):
         return Wait(failure.reason)
-    return Wait(failure.reason, sentences(failure.reason, *failure.advice))
+    question = failure.question or "How is the task to go on?"
+    rest = [advice for advice in failure.advice if advice != question]
+    return Wait(failure.reason, question, background=sentences(failure.reason, *rest))
+
+
+def _ended_by_word(state: State) -> Decision:
+    """A person has said that the task is to end, or that it is done: what that person says counts, whatever is missing.
+
+    An answer is written first, where there is none yet.
+    """
+    if state.word == "stop":
+        return _failed(state, needs_a_person(state))
+    if state.plan is not None and state.evaluation is None:
+        return Evaluate()
+    evaluation = state.evaluation.evaluation if state.evaluation else None
+    answer = evaluation.final_output if evaluation is not None else None
+    schema = state.policy.output_schema
+    kept_apart = state.evaluation is not None and state.evaluation.artifact is not None
+    if schema is not None and not kept_apart and (faults := problems(schema, answer)):
+        return _failed(state, no_answer_of_the_form(state, faults))
+    missing = evaluation.failures if evaluation is not None else ("the result was not judged",)
+    score = evaluation.overall_score if evaluation is not None else None
+    artifact = state.evaluation.artifact if state.evaluation else None
+    return Finish(TaskCompleted(final_output=answer, artifact=artifact, score=score, shortfall=missing))
 
 
 def _open_questions(state: State, kind: str) -> bool:
     """True if a person has been asked such a question and has not answered."""
     return state.recovery is not None and any(one.kind == kind for one in state.recovery.open_questions())
-
-
-def _given_up(state: State) -> bool:
-    """True if the person who was asked says that it is to end."""
-    return state.recovery is not None and state.recovery.hint.strip().casefold() in (
-        "stop",
-        "give up",
-        "no",
-        "end",
-    )
 
 
 def _why(state: State) -> Failure:

@@ -345,6 +345,9 @@ class QuestionAsked(Event):
     question_id: str
     kind: Literal["outcome", "intervention"]
     text: str
+    """The question, alone."""
+    background: str = ""
+    """How it came to it, and what is advised."""
     call_key: CallKey | None = None
     step_id: StepId | None = None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from replan.core.explain import advice_for, attempts_made, call_words, judged_failed, steps_failed
 from replan.core.guard import must_stop
 from replan.core.state import CallState, State
@@ -14,13 +16,17 @@ INTERVENTION = "user_intervention_required"
 def needs_a_person(state: State) -> Failure:
     """Going on is pointless: why, what was tried, and what a person could do (`errors.UserInterventionRequired`)."""
     reflection = state.reflection.reflection if state.reflection else None
+    if reflection is None and state.word == "stop" and state.recovery is not None:
+        reflection = state.recovery.reflection  # the one upon which the person was asked
     known = _what_failed(state)
-    stop = must_stop(state)
+    stop = "a person has said stop" if state.word == "stop" else must_stop(state)
     causes = reflection.root_causes if reflection is not None else ()
     advice: list[str] = [reflection.ask] if reflection is not None and reflection.ask else []
     advice += [] if reflection is None else reflection.improvement_suggestions[:3]
     reason = known.reason
-    if stop:
+    if state.word == "stop":
+        reason += f"; {stop}"
+    elif stop:
         reason += f"; going on is pointless: {stop}"
     elif reflection is not None and reflection.reflection_text:
         reason += f"; {_short(reflection.reflection_text)}"
@@ -31,6 +37,18 @@ def needs_a_person(state: State) -> Failure:
         tried=tried(state),
         advice=tuple(dict.fromkeys([*advice, *known.advice])) or ("Say what is to be done differently.",),
         limit=stop.split(" ", 1)[0] if stop.startswith("max_") else None,
+        question=reflection.ask if reflection is not None else "",
+    )
+
+
+def no_answer_of_the_form(state: State, faults: Sequence[str]) -> Failure:
+    """A person has said that the task is done, and there is no answer of the form that its caller wants."""
+    return Failure(
+        kind="judgement",
+        reason=f"a person says that it is done, and there is no answer of the form asked for: {faults[0]}",
+        root_causes=tuple(faults[:10]),
+        tried=tried(state),
+        advice=("Run it again without a form for the answer, or read the steps' outputs.",),
     )
 
 

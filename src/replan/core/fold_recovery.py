@@ -11,6 +11,7 @@ from replan.core.fold_plans import count, replace_step, take_plan
 from replan.core.healing import Healing, Override, Reading, Recovery, RoundNote
 from replan.core.ids import canonical, digest
 from replan.core.lineage import replacements
+from replan.core.people import Said, word_of
 from replan.core.reflection import NEW_STEPS, RETRIES, SuggestedAction
 from replan.core.signature import normalized, signature
 from replan.core.slots import READING, Slot, slot_of
@@ -270,6 +271,8 @@ def _approval_resolved(state: State, event: e.ApprovalResolved, ts: float) -> No
     if asked is None or asked.call_key in known.approvals:
         return
     known.approvals[asked.call_key] = event
+    if (answer := _about_approval(asked, event)) is not None:
+        known.said.append(answer)
     step = state.steps.get(asked.step_id)
     slot = slot_of(asked.action_id, asked.index)
     asked_since = known.latest.get((asked.step_id, slot)) != event.approval_id
@@ -287,6 +290,16 @@ def _approval_resolved(state: State, event: e.ApprovalResolved, ts: float) -> No
         state.ledger.vacate(asked.call_key, (asked.step_id, slot))
 
 
+def _about_approval(asked: e.ApprovalRequested, event: e.ApprovalResolved) -> Said | None:
+    """What a rejection or a change says beyond a yes or no; None for a plain yes."""
+    question = f"may {asked.tool_id} be called in {asked.step_id} with {canonical(asked.parameters)}?"
+    if not event.approved:
+        return Said(question, f"no: {event.reason}" if event.reason else "no", event.by)
+    changes = [f"with {canonical(event.parameters)}"] if event.parameters else []
+    changes += [f"without {', '.join(event.without)}"] if event.without else []
+    return Said(question, f"yes, {' and '.join(changes)}", event.by) if changes else None
+
+
 def _asked(state: State, event: e.QuestionAsked, ts: float) -> None:
     state.mending().questions[event.question_id] = event
 
@@ -299,11 +312,15 @@ def _answered(state: State, event: e.QuestionAnswered, ts: float) -> None:
     if question is None or event.question_id in known.answers:
         return
     known.answers[event.question_id] = event
+    known.said.append(Said(question.text, event.answer, event.by))
     if question.kind == "intervention":
-        known.hint = event.answer
+        known.word = word_of(event.answer)
         note = known.note(state.round)
         note.news = note.better = True  # a person's word is something new
         state.reflection = None
+        if known.word != "stop" and state.evaluation is not None and state.evaluation.by == "model":
+            known.evaluation = state.evaluation  # made without that answer: it is judged anew
+            state.evaluation = None
 
 
 def _waiting(state: State, event: e.TaskWaiting, ts: float) -> None:

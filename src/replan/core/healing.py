@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from replan.core.ids import split_key
+from replan.core.people import Said, Word
 from replan.core.reflection import RETRIES, OverallReflection, SuggestedAction
 from replan.core.types import JsonObject, StepId, ToolId
 
@@ -202,8 +203,10 @@ class Recovery:
     answers: dict[str, e.QuestionAnswered] = field(default_factory=dict)
     reflection: OverallReflection | None = None
     """The latest of the task."""
-    hint: str = ""
-    """What a person has said last."""
+    said: list[Said] = field(default_factory=list)
+    """What people have said, in its order."""
+    word: Word = ""
+    """Set by the latest answer, if that decides by itself."""
     warned: set[str] = field(default_factory=set)
     """Limits of which it was told that most is used."""
 

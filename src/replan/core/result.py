@@ -38,6 +38,9 @@ class WaitingFor(BaseModel):
     id: str
     """Of the approval or the question."""
     text: str
+    """What is asked, alone."""
+    background: str = ""
+    """How it came to it, and what is advised."""
     step_id: str | None = None
     tool_id: str | None = None
     parameters: dict[str, Any] | None = None

@@ -15,6 +15,7 @@ from replan.core import fold_plans, fold_recovery, fold_steps
 from replan.core.graph import Graph
 from replan.core.healing import Recovery, base_of
 from replan.core.ledger import Ledger, LedgerEntry
+from replan.core.people import Word
 from replan.core.policy import Policy
 from replan.core.progress import END_STATUS
 from replan.core.progress import ENDED as ENDED
@@ -120,6 +121,11 @@ class State:
     def reflects(self) -> bool:
         """True if a round that did not do is reflected upon."""
         return self.modelled and self.policy.enable_auto_reflection
+
+    @property
+    def word(self) -> Word:
+        """The word of a person that decides by itself, if one was said."""
+        return self.recovery.word if self.recovery is not None else ""
 
     def mending(self) -> Recovery:
         """What recovery has done so far, to be added to."""

@@ -212,3 +212,5 @@ class Failure(Frozen):
     call_key: CallKey | None = None
     limit: str | None = None
     """The name of the budget that ended it."""
+    question: str = ""
+    """What only a person can say or do, alone; empty if there is no such thing."""

@@ -182,6 +182,7 @@ def _asked(task_id: str, waiting: WaitingFor, problem: str | None) -> dict[str, 
         "kind": waiting.kind,
         "id": waiting.id,
         "text": waiting.text,
+        "background": waiting.background,
         "tool": waiting.tool_id,
         "parameters": waiting.parameters,
     }

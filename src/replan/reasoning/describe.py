@@ -8,6 +8,7 @@ from typing import Any
 
 from replan.core.types import JsonObject, ToolSpec
 from replan.reasoning.history import shorten
+from replan.reasoning.prompts import fence
 from replan.reasoning.schemas import inline
 from replan.reasoning.view import TaskView
 
@@ -16,6 +17,9 @@ _EFFECTS = {
     "repeatable": "has an effect; calling it again does no harm",
     "once": "has an effect: each call does it once more",
 }
+
+
+_PEOPLE_CHARS = {"standard": 6_000, "small": 500}
 
 
 def tool_lines(tools: Sequence[ToolSpec], *, style: str, limit: int) -> str:
@@ -142,6 +146,29 @@ def task_data(task: TaskView, tools: Sequence[ToolSpec], *, limit: int) -> str:
         for name, value in (("metadata", task.metadata), ("context", task.context))
         if value
     )
+
+
+def data_text(task: TaskView, data: str, style: str) -> str:
+    """The data of a task for a prompt, and under it what people have said."""
+    parts = [fence("data", data) if data else "", people_text(task, style)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def people_text(task: TaskView, style: str) -> str:
+    """What people were asked and have said, the latest last; empty if nobody has spoken. Of too much the latest."""
+    room = _PEOPLE_CHARS[style]
+    kept: list[str] = []
+    for line in reversed(task.people):
+        kept.insert(0, f"- {shorten(line, max(200, room))}")
+        room -= len(line)
+        if room <= 0:
+            break
+    if not kept:
+        return ""
+    title = (
+        "People say:" if style == "small" else "What people were asked, and have said (it is to be heeded):"
+    )
+    return f"{title}\n{fence('people', chr(10).join(kept))}"
 
 
 def _masked(value: Any, secret: Collection[str]) -> Any:

@@ -9,7 +9,7 @@ from replan.core import schemas as json_schemas
 from replan.core.read_json import Unreadable, read_json
 from replan.core.types import Dimensions, Evaluation, JsonObject, Plan
 from replan.reasoning.ask import Talk, Violations, ask_typed
-from replan.reasoning.describe import task_data
+from replan.reasoning.describe import data_text, task_data
 from replan.reasoning.grounding import ungrounded_numbers
 from replan.reasoning.history import final_steps, render_steps, shorten
 from replan.reasoning.prompts import Rendered, fence, load
@@ -77,7 +77,7 @@ def evaluation_prompt(
     rendered = render_steps(steps, limit=_STEP_CHARS[style], final=final_steps(plan, steps))
     values = {
         "task": fence("task", task.description),
-        "data": fence("data", data) if data else "",
+        "data": data_text(task, data, style),
         "steps": fence("steps", rendered),
         "output": _output_wanted(style, output_schema),
     }

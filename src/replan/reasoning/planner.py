@@ -11,7 +11,7 @@ from replan.core.refs import Reference, parse, whole
 from replan.core.types import Frozen, JsonObject, Plan, ToolSpec
 from replan.errors import AnswerInvalid, PlanInvalid
 from replan.reasoning.ask import Talk, Violations, ask_typed
-from replan.reasoning.describe import task_data, tool_lines
+from replan.reasoning.describe import data_text, task_data, tool_lines
 from replan.reasoning.fields import hints, item_problems, name_fields
 from replan.reasoning.loosen import loosen
 from replan.reasoning.prompts import Rendered, fence, load
@@ -103,8 +103,7 @@ def plan_prompt(style: str, task: TaskView, tools: Sequence[ToolSpec]) -> Render
 
 
 def _data(task: TaskView, tools: Sequence[ToolSpec], style: str) -> str:
-    found = task_data(task, tools, limit=_DATA_CHARS[style])
-    return fence("data", found) if found else ""
+    return data_text(task, task_data(task, tools, limit=_DATA_CHARS[style]), style)
 
 
 def read_planned(

@@ -68,8 +68,6 @@ class FailureView:
     """What is left, in one line."""
     repeats: Sequence[str] = ()
     """What has been seen twice, in words; empty if nothing."""
-    hint: str = ""
-    """What a person has said."""
     in_doubt: bool = False
 
 
@@ -91,7 +89,6 @@ class RoundView:
     budget: str
     round: int
     repeats: Sequence[str]
-    hint: str = ""
     done_effects: Sequence[str] = ()
     """Effects that have taken place, in one line each."""
 
@@ -150,7 +147,6 @@ class ReplanView:
     tried_plans: Sequence[str]
     """Earlier plans in one line each."""
     budget: str
-    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from replan.core.reflection import STRATEGY_TYPES, OverallReflection, StepReflec
 from replan.core.types import JsonObject, ToolSpec
 from replan.errors import AnswerInvalid
 from replan.reasoning.ask import Talk, Violations, ask_typed
-from replan.reasoning.describe import shape
+from replan.reasoning.describe import people_text, shape
 from replan.reasoning.history import shorten
 from replan.reasoning.listed import known_values
 from replan.reasoning.offered import offered_strategies, offered_tools, open_actions, stand_ins
@@ -181,7 +181,7 @@ def step_prompt(style: str, view: FailureView) -> Rendered:
         ),
         "limits": joined(
             counters_text(view.counters, view.budget),
-            section("A person says:", "hint", view.hint[: ROOM[style].words]),
+            people_text(view.task, style),
             guidance_text(view.task, style),
         ),
         "allowed": ", ".join(open_actions(view, style)),
@@ -248,7 +248,7 @@ def round_prompt(style: str, view: RoundView) -> Rendered:
         "limits": joined(
             f"This was round {view.round}.",
             counters_text(view.statistics, view.budget),
-            section("A person says:", "hint", view.hint[: ROOM[style].words]),
+            people_text(view.task, style),
             guidance_text(view.task, style),
         ),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from replan.core.types import JsonObject, ToolSpec
-from replan.reasoning.describe import shape, task_data, tool_lines
+from replan.reasoning.describe import people_text, shape, task_data, tool_lines
 from replan.reasoning.history import shorten
 from replan.reasoning.prompts import Rendered, fence, load
 from replan.reasoning.recovery_text import (
@@ -65,7 +65,7 @@ def replan_prompt(style: str, view: ReplanView, tools: Sequence[ToolSpec]) -> Re
             section("Verdict:", "evaluation", evaluation_text(view.evaluation, style)),
             section("What was found:", "findings", guidance_lines(view.guidance, view.suggestions, style)),
             section("Plans tried so far:", "plans", lines_text(view.tried_plans, style)),
-            section("A person says:", "hint", view.hint[: ROOM[style].words]),
+            people_text(view.task, style),
         ),
         "order": _order(view, small),
         "rules": _ids(view, small),
@@ -155,6 +155,7 @@ def repair_prompt(style: str, view: RepairView) -> Rendered:
         "history": section("Tried before, the latest last:", "tries", tries_text(view.tries, style)),
         "hint": joined(
             section("Hint:", "hint", shorten(view.hint, ROOM[style].words)),
+            people_text(view.task, style),
             budget,
             guidance_text(view.task, style),
         ),

@@ -9,7 +9,7 @@ from replan.core.events import SelectedTool, ToolSelectionCompleted
 from replan.core.types import ToolSpec
 from replan.errors import ModelError
 from replan.reasoning.ask import Talk, Violations, ask_typed
-from replan.reasoning.describe import one_line, task_data, tool_index
+from replan.reasoning.describe import data_text, one_line, task_data, tool_index
 from replan.reasoning.history import cut, shorten
 from replan.reasoning.prompts import fence, load
 from replan.reasoning.read_values import text
@@ -68,7 +68,7 @@ async def select_tools(
     values = {
         "task": fence("task", task.description),
         "tools": fence("tools", tool_index(offered, limit=_INDEX_CHARS[style])),
-        "data": fence("data", data) if data else "",
+        "data": data_text(task, data, style),
     }
     if again is None:
         prompt = load("select", style).render(**values)

@@ -20,6 +20,8 @@ class TaskView(Frozen):
     """The final answer has a prescribed shape."""
     guidance: str = ""
     """Advice for this kind of task, written by whoever runs the service."""
+    people: tuple[str, ...] = ()
+    """What people were asked and have said, in its order."""
     secrets: tuple[str, ...] = ()
     """Names in `metadata` and `context` whose values no prompt may show."""
 

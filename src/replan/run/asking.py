@@ -10,7 +10,7 @@ from replan.core.state import CallState
 from replan.run.context import Run
 
 
-def ask(run: Run, reason: str, text: str, kind: str) -> None:
+def ask(run: Run, reason: str, text: str, kind: str, background: str = "") -> None:
     """Record a question (unless the text is empty: it was asked before), and that the task waits for a person."""
     known = run.state.mending()
     if text and kind == "outcome":  # all of them at once
@@ -19,18 +19,23 @@ def ask(run: Run, reason: str, text: str, kind: str) -> None:
             if key not in asked:
                 _ask(run, "outcome", question_about(call), call)
     elif text:
-        _ask(run, "intervention", text)
+        _ask(run, "intervention", text, background=background)
     run.record(TaskWaiting(reason=reason, questions=tuple(one.question_id for one in known.open_questions())))
 
 
 def _ask(
-    run: Run, kind: Literal["outcome", "intervention"], text: str, call: CallState | None = None
+    run: Run,
+    kind: Literal["outcome", "intervention"],
+    text: str,
+    call: CallState | None = None,
+    background: str = "",
 ) -> None:
     run.record(
         QuestionAsked(
             question_id=run.parts.ids.new("ask"),
             kind=kind,
             text=text,
+            background=background,
             call_key=call.key if call is not None else None,
             step_id=call.step_id if call is not None else None,
         )

@@ -251,8 +251,8 @@ class _Drive:
                     return _apart(run, rounds.change_plan(run))
                 case Settle(question_id):
                     asking.settle(run, question_id)
-                case Wait(reason, text, kind) as wait:
-                    asking.ask(run, reason, text, kind)
+                case Wait(reason, text, kind, background) as wait:
+                    asking.ask(run, reason, text, kind, background)
                     if run.state.waiting is None and decide(run.state) == wait:
                         raise RuntimeError(f"nobody is asked, and still it waits: {reason}")
                 case Finish(event):

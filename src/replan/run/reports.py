@@ -6,6 +6,7 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 
 from replan.core.outputs import artifacts_of
+from replan.core.people import lines
 from replan.core.state import StepState
 from replan.reasoning.secrecy import secret_names
 from replan.reasoning.view import StepReport, TaskView
@@ -21,6 +22,7 @@ def view_of(run: Run) -> TaskView:
         context=state.submitted.context if state.submitted else {},
         today=datetime.fromtimestamp(run.parts.clock.now(), UTC).date().isoformat(),
         has_output_schema=state.policy.output_schema is not None,
+        people=lines(state.recovery.said) if state.recovery is not None else (),
         secrets=tuple(sorted({name for tool in run.parts.tools.specs() for name in secret_names(tool)})),
     )
 

@@ -37,7 +37,10 @@ async def result_of(state: State, store: ArtifactStore) -> TaskResult:
         shortfall=outcome.shortfall if isinstance(outcome, TaskCompleted) else (),
         waiting_for=waiting_for(state) if state.status == "waiting" else (),
         usage=state.usage,
-        steps=tuple(_step(step) for step in (*state.earlier.values(), *state.steps.values())),
+        steps=tuple(
+            _step(step, status_of_step(state, step))
+            for step in (*state.earlier.values(), *state.steps.values())
+        ),
     )
 
 
@@ -54,7 +57,9 @@ def waiting_for(state: State) -> tuple[WaitingFor, ...]:
         for one in open_approvals(state)
     ]  # fmt: skip
     questions = [
-        WaitingFor(kind=one.kind, id=one.question_id, text=one.text, step_id=one.step_id)
+        WaitingFor(
+            kind=one.kind, id=one.question_id, text=one.text, background=one.background, step_id=one.step_id
+        )
         for one in known.open_questions()
     ]
     return (*approvals, *questions)
@@ -68,14 +73,25 @@ def open_approvals(state: State) -> list[ApprovalRequested]:
     return [one for one in asked if one.step_id in steps and not steps[one.step_id].closed]
 
 
-def _step(step: StepState) -> StepResult:
+def status_of_step(state: State, step: StepState) -> str:
+    """The step's status, and `waiting` while only a person's yes is missing."""
+    waits = any(one.step_id == step.step.step_id for one in open_approvals(state))
+    return "waiting" if waits and not _at_work(step) else step.status
+
+
+def _at_work(step: StepState) -> bool:
+    """True if some call of the step runs or is about to be tried again."""
+    return any(call.status in ("running", "retrying") for call in step.calls.values())
+
+
+def _step(step: StepState, status: str) -> StepResult:
     output = compose(step, _named) if step.status == "succeeded" else None
     spent = 0.0 if step.started is None or step.ended is None else step.ended - step.started
     return StepResult(
         step_id=step.step.step_id,
         name=step.step.name,
         tool=step.step.tool or ", ".join(dict.fromkeys(action.tool for action in step.step.actions)),
-        status=step.status,
+        status=status,
         output=output,
         error=step.fault.message if step.fault else None,
         reason=step.skip.reason if step.skip else None,

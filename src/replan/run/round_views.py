@@ -30,7 +30,6 @@ def round_view(run: Run) -> RoundView:
     state = run.state
     assert state.plan is not None
     judged = state.evaluation
-    known = state.recovery
     return RoundView(
         task=view_of(run),
         plan=state.plan,
@@ -42,7 +41,6 @@ def round_view(run: Run) -> RoundView:
         budget=budget_left(run),
         round=state.round,
         repeats=[*repeats(state), *repeated_in_step(state)],
-        hint=known.hint if known else "",
         done_effects=effects_done(run),
     )
 
@@ -150,7 +148,6 @@ def replan_view(
         done_effects=effects_done(run),
         tried_plans=history_lines(run),
         budget=budget_left(run),
-        hint=known.hint if known else "",
     )
 
 

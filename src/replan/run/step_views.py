@@ -90,7 +90,6 @@ def failure_view(
         repeats=["the same error has come twice: another try of the same kind will not help"]
         if healing.repeated(slot)
         else [],
-        hint=run.state.recovery.hint if run.state.recovery else "",
         in_doubt=in_doubt,
     )
 

@@ -259,7 +259,7 @@ def test_a_persons_word_starts_both_counts_anew() -> None:
     state.apply(e.QuestionAnswered(question_id="q", answer="the door is open now"), 2.0)
     assert must_stop(state) == ""
     assert state.reflection is None
-    assert state.recovery.hint == "the door is open now"
+    assert state.recovery.said[-1].answer == "the door is open now"
 
 
 def test_a_retrys_action_is_in_words() -> None:

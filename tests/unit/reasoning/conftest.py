@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
 
@@ -74,11 +75,18 @@ STEP = Step(
 )
 
 
+V = TypeVar("V", FailureView, RoundView)
+
+
+def _with_people(view: V, people: tuple[str, ...]) -> V:
+    return replace(view, task=view.task.model_copy(update={"people": people}))
+
+
 @pytest.fixture
 def failure_view() -> Callable[..., FailureView]:
     """A failed step; every field may be given otherwise."""
 
-    def build(**changes: Any) -> FailureView:
+    def build(people: tuple[str, ...] = (), **changes: Any) -> FailureView:
         fields: dict[str, Any] = {
             "task": TASK,
             "step": STEP,
@@ -101,7 +109,7 @@ def failure_view() -> Callable[..., FailureView]:
             "readings": [],
             "allowed": ACTION_TYPES[:5],
         }
-        return FailureView(**fields | changes)
+        return _with_people(FailureView(**fields | changes), people)
 
     return build
 
@@ -110,7 +118,7 @@ def failure_view() -> Callable[..., FailureView]:
 def round_view() -> Callable[..., RoundView]:
     """A round in which one step failed; every field may be given otherwise."""
 
-    def build(**changes: Any) -> RoundView:
+    def build(people: tuple[str, ...] = (), **changes: Any) -> RoundView:
         fields: dict[str, Any] = {
             "task": TASK,
             "plan": Plan(
@@ -137,6 +145,6 @@ def round_view() -> Callable[..., RoundView]:
             "round": 2,
             "repeats": [],
         }
-        return RoundView(**fields | changes)
+        return _with_people(RoundView(**fields | changes), people)
 
     return build

@@ -169,11 +169,14 @@ def test_the_prompt_about_a_step_holds(failure_view: Build, style: str, text: st
         counters={"tries of this step": "2"},
         budget="9 of 20 calls",
         repeats=["the same error twice"],
-        hint="use the small one",
     )
     task = view.task.model_copy(update={"guidance": "Mind the small printer."})
     view = failure_view(
-        task=task, counters=view.counters, budget=view.budget, repeats=view.repeats, hint=view.hint
+        task=task,
+        counters=view.counters,
+        budget=view.budget,
+        repeats=view.repeats,
+        people=("use the small one",),
     )
     assert text in step_prompt(style, view).user
 
@@ -233,7 +236,7 @@ def test_only_what_is_there_has_a_heading(failure_view: Build, round_view: Build
 def test_the_prompt_about_a_round_holds(round_view: BuildRound, style: str, text: str) -> None:
     view = round_view(
         repeats=["the same failure in round 1"],
-        hint="try stamp",
+        people=("try stamp",),
         done_effects=["mail with {'to': 'Bo'} in step_9"],
     )
     assert text in round_prompt(style, view).user
@@ -251,7 +254,7 @@ def test_no_secret_is_shown(failure_view: Build, round_view: BuildRound, style: 
     done = [StepReport("step_1", output={"echo": secret})]
     reading = [ReadingView("print_queue", {}, output=secret)]
     for view in (
-        failure_view(fault=spilled, tries=tries, done=done, hint=secret),
+        failure_view(fault=spilled, tries=tries, done=done, people=(secret,)),
         failure_view(fault=spilled, readings=reading, in_doubt=True),
     ):
         assert secret not in step_prompt(style, view).user
@@ -329,13 +332,13 @@ def test_the_prompts_stay_within_bounds(
         step_id="step_2", tool="t", name=long, parameters={"text": long}, expected_output=long, when=long
     )
     view = failure_view(
-        step=step, fault=fault, tools=tools, tries=tries, done=done, parameters={"text": long}, hint=long,
+        step=step, fault=fault, tools=tools, tries=tries, done=done, parameters={"text": long}, people=(long, long),
         repeats=[long] * 90, readings=[ReadingView("t", {"q": long}, long)] * 5,
     )  # fmt: skip
     assert len(step_prompt(style, view).user) < most
     plan = Plan(plan_id="p", steps=(step,) * 90)
     round_ = round_view(
-        plan=plan, steps=done, history=[long] * 90, repeats=[long] * 90, trigger=long, hint=long
+        plan=plan, steps=done, history=[long] * 90, repeats=[long] * 90, trigger=long, people=(long, long)
     )
     assert len(round_prompt(style, round_).user) < most
 

@@ -187,7 +187,12 @@ async def test_it_fails_with_the_last_list_after_its_corrections(script: Any) ->
     ],
 )
 def test_the_prompt_holds(style: str, text: str) -> None:
-    assert text in replan_prompt(style, view(hint="take the quiet one"), TOOLS).user
+    assert (
+        text
+        in replan_prompt(
+            style, view(task=TASK.model_copy(update={"people": ("take the quiet one",)})), TOOLS
+        ).user
+    )
 
 
 def test_a_strong_planner_is_told_which_ids_stay_and_which_are_gone() -> None:
@@ -499,7 +504,8 @@ def test_the_prompts_stay_within_bounds(style: str, most: int) -> None:
     tools = [tool(f"tool_{n}", x=TEXT).model_copy(update={"description": long}) for n in range(8)]
     told = view(
         previous=plan, steps=reports, reason=long, guidance={"root_causes": [long]}, suggestions=[long] * 50,
-        done_effects=[long] * 90, tried_plans=[long] * 90, used_ids=[f"step_{n}" for n in range(500)], hint=long,
+        done_effects=[long] * 90, tried_plans=[long] * 90, used_ids=[f"step_{n}" for n in range(500)],
+        task=TASK.model_copy(update={"people": (long, long)}),
     )  # fmt: skip
     assert len(replan_prompt(style, told, tools).user) < most
     fault = Fault(category="tool_error", kind="tool", message=long)

@@ -1,0 +1,133 @@
+"""What people have said: kept in order with its question, and only two words decide by themselves."""
+
+from __future__ import annotations
+
+import pytest
+from histories import ALL_DONE, OPENED, PLANNED, judged, state_of, submitted
+
+from replan.core import events as e
+from replan.core.decide import Evaluate, Finish, decide
+from replan.core.people import word_of
+from replan.core.state import State
+
+
+@pytest.mark.parametrize(
+    ("answer", "word"),
+    [
+        ("stop", "stop"),
+        (" Stop. ", "stop"),
+        ("done", "done"),
+        ("Done!", "done"),
+        ("no", ""),
+        ("end", ""),
+        ("give up", ""),
+        ("not done", ""),
+        ("Stop at the second Ann", ""),
+        ("Is it done?", ""),
+        ("", ""),
+    ],
+)
+def test_only_the_documented_words_decide(answer: str, word: str) -> None:
+    assert word_of(answer) == word
+
+
+def asked(number: int, text: str = "Is 'Peking' right? If not, what?") -> e.QuestionAsked:
+    return e.QuestionAsked(question_id=f"q{number}", kind="intervention", text=text)
+
+
+def said(number: int, answer: str) -> e.QuestionAnswered:
+    return e.QuestionAnswered(question_id=f"q{number}", answer=answer, by="Ann")
+
+
+def waiting_on(answer: str, *verdict: e.Event, **policy: object) -> State:
+    return state_of(
+        [submitted(interactive=True, **policy), *ALL_DONE[1:], *verdict, asked(1), said(1, answer)]
+    )
+
+
+def test_answers_are_kept_in_order_with_their_questions() -> None:
+    state = state_of(
+        [
+            *ALL_DONE,
+            judged(40, ok=False),
+            asked(1),
+            said(1, "no"),
+            asked(2, "Which one?"),
+            said(2, "the second"),
+        ]
+    )
+    assert state.recovery is not None
+    assert [(one.asked, one.answer, one.by) for one in state.recovery.said] == [
+        ("Is 'Peking' right? If not, what?", "no", "Ann"),
+        ("Which one?", "the second", "Ann"),
+    ]
+
+
+def test_rejections_and_changed_calls_are_kept_with_what_was_asked_and_a_plain_yes_is_not() -> None:
+    def request(name: str) -> e.ApprovalRequested:
+        return e.ApprovalRequested(
+            approval_id=name, call_key=f"{name}.1", step_id="find", tool_id="search", effect="once",
+            parameters={"q": name},
+        )  # fmt: skip
+
+    state = state_of(
+        [
+            *OPENED,
+            PLANNED,
+            *(request(name) for name in ("a", "b", "c")),
+            e.ApprovalResolved(approval_id="a", approved=False, reason="the second Ann"),
+            e.ApprovalResolved(approval_id="b", approved=True),
+            e.ApprovalResolved(approval_id="c", approved=True, parameters={"q": "x"}),
+        ]
+    )
+    assert state.recovery is not None
+    lines = [one.line() for one in state.recovery.said]
+    assert len(lines) == 2
+    assert '{"q":"a"}' in lines[0]
+    assert "no: the second Ann" in lines[0]
+    assert "yes, with" in lines[1]
+
+
+def test_an_answer_has_a_judged_round_judged_anew() -> None:
+    state = waiting_on("it is as I wanted it", judged(45, ok=False))
+    assert decide(state) == Evaluate()
+
+
+def test_a_persons_done_is_done_whatever_was_judged_and_keeps_the_shortfall() -> None:
+    state = waiting_on("done", judged(45, ok=False))
+    assert decide(state) == Evaluate()
+    state.apply(judged(45, ok=False, failures=("no title",), final_output="the table"), 9.0)
+    decision = decide(state)
+    assert isinstance(decision, Finish)
+    assert isinstance(decision.event, e.TaskCompleted)
+    assert decision.event.final_output == "the table"
+    assert decision.event.shortfall == ("no title",)
+
+
+def test_a_done_gives_no_answer_of_another_form_than_was_asked_for() -> None:
+    state = waiting_on("done", judged(45, ok=False), output_schema={"type": "integer"})
+    state.apply(judged(45, ok=False, final_output=None), 9.0)
+    decision = decide(state)
+    assert isinstance(decision, Finish)
+    assert isinstance(decision.event, e.TaskFailed)
+    assert "form asked for" in decision.event.failure.reason
+
+
+def test_stop_ends_it_at_once_as_failed_with_the_question_kept() -> None:
+    from test_verdict import completed, reflected
+
+    state = state_of(
+        [
+            submitted(interactive=True),
+            *ALL_DONE[1:],
+            judged(45, ok=False),
+            completed(reflected(False, "external", ask="Ask Bob for the key")),
+            asked(1),
+            said(1, "stop"),
+        ]
+    )
+    decision = decide(state)
+    assert isinstance(decision, Finish)
+    assert isinstance(decision.event, e.TaskFailed)
+    assert decision.event.failure.question == "Ask Bob for the key"
+    assert "a person has said stop" in decision.event.failure.reason
