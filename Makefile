@@ -37,6 +37,7 @@ check: $(VENV)/.dev  ## Format, lint, types, import rules
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python docs/check_types.py
 
 prove: $(VENV)/.dev  ## The long proofs: every crash point, every recorded case
 	$(BIN)/python -m pytest -m prove -o addopts="-p no:asyncio --strict-markers --strict-config -q -n auto --dist worksteal"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
@@ -35,13 +35,13 @@ def pay(name: str, euros: int) -> str:
     return f"paid {euros} EUR for {name}"
 
 
-class State(TypedDict, total=False):
+class State(TypedDict):
     name: str
-    task: str
-    result: Any
+    task: NotRequired[str]
+    result: NotRequired[Any]
 
 
-def describe(state: State) -> State:
+def describe(state: State) -> dict[str, str]:
     return {"task": f"Pay the bill {state['name']}"}
 
 

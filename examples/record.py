@@ -94,6 +94,8 @@ def _tell(event: object) -> None:
         case PlanGenerated():
             for step in event.plan.steps:
                 print(f"  {step.step_id} {step.tool} {json.dumps(step.parameters, ensure_ascii=False)}")
+        case _:
+            pass
 
 
 async def typed(model: Model, folder: Path) -> str:

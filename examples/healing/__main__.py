@@ -53,8 +53,12 @@ async def run(name: str, mode: str, folder: Path) -> bool:
     """Run one of them and tell its story; whether its answer is right."""
     healed, recording = TASKS[name], RECORDINGS / f"example_{name}.jsonl"
     fresh = folder / recording.name
-    model = {"--replay": {"replay": recording}, "--record": {"record": fresh}}.get(mode, {})
-    async with Replan(tools=[str(TOOLS)], db=folder / f"{name}.db", **model) as replan:
+    async with Replan(
+        tools=[str(TOOLS)],
+        db=folder / f"{name}.db",
+        replay=recording if mode == "--replay" else None,
+        record=fresh if mode == "--record" else None,
+    ) as replan:
         print(f"\nTask: {healed.task}", flush=True)
         task_id = await replan.submit(healed.task, timeout=TIMEOUT_SECS)
         async for record in replan.watch(task_id):

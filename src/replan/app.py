@@ -8,29 +8,36 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from replan.config import Settings
+from replan.config.options import Options, listed, mapping, policy_with, text_of
 from replan.core.events import Record
-from replan.core.policy import changed, within
+from replan.core.policy import within
 from replan.core.result import TaskResult
+from replan.core.state import State
 from replan.core.tool_stats import ToolKey, ToolStats
 from replan.core.types import JsonObject, Plan, ToolSpec
 from replan.engine.local import LocalEngine
 from replan.errors import AnswerInvalid, InputError, ReplanError, StoreError, TaskHeld
 from replan.ports import Question, Store, TaskSummary, ToolSource, Warmable
 from replan.reasoning.prompts import check_all, load
+from replan.run.announcer import Announcer, OnEvent
 from replan.run.parts import Parts
 from replan.run.service import Service, Submission
+from replan.run.sync import run_to_end
 from replan.run.through import see_through
 from replan.run.tool_record import ToolRecord
 from replan.tools.direct import call_directly
 from replan.wiring import ModelChoice, Models, SystemClock, Ulids, driver_name, open_store, open_tools
 
 T = TypeVar("T")
+Evaluation: TypeAlias = Literal["model", "steps"]
+Tools: TypeAlias = Sequence[Callable[..., Any] | ToolSource | str]
+Ask: TypeAlias = Callable[[str, str, Question], Awaitable[JsonObject | None]]
 CANCEL_SECS = 3.0
 """How long a cancelled caller waits for its task to end."""
 
@@ -41,10 +48,14 @@ class Replan:
     `model`: `provider:model`, `local`, a model object, or one of these a role; None takes the settings, and
     without any the built-in local model. `tools`: functions, SPECs (`"tools.py"`, `"package.module"`,
     `"module:name"`) and tool sources, any number together. `db`: a path or URL; None keeps the log in the
-    user's state folder. Further keyword arguments are fields of the policy (`success_threshold=70`, …).
+    user's state folder. Further keyword arguments are the options of `config.toml`, with the same names and bounds
+    (`success_threshold=70`, `max_cost_usd=1.5`, …; `InputError` says what would be right).
 
     `ask`: an async function `(task_id, step_id, question)` that puts a question of a running tool to a person (MCP
     elicitation), and gives the answer, or None; without it such questions are declined.
+
+    `on_event`: a function, async or not, that is told every stored event of each task that is driven here, in order.
+    What it raises is logged (logger `replan`), and the task goes on.
 
     Use it as `async with Replan(...) as replan:`. Leaving the block stops what runs; stored tasks can be
     resumed.
@@ -53,7 +64,7 @@ class Replan:
     def __init__(
         self,
         model: ModelChoice = None,
-        tools: Sequence[Callable[..., Any] | str | ToolSource] = (),
+        tools: Tools = (),
         *,
         db: str | Path | None = None,
         settings: Settings | None = None,
@@ -61,11 +72,18 @@ class Replan:
         api_key: str | None = None,
         record: str | Path | None = None,
         replay: str | Path | None = None,
-        ask: Callable[[str, str, Question], Awaitable[JsonObject | None]] | None = None,
-        **policy: Any,
+        ask: Ask | None = None,
+        on_event: OnEvent | None = None,
+        **options: Unpack[Options],
     ) -> None:
+        if settings is not None and not isinstance(settings, Settings):
+            raise InputError(
+                f"settings has to be Settings (of replan.config), not {type(settings).__name__}; "
+                "arguments of Replan are given by their own names"
+            )
         self.settings = settings or Settings()
-        self._policy = changed(self.settings.policy(), policy)
+        self._policy = policy_with(self.settings.policy(), options, beside=Arguments.__annotations__)
+        tools = listed(tools)
         self._tool_names = tuple(tool for tool in tools if isinstance(tool, str))
         self._catalog = open_tools(tools, self.settings)
         self._models = Models(
@@ -80,7 +98,8 @@ class Replan:
             record is None and replay is None
         )  # a replay finds only what was asked alike
         self._ask = ask
-        self._db = db
+        self._announcer = None if on_event is None else Announcer(on_event)
+        self._db = db if db is None or isinstance(db, Path) else text_of("db", db)
         self._service: Service | None = None
         self._engine: LocalEngine | None = None
 
@@ -144,6 +163,8 @@ class Replan:
             closing.push_async_callback(self._remember, service.parts.store)  # of sources that came late
             closing.push_async_callback(self._catalog.aclose)
             closing.push_async_callback(self._models.aclose)
+            if self._announcer is not None:
+                closing.push_async_callback(self._announcer.aclose)
             closing.push_async_callback(engine.aclose)
 
     @property
@@ -161,6 +182,21 @@ class Replan:
 
     # ── tasks ──
 
+    @overload
+    async def run(
+        self,
+        text: str,
+        *,
+        output_type: type[T],
+        metadata: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
+        task_id: str | None = None,
+        timeout: float | None = None,
+        plan: Mapping[str, Any] | None = None,
+        evaluation: Evaluation | None = None,
+    ) -> TaskResult[T]: ...
+
+    @overload
     async def run(
         self,
         text: str,
@@ -170,10 +206,24 @@ class Replan:
         task_id: str | None = None,
         timeout: float | None = None,
         plan: Mapping[str, Any] | None = None,
-        evaluation: str | None = None,
+        evaluation: Evaluation | None = None,
         output_schema: Mapping[str, Any] | None = None,
-        output_type: type[Any] | None = None,
-    ) -> TaskResult:
+        output_type: Any = None,
+    ) -> TaskResult[Any]: ...
+
+    async def run(
+        self,
+        text: str,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
+        task_id: str | None = None,
+        timeout: float | None = None,
+        plan: Mapping[str, Any] | None = None,
+        evaluation: Evaluation | None = None,
+        output_schema: Mapping[str, Any] | None = None,
+        output_type: Any = None,
+    ) -> TaskResult[Any]:
         """Run a task to its end. `output_type`: a type that `.output` will be, a Pydantic model for instance.
 
         If the caller is cancelled, so is the task.
@@ -221,7 +271,7 @@ class Replan:
         task_id: str | None = None,
         timeout: float | None = None,
         plan: Mapping[str, Any] | None = None,
-        evaluation: str | None = None,
+        evaluation: Evaluation | None = None,
         output_schema: Mapping[str, Any] | None = None,
     ) -> str:
         """Store a task and start it; its id. The same id with the same request is the same task."""
@@ -229,15 +279,22 @@ class Replan:
         self._check_models(plans=wanted.plan is None, judges=wanted.policy.evaluation == "model")
         engine = self._engine_now()
         task_id, new = await self.service.submit(wanted)
+        seen = 0
         if not new:
             if (await self.service.state(task_id)).ended or engine.driving(task_id) is not None:
                 return task_id
-            await self.service.check_resumable(task_id)
-        engine.start(task_id)
+            seen = (await self.service.check_resumable(task_id)).last_seq
+        self._start(task_id, after=seen)
         return task_id
 
     async def wait(self, task_id: str) -> TaskResult:
         """Wait for a task's end, whoever drives it; its result. Raises what stopped the driving, if that did."""
+        result = await self._ended(task_id)
+        if self._announcer is not None:
+            await self._announcer.told(task_id)
+        return result
+
+    async def _ended(self, task_id: str) -> TaskResult:
         driving = self._engine_now().driving(task_id)
         if driving is not None:
             try:
@@ -311,7 +368,9 @@ class Replan:
             plans=state.plan is None and not given,
             judges=state.evaluation is None and state.policy.evaluation == "model",
         )
-        await asyncio.shield(engine.start(task_id))
+        await asyncio.shield(self._start(task_id, after=state.last_seq))
+        if self._announcer is not None:
+            await self._announcer.told(task_id)
         return await self.service.result(task_id)
 
     async def plan(
@@ -320,7 +379,7 @@ class Replan:
         *,
         metadata: Mapping[str, Any] | None = None,
         plan: Mapping[str, Any] | None = None,
-        evaluation: str | None = None,
+        evaluation: Evaluation | None = None,
     ) -> Plan:
         """A checked plan for the task, which is neither stored nor run; with `plan`, that one checked."""
         wanted = self._submission(text, metadata, None, None, None, plan, evaluation, None)
@@ -371,6 +430,12 @@ class Replan:
         if driving is not None and (await self.service.parts.store.summary(task_id)).held:
             await asyncio.wait({driving}, timeout=CANCEL_SECS)
 
+    def _start(self, task_id: str, after: int) -> asyncio.Task[State]:
+        driving = self._engine_now().start(task_id)
+        if self._announcer is not None:
+            self._announcer.follow(self.service, task_id, after, driving)
+        return driving
+
     def _engine_now(self) -> LocalEngine:
         if self._engine is None:
             raise InputError("Replan is not open: use `async with Replan(...) as replan:`")
@@ -384,24 +449,24 @@ class Replan:
         task_id: str | None,
         timeout: float | None,
         plan: Mapping[str, Any] | None,
-        evaluation: str | None,
+        evaluation: Evaluation | None,
         output_schema: Mapping[str, Any] | None,
     ) -> Submission:
-        changes: dict[str, Any] = {}
+        changes: Options = {}
         if timeout is not None:
             changes["budget"] = within(self._policy.budget, timeout)
         if evaluation is not None:
             changes["evaluation"] = evaluation
         if output_schema is not None:
-            changes["output_schema"] = dict(output_schema)
+            changes["output_schema"] = mapping("output_schema", output_schema, {"type": "object"})
         settings: JsonObject = {"models": self._models.named()}
         return Submission(
-            description=text,
-            policy=changed(self._policy, changes),
-            metadata=dict(metadata or {}),
-            context=dict(context or {}),
-            task_id=task_id,
-            plan=None if plan is None else dict(plan),
+            description=text_of("the task", text),
+            policy=policy_with(self._policy, changes),
+            metadata=mapping("metadata", {} if metadata is None else metadata, {"project": "P-7"}),
+            context=mapping("context", {} if context is None else context, {"session_id": "s-1"}),
+            task_id=None if task_id is None else text_of("task_id", task_id),
+            plan=None if plan is None else mapping("plan", plan, {"steps": []}),
             tools=self._tool_names,
             settings=settings,
         )
@@ -415,8 +480,8 @@ class Replan:
 
 
 def _typed(
-    output_type: type[T] | None, schema: Mapping[str, Any] | None
-) -> tuple[TypeAdapter[T] | None, Mapping[str, Any] | None]:
+    output_type: Any, schema: Mapping[str, Any] | None
+) -> tuple[TypeAdapter[Any] | None, Mapping[str, Any] | None]:
     if output_type is None:
         return None, schema
     if schema is not None:
@@ -425,18 +490,55 @@ def _typed(
     return adapter, adapter.json_schema()
 
 
+class TaskArguments(TypedDict, total=False):
+    """What `Replan.run` takes beside the task's text and the form of its answer."""
+
+    metadata: Mapping[str, Any] | None
+    context: Mapping[str, Any] | None
+    task_id: str | None
+    timeout: float | None
+    plan: Mapping[str, Any] | None
+
+
+class Arguments(Options, TaskArguments, total=False):
+    """What `Replan` and `Replan.run` take together."""
+
+    model: ModelChoice
+    db: str | Path | None
+    settings: Settings | None
+    endpoint: str | None
+    api_key: str | None
+    record: str | Path | None
+    replay: str | Path | None
+    ask: Ask | None
+    on_event: OnEvent | None
+
+
+@overload
 def run_sync(
-    text: str,
-    tools: Sequence[Callable[..., Any] | str | ToolSource] = (),
-    *,
-    model: ModelChoice = None,
-    settings: Mapping[str, Any] | None = None,
-    **task: Any,
-) -> TaskResult:
-    """Run one task from code that is not async. `settings` go to `Replan(...)`, the rest to `.run(...)`."""
+    text: str, tools: Tools = (), *, output_type: type[T], **arguments: Unpack[Arguments]
+) -> TaskResult[T]: ...
 
-    async def main() -> TaskResult:
-        async with Replan(model, tools, **(settings or {})) as replan:
-            return await replan.run(text, **task)
 
-    return asyncio.run(main())
+@overload
+def run_sync(
+    text: str, tools: Tools = (), *, output_type: Any = None, **arguments: Unpack[Arguments]
+) -> TaskResult[Any]: ...
+
+
+def run_sync(
+    text: str, tools: Tools = (), *, output_type: Any = None, **arguments: Unpack[Arguments]
+) -> TaskResult[Any]:
+    """Run one task from code that is not async; takes what `Replan` and `Replan.run` take, by the same names.
+
+    Where an event loop runs already (a notebook), the task runs in a thread with a loop of its own.
+    """
+    given = dict(arguments)
+    task: dict[str, Any] = {name: given.pop(name) for name in TaskArguments.__annotations__ if name in given}
+    more: dict[str, Any] = given
+
+    async def main() -> TaskResult[Any]:
+        async with Replan(tools=tools, **more) as replan:
+            return await replan.run(text, output_type=output_type, **task)
+
+    return run_to_end(main)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from replan.core.events import AnyEvent, Record, TaskSubmitted
@@ -75,9 +75,9 @@ class ToolSource(Protocol):
 
     name: str
 
-    async def tools(self) -> Sequence[ToolSpec]: ...
-    async def call(self, call: ToolCall) -> Any: ...
-    async def aclose(self) -> None: ...
+    def tools(self) -> Coroutine[Any, Any, Sequence[ToolSpec]]: ...
+    def call(self, call: ToolCall) -> Coroutine[Any, Any, Any]: ...
+    def aclose(self) -> Coroutine[Any, Any, None]: ...
 
 
 @runtime_checkable

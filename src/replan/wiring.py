@@ -211,6 +211,12 @@ class Models(Mapping[Role, Model]):
                 closing.push_async_callback(_closed, model)
 
     def _chosen(self, model: ModelChoice) -> dict[Role, str | Model]:
+        for each in model.values() if isinstance(model, Mapping) else () if model is None else (model,):
+            if not isinstance(each, str) and not hasattr(each, "ask"):
+                raise InputError(
+                    "model: expected a text like 'openai:gpt-4.1' or 'local', a model object, or one of these a role, "
+                    f"found {each!r:.100}"
+                )
         llm = self._settings.llm
         default: str | Model = llm.default_model or ("" if self._base() else LOCAL)
         chosen: dict[Role, str | Model] = {}

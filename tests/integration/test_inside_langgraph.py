@@ -13,6 +13,7 @@ from typing import Any, TypedDict
 
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
@@ -221,25 +222,71 @@ async def test_a_state_without_a_task_says_so(tmp_path: Path) -> None:
             await _graph(langgraph_node(replan)).ainvoke({"result": 1})
 
 
+def _tool_graph(run: Any, saver: Any = None) -> Any:
+    graph: Any = StateGraph(MessagesState)
+    graph.add_node("tools", ToolNode([run], handle_tool_errors=False))
+    graph.add_edge(START, "tools")
+    graph.add_edge("tools", END)
+    return graph.compile(checkpointer=saver)
+
+
+def _calls(*tasks: str) -> dict[str, Any]:
+    """A message of a model that names every call alike."""
+    calls = [
+        {"name": "run_task", "args": {"task": one}, "id": "call_0", "type": "tool_call"} for one in tasks
+    ]
+    return {"messages": [AIMessage("", tool_calls=calls)]}
+
+
 async def test_replan_is_a_tool_of_a_tool_node(tmp_path: Path) -> None:
     sent, send = _sender()
     async with Replan(tools=[send], db=tmp_path / "r.db") as replan:
         run = as_langchain_tool(replan, submit=_plan("ann")(None))
         assert list(run.tool_call_schema.model_json_schema()["properties"]) == ["task"]  # type: ignore[union-attr]
-        graph: Any = StateGraph(MessagesState)
-        graph.add_node("tools", ToolNode([run]))
-        graph.add_edge(START, "tools")
-        graph.add_edge("tools", END)
-        call = {"name": "run_task", "args": {"task": "send"}, "id": "call-1", "type": "tool_call"}
-        said = {"messages": [AIMessage("", tool_calls=[call])]}
-        for _ in range(2):  # the same call of the same thread is the same task
-            state = await graph.compile().ainvoke(said, THREAD)
+        state = await _tool_graph(run).ainvoke(_calls("send"), THREAD)
         answer = state["messages"][-1]
         assert isinstance(answer, ToolMessage)
         assert answer.content == "sent to ann"
         assert answer.artifact["status"] == "succeeded"
         assert sent == ["ann"]
         failing = as_langchain_tool(replan, submit=_plan("nowhere")(None))
+        call = _calls("send")["messages"][0].tool_calls[0]
         refused = await failing.ainvoke(call | {"id": "call-2"})
     assert refused.status == "error"
     assert "nowhere" in refused.content
+
+
+@pytest.mark.parametrize("second", ["send", "send it once more"])
+async def test_a_later_turn_of_a_thread_has_tasks_of_its_own(tmp_path: Path, second: str) -> None:
+    sent, send = _sender()
+    async with Replan(tools=[send], db=tmp_path / "r.db") as replan:
+        app = _tool_graph(as_langchain_tool(replan, submit=_plan("ann")(None)), InMemorySaver())
+        await app.ainvoke(_calls("send"), THREAD)
+        await app.ainvoke(_calls(second), THREAD)
+        assert len(await replan.tasks()) == 2
+    assert sent == ["ann", "ann"]
+
+
+async def test_a_graph_that_goes_on_after_a_crash_goes_on_with_the_same_task(tmp_path: Path) -> None:
+    sent, send = _sender()
+    async with Replan(tools=[send], db=tmp_path / "r.db") as replan:
+        run = as_langchain_tool(replan, submit=_plan("ann")(None))
+        inner = run.coroutine
+        assert inner is not None
+        crashes = [RuntimeError("the process dies here")]
+
+        async def dying(task: str, tool_call_id: str, config: RunnableConfig) -> Any:
+            done = await inner(task=task, tool_call_id=tool_call_id, config=config)
+            if crashes:
+                raise crashes.pop()
+            return done
+
+        app = _tool_graph(
+            run.model_copy(update={"coroutine": dying, "handle_tool_error": False}), InMemorySaver()
+        )
+        with pytest.raises(RuntimeError, match="dies here"):
+            await app.ainvoke(_calls("send"), THREAD)
+        state = await app.ainvoke(None, THREAD)
+        assert len(await replan.tasks()) == 1
+    assert state["messages"][-1].content == "sent to ann"
+    assert sent == ["ann"]

@@ -56,6 +56,32 @@ async def test_the_answer_of_the_task_is_the_result_of_the_tool(tmp_path: Path) 
     assert seen == ["tool-return/success: 8"]
 
 
+@pytest.mark.parametrize("texts", [("double four", "double four"), ("double four", "once more")])
+async def test_a_model_may_name_every_call_alike(tmp_path: Path, texts: tuple[str, str]) -> None:
+    made: list[int] = []
+
+    @tool(effect="once")
+    def pay(n: int) -> int:
+        """Pay."""
+        made.append(n)
+        return n
+
+    def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        returned = [part for message in messages for part in message.parts if part.part_kind == "tool-return"]
+        if len(returned) < len(texts):
+            return ModelResponse([ToolCallPart("run_task", {"task": texts[len(returned)]}, "call_0")])
+        return ModelResponse([TextPart("done")])
+
+    plan = {"steps": [{"step_id": "a", "tool": "pay", "parameters": {"n": 4}}]}
+    async with Replan(tools=[pay], db=tmp_path / "r.db") as replan:
+        work = as_pydantic_ai_tool(replan, submit={"plan": plan, "evaluation": "steps"})
+        agent: Agent[None, str] = Agent(FunctionModel(model), tools=[work])
+        await agent.run("go", run_id="run-1")
+        assert made == [4, 4]  # two turns of one run are two tasks
+        await agent.run("go", run_id="run-1")  # the run itself repeated: the same tasks
+    assert made == [4, 4]
+
+
 async def test_what_another_wording_mends_is_asked_for_again_and_a_failure_is_told(tmp_path: Path) -> None:
     async with Replan(tools=[double], db=tmp_path / "r.db") as replan:
         agent, seen = _agent(replan, _plan(-1), " ", "double minus one")

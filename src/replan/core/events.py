@@ -7,7 +7,7 @@ fields that it does not know are ignored by the fold and stay in the log.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import to_json
@@ -471,7 +471,10 @@ class TaskTimedOut(Event):
 class UnknownEvent(Event):
     """A kind that this release does not know: kept, shown, and without effect on the state."""
 
-    type: str
+    if TYPE_CHECKING:
+        type: Literal["unknown"]  # so that a comparison with a known kind narrows `AnyEvent` to that kind
+    else:
+        type: str
     data: JsonObject = {}
 
 
@@ -581,4 +584,4 @@ def load(kind: str, data: str | bytes) -> AnyEvent:
     import json
 
     read = json.loads(data)
-    return UnknownEvent(type=kind, data=read if isinstance(read, dict) else {"value": read})
+    return UnknownEvent(type=cast("Any", kind), data=read if isinstance(read, dict) else {"value": read})

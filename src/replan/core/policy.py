@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from replan.core.types import Frozen, JsonObject, Step, ToolSpec
 from replan.errors import InputError
@@ -81,25 +80,9 @@ def needs_approval(policy: Policy, step: Step, tool: ToolSpec) -> bool:
     return policy.approval == "destructive" and tool.effect == "once"
 
 
-def changed(policy: Policy, changes: Mapping[str, Any]) -> Policy:
-    """The policy with some fields changed; `InputError` names a field that does not exist or a bad value."""
-    if not changes:
-        return policy
-    for name in changes:
-        if name not in Policy.model_fields:
-            import difflib
-
-            near = difflib.get_close_matches(name, Policy.model_fields, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise InputError(f"{name!r} is no setting of Replan{hint}")
-    try:
-        return Policy.model_validate({**policy.__dict__, **changes})
-    except ValueError as error:
-        raise InputError(f"a setting has a value that cannot be: {error}") from None
-
-
 def within(budget: Budget, timeout: float) -> Budget:
     """The budget with so many seconds for a task; `InputError` if that is no time."""
-    if isinstance(timeout, bool) or not timeout > 0:
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if not number or not timeout > 0:
         raise InputError(f"the timeout has to be a number of seconds above 0, not {timeout!r}")
     return budget.model_copy(update={"task_timeout_secs": float(timeout)})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic, Self, cast
 
 from pydantic import BaseModel, ConfigDict
+from typing_extensions import TypeVar
 
 from replan.core.types import Failure, Usage
 from replan.errors import TaskFailure, UserInterventionRequired
@@ -47,8 +48,14 @@ class WaitingFor(BaseModel):
     """Of the call to be agreed to, secrets masked."""
 
 
-class TaskResult(BaseModel):
-    """The result object: what `replan run --json` prints and the service answers."""
+T = TypeVar("T", default=Any)
+
+
+class TaskResult(BaseModel, Generic[T]):
+    """The result object: what `replan run --json` prints and the service answers.
+
+    `T`: what `.output` is, where `Replan.run` was given an `output_type`.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -68,20 +75,28 @@ class TaskResult(BaseModel):
     usage: Usage = Usage()
     steps: tuple[StepResult, ...] = ()
 
-    def raise_for_failure(self) -> TaskResult:
+    def raise_for_failure(self) -> Self:
         """This result, if the task succeeded; else `UserInterventionRequired` where a person can mend it, or
         `TaskFailure`."""
         if self.is_success:
             return self
-        reason = self.failure.reason if self.failure is not None else f"the task is {self.status}"
+        reason = self.reason
         advice = self.failure.advice if self.failure is not None else ()
         if self.failure is not None and self.failure.kind == "user_intervention_required":
             raise UserInterventionRequired(reason, advice=advice)
         raise TaskFailure(reason, advice=advice)
 
     @property
-    def output(self) -> Any:
-        return self.final_output
+    def output(self) -> T:
+        """The answer. None where the task did not succeed: look at `succeeded`, or call `raise_for_failure`."""
+        return cast("T", self.final_output)
+
+    @property
+    def reason(self) -> str:
+        """Why the task did not succeed, in a sentence; empty if it did."""
+        if self.is_success:
+            return ""
+        return self.failure.reason if self.failure is not None else f"the task is {self.status}"
 
     @property
     def succeeded(self) -> bool:

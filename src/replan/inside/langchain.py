@@ -30,14 +30,18 @@ def as_langchain_tool(
 
     The artifact of its message is the whole result (`TaskResult`) as JSON values. `submit`: further arguments of
     `Replan.run` (`metadata`, `timeout`, …). A task that fails, or waits for a person, comes as a message with status
-    "error" that says why. In a thread of LangGraph the task's id follows from thread and tool call: a graph that goes
-    on after a crash goes on with the same task. The caller's cancellation cancels the task. Async only (`ainvoke`).
+    "error" that says why. In a graph of LangGraph with a checkpointer the task's id follows from the thread, the graph's
+    own id of the run of the node, and the call in it: a graph that goes on after a crash goes on with the same task,
+    and a later turn of the thread has tasks of its own, whatever its model calls its calls. Elsewhere each call is a
+    task of its own. The caller's cancellation cancels the task. Async only (`ainvoke`).
     """
 
     async def run_task(task: str, tool_call_id: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
-        thread = (config.get("configurable") or {}).get("thread_id")
-        # A call's id is unique in its thread only: without one, each call is a task of its own.
-        task_id = id_of("tool", str(thread), tool_call_id) if thread and tool_call_id else None
+        at = config.get("configurable") or {}
+        thread, node_run = at.get("thread_id"), at.get("checkpoint_ns")
+        # Models call their calls as they like ("call_0" each time); the node's run is LangGraph's own.
+        known = thread and node_run and tool_call_id
+        task_id = id_of("tool", str(thread), str(node_run), tool_call_id, task) if known else None
         try:
             result = await replan.run(task, task_id=task_id, **(submit or {}))
         except InputError as error:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Literal, Protocol
 
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
@@ -30,6 +30,12 @@ _YES = {
 }
 
 
+class Node(Protocol):
+    """A node that `StateGraph.add_node` takes: LangGraph gives it the state and, by name, the run."""
+
+    def __call__(self, state: Any, *, runtime: Runtime[Any]) -> Coroutine[Any, Any, dict[str, Any]]: ...
+
+
 def langgraph_node(
     replan: Replan,
     *,
@@ -38,7 +44,7 @@ def langgraph_node(
     failure_key: str | None = None,
     submit: Callable[[Any], Mapping[str, Any]] | None = None,
     people: Literal["interrupt", "raise"] = "interrupt",
-) -> Callable[[Any, Runtime[Any]], Awaitable[dict[str, Any]]]:
+) -> Node:
     """A node that runs the task of the state's field `task_key` and puts its answer into `output_key`.
 
     `replan` has to be open in the event loop of the graph. `submit`: from the state, further arguments of

@@ -26,13 +26,14 @@ def as_pydantic_ai_tool(
 
     `submit`: further arguments of `Replan.run` (`metadata`, `timeout`, …). What another wording can mend (a task
     that cannot be read or planned) is a `ModelRetry`; every other failure, and a task that waits for a person, a
-    `ToolFailed` that says why. The task's id follows from the ids of run and call: an agent's run that is repeated with
-    its `run_id` goes on with the same task. The run's cancellation cancels the task.
+    `ToolFailed` that says why. The task's id follows from the agent's run, its step and the call in it: a run that is
+    repeated with its `run_id` goes on with the same task, and a later step has a task of its own, whatever the model
+    calls its calls. The run's cancellation cancels the task.
     """
 
     async def run_task(ctx: RunContext[Any], task: str) -> Any:
-        known = ctx.run_id and ctx.tool_call_id
-        task_id = id_of("tool", str(ctx.run_id), str(ctx.tool_call_id)) if known else None
+        call = (str(ctx.run_id), str(ctx.run_step), str(ctx.tool_call_id), task)
+        task_id = id_of("tool", *call) if ctx.run_id and ctx.tool_call_id else None
         try:
             result = await replan.run(task, task_id=task_id, **(submit or {}))
         except InputError as error:

@@ -1,0 +1,128 @@
+"""`run_sync` for code that is not async, and the callback that is told the events."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from replan import Record, Replan, run_sync, tool
+from replan.errors import InputError
+from replan.testing import ScriptedEndpoint, ScriptedModel
+
+
+@tool(effect="reads")
+def double(n: int) -> int:
+    """Twice the number."""
+    return 2 * n
+
+
+class Twice(BaseModel):
+    n: int
+
+
+PLAN: dict[str, Any] = {"steps": [{"step_id": "a", "tool": "double", "parameters": {"n": 4}}]}
+SCORES = {"completeness": 95, "correctness": 95, "efficiency": 90, "reliability": 90}
+
+
+def _judgement(answer: Any) -> dict[str, Any]:
+    return {
+        "overall_score": 93, "is_successful": True, "dimensions": SCORES, "successes": ["done"], "failures": [],
+        "improvement_suggestions": [], "final_output": answer,
+    }  # fmt: skip
+
+
+def test_it_takes_what_replan_and_run_take(tmp_path: Path) -> None:
+    told: list[str] = []
+    with ScriptedEndpoint({"execution_plan": PLAN, "evaluation": _judgement({"n": 8})}) as endpoint:
+        result = run_sync(
+            "Double four",
+            [double],
+            endpoint=endpoint.url,
+            api_key="k",
+            db=tmp_path / "r.db",
+            output_type=Twice,
+            success_threshold=70,
+            timeout=30,
+            metadata={"project": "P"},
+            on_event=lambda record: told.append(record.type),
+        )
+    assert result.raise_for_failure().output == Twice(n=8)
+    assert result.reason == ""
+    assert told[0] == "task_submitted"
+    assert told[-1] == "task_completed"
+
+
+def test_a_misspelt_argument_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="did you mean 'endpoint'"):
+        run_sync("x", endpont="http://localhost:1")  # type: ignore[call-overload]
+
+
+@pytest.mark.anyio
+async def test_in_a_running_loop_it_runs_in_a_thread_of_its_own(tmp_path: Path) -> None:
+    threads: set[str] = set()
+    result = run_sync(
+        "Double four",
+        [double],
+        plan=PLAN,
+        evaluation="steps",
+        db=tmp_path / "r.db",
+        on_event=lambda _: threads.add(threading.current_thread().name),
+    )
+    assert result.output == 8
+    assert threads == {"replan-run-sync"}
+    with pytest.raises(InputError, match="the task is empty"):
+        run_sync(" ", db=tmp_path / "r.db")
+
+
+@pytest.mark.anyio
+async def test_a_callback_is_told_every_event_in_order_whatever_it_raises(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[Record] = []
+
+    async def tell(record: Record) -> None:
+        told.append(record)
+        await asyncio.sleep(0)
+        if record.type == "step_started":
+            raise ValueError("the callback is broken")
+
+    async with Replan(tools=[double], db=tmp_path / "r.db", on_event=tell) as replan:
+        first = await replan.run("Double four", plan=PLAN, evaluation="steps")
+        assert told == await replan.history(first.task_id)
+        told.clear()
+        again = await replan.submit("Double four", plan=PLAN, evaluation="steps", task_id="two")
+        await replan.wait(again)
+        assert told == await replan.history("two")
+    assert "the callback is broken" in caplog.text
+    assert "step_started" in caplog.text
+
+
+@pytest.mark.anyio
+async def test_a_callback_hears_of_a_resumed_task_only_what_is_new(tmp_path: Path) -> None:
+    seqs: list[int] = []
+    calls: list[int] = []
+
+    @tool(effect="once")
+    def pay(n: int) -> int:
+        """Pay."""
+        calls.append(n)
+        return n
+
+    plan = {"steps": [{"step_id": "a", "tool": "pay", "parameters": {"n": 1}}]}
+    model = ScriptedModel({})
+    async with Replan(
+        model, tools=[pay], db=tmp_path / "r.db", interactive=True, approval="all",
+        on_event=lambda record: seqs.append(record.seq),
+    ) as replan:  # fmt: skip
+        result = await replan.run("Pay", plan=plan, evaluation="steps")
+        assert result.status == "waiting"
+        await replan.approve(result.task_id)
+        result = await replan.resume(result.task_id)
+        assert result.succeeded
+        assert seqs == [record.seq for record in await replan.history(result.task_id)]
+    assert calls == [1]
