@@ -16,7 +16,7 @@ from pydantic_core import to_json
 from replan.config import Settings
 from replan.config.options import Options, listed, mapping, policy_with, text_of
 from replan.core.events import Record
-from replan.core.policy import within
+from replan.core.policy import Policy, within
 from replan.core.result import TaskResult
 from replan.core.state import State
 from replan.core.tool_stats import ToolKey, ToolStats
@@ -276,7 +276,9 @@ class Replan:
     ) -> str:
         """Store a task and start it; its id. The same id with the same request is the same task."""
         wanted = self._submission(text, metadata, context, task_id, timeout, plan, evaluation, output_schema)
-        self._check_models(plans=wanted.plan is None, judges=wanted.policy.evaluation == "model")
+        self._check_models(
+            wanted.policy, plans=wanted.plan is None, judges=wanted.policy.evaluation == "model"
+        )
         engine = self._engine_now()
         task_id, new = await self.service.submit(wanted)
         seen = 0
@@ -365,6 +367,7 @@ class Replan:
             raise TaskHeld(f"task {task_id!r} is being driven here already; wait for it or watch it")
         given = state.submitted is not None and state.submitted.plan is not None
         self._check_models(
+            state.policy,
             plans=state.plan is None and not given,
             judges=state.evaluation is None and state.policy.evaluation == "model",
         )
@@ -471,12 +474,14 @@ class Replan:
             settings=settings,
         )
 
-    def _check_models(self, *, plans: bool, judges: bool) -> None:
+    def _check_models(self, policy: Policy, *, plans: bool, judges: bool) -> None:
         """Open the models that a task needs before it is driven: what was never set up does not end it."""
         if plans:
             _ = self._models["planning"]
         if judges:
             _ = self._models["evaluation"]
+        if policy.budget.max_cost_usd is not None and (plans or judges):
+            self._models.check_prices()
 
 
 def _typed(

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
+from pydantic import Field
+
 from replan.core.events import AnyEvent, Record, TaskSubmitted
+from replan.core.prices import Price, tokens_in
 from replan.core.tool_stats import ToolKey, ToolStats
 from replan.core.types import Effect, Frozen, JsonObject, Role, ToolId, ToolSpec, Usage
 
@@ -148,6 +152,22 @@ class Turn(Frozen):
     text: str
 
 
+class Watcher(Protocol):
+    """Whoever asks a model, told of what happens on the way to the answer."""
+
+    def sending(self, because: str = "") -> None:
+        """A request goes out now, `because` the one before came to nothing. Raises what forbids it."""
+        ...
+
+    def used(self, usage: Usage) -> None:
+        """What a request has used whose answer is no answer."""
+        ...
+
+    def tell(self, message: str, *, once: bool = False) -> None:
+        """A sentence for people; `once`: not again in this task."""
+        ...
+
+
 class ModelRequest(Frozen):
     """One structured question. `schema_name` is the contract name of the answer (see the specification, §13)."""
 
@@ -159,6 +179,15 @@ class ModelRequest(Frozen):
     temperature: float | None = None
     timeout_secs: float | None = None
     max_tokens: int | None = None
+    watcher: Any = Field(default=None, exclude=True, repr=False)
+    """A `Watcher`, or None. A model that makes several requests for one answer tells it of each."""
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens are asked."""
+        return tokens_in(
+            (self.instructions, json.dumps(self.json_schema), *(turn.text for turn in self.turns))
+        )
 
 
 class ModelReply(Frozen):
@@ -167,6 +196,8 @@ class ModelReply(Frozen):
     text: str
     model: str = ""
     usage: Usage = Usage()
+    endpoint: str = ""
+    """Which of several models or endpoints answered, where there are several."""
 
 
 class Model(Protocol):
@@ -180,6 +211,15 @@ class Model(Protocol):
         self, request: ModelRequest, on_text: Callable[[str], None] | None = None
     ) -> ModelReply: ...
     async def aclose(self) -> None: ...
+
+
+@runtime_checkable
+class Priced(Protocol):
+    """A model that can say beforehand what it costs, or that nobody knows."""
+
+    name: str
+
+    def price(self) -> Price | None: ...
 
 
 @runtime_checkable

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,9 +12,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from replan.config import Settings
+from replan.core.prices import Price
 from replan.core.types import Role
 from replan.errors import ConfigError, InputError, ReplanError
-from replan.ports import Model, Store, ToolSource
+from replan.ports import Model, Priced, Store, ToolSource
 from replan.tools.catalog import Catalog
 from replan.tools.frameworks import gather
 from replan.tools.functions import FunctionSource
@@ -204,6 +206,17 @@ class Models(Mapping[Role, Model]):
             role: choice if isinstance(choice, str) else choice.name for role, choice in self._choices.items()
         }
 
+    def check_prices(self) -> None:
+        """`ConfigError` for a model that nobody knows the price of: a limit in dollars would not bind it."""
+        for role in self:
+            model = self[role]
+            if isinstance(model, Priced) and model.price() is None:
+                key = json.dumps(named if isinstance(named := self._choices[role], str) and named else "*")
+                raise ConfigError(
+                    f"max_cost_usd is set, and the price of {model.name} ({role}) is not known: give it, in dollars "
+                    f"for a million tokens, as [llm.prices.{key}] with input = … and output = … in config.toml"
+                )
+
     async def aclose(self) -> None:
         opened, self._open = list(self._open.values()), {}
         async with contextlib.AsyncExitStack() as closing:  # each, whatever becomes of the others
@@ -270,9 +283,12 @@ class Models(Mapping[Role, Model]):
                 temperature=llm.temperature,
                 top_p=llm.top_p,
                 streaming=llm.enable_streaming,
+                prices={
+                    model: Price(input=each.input, output=each.output) for model, each in llm.prices.items()
+                },
             )
 
-        endpoint = None if _names_provider(name) and self._endpoint is None else self._base()
+        endpoint = self._base()  # it takes every name as it is, whatever the name looks like
         first = at(endpoint)
         if endpoint is not None and self._endpoint is None and llm.fallback_endpoint:
             return FallbackModel([first, at(llm.fallback_endpoint)])
@@ -282,10 +298,6 @@ class Models(Mapping[Role, Model]):
 async def _closed(model: Model) -> None:
     with contextlib.suppress(ReplanError):
         await model.aclose()
-
-
-def _names_provider(name: str) -> bool:
-    return ":" in name and not name.startswith("http")
 
 
 def driver_name() -> str:

@@ -26,11 +26,18 @@ PLAN = {"steps": [{"tool": "weather", "parameters": {"city": "Оslо 🌦"}}]}
 SCRIPT = {"execution_plan": PLAN, "evaluation": {"overall_score": 90}}
 
 
+VERDICT = {
+    "type": "object",
+    "properties": {"overall_score": {"type": "number"}},
+    "required": ["overall_score"],
+}
+
+
 def request(schema_name: str = "execution_plan", **changes: Any) -> ModelRequest:
     fields: dict[str, Any] = {
         "role": "planning",
         "schema_name": schema_name,
-        "json_schema": FREE_FORM,
+        "json_schema": VERDICT if schema_name == "evaluation" else FREE_FORM,
         "instructions": "Plan.",
         "turns": (Turn(role="user", text="Weather?"),),
     }
@@ -103,14 +110,14 @@ async def test_the_whole_conversation_goes_out_with_the_instructions_once() -> N
 
 async def test_an_endpoint_that_does_not_keep_to_the_schema_is_asked_in_words_from_then_on() -> None:
     answers = {"execution_plan": ["Sure! First we look at the weather.", PLAN]}
-    with ScriptedEndpoint(answers) as server:
+    with ScriptedEndpoint({**SCRIPT, **answers}) as server:
         model = open_model("scripted", endpoint=server.url)
-        prose = await model.ask(request())
         plan = await model.ask(request())
+        verdict = await model.ask(request("evaluation"))
         await model.aclose()
-    assert prose.text.startswith("Sure!")
     assert json.loads(plan.text) == PLAN
-    assert [way_of(body) for body in server.requests] == ["native", "prompted"]
+    assert json.loads(verdict.text) == {"overall_score": 90}
+    assert [way_of(body) for body in server.requests] == ["native", "prompted", "prompted"]
     assert json.dumps(FREE_FORM, separators=(",", ":")) in server.requests[1]["messages"][0]["content"]
 
 
@@ -218,11 +225,9 @@ async def test_a_cancelled_request_ends_at_once() -> None:
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
-        pytest.param(
-            EndpointFault(status=400, message="the prompt is wrong"), "the prompt is wrong", id="400"
-        ),
         pytest.param(EndpointFault(status=403, message="no"), "api_key", id="403"),
-        pytest.param(EndpointFault(status=501, message="not done"), "501", id="501"),
+        pytest.param(EndpointFault(status=402, message="pay first"), "pay first", id="402"),
+        pytest.param(EndpointFault(status=404, message="what?"), "404", id="404"),
     ],
 )
 async def test_a_lasting_refusal_is_told_at_once(fault: EndpointFault, says: str) -> None:
@@ -234,6 +239,28 @@ async def test_a_lasting_refusal_is_told_at_once(fault: EndpointFault, says: str
     assert not caught.value.transient
     assert len(server.requests) == 1
     assert server.url in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [400, 422, 501])
+async def test_a_refusal_that_no_way_of_asking_mends_is_told(status: int) -> None:
+    fault = EndpointFault(status=status, message="the prompt is wrong")
+    with ScriptedEndpoint(SCRIPT, faults=[fault] * 9) as server:
+        model = open_model("scripted", endpoint=server.url)
+        with pytest.raises(ModelUnavailable, match="the prompt is wrong") as caught:
+            await model.ask(request())
+        await model.aclose()
+    assert not caught.value.transient
+    assert [way_of(body) for body in server.requests] == ["native", "native", "tool", "prompted"]
+
+
+async def test_a_prompt_that_is_too_long_is_not_asked_in_other_ways() -> None:
+    fault = EndpointFault(status=400, message="too long", code="context_length_exceeded")
+    with ScriptedEndpoint(SCRIPT, faults=[fault]) as server:
+        model = open_model("scripted", endpoint=server.url)
+        with pytest.raises(ModelUnavailable, match="too long"):
+            await model.ask(request())
+        await model.aclose()
+    assert len(server.requests) == 1
 
 
 async def test_a_refused_key_says_where_to_put_it() -> None:

@@ -117,6 +117,8 @@ class PictureState(Board):
         self.model_secs += event.duration_secs
         if event.error:
             self.notes.append(f"{event.role} call failed: {event.error}")
+        elif event.endpoint:
+            self.notes.append(f"{event.role} answered by {event.endpoint}")
 
     def _selected(self, event: e.ToolSelectionCompleted, ts: float) -> None:
         if event.asked:

@@ -47,9 +47,11 @@ class PlainLines:
                 return f"{event.role} call failed after {secs(event.duration_secs)}: {event.error}"
             case e.LlmCallCompleted():
                 tokens = event.usage.input_tokens + event.usage.output_tokens
-                return f"{event.role} answered in {secs(event.duration_secs)}" + (
-                    f", {tokens} tokens" if tokens else ""
-                )
+                by = f" by {event.endpoint}" if event.endpoint else ""
+                told = [f"{tokens} tokens"] if tokens else []
+                if event.usage.llm_calls > 1:
+                    told.append(f"{event.usage.llm_calls} requests")
+                return f"{event.role} answered{by} in {', '.join([secs(event.duration_secs), *told])}"
             case e.ToolSelectionCompleted() if event.asked:
                 return view.notes[-1]
             case e.PlanGenerated():

@@ -14,10 +14,13 @@ SECTIONS: dict[str, type[Section]] = {
     if isinstance(field.annotation, type) and issubclass(field.annotation, Section)
 }
 
-NAMED = frozenset({("tools", "rules"), ("tools", "mcp_servers"), ("tools", "openapi")})
+NAMED = frozenset({("llm", "prices"), ("tools", "rules"), ("tools", "mcp_servers"), ("tools", "openapi")})
 """Keys that hold tables by name: layers add to each other, name by name and key by key."""
 
-TABLES: dict[tuple[str, str], type[Section]] = {("tools", "rules"): ToolRuleTable}
+TABLES: dict[tuple[str, str], type[Section]] = {
+    ("tools", "rules"): ToolRuleTable,
+    ("llm", "prices"): s.ModelPrice,
+}
 """Keys that hold tables by name, and what is in each."""
 
 IGNORED: dict[str, frozenset[str]] = {

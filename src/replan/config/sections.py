@@ -48,6 +48,13 @@ class Server(Section):
     max_connections: AtLeastOne = 1000
 
 
+class ModelPrice(Section):
+    """Dollars for a million tokens."""
+
+    input: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    output: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
 class Llm(Section):
     """Which models answer, and how they are asked. Nothing set: the built-in local model."""
 
@@ -70,6 +77,8 @@ class Llm(Section):
     protocol: Annotated[Literal["http", "grpc"], Lower] = "http"
     enable_streaming: bool = True
     max_streaming_indicators: Count = 5
+    prices: dict[Text, ModelPrice] = {}
+    """By the model's name as it is configured; `*`: every other."""
 
 
 class ToolService(Section):

@@ -6,46 +6,52 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from replan.core.policy import Budget
+from replan.core.prices import total
 from replan.core.types import Usage
 
+_NOTHING = Usage()
 WARN_AT = 0.8
 """Share of a limit from which on its use is told."""
 
 
-def in_flight(usage: Usage, running: Sequence[int]) -> Usage:
-    """What was used, with model calls that have not answered counted: at the size of their requests (characters),
-    and at the average cost so far. A call itself is counted when it starts."""
-    if not running:
-        return usage
+def in_flight(usage: Usage, running: Sequence[int], more: Usage = _NOTHING) -> Usage:
+    """What was used, with model calls that have not answered counted: at the size of their requests (tokens), and at the
+    average cost so far. A call itself is counted when it starts; `more` is what further requests of these calls are."""
     answered = usage.llm_calls - len(running)
     each = usage.cost_usd / answered if answered > 0 else 0.0
+    usage = total((usage, more))
     return usage.model_copy(
         update={
-            "input_tokens": usage.input_tokens + sum(size // _CHARACTERS for size in running),
+            "input_tokens": usage.input_tokens + sum(running),
             "cost_usd": usage.cost_usd + each * len(running),
         }
     )
 
 
-_CHARACTERS = 4
-"""Of a token, about."""
-
-
 def limit_reached(
-    budget: Budget, usage: Usage, *, what: Literal["llm", "tool", "round"], rounds: int = 0
+    budget: Budget,
+    usage: Usage,
+    *,
+    what: Literal["llm", "tool", "round"],
+    rounds: int = 0,
+    asked: Usage = _NOTHING,
 ) -> str:
-    """The limit that forbids one more of `what`, as `name = value`; empty if there is none. 0 allows nothing."""
+    """The limit that forbids one more of `what`, as `name = value`; empty if there is none. 0 allows nothing.
 
+    `asked`: what is known beforehand of a model call, which has to fit into the limit.
+    """
+    next_one: dict[str, float] = {}
     if what == "llm":
         tokens = usage.input_tokens + usage.output_tokens
         used = {"max_llm_calls": usage.llm_calls, "max_tokens": tokens, "max_cost_usd": usage.cost_usd}
+        next_one = {"max_tokens": asked.input_tokens, "max_cost_usd": asked.cost_usd}
     elif what == "tool":
         used = {"max_tool_calls": usage.tool_calls}
     else:
         used = {"max_rounds": rounds}
     for name, amount in used.items():
         allowed = getattr(budget, name)
-        if allowed is not None and amount >= allowed:
+        if allowed is not None and (amount >= allowed or amount + next_one.get(name, 0) > allowed):
             return f"{name} = {allowed:g}"
     return ""
 

@@ -85,6 +85,8 @@ class LlmCallStarted(Event):
     attempt: int = 1
     text: str = ""
     """The whole request as sent, for developers."""
+    tokens: int | None = None
+    """About how many are asked."""
 
 
 class LlmToken(Event):
@@ -101,9 +103,12 @@ class LlmCallCompleted(Event):
     role: str
     model: str
     usage: Usage = Usage()
+    """`llm_calls`: the requests that were made for it."""
     duration_secs: float = 0.0
     text: str = ""
     error: str | None = None
+    endpoint: str = ""
+    """Which endpoint answered, where it is not the one that was asked first."""
 
 
 class SelectedTool(Frozen):

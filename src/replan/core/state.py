@@ -250,6 +250,8 @@ class State:
         mine, more = self._asked, event.usage
         self._asked = mine.model_copy(
             update={
+                # the first request was counted when the call started
+                "llm_calls": mine.llm_calls + max(0, more.llm_calls - 1),
                 "input_tokens": mine.input_tokens + more.input_tokens,
                 "output_tokens": mine.output_tokens + more.output_tokens,
                 "cost_usd": mine.cost_usd + more.cost_usd,

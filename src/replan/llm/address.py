@@ -55,10 +55,10 @@ def new_client(url: str) -> Any:
     """An HTTP client for the endpoint (`httpx2.AsyncClient`); nothing on this machine is asked through a proxy."""
     import httpx2
 
-    from replan.connections import Transport
+    from replan.llm.wire import LenientTransport
 
     return httpx2.AsyncClient(
-        transport=Transport(url),
+        transport=LenientTransport(url),
         trust_env=not is_loopback(urlsplit(url).hostname or ""),
         timeout=httpx2.Timeout(600.0, connect=10.0),
         follow_redirects=True,

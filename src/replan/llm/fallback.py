@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from replan.core.breaker import Breaker
+from replan.core.prices import FREE, Price
 from replan.errors import ModelUnavailable
 from replan.llm.relay import Relay
-from replan.ports import Model, ModelReply, ModelRequest
+from replan.ports import Model, ModelReply, ModelRequest, Priced
 
 
 class FallbackModel:
@@ -57,17 +58,28 @@ class FallbackModel:
                 transient = transient or error.transient
                 codes.add(error.exit_code)
                 reasons.append(str(error))
+                if request.watcher is not None and model is not self._models[-1]:
+                    request.watcher.tell(f"{model.name} does not answer, another is asked: {error}")
             except BaseException:
                 breaker.abandoned()
                 raise
             else:
                 breaker.succeeded()
-                return reply
+                self.name = self._models[0].name  # it may have asked its endpoint for it
+                return reply.model_copy(update={"endpoint": reply.endpoint or model.name})
         # A single model speaks for itself.
         text = (
             reasons[0] if len(reasons) == 1 else "no model answered:\n" + "\n".join(f"- {r}" for r in reasons)
         )
         raise ModelUnavailable(text, transient=transient, setup=codes == {2})
+
+    def price(self) -> Price | None:
+        """That of the dearest; None if one is not known."""
+        prices = [model.price() if isinstance(model, Priced) else FREE for model in self._models]
+        known = [price for price in prices if price is not None]
+        if len(known) < len(prices):
+            return None
+        return Price(input=max(one.input for one in known), output=max(one.output for one in known))
 
     async def aclose(self) -> None:
         for model in self._models:

@@ -10,7 +10,11 @@ _TRANSIENT = frozenset({408, 409, 425, 429})
 
 
 class EndpointError(ModelUnavailable):
-    """A model's endpoint failed or refused. `status`: HTTP status, if any; `retry_after`: seconds it asked for."""
+    """A model's endpoint failed or refused.
+
+    `status`: HTTP status, if any; `code`: the error's own code, if it has one; `retry_after`: seconds it asked for.
+    `in_stream`: the answer had begun to stream; `lost`: the connection broke.
+    """
 
     def __init__(
         self,
@@ -19,11 +23,16 @@ class EndpointError(ModelUnavailable):
         transient: bool = False,
         setup: bool = False,
         status: int | None = None,
+        code: str | None = None,
         retry_after: float | None = None,
+        lost: bool = False,
     ) -> None:
         super().__init__(message, transient=transient, setup=setup)
         self.status = status
+        self.code = code
         self.retry_after = retry_after
+        self.lost = lost
+        self.in_stream = False
 
 
 def of_status(where: str, error: Any, *, quota: bool, key: str) -> EndpointError:
@@ -41,6 +50,7 @@ def of_status(where: str, error: Any, *, quota: bool, key: str) -> EndpointError
         f"{where} answered with status {status}{detail}",
         transient=transient,
         status=status,
+        code=str(code) if isinstance(body, dict) and (code := body.get("code")) else None,
         retry_after=error.retry_after,
     )
 

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from replan.core.answers import form_of
+from replan.core.prices import Price
 from replan.core.types import Usage
-from replan.llm import structured
+from replan.llm.ladder import Mode, Way
+from replan.llm.structured import prompted_instructions
 from replan.ports import ModelRequest
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
+    from pydantic_ai.models import Model as LibraryModel
     from pydantic_ai.models import ModelRequestParameters
 
 
-def messages(request: ModelRequest, mode: structured.Mode) -> list[ModelMessage]:
+def messages(request: ModelRequest, way: Way) -> list[ModelMessage]:
     from pydantic_ai import messages as m
 
-    instructions = structured.prompted_instructions(request) if mode == "prompted" else request.instructions
+    instructions = prompted_instructions(request) if way.mode == "prompted" else request.instructions
+    head, system = ("", instructions) if way.system else (f"{instructions}\n\n", None)
     return [
-        m.ModelRequest.user_text_prompt(turn.text, instructions=instructions)
+        m.ModelRequest.user_text_prompt((head if at == 0 else "") + turn.text, instructions=system)
         if turn.role == "user"
         else m.ModelResponse(parts=[m.TextPart(turn.text)])
-        for turn in request.turns
+        for at, turn in enumerate(request.turns)
     ]
 
 
-def parameters(request: ModelRequest, mode: structured.Mode) -> ModelRequestParameters:
+def parameters(request: ModelRequest, mode: Mode) -> ModelRequestParameters:
     from pydantic_ai import ToolDefinition
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.output import OutputObjectDefinition
@@ -67,8 +73,8 @@ def piece_of(event: Any) -> str:
             return ""
 
 
-def text_of(response: ModelResponse) -> str:
-    """The answer's text; empty for a refusal."""
+def text_of(response: ModelResponse, needed: Sequence[str] = ()) -> str:
+    """The answer's text; empty for a refusal. Some servers put all of an answer among the thoughts."""
     from pydantic_ai import messages as m
 
     if response.finish_reason == "content_filter":
@@ -76,7 +82,14 @@ def text_of(response: ModelResponse) -> str:
     for part in response.parts:
         if isinstance(part, m.ToolCallPart):
             return part.args_as_json_str() if not isinstance(part.args, str) else part.args
-    return "".join(part.content for part in response.parts if isinstance(part, m.TextPart))
+    text = "".join(part.content for part in response.parts if isinstance(part, m.TextPart))
+    if not text.strip():
+        thoughts = "".join(
+            part.content for part in response.parts if isinstance(part, m.ThinkingPart)
+        ).strip()
+        if thoughts[:1] == "{" and thoughts[-1:] == "}" and form_of(thoughts, needed) == "good":
+            return thoughts
+    return text
 
 
 def usage_of(response: ModelResponse) -> Usage:
@@ -86,3 +99,24 @@ def usage_of(response: ModelResponse) -> Usage:
         cost = 0.0  # no price known
     used = response.usage
     return Usage(llm_calls=1, input_tokens=used.input_tokens, output_tokens=used.output_tokens, cost_usd=cost)
+
+
+def listed_price(library: LibraryModel) -> Price | None:
+    """What the library's price list says of a model; of one whose price depends on the size of requests, of small ones."""
+    from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.usage import RequestUsage
+
+    def of(usage: RequestUsage) -> float:
+        told = ModelResponse(
+            parts=[],
+            usage=usage,
+            model_name=library.model_name,
+            provider_name=library.system,
+            provider_url=library.base_url,
+        )
+        return float(told.cost().total_price) * 1_000
+
+    try:
+        return Price(input=of(RequestUsage(input_tokens=1_000)), output=of(RequestUsage(output_tokens=1_000)))
+    except (LookupError, ValueError, AssertionError):
+        return None

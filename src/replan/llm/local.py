@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
+from replan.core.prices import FREE, Price
 from replan.core.types import Usage
 from replan.errors import ModelUnavailable
 from replan.llm.runtime import Answer, Job, Listener, Runtime, chat_body
@@ -66,6 +67,10 @@ class LocalModel:
             raise ModelUnavailable(self._explained(answer.error), setup=answer.setup)
         usage = Usage(llm_calls=1, input_tokens=answer.prompt_tokens, output_tokens=answer.answer_tokens)
         return ModelReply(text=answer.text, model=self.name, usage=usage)
+
+    def price(self) -> Price:
+        """It runs here."""
+        return FREE
 
     def warm(self, instructions: str = "") -> None:
         """Load in the background, and read the instructions that later requests begin with; returns at once.

@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import difflib
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
+from replan.core.prices import Price, tokens_in
+from replan.core.types import Usage
 from replan.errors import ModelUnavailable
-from replan.llm import address, faults, forms, opening, structured
+from replan.llm import address, faults, forms, opening
 from replan.llm.faults import EndpointError
+from replan.llm.ladder import Ladder, Mode, Way
+from replan.llm.relay import Relay
 from replan.llm.retry import RetryingModel
-from replan.ports import ModelReply, ModelRequest
+from replan.ports import ModelReply, ModelRequest, Watcher
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
@@ -41,14 +45,16 @@ def open_model(
     temperature: float | None = None,
     top_p: float | None = None,
     streaming: bool = True,
-    mode: structured.Mode | None = None,
+    mode: Mode | None = None,
     style: Style = "standard",
+    prices: Mapping[str, Price] | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> RetryingModel:
     """A model by `provider:model`, or by the address of an OpenAI-compatible endpoint.
 
     With `endpoint`, `name` is the model's name there; empty: the only one that it serves. `timeout_secs` limits
     one request with all its retries. `mode` sets the first way of asking for structure; None: the strongest.
+    `prices` by model; `*` is for those that are not named.
     Raises `ModelUnavailable` (exit code 2) for a missing package, key or provider, `ConfigError` for a bad name.
     """
     model = ProviderModel(
@@ -59,15 +65,15 @@ def open_model(
         streaming=streaming,
         mode=mode,
         style=style,
+        prices=prices,
     )
     return RetryingModel(model, max_retries=max_retries, timeout_secs=timeout_secs, sleep=sleep)
 
 
 class ProviderModel:
-    """One model of one provider or endpoint. Tries once; `RetryingModel` tries again.
+    """One model of one provider or endpoint. Asks in one way after the other (`llm.ladder`); `RetryingModel` tries again.
 
-    The way of asking for structure starts at the strongest and goes down when the endpoint refuses it or does
-    not keep to it; what was learnt holds for as long as the adapter lives.
+    What was learnt of the ways holds for as long as the adapter lives.
     """
 
     def __init__(
@@ -78,50 +84,63 @@ class ProviderModel:
         api_key: str | None = None,
         sampling: Sampling | None = None,
         streaming: bool = True,
-        mode: structured.Mode | None = None,
+        mode: Mode | None = None,
         style: Style = "standard",
+        prices: Mapping[str, Price] | None = None,
     ) -> None:
         opening.require_library()
         self.style: Style = style
         self._api_key = api_key
         self._sampling = sampling or Sampling()
-        self._streaming = streaming
         self._url = None if endpoint is None else address.base_url(endpoint)
+        self._given = name
         self._name = re.sub(r"^openai(-chat)?:", "", name) if self._url else name
         self.name = self._full_name()
-        self._mode: structured.Mode = mode or "native"
-        self._by_schema: dict[str, structured.Mode] = {}
-        self._chosen = mode is not None
+        self._prices = prices or {}
         self._library: LibraryModel | None = None
         self._client: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
         if self._url is None:
             # Built at once, so that a missing key or package is told before any work is done.
             self._library = opening.of_provider(name, api_key)
-            self._start_where_it_can()
+        self._ladder = Ladder(mode or self._strongest(), streaming=streaming)
+
+    def price(self) -> Price | None:
+        """What the configuration says of this model, else what the library knows."""
+        if (configured := self._configured_price()) is not None:
+            return configured
+        return None if self._library is None else forms.listed_price(self._library)
 
     async def ask(self, request: ModelRequest, on_text: Callable[[str], None] | None = None) -> ModelReply:
         library = await self._ready()
+        watcher: Watcher | None = request.watcher
+        relay = None if on_text is None else Relay(on_text)
+        needed = tuple(request.json_schema.get("required", ()))
+        climb = self._ladder.climb(request.schema_name, needed, streamed=relay is not None)
+        because = ""
         while True:
-            mode = max(
-                self._mode, self._by_schema.get(request.schema_name, "native"), key=structured.MODES.index
-            )
-            stream = on_text is not None and self._streaming
+            way = climb.way
+            if relay is not None:
+                relay.begin()
+            if watcher is not None:
+                watcher.sending(because)
             try:
-                response = await self._once(library, request, mode, on_text if stream else None)
+                response = await self._once(library, request, way, relay if way.streamed else None)
             except EndpointError as error:
-                if not self._learn(error, request.schema_name, mode, stream):
+                because = str(error)
+                if not climb.failed(error):
                     raise await self._with_advice(error) from error.__cause__
                 continue
-            text = forms.text_of(response)
-            if on_text is not None and not stream and text:
-                on_text(text)
-            if mode != "prompted" and text and not structured.looks_like_json(text):
-                # It took the request and did not keep to it: ask in words from now on.
-                self._mode = "prompted"
-            return ModelReply(
-                text=text, model=response.model_name or self.name, usage=forms.usage_of(response)
-            )
+            text = forms.text_of(response, needed)
+            usage = self._used(request, response, text)
+            if not climb.answered(text, cut=response.finish_reason in ("length", "content_filter")):
+                break
+            if watcher is not None:
+                watcher.used(usage)
+            because = "there was no answer in the form that was asked for"
+        if relay is not None and not way.streamed and text:
+            relay(text)
+        return ModelReply(text=text, model=response.model_name or self.name, usage=usage, endpoint=self.name)
 
     async def aclose(self) -> None:
         library, client, loop = self._library, self._client, self._loop
@@ -168,71 +187,68 @@ class ProviderModel:
             setup=True,
         )
 
-    def _start_where_it_can(self) -> None:
-        if self._chosen or self._library is None:
-            return
-        profile: Any = self._library.profile
-        if not profile.get("supports_json_schema_output", False):
-            self._mode = "tool" if profile.get("supports_tools", True) else "prompted"
+    def _configured_price(self) -> Price | None:
+        named = (name for name in (self._given, self._name, "*") if name in self._prices)
+        return next((self._prices[name] for name in named), None)
+
+    def _strongest(self) -> Mode:
+        """The strongest mode that the library knows the model to have; of an endpoint it knows nothing."""
+        profile: Any = None if self._library is None else self._library.profile
+        if profile is None or profile.get("supports_json_schema_output", False):
+            return "native"
+        return "tool" if profile.get("supports_tools", True) else "prompted"
 
     async def _once(
-        self,
-        library: LibraryModel,
-        request: ModelRequest,
-        mode: structured.Mode,
-        on_text: Callable[[str], None] | None,
+        self, library: LibraryModel, request: ModelRequest, way: Way, on_text: Callable[[str], None] | None
     ) -> ModelResponse:
         from pydantic_ai.direct import model_request, model_request_stream
-        from pydantic_ai.exceptions import AgentRunError, UnexpectedModelBehavior, UserError
 
-        messages, parameters = forms.messages(request, mode), forms.parameters(request, mode)
-        settings = self._settings(request)
+        messages, parameters = forms.messages(request, way), forms.parameters(request, way.mode)
+        settings = self._settings(request, way)
+        begun = False
         try:
-            if on_text is not None:
-                try:
-                    async with model_request_stream(
-                        library, messages, model_settings=settings, model_request_parameters=parameters
-                    ) as stream:
-                        async for event in stream:
-                            if piece := forms.piece_of(event):
-                                on_text(piece)
-                        return stream.get()
-                except UnexpectedModelBehavior:
-                    pass  # nothing usable came: asked whole, it says what is the matter
-            return await model_request(
+            if on_text is None:
+                return await model_request(
+                    library, messages, model_settings=settings, model_request_parameters=parameters
+                )
+            async with model_request_stream(
                 library, messages, model_settings=settings, model_request_parameters=parameters
-            )
-        except (AgentRunError, UserError, OSError, ValueError) as error:
-            raise self._explained(error) from error
+            ) as stream:
+                begun = True
+                async for event in stream:
+                    if piece := forms.piece_of(event):
+                        on_text(piece)
+                return stream.get()
+        except Exception as error:  # libraries raise what they like about an answer that they did not expect
+            explained = self._explained(error)
+            explained.in_stream = on_text is not None and explained.status is None
+            explained.in_stream = explained.in_stream and (begun or not explained.lost)
+            raise explained from error
 
-    def _settings(self, request: ModelRequest) -> Any:
+    def _settings(self, request: ModelRequest, way: Way) -> Any:
         temperature = self._sampling.temperature if request.temperature is None else request.temperature
         wanted = {
             "max_retries": 0,  # the library's own layer would retry below ours
-            "temperature": temperature if self._sampling is not _NONE else None,
-            "top_p": self._sampling.top_p,
+            "temperature": temperature if way.sampled else None,
+            "top_p": self._sampling.top_p if way.sampled else None,
             "max_tokens": request.max_tokens,
             "request_timeout": request.timeout_secs,
         }
         return {key: value for key, value in wanted.items() if value is not None}
 
-    def _learn(self, error: EndpointError, schema_name: str, mode: structured.Mode, stream: bool) -> bool:
-        """Whether the refusal taught another way to ask."""
-        message = str(error.__cause__ or error)
-        if stream and structured.refuses_streaming(error.status, message):
-            self._streaming = False
-            return True
-        if self._sampling is not _NONE and structured.refuses_sampling(error.status, message):
-            self._sampling = _NONE
-            return True
-        next_mode = structured.weaker(mode)
-        if next_mode is None or not structured.refuses(mode, error.status, message):
-            return False
-        if structured.only_this_schema(message):
-            self._by_schema[schema_name] = next_mode
-        else:
-            self._mode = next_mode
-        return True
+    def _used(self, request: ModelRequest, response: ModelResponse, text: str) -> Usage:
+        """What the endpoint says was used; estimated where it says nothing."""
+        usage, price = forms.usage_of(response), self._configured_price()
+        if not usage.input_tokens and not usage.output_tokens:
+            price = self.price()
+            estimate = {"input_tokens": request.tokens, "output_tokens": tokens_in((text,))}
+            usage = usage.model_copy(update=estimate)
+            if request.watcher is not None:
+                request.watcher.tell(
+                    f"{self.name} does not say how many tokens it uses: they are estimated by the length of the texts",
+                    once=True,
+                )
+        return usage if price is None else usage.model_copy(update={"cost_usd": price.of(usage)})
 
     def _explained(self, error: Exception) -> EndpointError:
         from pydantic_ai.exceptions import (
@@ -251,7 +267,7 @@ class ProviderModel:
         if isinstance(error, ModelRequestTimeout):
             return EndpointError(f"{where} did not answer in time: {error}", transient=True)
         if isinstance(error, ModelConnectionError) or (isinstance(error, OSError) and not self._url):
-            return EndpointError(faults.unreachable(where, error), transient=True)
+            return EndpointError(faults.unreachable(where, error), transient=True, lost=True)
         if isinstance(error, ModelAPIError):
             return EndpointError(f"{where} broke off its answer: {error}", transient=True)
         return EndpointError(
@@ -280,6 +296,3 @@ class ProviderModel:
             return EndpointError(f"{error}{slip}", status=404, setup=True)
         near = difflib.get_close_matches(self._name, names, n=3) or names[:8]
         return EndpointError(f"{error}; it serves: {', '.join(near)}", status=404, setup=True)
-
-
-_NONE = Sampling()

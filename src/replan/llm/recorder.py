@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from replan.core.ids import canonical, digest
+from replan.core.prices import FREE, Price
 from replan.core.types import JsonObject
 from replan.errors import InputError, ModelUnavailable
-from replan.ports import Model, ModelReply, ModelRequest
+from replan.ports import Model, ModelReply, ModelRequest, Priced
 
 _FORMAT = 1
 _DATE = re.compile(r"Today is \d{4}-\d{2}-\d{2}\.")
@@ -75,6 +76,10 @@ class RecordingModel:
         self.name = self._model.name
         self._write(request, {"reply": reply.model_dump(mode="json")})
         return reply
+
+    def price(self) -> Price | None:
+        """What the model says; one that is not asked for it bears the cost that it reports."""
+        return self._model.price() if isinstance(self._model, Priced) else FREE
 
     async def aclose(self) -> None:
         await self._model.aclose()

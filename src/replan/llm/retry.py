@@ -7,10 +7,14 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Literal
 
+from replan.core.prices import FREE, Price
 from replan.errors import ModelUnavailable
 from replan.llm.faults import EndpointError
 from replan.llm.relay import Relay
-from replan.ports import Model, ModelReply, ModelRequest
+from replan.ports import Model, ModelReply, ModelRequest, Priced
+
+_TOLD_SECS = 1.0
+"""Who waits longer is told why."""
 
 
 class RetryingModel:
@@ -64,6 +68,8 @@ class RetryingModel:
                     wait = self._wait(attempt, last)
                     if deadline is not None and asyncio.get_running_loop().time() + wait >= deadline:
                         raise last  # it would only run into the limit
+                    if request.watcher is not None and wait >= _TOLD_SECS:
+                        request.watcher.tell(f"waiting {wait:.0f} s before asking again: {last}")
                     await self._sleep(wait)
         except TimeoutError:
             if not scope.expired():
@@ -74,6 +80,10 @@ class RetryingModel:
                 "(the limit is [llm] timeout_secs; a slow model needs a longer one)",
                 transient=True,
             ) from last
+
+    def price(self) -> Price | None:
+        """What the model says; one that is not asked for it bears the cost that it reports."""
+        return self._model.price() if isinstance(self._model, Priced) else FREE
 
     async def aclose(self) -> None:
         await self._model.aclose()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from pydantic_core import PydanticSerializationError
 
@@ -18,6 +19,9 @@ from replan.errors import ReplanError, StaleWriter, StoreError
 from replan.ports import Appended, Claim, NewArtifact
 from replan.run.outputs import storable_value
 from replan.run.parts import Parts
+
+if TYPE_CHECKING:
+    from replan.run.asked import Asking
 
 
 class Batch:
@@ -52,6 +56,7 @@ class Run:
     __slots__ = (
         "_batch",
         "_flying",
+        "asking",
         "broken",
         "claim",
         "closed",
@@ -59,6 +64,7 @@ class Run:
         "state",
         "stopping",
         "task_id",
+        "told",
         "when_broken",
         "when_told",
     )
@@ -77,6 +83,10 @@ class Run:
         self.closed = False
         self.stopping = False
         """Nothing new is begun: what runs is being stopped."""
+        self.asking: dict[str, Asking] | None = None
+        """The model calls that this drive has under way, by id."""
+        self.told: set[str] | None = None
+        """Sentences for people that are said once."""
         self._batch: Batch | None = None
         self._flying: list[Batch] = []
 

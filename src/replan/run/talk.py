@@ -6,12 +6,13 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from replan.core.budget import in_flight, limit_reached, nearly_used
+from replan.core.budget import nearly_used
 from replan.core.events import BudgetWarning, LlmCallCompleted, LlmCallStarted, LlmToken
-from replan.core.types import Role
+from replan.core.types import Role, Usage
 from replan.errors import ModelUnavailable, ReplanError
 from replan.ports import Model, ModelReply, ModelRequest
 from replan.reasoning.prompts import Rendered
+from replan.run.asked import Asking
 from replan.run.context import Run
 from replan.run.outputs import storable
 from replan.run.stops import BudgetReached
@@ -35,18 +36,20 @@ class RoleTalk:
             raise asyncio.CancelledError
         if model is None:
             raise ModelUnavailable(f"there is no model for {role}", setup=True)
-        running = [len(asked.text) for asked in run.state.llm_running.values()]
-        if limit := limit_reached(run.state.policy.budget, in_flight(run.state.usage, running), what="llm"):
-            raise BudgetReached(limit)
+        asking = Asking(run, model, request)
+        asking.allow()
         warn(run)
         call_id = run.parts.ids.new("llm")
         run.record(
             LlmCallStarted(
                 call_id=call_id, role=role, model=model.name, schema_name=request.schema_name,
                 prompt=prompt.name, prompt_hash=prompt.hash, attempt=attempt,
-                text=_as_text(request),
+                text=_as_text(request), tokens=asking.asked.input_tokens,
             )
         )  # fmt: skip
+        if run.asking is None:
+            run.asking = {}
+        run.asking[call_id] = asking
 
         def on_text(piece: str) -> None:
             run.tell(LlmToken(call_id=call_id, role=role, text=piece))
@@ -54,20 +57,25 @@ class RoleTalk:
         started = time.perf_counter()
         streaming = run.state.policy.enable_streaming
         try:
-            reply = await self._answer(model, request, on_text if streaming else None)
+            watched = request.model_copy(update={"watcher": asking})
+            reply = await self._answer(model, watched, on_text if streaming else None)
         except Exception as error:
+            before = f"; before that: {asking.because}" if isinstance(error, BudgetReached) else ""
             run.record(
                 LlmCallCompleted(
-                    call_id=call_id, role=role, model=model.name,
-                    duration_secs=time.perf_counter() - started, error=storable(str(error)),
+                    call_id=call_id, role=role, model=model.name, usage=asking.with_all(Usage()),
+                    duration_secs=time.perf_counter() - started, error=storable(f"{error}{before}"),
                 )
             )  # fmt: skip
             raise
+        finally:
+            del run.asking[call_id]
         reply = reply.model_copy(update={"text": storable(reply.text)})
         run.record(
             LlmCallCompleted(
-                call_id=call_id, role=role, model=reply.model or model.name, usage=reply.usage,
+                call_id=call_id, role=role, model=reply.model or model.name, usage=asking.with_all(reply.usage),
                 duration_secs=time.perf_counter() - started, text=reply.text,
+                endpoint=reply.endpoint if reply.endpoint != model.name else "",
             )
         )  # fmt: skip
         return reply
@@ -85,7 +93,7 @@ class RoleTalk:
             raise ModelUnavailable(
                 "the call was cut off from inside, though nobody had stopped it"
             ) from error
-        except ReplanError:
+        except (ReplanError, BudgetReached):
             raise
         except (KeyboardInterrupt, GeneratorExit):
             raise

@@ -6,7 +6,7 @@ They are shipped for users' own tests, and need nothing but the core install.
 from __future__ import annotations
 
 from replan.testing.clock import ManualIds, VirtualClock, VirtualTimeLoop, virtual_time
-from replan.testing.endpoint import EndpointFault, ScriptedEndpoint
+from replan.testing.endpoint import EndpointFault, Habits, ScriptedEndpoint
 from replan.testing.model import ScriptedModel
 from replan.testing.script import ScriptError
 from replan.testing.store import MemoryStore
@@ -16,6 +16,7 @@ __all__ = [
     "EndpointFault",
     "FakeSource",
     "FakeTool",
+    "Habits",
     "ManualIds",
     "MemoryStore",
     "ScriptError",

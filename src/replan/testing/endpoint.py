@@ -22,15 +22,47 @@ _NAMED_SCHEMA = re.compile(r'JSON Schema "(\w+)"')
 class EndpointFault:
     """What goes wrong with one request instead of an answer.
 
-    `status`: an error answer, with `retry_after` (the header's text) and `message`. `cut`: the connection
-    breaks after half of the answer. `ends_early`: a stream stops half-way as if it were finished. `hang`: no
-    answer until the endpoint is closed. `garbage`: a page that is no JSON. `drop`: closed without an answer.
+    `status`: an error answer, with `retry_after` (the header's text), `message` and `code`. `inside_200`: the same
+    error, its status inside an answer of status 200. `cut`: the connection breaks after half of the answer.
+    `ends_early`: a stream stops half-way as if it were finished. `hang`: no answer until the endpoint is closed.
+    `garbage`: a page that is no JSON. `drop`: closed without an answer.
     """
 
-    kind: Literal["status", "cut", "ends_early", "hang", "garbage", "drop"] = "status"
+    kind: Literal["status", "inside_200", "cut", "ends_early", "hang", "garbage", "drop"] = "status"
     status: int = 503
     retry_after: str | None = None
     message: str = "the scripted endpoint was told to fail"
+    code: str = "error"
+
+
+Odd = Literal["right", "thoughts", "nothing", "empty_object", "no_choices", "null_choices"]
+"""Where an answer is: in its place; among the thoughts (`reasoning_content`); nowhere; `{}` instead; `choices` without
+one, or null."""
+
+
+@dataclass(frozen=True)
+class Habits:
+    """How an endpoint departs from the protocol, in every answer.
+
+    `schema`, `tool`, `words`: what comes back when it is asked with a JSON schema, a tool, or in words.
+    `stream`: `noisy` puts ids, comments and empty data between the events; `unfinished` gives no reason for its end;
+    `broken` sends what cannot be read. `usage`: it says what was used. `system_role`: it takes a message of the system.
+    `bare_refusals`: it does not say what it refuses.
+    """
+
+    schema: Odd = "right"
+    tool: Odd = "right"
+    words: Odd = "right"
+    stream: Literal["right", "noisy", "unfinished", "broken"] = "right"
+    usage: bool = True
+    system_role: bool = True
+    bare_refusals: bool = False
+
+    def answer_to(self, body: JsonObject) -> Odd:
+        """What comes back for this request."""
+        if "response_format" in body:
+            return self.schema
+        return self.tool if body.get("tools") else self.words
 
 
 class ScriptedEndpoint:
@@ -39,7 +71,7 @@ class ScriptedEndpoint:
     `answers`: as for `ScriptedModel`, but callables get the request's JSON body. The schema's name is read from
     `response_format.json_schema.name`, from the tool's function name, or from the text of the prompt.
     `json_schema`, `tools`, `streaming`: what it can do; the rest is refused with status 400.
-    `api_key`: the bearer key that it wants. `faults`: used up, one a request, before any answer.
+    `habits`: how it departs from the protocol. `api_key`: the bearer key that it wants. `faults`: used up, one a request, before any answer.
     `requests` holds the bodies, `headers` the headers, `calls` counts answers by schema name.
     """
 
@@ -53,6 +85,7 @@ class ScriptedEndpoint:
         streaming: bool = True,
         api_key: str | None = None,
         faults: Sequence[EndpointFault] = (),
+        habits: Habits = Habits(),
         piece: int = 16,
     ) -> None:
         self.models = tuple(models)
@@ -61,6 +94,7 @@ class ScriptedEndpoint:
         self.streaming = streaming
         self.api_key = api_key
         self.faults = list(faults)
+        self.habits = habits
         self.piece = piece
         self.requests: list[JsonObject] = []
         self.headers: list[dict[str, str]] = []
@@ -123,6 +157,10 @@ class ScriptedEndpoint:
 
     def refusal(self, body: JsonObject) -> str:
         """Why an endpoint with these abilities would not take the request; empty if it would."""
+        found = self._refused(body)
+        return "bad request" if found and self.habits.bare_refusals else found
+
+    def _refused(self, body: JsonObject) -> str:
         kind = (body.get("response_format") or {}).get("type")
         if kind == "json_schema" and not self.json_schema:
             return "'response_format' of type 'json_schema' is not supported by this server"
@@ -130,6 +168,8 @@ class ScriptedEndpoint:
             return "this model does not support tools"
         if body.get("stream") and not self.streaming:
             return "streaming is not supported: 'stream' has to be false"
+        if not self.habits.system_role and any(turn["role"] == "system" for turn in body["messages"]):
+            return "Conversation roles must be user and assistant"
         return ""
 
     def answer(self, body: JsonObject) -> tuple[str, str | None]:

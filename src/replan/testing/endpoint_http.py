@@ -12,7 +12,7 @@ from replan.core.types import JsonObject
 from replan.testing.script import ScriptError
 
 if TYPE_CHECKING:
-    from replan.testing.endpoint import EndpointFault, ScriptedEndpoint
+    from replan.testing.endpoint import EndpointFault, Odd, ScriptedEndpoint
 
 
 class Server(ThreadingHTTPServer):
@@ -115,24 +115,27 @@ class Handler(BaseHTTPRequestHandler):
                 self.close_connection = True
             case "garbage":
                 self._send(200, b"<html><body>Welcome to the proxy</body></html>", "text/html")
+            case "inside_200":
+                told = {"message": fault.message, "code": fault.status}
+                self._json(200, {"error": told})
             case _:
                 extra = {} if fault.retry_after is None else {"Retry-After": fault.retry_after}
-                self._error(fault.status, fault.message, extra=extra)
+                self._error(fault.status, fault.message, code=fault.code, extra=extra)
 
     def _whole(self, body: JsonObject, text: str, function: str | None, fault: EndpointFault | None) -> None:
-        message: JsonObject = {"role": "assistant", "content": text}
-        finish = "stop"
-        if function is not None:
-            call = {"id": "call_1", "type": "function", "function": {"name": function, "arguments": text}}
-            message, finish = {"role": "assistant", "content": None, "tool_calls": [call]}, "tool_calls"
+        odd = self._end.habits.answer_to(body)
+        message = _message(text, function, odd)
+        finish = "tool_calls" if "tool_calls" in message else "stop"
+        choices: Any = [{"index": 0, "message": message, "finish_reason": finish}]
         answer = {
             "id": "chatcmpl-1",
             "object": "chat.completion",
             "created": 0,
             "model": body["model"],
-            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-            "usage": _usage(body, text),
+            "choices": {"no_choices": [], "null_choices": None}.get(odd, choices),
         }
+        if self._end.habits.usage:
+            answer["usage"] = _usage(body, text)
         data = json.dumps(answer).encode()
         if fault is not None:
             self._send(200, data[: len(data) // 2], "application/json", claim=len(data))
@@ -145,21 +148,32 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
+        habits = self._end.habits
+        if habits.stream == "broken":
+            self._chunk(b"data: {of course}\n\n")
+            self._chunk(b"")
+            return
         sent = text if fault is None else text[: len(text) // 2]
-        for delta, finish in self._deltas(sent, function):
-            if finish is not None and fault is not None:
+        for delta, finish in self._deltas(sent, function, habits.answer_to(body)):
+            if finish is not None and (fault is not None or habits.stream == "unfinished"):
                 break
             self._event({"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}, body)
         if fault is not None and fault.kind == "cut":
             self.close_connection = True
             return
         if fault is None:
-            if (body.get("stream_options") or {}).get("include_usage"):
+            if (body.get("stream_options") or {}).get("include_usage") and habits.usage:
                 self._event({"choices": [], "usage": _usage(body, text)}, body)
             self._chunk(b"data: [DONE]\n\n")
         self._chunk(b"")
 
-    def _deltas(self, text: str, function: str | None) -> Iterator[tuple[JsonObject, str | None]]:
+    def _deltas(self, text: str, function: str | None, odd: Odd) -> Iterator[tuple[JsonObject, str | None]]:
+        if odd in ("no_choices", "null_choices"):
+            return
+        if odd != "right":
+            yield _message(text, function, odd), None
+            yield {}, "stop"
+            return
         pieces = [text[start : start + self._end.piece] for start in range(0, len(text), self._end.piece)]
         if function is None:
             yield {"role": "assistant", "content": ""}, None
@@ -186,6 +200,8 @@ class Handler(BaseHTTPRequestHandler):
             "model": body["model"],
             **fields,
         }
+        if self._end.habits.stream == "noisy":
+            self._chunk(b"id: 1\n\n: ping\n\nevent: message\ndata:\n\n")
         self._chunk(f"data: {json.dumps(whole)}\n\n".encode())
 
     def _chunk(self, data: bytes) -> None:
@@ -216,6 +232,21 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data)
+
+
+def _message(text: str, function: str | None, odd: Odd) -> JsonObject:
+    """The answer's message, with the text where it belongs or elsewhere."""
+    match odd:
+        case "thoughts":
+            return {"role": "assistant", "content": None, "reasoning_content": text}
+        case "nothing":
+            return {"role": "assistant", "content": ""}
+        case "empty_object":
+            text = "{}"
+    if function is None:
+        return {"role": "assistant", "content": text}
+    call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": function, "arguments": text}}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
 
 
 def _usage(body: JsonObject, text: str) -> JsonObject:

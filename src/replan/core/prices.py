@@ -1,0 +1,35 @@
+"""What tokens are, about, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from replan.core.types import Frozen, Usage
+
+_BYTES = 4
+"""Of a token, about: four letters of English, a letter and a third of Chinese."""
+
+
+class Price(Frozen):
+    """Dollars for a million tokens."""
+
+    input: float
+    output: float
+
+    def of(self, usage: Usage) -> float:
+        """What this usage costs."""
+        return (usage.input_tokens * self.input + usage.output_tokens * self.output) / 1_000_000
+
+
+FREE = Price(input=0, output=0)
+
+
+def tokens_in(texts: Iterable[str]) -> int:
+    """About how many tokens these texts are."""
+    return sum(len(text.encode("utf-8", "replace")) for text in texts) // _BYTES
+
+
+def total(usages: Iterable[Usage]) -> Usage:
+    """All of it together."""
+    every = list(usages)
+    return Usage(**{name: sum(getattr(usage, name) for usage in every) for name in Usage.model_fields})

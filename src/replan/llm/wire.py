@@ -1,0 +1,139 @@
+"""What endpoints send, brought into the protocol's own form before anybody reads it.
+
+An error inside an answer of status 200 gets its status; an answer without `choices` becomes an empty one; of a stream
+only the data passes, and one that says `[DONE]` without a reason has finished.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import httpx2
+
+from replan.connections import Transport
+
+_FINISHED = re.compile(r'"finish_reason"\s*:\s*"')
+_OF_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+_UNKNOWN = 502
+"""The status of an error that tells none: the other side could not do it now."""
+
+
+class LenientTransport(Transport):
+    """A transport for chat completions."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = await super().handle_async_request(request)
+        if response.status_code != 200 or not request.url.path.endswith("/chat/completions"):
+            return response
+        response.request = request
+        if "event-stream" in response.headers.get("content-type", ""):
+            return _with(response, 200, stream=_Events(response))
+        content = await response.aread()
+        await response.aclose()
+        status, content = completion(content)
+        return _with(response, status, content=content)
+
+
+def completion(content: bytes) -> tuple[int, bytes]:
+    """The status and the body that a whole answer of status 200 means."""
+    try:
+        body = json.loads(content)
+    except ValueError:
+        return 200, content
+    if not isinstance(body, dict) or body.get("choices"):
+        return 200, content
+    if error := body.get("error"):
+        return status_of(error), content
+    nothing = {"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}
+    head = {"id": "", "object": "chat.completion", "created": 0, "model": ""}
+    return 200, json.dumps({**head, **body, "choices": [nothing]}).encode()
+
+
+def status_of(error: Any) -> int:
+    """The HTTP status that an error object speaks of."""
+    found = error if isinstance(error, Mapping) else {}
+    for name in ("status", "code", "status_code", "http_status"):
+        value = found.get(name)
+        number = int(value) if isinstance(value, str) and value.isdigit() else value
+        if isinstance(number, int) and not isinstance(number, bool) and 400 <= number <= 599:
+            return number
+    return _UNKNOWN
+
+
+def _with(response: httpx2.Response, status: int, **body: Any) -> httpx2.Response:
+    headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_BODY]
+    return httpx2.Response(status, headers=headers, extensions=response.extensions, **body)
+
+
+class _Events(httpx2.AsyncByteStream):
+    """The data of a stream of events, one line each."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self._response = response
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        finished = False
+        last: dict[str, Any] = {}
+        async for data in _data(self._response.aiter_bytes()):
+            if data.startswith("[DONE]"):
+                if not finished:
+                    yield _event(json.dumps({**last, "choices": [_THE_END], "usage": None}))
+                yield _event(data)
+                continue
+            if not last:
+                last = _head(data)
+            finished = finished or _FINISHED.search(data) is not None
+            yield _event(data)
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+
+
+_THE_END = {"index": 0, "delta": {}, "finish_reason": "stop"}
+
+
+def _event(data: str) -> bytes:
+    return f"data: {data}\n\n".encode()
+
+
+def _head(data: str) -> dict[str, Any]:
+    """What every piece of an answer repeats."""
+    head = {"id": "", "object": "chat.completion.chunk", "created": 0, "model": ""}
+    try:
+        first = json.loads(data)
+    except ValueError:
+        return head
+    return (
+        {**head, **{name: first[name] for name in head if first.get(name)}}
+        if isinstance(first, dict)
+        else head
+    )
+
+
+async def _data(pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
+    """The data of each event, on one line, where there is any that can be an answer's."""
+    decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
+    rest, lines = "", list[str]()
+    async for piece in pieces:
+        *whole, rest = re.split(r"\r\n|\n|\r(?!\Z)", rest + decode(piece))
+        for line in whole:
+            if line:
+                lines.append(line)
+            elif data := _of_event(lines):
+                lines = []
+                yield data
+            else:
+                lines = []
+    lines.append(rest.rstrip("\r"))
+    if data := _of_event(lines):
+        yield data
+
+
+def _of_event(lines: list[str]) -> str:
+    texts = [line[5:].strip() for line in lines if line.startswith("data:")]
+    data = " ".join(text for text in texts if text)
+    return data if data.startswith(("{", "[DONE]")) else ""

@@ -1,0 +1,497 @@
+"""Endpoints that keep to the protocol in their own way: each is asked until an answer can be used, and every request counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from replan import Replan, tool
+from replan.config import Settings
+from replan.core.policy import Budget
+from replan.errors import ConfigError, ModelUnavailable
+from replan.llm.fallback import FallbackModel
+from replan.llm.ladder import MODES, Ladder, Way
+from replan.llm.provider import open_model
+from replan.llm.wire import _Events, completion
+from replan.ports import ModelReply, ModelRequest, Turn
+from replan.testing import EndpointFault, Habits, ScriptedEndpoint
+
+pytestmark = pytest.mark.anyio
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"steps": {"type": "array", "items": {"type": "object"}}},
+    "required": ["steps"],
+}
+PLAN: dict[str, Any] = {"steps": [{"step_id": "a", "tool": "weather", "parameters": {"city": "Oslo 🌦"}}]}
+VERDICT: dict[str, Any] = {
+    "overall_score": 95,
+    "is_successful": True,
+    "dimensions": dict.fromkeys(("completeness", "correctness", "efficiency", "reliability"), 95),
+    "final_output": "rain",
+}
+SCRIPT = {"execution_plan": PLAN, "evaluation": VERDICT}
+
+
+@tool(effect="reads")
+def weather(city: str) -> str:
+    """The weather in a city."""
+    return "rain"
+
+
+def request(**changes: Any) -> ModelRequest:
+    fields: dict[str, Any] = {
+        "role": "planning",
+        "schema_name": "execution_plan",
+        "json_schema": SCHEMA,
+        "instructions": "Plan.",
+        "turns": (Turn(role="user", text="Weather?"),),
+    }
+    return ModelRequest(**fields | changes)
+
+
+@asynccontextmanager
+async def asking(server: ScriptedEndpoint, **more: Any) -> AsyncIterator[Any]:
+    model = open_model("scripted", endpoint=server.url, sleep=_at_once, **more)
+    try:
+        yield model
+    finally:
+        await model.aclose()
+
+
+async def _at_once(secs: float) -> None:
+    """No test waits."""
+
+
+def ways(server: ScriptedEndpoint) -> list[str]:
+    def way(body: dict[str, Any]) -> str:
+        mode = "native" if "response_format" in body else "tool" if "tools" in body else "words"
+        return f"{mode}, streamed" if body.get("stream") else mode
+
+    return [way(body) for body in server.requests]
+
+
+async def twice(server: ScriptedEndpoint, *, listening: bool) -> tuple[ModelReply, list[str]]:
+    """The second answer, the first one having taught the way; and what was heard of the first."""
+    heard: list[str] = []
+    async with asking(server) as model:
+        first = await model.ask(request(), heard.append if listening else None)
+        assert json.loads(first.text) == PLAN
+        return await model.ask(request(), [].append if listening else None), heard
+
+
+# ── answers that cannot be used ───────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("listening", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(
+    ("habits", "last"),
+    [
+        pytest.param(Habits(schema="nothing"), "tool", id="nothing for a schema"),
+        pytest.param(Habits(schema="nothing", tool="nothing"), "words", id="nothing for a tool either"),
+        pytest.param(Habits(schema="empty_object"), "tool", id="an empty object"),
+        pytest.param(Habits(schema="empty_object", tool="empty_object"), "words", id="an empty object twice"),
+        pytest.param(Habits(schema="no_choices"), "tool", id="no choices"),
+        pytest.param(Habits(schema="null_choices", tool="no_choices"), "words", id="choices that are null"),
+    ],
+)
+async def test_an_answer_that_cannot_be_used_is_asked_for_in_the_next_way_and_that_is_remembered(
+    habits: Habits, last: str, listening: bool
+) -> None:
+    with ScriptedEndpoint(SCRIPT, habits=habits) as server:
+        reply, _ = await twice(server, listening=listening)
+    assert json.loads(reply.text) == PLAN
+    asked = ways(server)
+    assert asked[-1].startswith(last)
+    assert asked[-2].startswith(last), "the first question found it, the second one knew it"
+    assert len(asked) <= 5
+
+
+async def test_an_answer_that_stands_among_the_thoughts_is_read() -> None:
+    with ScriptedEndpoint(SCRIPT, habits=Habits(schema="thoughts")) as server:
+        reply, _ = await twice(server, listening=False)
+    assert json.loads(reply.text) == PLAN
+    assert ways(server) == ["native", "native"]
+
+
+async def test_thoughts_that_are_no_answer_lead_to_the_next_way() -> None:
+    answers = {"execution_plan": ["Let me think about {this}.", PLAN]}
+    with ScriptedEndpoint(answers, habits=Habits(schema="thoughts")) as server:
+        async with asking(server) as model:
+            assert json.loads((await model.ask(request())).text) == PLAN
+    assert ways(server) == ["native", "tool"]
+
+
+async def test_an_answer_that_is_only_broken_is_left_to_its_correction() -> None:
+    with ScriptedEndpoint({"execution_plan": '{"steps": [{"step_id": "a"'}) as server:
+        async with asking(server) as model:
+            assert (await model.ask(request())).text.startswith('{"steps"')
+    assert ways(server) == ["native"]
+
+
+# ── refusals ──────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("bare", [False, True], ids=["in words", "bare"])
+@pytest.mark.parametrize("listening", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(
+    "lacks",
+    [
+        pytest.param({"json_schema": False}, id="schemas"),
+        pytest.param({"json_schema": False, "tools": False}, id="schemas and tools"),
+        pytest.param({"streaming": False}, id="streams"),
+        pytest.param({"json_schema": False, "streaming": False}, id="schemas and streams"),
+        pytest.param({"system_role": False}, id="a system role"),
+        pytest.param({"system_role": False, "json_schema": False, "tools": False}, id="all but a prompt"),
+    ],
+)
+async def test_what_an_endpoint_refuses_is_left_out_whatever_it_says(
+    lacks: dict[str, bool], listening: bool, bare: bool
+) -> None:
+    habits = Habits(system_role=lacks.get("system_role", True), bare_refusals=bare)
+    able = {name: can for name, can in lacks.items() if name != "system_role"}
+    with ScriptedEndpoint(SCRIPT, habits=habits, **able) as server:
+        reply, heard = await twice(server, listening=listening)
+        before = len(server.requests)
+        async with asking(server) as model:
+            await model.ask(request())
+    assert json.loads(reply.text) == PLAN
+    assert not listening or json.loads("".join(heard)) == PLAN
+    assert before <= 7
+    asked = server.requests[before - 1]
+    assert "Plan." in str(asked["messages"][0]["content"])
+
+
+async def test_the_instructions_stand_once_at_the_head_where_there_is_no_system_role() -> None:
+    turns = tuple(
+        Turn(role=role, text=text) for role, text in (("user", "a"), ("assistant", "b"), ("user", "c"))
+    )
+    with ScriptedEndpoint(SCRIPT, habits=Habits(system_role=False)) as server:
+        async with asking(server) as model:
+            await model.ask(request(turns=turns))
+    said = [(message["role"], message["content"]) for message in server.requests[-1]["messages"]]
+    assert said == [("user", "Plan.\n\na"), ("assistant", "b"), ("user", "c")]
+
+
+async def test_a_server_that_fails_at_a_schema_is_asked_otherwise_on_the_next_try() -> None:
+    fault = EndpointFault(status=500, message="oops")
+    with ScriptedEndpoint(SCRIPT, faults=[fault, fault]) as server:
+        async with asking(server) as model:
+            assert json.loads((await model.ask(request())).text) == PLAN
+            assert ways(server) == ["native", "native", "tool"]
+            server.faults.append(fault)
+            assert json.loads((await model.ask(request())).text) == PLAN
+            assert ways(server)[3:] == ["native", "tool"], "known by now"
+            await model.ask(request())
+    assert ways(server)[5:] == ["native"]
+
+
+# ── streams ───────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("stream", "asked"),
+    [
+        pytest.param("noisy", ["native, streamed"] * 2, id="ids, comments and empty data"),
+        pytest.param("unfinished", ["native, streamed"] * 2, id="no reason for its end"),
+        pytest.param("broken", ["native, streamed", "native", "native"], id="not to be read"),
+    ],
+)
+async def test_a_stream_in_another_form_is_read_or_else_asked_for_whole(
+    stream: Any, asked: list[str]
+) -> None:
+    with ScriptedEndpoint(SCRIPT, habits=Habits(stream=stream)) as server:
+        reply, heard = await twice(server, listening=True)
+    assert json.loads(reply.text) == PLAN
+    assert json.loads("".join(heard)) == PLAN
+    assert ways(server) == asked
+
+
+async def test_streams_that_break_are_asked_for_whole_at_once_and_in_the_end_left_alone() -> None:
+    with ScriptedEndpoint(SCRIPT) as server:
+        async with asking(server) as model:
+            for _ in range(2):
+                server.faults.append(EndpointFault("cut"))
+                assert json.loads((await model.ask(request(), [].append)).text) == PLAN
+            await model.ask(request(), [].append)
+    assert ways(server) == ["native, streamed", "native"] * 2 + ["native"]
+
+
+def as_events(*data: str, mark: str = "data: {}", end: str = "\n\n") -> bytes:
+    return "".join(mark.format(one) + end for one in data).encode()
+
+
+class _Body:
+    def __init__(self, pieces: list[bytes]) -> None:
+        self._pieces = pieces
+
+    async def aiter_bytes(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            yield piece
+
+
+@given(
+    st.lists(st.sampled_from(["x", "é", "🌦", '"']), min_size=1, max_size=6),
+    st.sampled_from(
+        ["\n\n", "\r\n\r\n", "\r\r", "\n\n\n", "\n: ping\n\n", "\nid: 7\n\n: x\n\nretry: 3\n\ndata:\n\n"]
+    ),
+    st.sampled_from(["data: {}", "data:{}", "event: message\ndata: {}", "id: 3\ndata: {}"]),
+    st.integers(1, 40),
+)
+async def test_however_a_stream_is_cut_and_decorated_its_data_comes_out(
+    texts: list[str], end: str, mark: str, size: int
+) -> None:
+    sent = [json.dumps({"choices": [{"delta": {"content": text}}]}, ensure_ascii=False) for text in texts]
+    whole = as_events(*sent, "[DONE]", mark=mark.replace("{}", "%s").replace("%s", "{0}"), end=end)
+    pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
+    events = [event async for event in _Events(_Body(pieces))]  # type: ignore[arg-type]
+    lines = [event.decode().removeprefix("data: ").strip() for event in events]
+    assert lines[: len(sent)] == sent
+    assert json.loads(lines[-2])["choices"][0]["finish_reason"] == "stop"
+    assert lines[-1] == "[DONE]"
+
+
+# ── errors inside an answer ───────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("listening", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(
+    ("status", "transient", "requests"),
+    [
+        pytest.param(401, False, 1, id="a refused key"),
+        pytest.param(402, False, 1, id="no money"),
+        pytest.param(429, True, 4, id="too many requests"),
+    ],
+)
+async def test_an_error_inside_an_answer_counts_as_what_it_says(
+    status: int, transient: bool, requests: int, listening: bool
+) -> None:
+    fault = EndpointFault("inside_200", status=status, message="sorry")
+    with ScriptedEndpoint(SCRIPT, faults=[fault] * 9) as server:
+        async with asking(server) as model:
+            with pytest.raises(ModelUnavailable, match="sorry") as caught:
+                await model.ask(request(), [].append if listening else None)
+    assert caught.value.transient is transient
+    assert len(server.requests) == requests
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        pytest.param({"error": {"message": "x", "code": 401}}, 401, id="a code"),
+        pytest.param({"error": {"message": "x", "code": "429"}}, 429, id="a code as text"),
+        pytest.param({"error": {"message": "x", "status": 503}}, 503, id="a status"),
+        pytest.param({"error": {"message": "x", "code": "bad_gateway"}}, 502, id="a word"),
+        pytest.param({"error": "busy"}, 502, id="a text"),
+        pytest.param({"error": {"code": True}, "choices": []}, 502, id="beside no choices"),
+        pytest.param({"choices": None}, 200, id="no error"),
+        pytest.param({"choices": [{}], "error": None}, 200, id="an error that is none"),
+        pytest.param([1], 200, id="a list"),
+    ],
+)
+def test_the_status_of_an_answer_is_that_of_the_error_inside(body: Any, status: int) -> None:
+    assert completion(json.dumps(body).encode())[0] == status
+
+
+# ── the ladder ────────────────────────────────────────────────────────────────
+
+
+class _Refusal(Exception):
+    """What an endpoint says."""
+
+
+@given(
+    st.sets(st.sampled_from(MODES), max_size=2), st.booleans(), st.booleans(), st.booleans(), st.booleans()
+)
+@settings(max_examples=200)
+def test_whatever_an_endpoint_refuses_without_a_word_a_way_is_found_in_few_requests_and_kept(
+    modes: set[str], streams: bool, samples: bool, system: bool, listening: bool
+) -> None:
+    from replan.llm.faults import EndpointError
+
+    def takes(way: Way) -> bool:
+        fits = (way.streamed <= streams, way.sampled <= samples, way.system <= system)
+        return way.mode not in modes and all(fits)
+
+    ladder = Ladder()
+    counts = []
+    for _ in range(4):
+        climb = ladder.climb("execution_plan", ["steps"], streamed=listening)
+        count = 1
+        while not takes(climb.way):
+            assert climb.failed(EndpointError("bad request", status=400)), "there is a way, and it is found"
+            count += 1
+        assert not climb.answered(json.dumps(PLAN), cut=False)
+        counts.append(count)
+    assert max(counts) <= 4
+    assert counts[-1] == 1, "what worked is remembered"
+
+
+def test_a_ladder_has_an_end() -> None:
+    from replan.llm.faults import EndpointError
+
+    climb = Ladder().climb("execution_plan", ["steps"], streamed=True)
+    said = ["stream", "temperature", "json schema", "tools", "system"]
+    asked = 1
+    while climb.failed(EndpointError(said[asked % 5], status=400)):
+        asked += 1
+    assert asked <= 10
+
+
+# ── every request counts ──────────────────────────────────────────────────────
+
+
+@asynccontextmanager
+async def replan(server: ScriptedEndpoint, tmp_path: Any, **more: Any) -> AsyncIterator[Replan]:
+    async with Replan("scripted", [weather], endpoint=server.url, db=tmp_path / "db", **more) as made:
+        yield made
+
+
+async def said(made: Replan, task: str) -> tuple[Any, list[str]]:
+    """The result of a task, and the sentences for people."""
+    task_id = await made.submit(task)
+    events = [record.event async for record in made.watch(task_id, ephemeral=True)]
+    return await made.result(task_id), [event.message for event in events if event.type == "progress_update"]
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        pytest.param({"habits": Habits(schema="no_choices")}, id="no choices"),
+        pytest.param({"json_schema": False}, id="refusals"),
+        pytest.param({"faults": [EndpointFault(status=503)]}, id="a transient fault"),
+        pytest.param({"habits": Habits(stream="broken")}, id="a broken stream"),
+    ],
+)
+async def test_no_more_requests_are_made_than_the_budget_allows(trouble: Any, tmp_path: Any) -> None:
+    with ScriptedEndpoint(SCRIPT, **trouble) as server:
+        async with replan(server, tmp_path, budget=Budget(max_llm_calls=1)) as made:
+            result = await made.run("Weather in Oslo?")
+    assert result.failure is not None
+    assert result.failure.limit == "max_llm_calls"
+    assert len(server.requests) == 1
+    assert result.usage.llm_calls == 1
+
+
+async def test_every_request_is_counted_with_what_it_used(tmp_path: Any) -> None:
+    with ScriptedEndpoint(SCRIPT, habits=Habits(schema="empty_object")) as server:
+        async with replan(server, tmp_path) as made:
+            result = await made.run("Weather in Oslo?")
+    assert result.succeeded
+    assert result.usage.llm_calls == len(server.requests) == 3
+    told = sum(len(str(message["content"])) // 4 for body in server.requests for message in body["messages"])
+    assert result.usage.input_tokens >= told - 20
+
+
+async def test_a_request_that_does_not_fit_into_the_tokens_left_is_not_made(tmp_path: Any) -> None:
+    with ScriptedEndpoint(SCRIPT) as server:
+        async with replan(server, tmp_path, budget=Budget(max_tokens=100)) as made:
+            result = await made.run("Weather in Oslo?")
+    assert result.failure is not None
+    assert result.failure.limit == "max_tokens"
+    assert server.requests == []
+    assert result.usage.input_tokens + result.usage.output_tokens == 0
+
+
+@pytest.mark.parametrize("limit", [1_500, 2_500, 4_000])
+async def test_tokens_are_estimated_where_the_endpoint_tells_none_and_that_is_said_once(
+    limit: int, tmp_path: Any
+) -> None:
+    with ScriptedEndpoint(SCRIPT, habits=Habits(usage=False)) as server:
+        async with replan(server, tmp_path, budget=Budget(max_tokens=limit)) as made:
+            result, lines = await said(made, "Weather in Oslo?")
+    used = result.usage.input_tokens + result.usage.output_tokens
+    assert used <= limit + 200, "the last answer alone may go over it"
+    assert len([line for line in lines if "estimated" in line]) == (1 if server.requests else 0)
+    assert result.usage.llm_calls == len(server.requests)
+
+
+# ── prices ────────────────────────────────────────────────────────────────────
+
+
+def configured(**llm: Any) -> Settings:
+    return Settings.model_validate({"llm": llm})
+
+
+async def test_a_limit_in_dollars_needs_the_price_and_says_how_to_give_it(tmp_path: Any) -> None:
+    with ScriptedEndpoint(SCRIPT) as server:
+        async with replan(server, tmp_path, budget=Budget(max_cost_usd=1.0)) as made:
+            with pytest.raises(ConfigError, match=r'\[llm\.prices\."scripted"\] with input') as caught:
+                await made.submit("Weather in Oslo?")
+            assert await made.tasks() == [], "refused before anything is stored"
+    assert caught.value.exit_code == 2
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("name", ["scripted", "*"])
+async def test_a_given_price_binds(name: str, tmp_path: Any) -> None:
+    priced = configured(prices={name: {"input": 1_000.0, "output": 2_000.0}})
+    with ScriptedEndpoint(SCRIPT) as server:
+        async with replan(server, tmp_path, budget=Budget(max_cost_usd=50.0), settings=priced) as made:
+            result = await made.run("Weather in Oslo?")
+            assert result.succeeded
+            used = result.usage
+            assert used.cost_usd == pytest.approx((used.input_tokens + 2 * used.output_tokens) / 1_000)
+        async with replan(server, tmp_path, budget=Budget(max_cost_usd=0.01), settings=priced) as made:
+            before = len(server.requests)
+            failed = await made.run("Weather in Oslo?")
+    assert failed.failure is not None
+    assert failed.failure.limit == "max_cost_usd"
+    assert len(server.requests) == before, "the request alone would cost more"
+
+
+# ── which endpoint ────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        pytest.param("qwen3:8b", "qwen3:8b", id="a tag"),
+        pytest.param("hf.co/x/y:Q4_K_M", "hf.co/x/y:Q4_K_M", id="a path with a tag"),
+        pytest.param("openai:m", "m", id="the name of a provider before"),
+        pytest.param("scripted", "scripted", id="a bare name"),
+    ],
+)
+@pytest.mark.parametrize("by", ["configuration", "argument"])
+async def test_a_configured_endpoint_takes_every_name(name: str, sent: str, by: str, tmp_path: Any) -> None:
+    with ScriptedEndpoint(SCRIPT, models=[sent], api_key="k") as server:
+        where = {"endpoint": server.url} if by == "configuration" else {}
+        made = Replan(
+            None,
+            [weather],
+            db=tmp_path / "db",
+            settings=configured(default_model=name, api_key="k", **where),
+            endpoint=None if where else server.url,
+        )
+        async with made:
+            assert (await made.run("Weather in Oslo?")).succeeded
+    assert {body["model"] for body in server.requests} == {sent}
+
+
+async def test_waiting_and_the_endpoint_that_answered_in_place_of_another_are_told(tmp_path: Any) -> None:
+    busy = EndpointFault(status=429, retry_after="1", message="slow down")
+    with ScriptedEndpoint(SCRIPT, faults=[busy] * 9) as first, ScriptedEndpoint(SCRIPT) as second:
+        llm = {"endpoint": first.url, "fallback_endpoint": second.url, "max_retries": 1}
+        async with Replan("scripted", [weather], db=tmp_path / "db", settings=configured(**llm)) as made:
+            result, lines = await said(made, "Weather in Oslo?")
+            records = await made.history(result.task_id)
+    assert result.succeeded
+    assert any(line.startswith("waiting 1 s") and "slow down" in line for line in lines)
+    assert any("does not answer, another is asked" in line for line in lines)
+    answered = [record.event.endpoint for record in records if record.event.type == "llm_call_completed"]
+    assert answered == [f"scripted@127.0.0.1:{second.url.rpartition(':')[2].removesuffix('/v1')}"] * 2
+
+
+async def test_of_several_models_the_one_that_answered_is_named() -> None:
+    with ScriptedEndpoint(SCRIPT) as server:
+        dead = open_model("a", endpoint=ScriptedEndpoint.refused_url(), max_retries=0)
+        model = FallbackModel([dead, open_model("scripted", endpoint=server.url)])
+        reply = await model.ask(request())
+        await model.aclose()
+    assert reply.endpoint.startswith("scripted@")
