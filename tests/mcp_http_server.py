@@ -21,7 +21,7 @@ READS = types.ToolAnnotations(read_only_hint=True)
 
 
 def result(value: Any) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(text="…")], structured_content=value)
+    return types.CallToolResult(content=[types.TextContent(text=json.dumps(value))], structured_content=value)
 
 
 class Tools:

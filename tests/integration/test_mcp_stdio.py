@@ -149,6 +149,14 @@ async def test_servers_of_every_older_protocol(version: str) -> None:
         assert await call(source, "add", a=2, b=2) == {"sum": 4}
 
 
+def text(said: str) -> dict[str, str]:
+    return {"type": "text", "text": said}
+
+
+IMAGE = {"type": "image", "mimeType": "image/png", "data": PNG}
+SHOWN = {"type": "image", "mimeType": "image/png", "data": f"data:image/png;base64,{PNG}"}
+
+
 @pytest.mark.parametrize(
     ("content", "structured", "expected"),
     [
@@ -157,12 +165,28 @@ async def test_servers_of_every_older_protocol(version: str) -> None:
         pytest.param(
             [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], None, ["a", "b"], id="several"
         ),
-        pytest.param([{"type": "text", "text": "…"}], {"a": [1]}, {"a": [1]}, id="structured comes first"),
+        pytest.param([text('{"a": [1]}')], {"a": [1]}, {"a": [1]}, id="structured, and the same as text"),
+        pytest.param([text(" ")], {"a": [1]}, {"a": [1]}, id="structured, and an empty text"),
         pytest.param(
-            [{"type": "text", "text": "…"}],
-            {"result": 1},
-            {"result": 1},
-            id="a result that nobody has wrapped",
+            [text("There is one.")],
+            {"a": [1]},
+            {"a": [1], "content": ["There is one."]},
+            id="structured, and other words",
+        ),
+        pytest.param(
+            [text("A chart:"), IMAGE, text('{"a": 1}')],
+            {"a": 1},
+            {"a": 1, "content": ["A chart:", SHOWN]},
+            id="structured, text and an image",
+        ),
+        pytest.param(
+            [IMAGE],
+            {"content": "x"},
+            {"content": "x", "_content": [SHOWN]},
+            id="structured with a field of that name",
+        ),
+        pytest.param(
+            [text('{"result": 1}')], {"result": 1}, {"result": 1}, id="a result that nobody has wrapped"
         ),
         pytest.param(
             [{"type": "image", "mimeType": "image/png", "data": PNG}],

@@ -6,6 +6,7 @@ import base64
 import binascii
 import json
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from replan.core.schemas import problems
@@ -26,7 +27,8 @@ _PARAMETER = re.compile(
 def value_of(result: CallToolResult, tool: Listed) -> Any:
     """The structured value if there is one, checked against the declared schema; else what the content parts hold.
 
-    One part gives its value, several a list, none null. Text stays text, also where it is JSON.
+    One part gives its value, several a list, none null. Text stays text, also where it is JSON. Parts that come with a
+    structured value, and do not only repeat it, stand beside it as its `content`.
     """
     if result.is_error:
         raise reported(_text(result), tool)
@@ -34,9 +36,8 @@ def value_of(result: CallToolResult, tool: Listed) -> Any:
     if structured is not None or "structured_content" in result.model_fields_set:
         if tool.output is not None and (wrong := problems(tool.output, structured)):
             raise _lied(tool, "; ".join(wrong[:5]))
-        if tool.wrapped:
-            return structured["result"]
-        return structured
+        value = structured["result"] if tool.wrapped else structured
+        return _beside(value, _not_said_by(structured, value, result.content))
     if tool.output is not None:
         return _from_text(result, tool)
     parts = [part_of(block) for block in result.content]
@@ -47,14 +48,47 @@ def value_of(result: CallToolResult, tool: Listed) -> Any:
 
 def _from_text(result: CallToolResult, tool: Listed) -> Any:
     """Structured output that came as text only, which the protocol asks for besides, where it fits the schema."""
-    if len(result.content) == 1 and result.content[0].type == "text" and tool.output is not None:
+    texts = [block for block in result.content if block.type == "text"]
+    if len(texts) == 1 and tool.output is not None:
         try:
-            found = json.loads(result.content[0].text)
+            found = json.loads(texts[0].text)
         except ValueError:
-            found = result.content[0].text
+            found = texts[0].text
         if not problems(tool.output, found):
-            return found["result"] if tool.wrapped else found
+            rest = [part_of(block) for block in result.content if block.type != "text"]
+            return _beside(found["result"] if tool.wrapped else found, rest)
     raise _lied(tool, "it declares structured output and gave none")
+
+
+def _not_said_by(structured: Any, value: Any, blocks: Sequence[ContentBlock]) -> list[Any]:
+    """The parts that say more than the structured value, of which the protocol wants the JSON as text besides."""
+    texts = [block.text for block in blocks if block.type == "text"]
+    if texts == value or [_parsed(text) for text in texts] == value:
+        said: Sequence[Any] = texts  # a text for each item, as FastMCP writes lists
+    else:
+        said = [
+            text
+            for text in texts
+            if not text.strip() or text == value or _parsed(text) in (structured, value)
+        ]
+    return [part_of(block) for block in blocks if block.type != "text" or block.text not in said]
+
+
+def _beside(value: Any, rest: list[Any]) -> Any:
+    if not rest:
+        return value
+    held = value if isinstance(value, dict) else {"result": value}
+    name = "content"
+    while name in held:
+        name = f"_{name}"
+    return {**held, name: rest}
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def reported(text: str, tool: Listed) -> ToolCallError:
