@@ -15,6 +15,8 @@ import pytest
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall
 from replan.tools.kit import data, sql
+from replan.tools.kit.duckdb_files import FolderOfData
+from replan.tools.kit.rooted import Root
 
 pytestmark = pytest.mark.anyio
 
@@ -291,16 +293,95 @@ ENDLESS = {
 
 async def test_a_statement_that_never_ends_is_stopped(path: Path) -> None:
     kind = "duckdb" if path.suffix == ".duckdb" else "sqlite"
-    source = sql(path, write=True)
+    source = sql(path, write=True, timeout_secs=0.3)
     with pytest.raises(ToolCallError, match="had not ended") as caught:
-        await call(source, "sql_query", statement=ENDLESS[kind], deadline=0.3)
+        await call(source, "sql_query", statement=ENDLESS[kind])
     assert caught.value.kind == "timeout"
     with pytest.raises(ToolCallError, match="had not ended") as caught:
-        await call(source, "sql_execute", statement=f"INSERT INTO sales (id) {ENDLESS[kind]}", deadline=0.3)
+        await call(source, "sql_execute", statement=f"INSERT INTO sales (id) {ENDLESS[kind]}")
     assert (caught.value.kind, caught.value.happened) == ("timeout", "no")
     assert (await call(source, "sql_query", statement="SELECT count(*) AS n FROM sales"))["rows"] == [
         {"n": 10}
     ]
+
+
+STUBBORN = {
+    "repeat": "SELECT length(repeat('x', 100000000) || n) AS n FROM range(50) t(n)",
+    "rpad": "SELECT max(length(rpad('x', 300000000 + n::INTEGER, 'yz'))) AS n FROM range(50) t(n)",
+    "replace": "SELECT length(replace(repeat('ab', 100000000), 'a', 'ccc')) AS n",
+    "list": "SELECT length(list_aggregate(range(400000000), 'string_agg')) AS n",
+}
+
+
+@pytest.mark.parametrize("statement", STUBBORN.values(), ids=STUBBORN)
+async def test_a_statement_that_hears_nothing_is_ended_with_its_process(
+    duckdb_path: Path, statement: str
+) -> None:
+    """It is over within its time, or for its memory; what runs beside it does not wait for it."""
+    source = sql(duckdb_path, timeout_secs=1.0)
+    try:
+        stubborn = asyncio.create_task(call(source, "sql_query", statement=statement))
+        beside = "SELECT count(*) AS n FROM sales"
+        found = [await call(source, "sql_query", statement=beside) for _ in range(3)]
+        (ended,) = await asyncio.gather(stubborn, return_exceptions=True)
+        if isinstance(ended, BaseException):
+            assert isinstance(ended, ToolCallError)
+            assert ended.happened == "no"
+            assert ended.kind == "timeout" or "memory" in str(ended).lower()
+        assert [each["rows"] for each in found] == [[{"n": 10}]] * 3
+        assert (await call(source, "sql_query", statement=beside))["rows"] == [{"n": 10}]
+    finally:
+        await source.aclose()
+
+
+async def test_a_statement_has_no_more_memory_than_its_limit(duckdb_path: Path) -> None:
+    resource = pytest.importorskip("resource", reason="limits of POSIX")
+    source = sql(duckdb_path, timeout_secs=20.0)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    with pytest.raises(ToolCallError, match=r"(?i)memory") as caught:
+        await call(source, "sql_query", statement="SELECT length(repeat('x', 3000000000)) AS n")
+    await source.aclose()
+    assert caught.value.happened == "no"
+    after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    assert after <= max(before, 1.5 * 2**20)  # of all children so far, in kB
+
+
+async def test_a_cancelled_statement_is_ended_at_once(path: Path) -> None:
+    kind = "duckdb" if path.suffix == ".duckdb" else "sqlite"
+    source = sql(path, write=True)
+    await call(source, "sql_tables")
+    running = asyncio.create_task(
+        call(source, "sql_execute", statement=f"INSERT INTO sales (id) {ENDLESS[kind]}")
+    )
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    changed = await call(source, "sql_execute", statement="UPDATE sales SET city = 'x'")
+    assert changed == {"rows_changed": 10}
+    await source.aclose()
+
+
+async def test_a_process_that_is_gone_is_replaced(path: Path) -> None:
+    source = sql(path)
+    database: Any = source._database  # type: ignore[attr-defined]
+    for _ in range(2):
+        assert (await call(source, "sql_tables"))[0]["name"] == "sales"
+        (worker,) = database._idle
+        worker._process.kill()
+        worker._process.wait()
+    await source.aclose()
+    assert database._idle == []
+    assert (await call(source, "sql_tables"))[0]["name"] == "sales"
+    await source.aclose()
+
+
+async def test_a_row_of_many_megabytes_is_refused(duckdb_path: Path) -> None:
+    source = sql(duckdb_path)
+    with pytest.raises(ToolCallError, match="a row has 100,000,000 bytes") as caught:
+        await call(source, "sql_query", statement="SELECT repeat('x', 100000000) AS x")
+    assert (caught.value.kind, caught.value.happened) == ("parameter", "no")
+    await source.aclose()
 
 
 async def test_a_locked_database_is_unavailable_for_now(sqlite_path: Path) -> None:
@@ -403,6 +484,7 @@ async def test_names_of_tables_are_told_as_statements_write_them(tmp_path: Path)
 async def test_who_writes_a_statement_is_told_the_tables(tmp_path: Path, count: int, told: str) -> None:
     path = tmp_path / "x.db"
     with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("BEGIN")
         for number in range(count):
             db.execute(f"CREATE TABLE t{number} (a INTEGER)")
         db.commit()
@@ -429,7 +511,7 @@ async def test_a_commit_that_the_disk_fails_leaves_a_change_in_doubt(duckdb_path
     assert caught.value.happened == "unknown"
 
 
-async def test_a_folder_of_many_files_is_walked_once_for_its_tables(
+def test_a_folder_of_many_files_is_walked_once_for_its_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for n in range(5):
@@ -442,7 +524,7 @@ async def test_a_folder_of_many_files_is_walked_once_for_its_tables(
         return listdir(at)
 
     monkeypatch.setattr(os, "listdir", counted)
-    found = await call(data(tmp_path), "sql_tables")
+    found = FolderOfData(Root(tmp_path), timeout_secs=20, most_bytes=1_000_000).tables()
     assert [table["name"] for table in found] == [f"part{n}.csv" for n in range(5)]
     assert len(walks) == 1
 

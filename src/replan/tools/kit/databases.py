@@ -42,6 +42,10 @@ class Changed(TypedDict):
     rows_changed: int
 
 
+MOST_VALUE = 32 * 2**20
+"""Bytes of a row: one that is larger is refused, however few are asked for."""
+
+
 class Database(Protocol):
     """A database whose every call opens it anew. All raise `ToolCallError`."""
 
@@ -64,7 +68,12 @@ def rows_of(
     rows: list[dict[str, Any]] = []
     size = 0
     while (row := fetch()) is not None:
-        size += sum(len(value) if isinstance(value, str | bytes) else 16 for value in row)
+        own = sum(len(value) if isinstance(value, str | bytes) else 16 for value in row)
+        if own > MOST_VALUE:
+            raise refused(
+                f"a row has {own:,} bytes; the most are {MOST_VALUE:,}: ask for parts, or aggregate"
+            )
+        size += own
         if len(rows) >= limit or (rows and size > most_bytes):
             return {"columns": names, "rows": rows, "row_count": len(rows), "truncated": True}
         rows.append({name: plain(value) for name, value in zip(names, row, strict=True)})

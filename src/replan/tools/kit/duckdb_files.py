@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from replan.errors import ToolCallError
 from replan.tools.kit.databases import Changed, Parameters, Rows, Table, interrupted, refused, rows_of
 from replan.tools.kit.duckdb_queries import reading, the_only
 from replan.tools.kit.rooted import Root, kind_of
-from replan.tools.kit.source import time_left
 from replan.tools.names import nearest
 
 READERS = {
@@ -39,13 +37,14 @@ _WRITING = {
 _BROKEN = (duckdb.IOException, duckdb.FatalException, duckdb.InternalException, duckdb.TransactionException)
 """After a commit that ends with one of these, the change may be on disk or not."""
 _MOST_LISTED = 200
-_TURNS: dict[Path, threading.Lock] = {}
-_TURNS_LOCK = threading.Lock()
 _COLUMNS = (
     "SELECT t.table_name, t.table_type, c.column_name, c.data_type FROM information_schema.tables t "
     "JOIN information_schema.columns c USING (table_schema, table_name) "
     "WHERE t.table_schema = 'main' ORDER BY t.table_name, c.ordinal_position"
 )
+
+
+def _unsaid() -> None: ...
 
 
 class DuckdbFile:
@@ -64,13 +63,17 @@ class DuckdbFile:
         with self._open(read_only=True) as connection:
             return _tables(connection)
 
-    def execute(self, statement: str, parameters: Parameters, key: str) -> Changed:
+    def execute(
+        self, statement: str, parameters: Parameters, key: str, committing: Callable[[], None] = _unsaid
+    ) -> Changed:
+        """`committing` is called before the change can be on disk."""
         with self._open(read_only=False) as connection:
             one = the_only(connection, statement, _WRITING, "INSERT, UPDATE, DELETE, CREATE, ALTER or DROP")
             connection.begin()
             cursor = connection.execute(one, parameters)
             counted = [column[0] for column in cursor.description or ()] == ["Count"]
             found = cursor.fetchone()
+            committing()
             try:
                 connection.commit()
             except _BROKEN as error:
@@ -82,22 +85,10 @@ class DuckdbFile:
 
     @contextlib.contextmanager
     def _open(self, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
-        with self._alone(), _connected(str(self._path), read_only=read_only) as connection:
+        with _connected(str(self._path), read_only=read_only) as connection:
             _lock(connection)
             with _told(connection, self._timeout_secs):
                 yield connection
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """DuckDB opens a file once in a process, with the same settings for all: one call after the other."""
-        with _TURNS_LOCK:
-            turn = _TURNS.setdefault(self._path, threading.Lock())
-        if not turn.acquire(timeout=time_left(self._timeout_secs)):
-            raise refused(f"the database {self._path.name} is in use by another call", "unavailable")
-        try:
-            yield
-        finally:
-            turn.release()
 
 
 _UNREACHED = re.compile(r'Cannot access file "([^"]*)"|Table with name (\S+) does not exist')
@@ -162,7 +153,9 @@ class FolderOfData:
                 found.append({"name": path, "kind": f"unreadable: {str(error)[:200]}", "columns": []})
         return found
 
-    def execute(self, statement: str, parameters: Parameters, key: str) -> Changed:
+    def execute(
+        self, statement: str, parameters: Parameters, key: str, committing: Callable[[], None] = _unsaid
+    ) -> Changed:
         raise refused("data files are only read")
 
     def _files(self) -> Iterator[tuple[str, str]]:

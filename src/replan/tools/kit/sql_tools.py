@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -17,7 +18,7 @@ from replan.tools.decorator import tool
 from replan.tools.kit.databases import Changed, Database, Rows, Table
 from replan.tools.kit.rooted import Root
 from replan.tools.kit.source import KitSource
-from replan.tools.kit.sqlite_file import SqliteFile
+from replan.tools.kit.sql_process import DatabaseProcesses
 
 MOST_BYTES = 1_000_000
 OUTLINE_SECS = 5.0
@@ -38,22 +39,21 @@ def sql(
     """The tables of an SQLite or DuckDB file; which of both, its content says. With `write`, also changes.
 
     Queries run on a connection that is read-only by the database's own means. No statement reaches another file, a
-    network or an extension, or changes settings. Each runs alone, its values bound, up to its limits; a change is one
+    network or an extension, or changes settings. Each runs in a process of its
+    own, which is ended when its time or memory is used up, its values bound; a change is one
     transaction, undone if it fails or is stopped. `remember_keys` (SQLite): the key of each change is kept in a table
     `_replan_calls` of the same file, in the same transaction, so that a change whose answer was lost is never made twice.
     Raises `InputError` for a file that is no such database, or a missing DuckDB.
     """
     file = Path(path).expanduser().resolve()
     kind = _kind_of(file, os.fspath(path))
-    database: Database
-    if kind == "sqlite":
-        database = SqliteFile(
-            file, timeout_secs=timeout_secs, most_bytes=MOST_BYTES, remember_keys=remember_keys
-        )
-    else:
+    if kind == "duckdb":
         if remember_keys:
             raise InputError("sql: keys are remembered in SQLite files only; leave that out for DuckDB")
-        database = _duckdb().DuckdbFile(file, timeout_secs=timeout_secs, most_bytes=MOST_BYTES)
+        _need_duckdb()
+    database = DatabaseProcesses(
+        kind, file, timeout_secs=timeout_secs, most_bytes=MOST_BYTES, remember_keys=remember_keys
+    )
     made = _reading(database, kind, timeout_secs)
     if write:
         made.append(_writing(database, kind, timeout_secs, remember_keys))
@@ -67,15 +67,17 @@ def data(root: str | os.PathLike[str] = ".", *, timeout_secs: float = 30.0, name
     itself would write to files that it may read: statements with parts that do more than read are refused.
     Raises `InputError` for a root that is no folder, or a missing DuckDB.
     """
-    found = _duckdb().FolderOfData(Root(root), timeout_secs=timeout_secs, most_bytes=MOST_BYTES)
+    _need_duckdb()
+    folder = Root(root).path
+    found = DatabaseProcesses("data", folder, timeout_secs=timeout_secs, most_bytes=MOST_BYTES)
     return DatabaseSource(_reading(found, "data", timeout_secs), name, found)
 
 
 class DatabaseSource(KitSource):
     """A source whose tools say which tables there are: who writes a statement has to know them."""
 
-    def __init__(self, functions: list[Callable[..., Any]], name: str, database: Database) -> None:
-        super().__init__(functions, name=name)
+    def __init__(self, functions: list[Callable[..., Any]], name: str, database: DatabaseProcesses) -> None:
+        super().__init__(functions, name=name, close=lambda: asyncio.to_thread(database.close))
         self._database = database
 
     async def tools(self) -> Sequence[ToolSpec]:
@@ -176,7 +178,11 @@ def _writing(database: Database, kind: str, timeout_secs: float, keyed: bool) ->
     return sql_execute
 
 
-def _kind_of(file: Path, given: str) -> str:
+_KEPT_OPEN: dict[tuple[int, int], int] = {}
+"""Closing any descriptor of a file drops the locks that this process has on it (POSIX), an SQLite connection's too."""
+
+
+def _kind_of(file: Path, given: str) -> Literal["sqlite", "duckdb"]:
     """By the marks that both put at the beginning; an empty file is an empty SQLite database."""
     if not file.is_file():
         what = (
@@ -185,10 +191,18 @@ def _kind_of(file: Path, given: str) -> str:
             else "does not exist; make it first (an empty file is an empty database)"
         )
         raise InputError(f"sql: the database {given!r} {what}")
-    with file.open("rb") as opened:
-        head = opened.read(16)
+    status = file.stat()
+    key = (status.st_dev, status.st_ino)
+    opened = _KEPT_OPEN.get(key)
+    if opened is None:
+        opened = os.open(file, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
+    os.lseek(opened, 0, os.SEEK_SET)
+    head = os.read(opened, 16)
     if not head or head.startswith(b"SQLite format 3\0"):
+        _KEPT_OPEN[key] = opened
         return "sqlite"
+    os.close(opened)
+    _KEPT_OPEN.pop(key, None)
     if head[8:12] == b"DUCK":
         return "duckdb"
     raise InputError(
@@ -196,11 +210,8 @@ def _kind_of(file: Path, given: str) -> str:
     )
 
 
-def _duckdb() -> Any:
-    try:
-        from replan.tools.kit import duckdb_files
-    except ModuleNotFoundError as error:
+def _need_duckdb() -> None:
+    if find_spec("duckdb") is None:
         raise InputError(
-            f"files of DuckDB, CSV, TSV, Parquet and JSON need {error.name}, which is not installed: pip install 'replan[kit]'"
-        ) from error
-    return duckdb_files
+            "files of DuckDB, CSV, TSV, Parquet and JSON need duckdb, which is not installed: pip install 'replan[kit]'"
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,9 @@ _NEVER = {
 }
 _BAD_FUNCTIONS = {"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"}
 _KEYS = "_replan_calls"
+
+
+def _unsaid() -> None: ...
 
 
 class SqliteFile:
@@ -71,7 +74,10 @@ class SqliteFile:
                 for name, kind in found
             ]
 
-    def execute(self, statement: str, parameters: Parameters, key: str) -> Changed:
+    def execute(
+        self, statement: str, parameters: Parameters, key: str, committing: Callable[[], None] = _unsaid
+    ) -> Changed:
+        """`committing` is called before the change can be on disk."""
         with self._open(write=True) as connection:
             connection.set_authorizer(None)
             connection.execute("BEGIN IMMEDIATE")
@@ -88,6 +94,7 @@ class SqliteFile:
             connection.set_authorizer(None)
             if self._remember_keys and key:
                 connection.execute(f"INSERT INTO {_KEYS} VALUES (?, ?)", [key, changed])
+            committing()
             connection.execute("COMMIT")
             return {"rows_changed": changed}
 
