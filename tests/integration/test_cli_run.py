@@ -168,7 +168,7 @@ def test_help_and_version_load_nothing_heavy(tmp_path: Path) -> None:
         "httpx2",
         "xllamacpp",
         "sqlite3",
-        "jsonschema",
+        "jsonschema_rs",
         "rich",
         "replan.app",
     }

@@ -55,7 +55,7 @@ SERVERS = {
 }
 FRAMEWORKS = {"agents", "langchain_core", "langgraph", "langsmith"}
 SCREEN = {"rich", "typer", "click"}
-VALUES = {"pydantic", "pydantic_core", "jsonschema", "referencing", "jmespath", "annotated_types"}
+VALUES = {"pydantic", "pydantic_core", "jsonschema_rs", "jmespath", "annotated_types"}
 SYSTEM = {"asyncio", "sqlite3", "ssl", "socket", "concurrent", "logging", "email", "http", "subprocess"}
 """Parts of the standard library that take longer than all else that `import replan` needs."""
 
@@ -141,7 +141,7 @@ def test_each_public_name_is_there_and_loads_no_model_server_or_screen(tmp_path:
     done = fresh(tmp_path, "import replan\nfor name in replan.__all__: getattr(replan, name)")
     assert done.code == 0, done.err
     assert "pydantic" in done.loaded  # or else nothing was looked at
-    assert done.loaded & (COLD | SCREEN | {"sqlite3", "jsonschema", "referencing"}) == set()
+    assert done.loaded & (COLD | SCREEN | {"sqlite3", "jsonschema_rs"}) == set()
 
 
 def test_a_tool_is_written_without_the_store_the_models_and_the_loop(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_tool_is_written_without_the_store_the_models_and_the_loop(tmp_path: P
         tmp_path, TOOLS + "\nimport sys\nprint(sorted(m for m in sys.modules if m.startswith('replan.')))"
     )
     assert done.code == 0, done.err
-    assert done.loaded & (COLD | SCREEN | {"sqlite3", "jsonschema", "jmespath"}) == set()
+    assert done.loaded & (COLD | SCREEN | {"sqlite3", "jsonschema_rs", "jmespath"}) == set()
     assert not re.search(r"replan\.(app|wiring|run|reasoning|store|llm|engine|cli|config)\b", done.out)
 
 
@@ -169,7 +169,7 @@ def test_help_loads_typer_and_nothing_else_that_is_heavy(tmp_path: Path) -> None
 def test_other_help_loads_nothing_that_runs_tasks(tmp_path: Path, arguments: list[str]) -> None:
     done = command(tmp_path, *arguments)
     assert done.code == 0, done.err
-    unused = {"rich", "asyncio", "sqlite3", "ssl", "jsonschema", "referencing", "jmespath"}
+    unused = {"rich", "asyncio", "sqlite3", "ssl", "jsonschema_rs", "jmespath"}
     assert done.loaded & (COLD | unused) == set()
 
 
@@ -187,7 +187,7 @@ def test_other_help_loads_nothing_that_runs_tasks(tmp_path: Path, arguments: lis
 def test_commands_that_ask_no_model_load_no_model_library(tmp_path: Path, arguments: list[str]) -> None:
     done = command(tmp_path, *arguments)
     assert done.code == 0, done.err
-    assert done.loaded & (COLD | {"rich", "jsonschema", "referencing"}) == set()
+    assert done.loaded & (COLD | {"rich", "jsonschema_rs"}) == set()
 
 
 GIVEN = ["run", "double twice", "--plan", "plan.json", "--tools", "tools.py", "--evaluation", "steps"]
@@ -200,7 +200,7 @@ def test_a_given_plan_is_checked_and_run_without_any_model_library(tmp_path: Pat
     assert done.loaded & COLD == set()
     listed = command(tmp_path, "tasks", "list", "--json")
     assert [task["status"] for task in json.loads(listed.out)] == ["succeeded"]
-    assert listed.loaded & (COLD | {"rich", "jsonschema"}) == set()
+    assert listed.loaded & (COLD | {"rich", "jsonschema_rs"}) == set()
 
 
 # ── the package without its extras ────────────────────────────────────────────

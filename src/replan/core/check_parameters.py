@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Any
 
 from replan.core import schemas
 from replan.core.check_references import given_types
 from replan.core.draft import Draft, PlannedCall
 from replan.core.refs import has_references, is_plain, whole
 from replan.core.types import Step, ToolSpec
+from replan.core.validation import Fault, faults
 
 _OF_THE_FORM = frozenset(
     {"required", "additionalProperties", "type", "minProperties", "maxProperties", "minItems", "maxItems"}
@@ -24,7 +24,7 @@ def parameter_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterato
         return
     filled = draft.filled(call)
     parameters = {**call.parameters, **filled} if filled else call.parameters
-    for error in schemas.sorted_errors(tool.parameters, parameters):
+    for error in faults(tool.parameters, parameters):
         if not _excused(draft, step, error, filled):
             yield f"{call.where}: {_words(tool, error)}"
     if not has_references(call.parameters):
@@ -41,24 +41,22 @@ def parameter_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterato
             )
 
 
-def _excused(draft: Draft, step: Step, error: Any, filled: Collection[str]) -> bool:
+def _excused(draft: Draft, step: Step, error: Fault, filled: Collection[str]) -> bool:
     """True if the error may be gone by the time of the call."""
-    if error.validator == "required" and not error.absolute_path:
-        absent = [name for name in error.validator_value if name not in error.instance]
-        name = next((name for name in absent if error.message.startswith(repr(name))), None)
-        return name is not None and bool(draft.writers_before(step.step_id, name))
-    if error.absolute_path and (first := error.absolute_path[0]) in filled:
+    if error.keyword == "required" and not error.path:
+        return bool(draft.writers_before(step.step_id, error.expected))
+    if error.path and (first := error.path[0]) in filled:
         return bool(draft.writers_before(step.step_id, str(first)))
     instance = error.instance
     if isinstance(instance, str):
         if is_plain(instance):
             return False
-        return whole(instance) is not None or error.validator != "type"
-    return error.validator not in _OF_THE_FORM and has_references(instance)
+        return whole(instance) is not None or error.keyword != "type"
+    return error.keyword not in _OF_THE_FORM and has_references(instance)
 
 
-def _words(tool: ToolSpec, error: Any) -> str:
-    text = f"tool {tool.id!r}: {schemas.describe(error)}"
-    if error.validator in ("required", "additionalProperties") and not error.absolute_path:
+def _words(tool: ToolSpec, error: Fault) -> str:
+    text = f"tool {tool.id!r}: {error}"
+    if error.keyword in ("required", "additionalProperties") and not error.path:
         text += f"; its parameters are: {', '.join(tool.parameters.get('properties', {})) or 'none'}"
     return text

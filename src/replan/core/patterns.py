@@ -1,142 +1,85 @@
-"""How long a text a pattern of somebody else's schema may be held against, so that matching comes to an end.
+"""The patterns of schemas, read as JSON Schema means them: in the dialect of ECMA-262, and matched in linear time.
 
-Python's matching cannot be stopped, and `^(a+)+$` takes twice as long for each further letter. So the ways are counted
-in which a backtracking matcher may divide a text, as if each character fitted each place of the pattern.
+What cannot be matched in linear time (looking around, back references), what would be too large, and what is no
+pattern at all cannot be read: it is not enforced, and whoever lists the tool says so.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any, NamedTuple
 
-_MOST_STEPS = 1e8
-"""Some tenths of a second."""
-_COUNTED = 64
-"""Characters up to which the ways are counted; beyond, they grow as a power."""
-_MOST_TURNS = 200
-_REPEATS = frozenset(("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"))
-_ONCE = frozenset(("ATOMIC_GROUP", "POSSESSIVE_REPEAT"))
-_ASIDE = frozenset(("ASSERT", "ASSERT_NOT"))
-_Counts = list[float]
-"""Of `_COUNTED + 1` numbers, one for each length of text."""
+from replan.core.schema_parts import parts, rewritten
+from replan.core.types import JsonObject
+
+_MOST_BYTES = 4 * 2**20
+"""Of the compiled patterns of one schema, together: what they cost grows with it, to compile and with each character."""
+_LEAST_BYTES = 2**16
+_OF_A_CLASS = re.compile(r"\\[wdsWDS]|\\[pP]\{[^}]*\}")
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
 
 
-class _Ways(NamedTuple):
-    """How a part of a pattern meets a text that fits everywhere."""
+def readable(schema: JsonObject) -> tuple[JsonObject, tuple[str, ...], int]:
+    """The schema with patterns that can be matched only, those that cannot, and the limit they are compiled with."""
+    found = {pattern for _, part in parts(schema) for pattern in _of(part)}
+    if not found:
+        return schema, (), _MOST_BYTES
+    limit = max(_LEAST_BYTES, _MOST_BYTES // len(found))
+    unread = frozenset(pattern for pattern in found if not _is_readable(ecma(pattern), limit))
+    return rewritten(schema, lambda part: _kept(part, unread)), tuple(sorted(unread)), limit
 
-    ends: _Counts
-    """By length: the ways of taking exactly so many characters."""
-    steps: _Counts
-    """By length: the steps until every way on a text so long is tried."""
+
+def _of(part: JsonObject) -> list[str]:
+    named = part.get("patternProperties")
+    return [
+        each
+        for each in (part.get("pattern"), *(named if isinstance(named, dict) else ()))
+        if isinstance(each, str)
+    ]
 
 
-class _TooMany(Exception):
-    """It repeats more often than can be counted."""
+def _kept(part: JsonObject, unread: frozenset[str]) -> JsonObject:
+    if not _of(part):
+        return part
+    made = dict(part)
+    pattern, named = made.get("pattern"), made.get("patternProperties")
+    if pattern in unread:
+        del made["pattern"]
+    elif isinstance(pattern, str):
+        made["pattern"] = ecma(pattern)
+    if isinstance(named, dict):
+        made["patternProperties"] = {ecma(name): each for name, each in named.items() if name not in unread}
+        if unread & named.keys():  # what one of them allows would be forbidden
+            made.pop("additionalProperties", None)
+            made.pop("unevaluatedProperties", None)
+    return made
 
 
 @lru_cache(maxsize=4096)
-def longest(pattern: str) -> float:
-    """Characters of the longest text; infinite for a pattern of one length, below zero for one that takes none."""
+def _is_readable(pattern: str, limit: int) -> bool:
+    from jsonschema_rs import Draft202012Validator, RegexOptions, ValidationError
+
     try:
-        parsed: Any = re._parser.parse(pattern)  # type: ignore[attr-defined]
-    except (re.error, OverflowError, RecursionError):
-        return float("inf")  # it raises before it matches anything
-    try:
-        steps = _of_sequence(parsed).steps
-    except (_TooMany, RecursionError):
-        return -1
-    degree = sum(_is_long(op, arg) for op, arg in _parts(parsed))
-    if not pattern.startswith(("^", r"\A")):
-        steps = [count * (length + 1) for length, count in enumerate(steps)]
-        degree += 1
-    fitting = sum(count <= _MOST_STEPS for count in steps) - 1
-    if fitting < _COUNTED:
-        return fitting
-    return float("inf") if degree == 0 else _COUNTED * (_MOST_STEPS / steps[-1]) ** (1 / degree)
+        Draft202012Validator({"pattern": pattern}, pattern_options=RegexOptions(size_limit=limit))
+    except (ValidationError, ValueError):
+        return False
+    return True
 
 
-def _of_sequence(parts: Any) -> _Ways:
-    ends, steps = _no_text(), [1.0] * (_COUNTED + 1)
-    for op, arg in parts:
-        part = _of_part(str(op), arg)
-        steps = _sum(steps, _folded(ends, part.steps))
-        ends = _folded(ends, part.ends)
-    return _Ways(ends, steps)
-
-
-def _of_part(op: str, arg: Any) -> _Ways:
-    if op in _REPEATS:
-        low, high, body = arg
-        found = _of_repetition(_of_sequence(body), int(low), int(high))
-    elif op == "AT":
-        return _Ways(_no_text(), [1.0] * (_COUNTED + 1))
-    elif op == "GROUPREF":  # as long as the group was
-        return _Ways([1.0] * (_COUNTED + 1), [1.0] * (_COUNTED + 1))
-    elif inner := _inner(arg):
-        ways = [_of_sequence(each) for each in inner]
-        found = _Ways(_sum(*(each.ends for each in ways)), _sum(*(each.steps for each in ways)))
-        if op == "GROUPREF_EXISTS" and len(inner) == 1:
-            found = _Ways(_sum(found.ends, _no_text()), found.steps)
-    else:  # one character
-        return _Ways([0.0, 1.0, *[0.0] * (_COUNTED - 1)], [1.0] * (_COUNTED + 1))
-    if op in _ASIDE:
-        return _Ways(_no_text(), found.steps)
-    return _Ways([min(count, 1.0) for count in found.ends], found.steps) if op in _ONCE else found
-
-
-def _of_repetition(body: _Ways, low: int, high: int) -> _Ways:
-    """Past the least number, a turn that takes nothing is the last."""
-    more = [0.0, *body.ends[1:]]
-    turns = _no_text()
-    ends, steps = [0.0] * (_COUNTED + 1), [1.0] * (_COUNTED + 1)
-    for turn in range(high):
-        if turn == _MOST_TURNS:
-            raise _TooMany
-        if turn >= low:
-            ends = _sum(ends, turns)
-        steps = _sum(steps, _folded(turns, body.steps))
-        turns = _folded(turns, body.ends if turn < low else more)
-        if not any(turns):
-            break
-    else:
-        ends = _sum(ends, turns)
-    return _Ways(ends, steps)
-
-
-def _no_text() -> _Counts:
-    return [1.0, *[0.0] * _COUNTED]
-
-
-def _sum(*counts: _Counts) -> _Counts:
-    return [sum(each) for each in zip(*counts, strict=True)]
-
-
-def _folded(first: _Counts, then: _Counts) -> _Counts:
-    """By length: what comes of every way to divide the text between the two."""
-    found = [0.0] * (_COUNTED + 1)
-    for taken, ways in enumerate(first):
-        if ways:
-            for left in range(_COUNTED + 1 - taken):
-                found[taken + left] += ways * then[left]
-    return found
-
-
-def _is_long(op: Any, arg: Any) -> bool:
-    return str(op) in _REPEATS and arg[0] != arg[1] and arg[1] > _COUNTED
-
-
-def _parts(parsed: Any) -> Any:
-    for op, arg in parsed:
-        yield op, arg
-        for part in _inner(arg):
-            yield from _parts(part)
-
-
-def _inner(arg: Any) -> list[Any]:
-    """The patterns that one part of a pattern is made of."""
-    if type(arg).__name__ == "SubPattern":
-        return [arg]
-    if isinstance(arg, list | tuple):
-        return [found for each in arg for found in _inner(each)]
-    return []
+def ecma(pattern: str) -> str:
+    r"""The pattern with `-` escaped beside a class such as `\w` in brackets, where ECMA-262 takes it for itself."""
+    if "[" not in pattern or "-" not in pattern:
+        return pattern
+    made: list[str] = []
+    inside, at, after_class = False, 0, False
+    while at < len(pattern):
+        found = _OF_A_CLASS.match(pattern, at) or _ESCAPED.match(pattern, at)
+        text = found.group() if found else pattern[at]
+        if inside and text == "-" and (after_class or _OF_A_CLASS.match(pattern, at + 1)):
+            made.append(r"\-")
+        else:
+            made.append(text)
+        inside = text != "]" if inside else text == "["
+        after_class = bool(inside and found and _OF_A_CLASS.fullmatch(text))
+        at += len(text)
+    return "".join(made)

@@ -1,110 +1,30 @@
-"""JSON Schema at the boundary: parameters against a tool's schema, and what a schema says of a path.
-
-Draft 2020-12 unless the schema names another; `$ref` within the document only.
-"""
+"""What a schema says: of a tool's parameters, and of a path into a value."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Any
 
-from replan.core.by_identity import MOST, ByIdentity
-from replan.core.patterns import longest
-from replan.core.quick_schemas import fits
 from replan.core.types import JsonObject, ToolSpec
+from replan.core.validation import SHOWN, faults, place
 
-
-@lru_cache(maxsize=MOST)
-def _validator(text: str) -> Any:
-    from jsonschema import validators
-    from referencing import Registry
-
-    schema = json.loads(text)
-    kind = _bounded(validators.validator_for(schema, default=validators.Draft202012Validator))
-    return kind(schema, registry=Registry())  # the default one fetches `$ref` from the network
-
-
-@lru_cache(maxsize=16)
-def _bounded(kind: Any) -> Any:
-    """The validator without the patterns that might not come to an end with a text: they say nothing of it."""
-    from jsonschema import validators
-
-    def pattern(validator: Any, given: Any, value: Any, schema: Any) -> Iterator[Any]:
-        if not isinstance(value, str) or len(value) <= longest(given):
-            yield from kind.VALIDATORS["pattern"](validator, given, value, schema)
-
-    def of_keys(word: str) -> Any:
-        def check(validator: Any, given: Any, value: Any, schema: Any) -> Iterator[Any]:
-            named = schema.get("patternProperties", {})
-            most = max(map(len, value), default=0) if isinstance(value, dict) else 0
-            if all(most <= longest(each) for each in named):
-                yield from kind.VALIDATORS[word](validator, given, value, schema)
-
-        return check
-
-    words = [word for word in ("patternProperties", "additionalProperties") if word in kind.VALIDATORS]
-    return validators.extend(kind, {"pattern": pattern, **{word: of_keys(word) for word in words}})  # type: ignore[no-untyped-call]
-
-
-validator_of: ByIdentity[Any] = ByIdentity(
-    lambda schema: _validator(json.dumps(schema, sort_keys=True, default=str))
-)
-"""The compiled validator of a schema; the same one for the same schema."""
-
-
-def schema_problem(schema: Any) -> str:
-    """Why this is no usable JSON Schema; empty if it is."""
-    from jsonschema import exceptions, validators
-
-    if not isinstance(schema, dict):
-        return f"a JSON Schema is an object, not {type(schema).__name__}"
-    try:
-        validators.validator_for(schema, default=validators.Draft202012Validator).check_schema(schema)
-    except exceptions.SchemaError as error:
-        where = "/".join(str(part) for part in error.absolute_path)
-        return f"no valid JSON Schema at /{where}: {error.message}"
-    except RecursionError:
-        return "a JSON Schema that is nested too deep"
-    return ""
+__all__ = [
+    "PathUnknown",
+    "can_fit",
+    "faults",
+    "parameter_problems",
+    "parameter_schemas",
+    "place",
+    "problems",
+    "schema_at",
+    "types_of",
+    "words_of",
+]
 
 
 def problems(schema: JsonObject, value: Any) -> list[str]:
-    """Everything in which the value does not match, each with its place."""
-    return [describe(error) for error in sorted_errors(schema, value)]
-
-
-def sorted_errors(schema: JsonObject, value: Any) -> list[Any]:
-    """The validator's errors by place; one error of the whole if the schema itself cannot be applied."""
-    if fits(schema, value):
-        return []
-    try:
-        return sorted(
-            validator_of(schema).iter_errors(value), key=lambda error: [str(p) for p in error.absolute_path]
-        )
-    except Exception as error:  # noqa: BLE001 - a `$ref` to nowhere, an unknown type, a bad pattern: each raises its own
-        from jsonschema import ValidationError
-
-        reason = (str(error).splitlines() or [""])[0] or type(error).__name__
-        return [
-            ValidationError(f"the schema cannot be applied ({reason})", validator="schema", instance=value)
-        ]
-
-
-def describe(error: Any) -> str:
-    """A schema error with its place, in words; the value is cut."""
-    where = place(error.absolute_path)
-    message = error.message if len(error.message) <= 300 else error.message[:300] + "…"
-    return f"{where}: {message}" if where else message
-
-
-def place(path: Sequence[Any]) -> str:
-    """A path as `a.b[0]`."""
-    out = ""
-    for part in path:
-        out += f"[{part}]" if isinstance(part, int) else (f".{part}" if out else str(part))
-    return out
+    """In what the value does not match, each with its place; the first that are worth telling."""
+    return [str(fault) for fault in faults(schema, value)[:SHOWN]]
 
 
 def parameter_problems(tool: ToolSpec, parameters: JsonObject) -> list[str]:

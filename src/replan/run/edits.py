@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from replan.core.events import ApprovalRequested
-from replan.core.schemas import describe, sorted_errors
 from replan.core.types import JsonObject
+from replan.core.validation import faults
 from replan.errors import InputError
 from replan.run.masking import MASK
 
@@ -37,9 +37,9 @@ def edit_of(asked: ApprovalRequested, given: JsonObject) -> Edit:
     made = {**{name: shown[name] for name in masked}, **given}
     unchanged = made.keys() - changes.keys()
     found = [
-        describe(error)
-        for error in sorted_errors(asked.parameters_schema or {"type": "object"}, made)
-        if not error.absolute_path or error.absolute_path[0] not in unchanged
+        str(error)
+        for error in faults(asked.parameters_schema or {"type": "object"}, made)
+        if not error.path or error.path[0] not in unchanged
     ]
     if found:
         raise InputError(f"the parameters do not fit tool {asked.tool_id!r}: " + "; ".join(found[:10]))

@@ -22,9 +22,9 @@ from replan.core.events import (
 from replan.core.ids import task_id_problem
 from replan.core.policy import Policy
 from replan.core.result import TaskResult
-from replan.core.schemas import schema_problem
 from replan.core.state import ENDED, State, fold
 from replan.core.types import JsonObject, Plan
+from replan.core.validation import schema_problem
 from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld
 from replan.ports import TaskSummary
 from replan.run.dry import plan_unstored

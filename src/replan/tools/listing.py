@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
 from replan.core.types import ToolSpec
+from replan.core.validation import unread_patterns
 from replan.errors import ReplanError
 from replan.ports import Reporting, ToolSource, Watched
 from replan.tools.schema_check import problem_of
@@ -191,8 +192,25 @@ def _sane(source: str, tools: Iterable[object], problems: list[Problem]) -> list
         if spec.output_schema is not None and (wrong := problem_of(spec.output_schema, of_parameters=False)):
             problems.append(Problem(source, f"its output schema is bad and ignored: {wrong}", spec.id))
             spec = spec.model_copy(update={"output_schema": None})
+        if unread := _unread(spec):
+            problems.append(Problem(source, unread, spec.id))
         kept[spec.id] = spec
     return list(kept.values())
+
+
+def _unread(spec: ToolSpec) -> str:
+    """What is not checked of a tool's values; empty if all is."""
+    found = dict.fromkeys(
+        pattern
+        for schema in (spec.parameters, spec.output_schema)
+        if schema is not None
+        for pattern in unread_patterns(schema)
+    )
+    if not found:
+        return ""
+    shown = ", ".join(repr(each if len(each) <= 80 else each[:80] + "…") for each in list(found)[:3])
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return f"not checked: {shown}{more} cannot be matched in linear time (ECMA-262 without look-around and back references)"
 
 
 def in_words(error: BaseException) -> str:

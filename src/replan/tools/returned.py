@@ -8,8 +8,9 @@ from typing import Any
 from pydantic import PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from replan.core.schemas import problems, schema_problem
+from replan.core.schemas import problems
 from replan.core.types import JsonObject
+from replan.core.validation import schema_problem
 from replan.errors import ToolCallError
 from replan.tools.annotations import adapted, writes_its_own_form
 from replan.tools.output import known, to_plain

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
+from replan.core.schema_parts import LISTED, MAX_DEPTH, NAMED, SINGLE, TooDeep, parts
 from replan.core.types import JsonObject
+from replan.core.validation import schema_problem
 from replan.tools.pointers import LeadsNowhere, pointed
 
-_MAX_DEPTH = 100
-_NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
-_LISTED = frozenset(("anyOf", "allOf", "oneOf", "prefixItems"))
-_SINGLE = frozenset(
-    (
-        "items",
-        "additionalProperties",
-        "not",
-        "if",
-        "then",
-        "else",
-        "contains",
-        "propertyNames",
-        "unevaluatedItems",
-        "unevaluatedProperties",
-    )
-)
 _TYPES = frozenset(("null", "boolean", "integer", "number", "string", "array", "object"))
 
 
@@ -42,26 +26,15 @@ def problem_of(schema: object, *, of_parameters: bool) -> str | None:
         )
     plain = True
     try:
-        for path, part in _parts(schema, "#", 0):
+        for path, part in parts(schema):
             if found := _problem_here(part, path, schema):
                 return found
             plain = plain and _is_plain(part)
-        return None if plain else _problem_by_metaschema(schema)
-    except _TooDeep as error:
-        return f"it is nested more than {_MAX_DEPTH} levels deep, at {error}"
+        return None if plain else schema_problem(schema, "#") or None
+    except TooDeep as error:
+        return f"it is nested more than {MAX_DEPTH} levels deep, at {error}"
     except RecursionError:
         return "it refers to itself without end"
-
-
-def _problem_by_metaschema(schema: JsonObject) -> str | None:
-    from jsonschema import SchemaError, validators
-
-    try:
-        validators.validator_for(schema, default=validators.Draft202012Validator).check_schema(schema)
-    except SchemaError as error:
-        where = "/".join(["#", *map(str, error.absolute_path)])
-        return f"{where}: {error.message[:300]}"
-    return None
 
 
 def _is_text(value: Any) -> bool:
@@ -115,9 +88,9 @@ _PLAIN: dict[str, Callable[[Any], bool]] = {
     "const": lambda value: True,
     "default": lambda value: True,
     "multipleOf": lambda value: is_number(value) and value > 0,
-    **dict.fromkeys(_NAMED, _is_named_schemas),
-    **dict.fromkeys(_LISTED, _is_schemas),
-    **dict.fromkeys(_SINGLE, _is_schema),
+    **dict.fromkeys(NAMED - {"dependencies"}, _is_named_schemas),
+    **dict.fromkeys(LISTED, _is_schemas),
+    **dict.fromkeys(SINGLE - {"additionalItems"}, _is_schema),
     **dict.fromkeys(("title", "description", "format", "pattern"), _is_text),
     **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), is_number),
     **dict.fromkeys(
@@ -137,51 +110,18 @@ def _is_plain(part: JsonObject) -> bool:
     return all(key in _PLAIN and _PLAIN[key](value) for key, value in part.items())
 
 
-class _TooDeep(Exception):
-    pass
-
-
-def _parts(schema: Any, path: str, depth: int) -> Iterator[tuple[str, JsonObject]]:
-    """Every schema within a schema, with its place; not what is data, a name or an extension."""
-    if depth > _MAX_DEPTH:
-        raise _TooDeep(path[:60] + "…")
-    if not isinstance(schema, dict):
-        return
-    yield path, schema
-    for key, value in schema.items():
-        if key in _SINGLE:
-            yield from _parts(value, f"{path}/{key}", depth + 1)
-        elif key in _NAMED and isinstance(value, dict):
-            for name, part in value.items():
-                yield from _parts(part, f"{path}/{key}/{name}", depth + 1)
-        elif key in _LISTED and isinstance(value, list):
-            for index, part in enumerate(value):
-                yield from _parts(part, f"{path}/{key}/{index}", depth + 1)
-
-
 def _problem_here(part: JsonObject, path: str, root: JsonObject) -> str | None:
     reference = part.get("$ref")
     if isinstance(reference, str) and (found := _problem_of_reference(reference, root)):
         return f"{path}: $ref {reference!r} {found}"
-    patterns = [part.get("pattern"), *_names_of(part.get("patternProperties"))]
-    for pattern in patterns:
-        if isinstance(pattern, str):
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                return f"{path}: the pattern {pattern!r} is no regular expression: {error}"
     return None
-
-
-def _names_of(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, dict) else []
 
 
 def _problem_of_reference(reference: str, root: JsonObject) -> str | None:
     if not reference.startswith("#"):
         return "leads out of the schema; nothing is fetched: put what it means under $defs"
     if not reference.startswith("#/"):
-        if reference == "#" or any(part.get("$anchor") == reference[1:] for _, part in _parts(root, "#", 0)):
+        if reference == "#" or any(part.get("$anchor") == reference[1:] for _, part in parts(root)):
             return None
         return "has no such $anchor"
     try:

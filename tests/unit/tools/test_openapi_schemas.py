@@ -35,7 +35,7 @@ def ref(name: str) -> dict[str, str]:
         ({"type": "string", "example": "x"}, {"type": "string", "examples": ["x"]}),
         ({"type": "file"}, {"type": "string"}),
         ({"type": "any", "minimum": "0", "required": True}, {}),
-        ({"type": "string", "pattern": r"\p{L}+"}, {"type": "string"}),
+        ({"type": "string", "pattern": r"\p{L}+"}, {"type": "string", "pattern": r"\p{L}+"}),
         ({"type": "object", "discriminator": {"propertyName": "x"}, "xml": {}, "x-y": 1}, {"type": "object"}),
         ({"allOf": [{"type": "string"}], "description": "d"}, {"type": "string", "description": "d"}),
         ({"type": "string", "enum": ["a"], "nullable": True}, {"type": "string", "enum": ["a"]}),

@@ -51,6 +51,9 @@ def looped() -> dict[str, Any]:
             {"x-data": {"$ref": "#/no", "pattern": "("}}, id="an extension that looks like a schema"
         ),
         pytest.param({"dependentRequired": {"pattern": ["("]}}, id="lists of names"),
+        pytest.param(
+            {"properties": {"a": {"pattern": "("}}}, id="a pattern that is none: it is not enforced"
+        ),
         pytest.param({"properties": {"名前": {"type": "string", "pattern": "^[ぁ-ん]+$"}}}, id="any script"),
     ],
 )
@@ -81,8 +84,6 @@ def test_a_good_schema_has_no_problem(schema: Any) -> None:
         pytest.param(
             {"$ref": "#/required", "required": ["a"]}, "what is no schema", id="a reference to data"
         ),
-        pytest.param({"properties": {"a": {"pattern": "("}}}, "no regular expression", id="a bad pattern"),
-        pytest.param({"patternProperties": {"[": {}}}, "no regular expression", id="a bad pattern of names"),
         pytest.param(nested(150), "nested more than", id="too deep"),
         pytest.param(looped(), "nested more than", id="in itself"),
     ],
@@ -151,7 +152,7 @@ def test_the_quick_look_accepts_nothing_that_the_metaschema_refuses(schema: Any)
     except SchemaError:
         assert found is not None
     else:
-        assert found is None or isinstance(schema, bool) or "regular expression" in found
+        assert found is None or isinstance(schema, bool)
 
 
 def test_an_output_may_be_of_any_type() -> None:

@@ -96,6 +96,26 @@ async def test_what_is_no_tool_is_left_out_of_a_list() -> None:
     await catalog.aclose()
 
 
+async def test_patterns_that_cannot_be_matched_are_told_once_a_tool_and_the_tool_stays() -> None:
+    def given(pattern: str, names: str = "^x$") -> ToolSpec:
+        schema = {
+            "properties": {"p": {"pattern": pattern}},
+            "patternProperties": {names: {"pattern": pattern}},
+        }
+        return ToolSpec(id=f"t{len(pattern)}", parameters=schema, output_schema={"pattern": pattern})
+
+    specs = [given(r"^\p{L}+$"), given(r"^(?<year>\d+)$"), given(r"^[\w-\.]+@x$"), given("^(?=.*x)y", "(")]
+    catalog = Catalog([Odd(lambda: specs)])
+    try:
+        await catalog.open()
+        assert len(catalog.specs()) == 4
+        (told,) = catalog.problems
+        assert told.tool == "t9"
+        assert told.message.startswith("not checked: '(', '^(?=.*x)y' cannot be matched")
+    finally:
+        await catalog.aclose()
+
+
 async def test_a_source_whose_list_changes_each_time_it_is_listed_is_asked_ever_more_rarely() -> None:
     naps = Naps()
 

@@ -6,10 +6,7 @@ says less, and nothing wrong.
 
 from __future__ import annotations
 
-import re
-import warnings
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 from replan.core.types import JsonObject
@@ -30,9 +27,8 @@ def plain_keywords(node: JsonObject, *, is_30: bool, longest: int) -> JsonObject
             found[key] = node[key]
     if isinstance(node.get("description"), str) and node["description"].strip():
         found["description"] = shortened(node["description"], longest)
-    pattern = node.get("pattern")
-    if isinstance(pattern, str) and is_pattern(pattern):
-        found["pattern"] = pattern
+    if isinstance(node.get("pattern"), str):
+        found["pattern"] = node["pattern"]
     if isinstance(node.get("required"), list):
         names = [name for name in dict.fromkeys(map(str, node["required"])) if name]
         if names:
@@ -75,18 +71,6 @@ def shortened(text: str, longest: int) -> str:
         return text
     cut = text[: longest - 1]
     return f"{cut[: cut.rfind(' ')] if ' ' in cut[longest // 2 :] else cut}…"
-
-
-@lru_cache(maxsize=4096)
-def is_pattern(text: str) -> bool:
-    """True for a regular expression that means the same in Python: documents have ECMA 262's."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            re.compile(text)
-    except (re.error, Warning, OverflowError, RecursionError):
-        return False
-    return True
 
 
 def _type(value: Any) -> Any:

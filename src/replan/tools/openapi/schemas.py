@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from replan.core.types import JsonObject
-from replan.tools.openapi.dialect import is_pattern, plain_keywords, with_null
+from replan.tools.openapi.dialect import plain_keywords, with_null
 from replan.tools.openapi.document import Document, Node, Unusable
 
 CUT = "not shown in full"
@@ -130,8 +130,6 @@ class Schemas:
         for key in _NAMED:
             if isinstance(value.get(key), dict):
                 found[key] = self._named(key, value[key], file, depth, hidden)
-        if "patternProperties" in found and len(found["patternProperties"]) < len(value["patternProperties"]):
-            found.pop("additionalProperties", None)  # it would forbid what a pattern left out has allowed
         for key in _LISTED:
             if isinstance(value.get(key), list) and value[key]:
                 found[key] = [self._convert(part, file, depth + 1, hidden) for part in value[key]]
@@ -152,9 +150,7 @@ class Schemas:
     ) -> JsonObject:
         named = {}
         for name, part in parts.items():
-            if (key == "properties" and name in hidden) or (
-                key == "patternProperties" and not is_pattern(name)
-            ):
+            if key == "properties" and name in hidden:
                 continue
             # What is hidden here has nothing to do with the properties of a property.
             named[name] = self._convert(part, file, depth + 1, frozenset())
