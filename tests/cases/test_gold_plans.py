@@ -31,7 +31,7 @@ pytestmark = pytest.mark.anyio
 FOLDER = Path(__file__).parents[2].parent / "shared" / "cases"
 COLLECTIONS = {"nestful": 181, "cfb": 220, "tau2": 99, "bfcl": 99, "agentdojo": 38, "nestools": 212}
 EVERY = 5
-# The recorded user reboots the device twice, and means it.
+# The recorded user reboots the device twice, and means it: other effects stand between the two.
 MEANT_TWICE = {"tau2-telecom-4ec83e9c", "tau2-telecom-7078f97b", "tau2-telecom-e01048ec"}
 
 
@@ -90,16 +90,6 @@ def specs_of(case: JsonObject, *, output_schemas: bool) -> list[ToolSpec]:
     ]
 
 
-def plan_of(case: JsonObject) -> JsonObject:
-    if case["id"] not in MEANT_TWICE:
-        return dict(case["plan"])
-    steps = [
-        {**step, "repeat": True} if step["tool"] == "reboot_device" else step
-        for step in case["plan"]["steps"]
-    ]
-    return {"steps": steps}
-
-
 def checked(plan: JsonObject, specs: list[ToolSpec]) -> Checked:
     by_id = {spec.id: spec for spec in specs}
     box = Toolbox(by_id.get, lambda name: list(by_id)[:3])
@@ -112,7 +102,7 @@ async def run(case: JsonObject, specs: list[ToolSpec]) -> tuple[State, Recorded]
     await catalog.open()
     assert catalog.problems == []
     store = MemoryStore()
-    submitted = TaskSubmitted(description=case["task"], plan=plan_of(case), policy=Policy(evaluation="steps"))
+    submitted = TaskSubmitted(description=case["task"], plan=case["plan"], policy=Policy(evaluation="steps"))
     await store.create("task_1", submitted, 1.0)
     return await drive("task_1", Parts(store, catalog, {}, VirtualClock(), ManualIds())), source
 
@@ -120,7 +110,7 @@ async def run(case: JsonObject, specs: list[ToolSpec]) -> tuple[State, Recorded]
 async def prove(case: JsonObject) -> None:
     expected = case["expected"]
     broken = sorted({each["step"] for each in expected["schema_violations"]})
-    verdict = checked(plan_of(case), specs_of(case, output_schemas=True))
+    verdict = checked(case["plan"], specs_of(case, output_schemas=True))
     named = {
         step for step in expected["resolved_parameters"] for text in verdict.violations if repr(step) in text
     }
@@ -158,11 +148,13 @@ async def test_every_recorded_plan_makes_the_recorded_calls(case: JsonObject) ->
 
 
 @pytest.mark.parametrize("case", [each for each in cases(1) if each.id in MEANT_TWICE] or cases(1)[:1])
-async def test_the_same_effect_twice_is_refused_unless_the_plan_says_repeat(case: JsonObject) -> None:
+async def test_what_is_done_again_after_something_else_is_meant(case: JsonObject) -> None:
     specs = specs_of(case, output_schemas=True)
-    refused = checked(case["plan"], specs)
-    assert ["repeat: true" in text for text in refused.violations] == [True]
-    assert checked(plan_of(case), specs).violations == ()
+    assert checked(case["plan"], specs).violations == ()
+    together = [{**step, "dependencies": []} for step in case["plan"]["steps"]]
+    refused = checked({"steps": together}, specs).violations
+    assert ["repeat: true" in text for text in refused] == [True], "side by side it is a slip"
+    await prove(case)
 
 
 @pytest.mark.skipif(not FOLDER.is_dir(), reason="the shared cases are not beside the repository")

@@ -211,7 +211,10 @@ def _tell(out: Out, spec: ToolSpec) -> None:
         ("output goes to metadata", ", ".join(spec.output_params)),
         ("masked parameters", ", ".join(spec.secrets)),
         ("approval", "a person has to agree to each call" if spec.requires_approval else ""),
-        ("readings", "change by themselves" if spec.volatile else ""),
+        (
+            "readings",
+            "change by themselves" if spec.volatile else "do not change by themselves" if spec.stable else "",
+        ),
         ("idempotency key", "honoured: a retry is safe" if spec.honours_key else ""),
     ]
     for label, value in rows:

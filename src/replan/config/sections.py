@@ -105,6 +105,8 @@ class ToolRuleTable(Section):
 
     effect: Annotated[Literal["reads", "repeatable", "once"], Lower] | None = None
     volatile: bool | None = None
+    stable: bool | None = None
+    closed_output: bool | None = None
     requires_approval: bool | None = None
     timeout_secs: Secs | None = None
     honours_key: bool | None = None

@@ -6,6 +6,7 @@ declared ones) and every violation, in words that say what would be right.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,8 +16,9 @@ from replan.core.draft import Draft, PlannedCall, metadata_name, missing, refere
 from replan.core.graph import Graph
 from replan.core.ids import call_content, step_id_problem
 from replan.core.policy import PlanLimits
-from replan.core.refs import Reference
-from replan.core.types import Action, JsonObject, Plan, Step, ToolSpec
+from replan.core.refs import Reference, meaning, rewritten
+from replan.core.repeats import Deed, meant_by_order
+from replan.core.types import Action, JsonObject, Plan, Step, StepId, ToolSpec
 from replan.core.when import read_condition, roots
 
 
@@ -207,12 +209,16 @@ class _Check:
                 out.extend(draft.writers_before(step.step_id, name))
         return out
 
-    def _check_shape(self, steps: Sequence[Step]) -> None:
-        needs: dict[str, tuple[str, ...]] = {}
+    def _needs(self, steps: Sequence[Step]) -> dict[StepId, tuple[StepId, ...]]:
+        needs: dict[StepId, tuple[StepId, ...]] = {}
         for step in steps:
             needs.setdefault(
                 step.step_id, tuple(name for name in step.dependencies if name in self.draft.steps)
             )
+        return needs
+
+    def _check_shape(self, steps: Sequence[Step]) -> None:
+        needs = self._needs(steps)
         graph = Graph.from_needs(needs)
         layers = graph.layers()
         if sum(map(len, layers)) < len(needs):
@@ -225,17 +231,40 @@ class _Check:
     # ── effects ──
 
     def _check_repeats(self, steps: Sequence[Step], calls_of: Sequence[Sequence[PlannedCall]]) -> None:
-        alike: dict[str, list[PlannedCall]] = {}
+        """Like calls of an effect in one plan: each says that it is meant, or the plan's order does."""
+        alike: dict[str, list[tuple[StepId, PlannedCall, Deed]]] = {}
+        deeds: dict[StepId, list[Deed]] = {}
         for step, calls in zip(steps, calls_of, strict=True):
             for call in calls:
-                if call.tool is not None and call.tool.effect == "once" and step.step_id not in self.settled:
-                    content = call_content(call.tool.id, {**call.parameters, **self.draft.filled(call)})
-                    alike.setdefault(f"{content}\x00{step.for_each or ''}", []).append(call)
+                if call.tool is None or call.tool.effect == "reads":
+                    continue
+                written = rewritten({**call.parameters, **self.draft.filled(call)}, meaning)
+                deed = Deed(call.tool, call_content(call.tool.id, written, call.tool.parameters))
+                deeds.setdefault(step.step_id, []).append(deed)
+                if call.tool.effect == "once" and step.step_id not in self.settled:
+                    items = rewritten(step.for_each or "", meaning)
+                    alike.setdefault(f"{deed.content}\x00{items}", []).append((step.step_id, call, deed))
+        graph: Graph | None = None
         for found in alike.values():
-            if len(found) > 1 and not all(call.repeat for call in found):
-                places = " and ".join(call.where for call in found[:5])
-                tool = found[0].tool.id if found[0].tool else ""
-                self.say(
-                    f"{places} make the same call of {tool!r}, which has an effect; leave one out, or set "
-                    "`repeat: true` on each if the effect is wanted that often"
-                )
+            if len(found) < 2 or all(call.repeat for _, call, _ in found):
+                continue
+            graph = graph or Graph.from_needs(self._needs(steps))
+            if _each_meant(found, graph, deeds):
+                continue
+            places = " and ".join(call.where for _, call, _ in found[:5])
+            self.say(
+                f"{places} make the same call of {found[0][2].tool.id!r}, which has an effect; leave one out, or set "
+                "`repeat: true` on each if the effect is wanted that often"
+            )
+
+
+def _each_meant(
+    found: Sequence[tuple[StepId, PlannedCall, Deed]], graph: Graph, deeds: Mapping[StepId, Sequence[Deed]]
+) -> bool:
+    """True if the plan's order says of each two neighbours that both are meant."""
+    order = {step_id: at for at, step_id in enumerate(graph.topological())}
+    names = sorted((name for name, _, _ in found), key=lambda name: order.get(name, -1))
+    return all(
+        meant_by_order(first, second, found[0][2], graph, deeds)
+        for first, second in itertools.pairwise(names)
+    )

@@ -154,7 +154,7 @@ def _of_call(tool: ToolSpec, parameters: JsonObject, failed: Failed) -> Iterator
     parameters = {**parameters, **filled}
     for problem in schemas.parameter_problems(tool, parameters)[:10]:
         yield f"tool {tool.id!r}: {problem}"
-    if call_base(failed.task_id, tool.id, parameters) in failed.healing.tried():
+    if call_base(failed.task_id, tool.id, parameters, tool.parameters) in failed.healing.tried():
         yield f"this very call of {tool.id!r} was tried for this step already and failed; propose something new"
 
 
@@ -165,7 +165,9 @@ def _of_references(other: ToolSpec, failed: Failed) -> Iterator[str]:
     for path in failed.references:
         try:
             schemas.schema_at(other.output_schema, _steps_of(path))
-        except schemas.PathUnknown:
+        except schemas.PathUnknown as error:
+            if error.is_open:
+                continue
             yield f"later steps refer to {path!r} in the output, which {other.id!r} does not give; repair_step, or another tool"
 
 

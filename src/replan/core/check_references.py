@@ -91,6 +91,8 @@ def _path_problem(ref: Reference, schema: JsonObject | None) -> str:
     try:
         schemas.schema_at(schema, steps)
     except schemas.PathUnknown as error:
+        if error.is_open:
+            return ""
         return f"{ref.raw} selects nothing: {error.say(f'the output of {ref.head!r}')}"
     return ""
 
@@ -110,6 +112,8 @@ def _item_problem(draft: Draft, ref: Reference, for_each: str) -> str:
     try:
         schemas.schema_at(schema, [*to_list, _ANY_ITEM, *to_field])
     except schemas.PathUnknown as error:
+        if error.is_open:
+            return ""
         return f"{ref.raw} selects nothing: {error.say(f'an item of {source.raw}')}"
     return ""
 

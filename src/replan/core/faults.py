@@ -39,6 +39,7 @@ FaultKind = Literal[
     "unavailable",  # its source is not there
     "rejected",  # a person does not agree to it: no call was made
     "in_doubt",  # the very call was made before, and nobody knows whether it took effect: not made again
+    "repeated",  # another step of the plan makes this very call, and neither says that it is meant twice: not made
     "duplicate",  # another step is making this very call: no call was made
     "approval",  # a person would have to agree, and nobody can be asked: no call was made
     "internal",  # a fault of Replan
@@ -51,6 +52,7 @@ NOT_MADE = frozenset(
         "parameter",
         "reference",
         "refused",
+        "repeated",
         "rejected",
         "unknown_tool",
         "unavailable",
@@ -259,6 +261,8 @@ def _category(kind: str) -> Category:
     match kind:
         case "parameter":
             return "parameter_error"
+        case "repeated":
+            return "decomposition_error"
         case "reference" | "condition":
             return "dependency_error"
         case "refused" | "connection_lost" | "timeout" | "unavailable" | "cancelled" | "crashed" | "approval":

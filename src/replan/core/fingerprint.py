@@ -8,23 +8,34 @@ edge makes another.
 from __future__ import annotations
 
 import re
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Collection, Mapping
 
 from replan.core.graph import Graph
 from replan.core.ids import call_content, canonical, digest
-from replan.core.refs import Reference, parse
+from replan.core.refs import Reference, rewritten
 from replan.core.types import JsonObject, Plan, Step, StepId
 
 
 def prints_of(
-    plan: Plan, succeeded: Collection[StepId] = (), known: Mapping[StepId, str] | None = None
+    plan: Plan,
+    succeeded: Collection[StepId] = (),
+    known: Mapping[StepId, str] | None = None,
+    done: Collection[StepId] = (),
 ) -> tuple[str, str]:
     """The print of the whole plan, and of what of it has not succeeded (the same where all has).
 
-    `known`: labels of steps that earlier plans had, by which references to them are understood.
+    `known`: labels of steps that earlier plans had, by which references to them are understood. `done`: those of them
+    that succeeded; a step that is to do the same once more (`repeat`) is another one each time.
     """
     labels = labels_of(plan, known or {})
+    before = (
+        Counter(known[name] for name in done if name in known and name not in labels) if known else Counter()
+    )
+    for step in plan.steps:
+        if step.repeat or any(action.repeat for action in step.actions):
+            label = labels[step.step_id]
+            labels[step.step_id] = digest(f"again\x00{label}\x00{before[label]}")
     left = [labels[step.step_id] for step in plan.steps if step.step_id not in succeeded]
     whole = digest("whole\x00" + canonical(sorted(labels.values())))
     return whole, digest("open\x00" + canonical(sorted(left))) if left else whole
@@ -47,13 +58,7 @@ def _label(step: Step, labels: Mapping[StepId, str], owners: Mapping[str, StepId
     taken: set[StepId] = set()
 
     def named(value: object) -> object:
-        if isinstance(value, str):
-            return "".join(part if isinstance(part, str) else reference(part) for part in parse(value))
-        if isinstance(value, dict):
-            return {key: named(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [named(item) for item in value]
-        return value
+        return rewritten(value, reference)
 
     def reference(ref: Reference) -> str:
         owner = owners.get(ref.head, ref.head)

@@ -148,7 +148,7 @@ def _repaired(state: State, event: e.StepRepaired, ts: float) -> None:
     step.healing.rewritten += [one for slot in asked if (one := step.healing.latest(slot)) is not None]
     step.healing.restart()
     if state.plan is not None:  # the plan as it began has been tried too
-        known.began = known.began or prints_of(state.plan)
+        known.began = known.began or prints_of(state.plan, (), known.labels, state.earlier)
     replace_step(state, event.step)
     state._metadata = None
 
@@ -180,8 +180,8 @@ def _replanning(state: State, event: e.ReplanningStarted, ts: float) -> None:
             fault is not None and fault.category in OUTSIDE for fault in failed
         )
         if state.plan is not None:
-            began = known.began or prints_of(state.plan)
-            whole, left = prints_of(state.plan, _succeeded(state), known.labels)
+            began = known.began or prints_of(state.plan, (), known.labels, state.earlier)
+            whole, left = prints_of(state.plan, _succeeded(state), known.labels, state.earlier)
             for one in (*began, whole, left):
                 known.prints[one] = known.prints.get(one, True) and note.outside
             before = known.results.setdefault(whole, [])
@@ -232,7 +232,7 @@ def _updated(state: State, event: e.PlanUpdated, ts: float) -> None:
         step.begin_again()
     state.ledger.free({step.step.step_id for step in due if step.step.for_each is not None})
     count(state)
-    known.began = prints_of(event.plan, _succeeded(state), known.labels)
+    known.began = prints_of(event.plan, _succeeded(state), known.labels, state.earlier)
     state.replanning = state.escalation = None
 
 
@@ -328,6 +328,7 @@ def _waiting(state: State, event: e.TaskWaiting, ts: float) -> None:
     approvals = {one.approval_id for one in known.open_approvals()}
     questions = {one.question_id for one in known.open_questions()}
     open_ = approvals.intersection(event.approvals) or questions.intersection(event.questions)
+    state.ledger.waits += 1
     if state.cancel is None and open_:
         state.waiting = event  # else the answer came just before
     state.status = "waiting"

@@ -90,7 +90,7 @@ def _succeeded(state: State, call: CallState, output: Output) -> None:
     call.output = output
     call.fault = None
     state._calls.pop(call.key, None)
-    state.ledger.enter(call, output)
+    state.ledger.enter(call, output, state.round)
 
 
 def _call_failed(state: State, event: e.CallFailed, ts: float) -> None:

@@ -70,7 +70,8 @@ def plan_repeats(state: State, plan: Plan, volatile: Collection[ToolId] = ()) ->
     succeeded = {name for name, step in state.steps.items() if step.status == "succeeded"}
     kept = {step.step_id for step in plan.steps} & succeeded
     before = labels_of(state.plan, state.recovery.labels) if state.plan is not None else {}
-    prints = prints_of(plan, kept, {**state.recovery.labels, **before})
+    done = [*state.earlier, *succeeded]
+    prints = prints_of(plan, kept, {**state.recovery.labels, **before}, done)
     polls = any(
         name in volatile for step in plan.steps for name in (step.tool, *(a.tool for a in step.actions))
     )

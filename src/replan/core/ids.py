@@ -7,7 +7,9 @@ import json
 import re
 from typing import Any
 
+from replan.core.canonical import one_form
 from replan.core.refs import ID, RESERVED
+from replan.core.types import JsonObject
 
 _TASK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 
@@ -54,8 +56,13 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def call_content(tool_id: str, parameters: Any) -> str:
-    """The one text of what a call asks for. 5, 5.0 and 5e0 are one number, as in JSON Schema."""
+def call_content(tool_id: str, parameters: Any, schema: JsonObject | None = None) -> str:
+    """The one text of what a call asks for. 5, 5.0 and 5e0 are one number, as in JSON Schema.
+
+    `schema`: of the tool's parameters; with it, what is left out is its default (`core.canonical`).
+    """
+    if schema is not None:
+        parameters = one_form(schema, parameters)
     text = canonical(parameters)
     if ".0" in text or "e+" in text:
         text = canonical(_whole_numbers(parameters))
@@ -72,9 +79,9 @@ def _whole_numbers(value: Any) -> Any:
     return value
 
 
-def call_base(task_id: str, tool_id: str, parameters: Any) -> str:
+def call_base(task_id: str, tool_id: str, parameters: Any, schema: JsonObject | None = None) -> str:
     """What identifies a call by content: task, tool and canonical parameters."""
-    return digest(f"{task_id}\x00{call_content(tool_id, parameters)}")
+    return digest(f"{task_id}\x00{call_content(tool_id, parameters, schema)}")
 
 
 def call_key(base: str, occurrence: int) -> str:

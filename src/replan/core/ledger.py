@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from replan.core.ids import split_key
+from replan.core.ids import call_key, split_key
 from replan.core.progress import CallState, Output
 from replan.core.slots import Place
 from replan.core.types import CallKey, Effect, StepId, ToolSpec
@@ -24,6 +24,11 @@ class LedgerEntry:
     effect: Effect
     effects_before: int
     """The task's count of effects when the call was started: a reading is good while it stands there."""
+    round: int = 0
+    at: float = 0.0
+    """When it ended."""
+    waits: int = 0
+    """How often the task had waited for a person by then."""
 
 
 @dataclass(slots=True)
@@ -102,6 +107,7 @@ class Ledger:
     """What the calls of a task have done so far."""
 
     entries: dict[CallKey, LedgerEntry] = field(default_factory=dict)
+    waits: int = 0
     effects: int = 0
     """Goes up when a call that may change the world starts, and when it ends: a reading from before may be old."""
     _occurrences: dict[str, Place | Occurrences] = field(default_factory=dict)
@@ -123,6 +129,38 @@ class Ledger:
         like = self._many(base)
         known = like.places.get(place)
         return known or like.shared(place, done) or like.of(place)
+
+    def once_more(self, base: str, place: Place, together: Callable[[Place], bool], like: int) -> int:
+        """The same for a place that says `repeat` in a later plan: it means the effect beyond what is done.
+
+        `together` says which places came with the same plan, `like` how many of them make this call. A plan that has
+        more of them than are done states the whole anew: then the first stand for what is done.
+        """
+        occurrences = self._many(base)
+        if (known := occurrences.places.get(place)) is not None:
+            return known
+        theirs = {number for other, number in occurrences.places.items() if together(other)}
+        done = self._done(base) - theirs
+        if like > len(done) or not done:
+            return occurrences.of(place)
+        taken = done | set(occurrences.places.values())
+        number = next(n for n in range(1, len(taken) + 2) if n not in taken)
+        occurrences.occupy(place, number)
+        return number
+
+    def _done(self, base: str) -> set[int]:
+        return {split_key(key)[1] for key in self.entries if key.startswith(f"{base}.")}
+
+    def knows(self, base: str) -> bool:
+        """True if this call was made or is meant somewhere."""
+        return base in self._occurrences or call_key(base, 1) in self.entries
+
+    def others(self, base: str, place: Place) -> dict[Place, int]:
+        """The other places that mean this call, with their numbers."""
+        known = self._occurrences.get(base)
+        if isinstance(known, Occurrences):
+            return {other: number for other, number in known.places.items() if other != place}
+        return {} if known is None or known == place else {known: 1}
 
     def occupy(self, key: CallKey, place: Place) -> None:
         """The place makes the call of this key."""
@@ -162,9 +200,11 @@ class Ledger:
         if effect != "reads":
             self.effects += 1
 
-    def enter(self, call: CallState, output: Output) -> None:
+    def enter(self, call: CallState, output: Output, round: int = 0) -> None:
         """The call has succeeded."""
-        self.entries[call.key] = LedgerEntry(output, call.effect, call.effects_before)
+        self.entries[call.key] = LedgerEntry(
+            output, call.effect, call.effects_before, round, call.ended or call.started, self.waits
+        )
 
     def reusable(self, key: CallKey, tool: ToolSpec) -> LedgerEntry | None:
         """The recorded output of this very call, if it may stand for a new one."""

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from replan.core.meter import Meter
-from replan.core.paths import MAX_LENGTH, PathError, check_path, quote_keys, select, static_steps
+from replan.core.paths import MAX_LENGTH, PathError, check_path, parsed, quote_keys, select, static_steps
 from replan.errors import UnresolvedReference
 
 ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -288,6 +288,27 @@ def whole(text: str) -> Reference | None:
     if len(segments) == 1 and isinstance(segments[0], Reference):
         return segments[0]
     return None
+
+
+def rewritten(value: Any, of: Callable[[Reference], str]) -> Any:
+    """The value with every reference in it written as `of` writes it: for comparing, not for filling in."""
+    if isinstance(value, str):
+        if is_plain(value):
+            return value
+        return "".join(part if isinstance(part, str) else of(part) for part in parse(value))
+    if isinstance(value, dict):
+        return {key: rewritten(item, of) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [rewritten(item, of) for item in value]
+    return value
+
+
+def meaning(ref: Reference) -> str:
+    """The reference as a text that is the same however it was written."""
+    if ref.problem:
+        return ref.raw
+    path = json.dumps(parsed(ref.path), sort_keys=True, default=str) if ref.path else ""
+    return f"${{{ref.head}.{ref.action or ''}.{path}}}"
 
 
 def listed(text: str) -> list[Any] | None:

@@ -38,12 +38,16 @@ _ALL = frozenset({"null", "boolean", "integer", "number", "string", "array", "ob
 
 
 class PathUnknown(Exception):
-    """The schema rules the path out. `available`: the fields it has there."""
+    """The schema does not have the path. `available`: the fields it has there.
 
-    def __init__(self, name: str, available: tuple[str, ...]) -> None:
+    `is_open`: it says nothing of other fields, so that the value may well have it.
+    """
+
+    def __init__(self, name: str, available: tuple[str, ...], *, is_open: bool = False) -> None:
         super().__init__(name)
         self.name = name
         self.available = available
+        self.is_open = is_open
 
     def say(self, of: str) -> str:
         """The fault in words; `of`: what the schema describes."""
@@ -83,8 +87,30 @@ def _property(at: JsonObject, name: str) -> JsonObject | None:
         more = at.get("additionalProperties")
         return more if isinstance(more, dict) and not at.get("patternProperties") else None
     if isinstance(properties, dict) and properties:
-        raise PathUnknown(repr(name), tuple(properties))
+        is_open = not any(at.get(word) is False for word in ("additionalProperties", "unevaluatedProperties"))
+        raise PathUnknown(repr(name), tuple(properties), is_open=is_open)
     return None
+
+
+def closed(schema: JsonObject) -> JsonObject:
+    """The same schema, with no other fields than it names, at any depth, where it says nothing of them."""
+    return {
+        **({"additionalProperties": False} if isinstance(schema.get("properties"), dict) else {}),
+        **{name: _closed_part(name, part) for name, part in schema.items()},
+    }
+
+
+_PARTS = ("properties", "$defs", "definitions", "patternProperties")
+
+
+def _closed_part(name: str, part: Any) -> Any:
+    if isinstance(part, dict):
+        if name in _PARTS:
+            return {key: closed(one) if isinstance(one, dict) else one for key, one in part.items()}
+        return closed(part) if name in ("items", "additionalProperties") else part
+    if isinstance(part, list) and name in ("anyOf", "oneOf", "prefixItems"):
+        return [closed(one) if isinstance(one, dict) else one for one in part]
+    return part
 
 
 def _item(at: JsonObject, index: int) -> JsonObject | None:

@@ -14,6 +14,7 @@ from replan.core import events as e
 from replan.core import fold_plans, fold_recovery, fold_steps
 from replan.core.graph import Graph
 from replan.core.healing import Recovery, base_of
+from replan.core.ids import call_content, call_key, split_key
 from replan.core.ledger import Ledger, LedgerEntry
 from replan.core.people import Word
 from replan.core.policy import Policy
@@ -27,6 +28,7 @@ from replan.core.progress import StepState as StepState
 from replan.core.progress import StepStatus as StepStatus
 from replan.core.progress import TaskStatus as TaskStatus
 from replan.core.progress import status_of as status_of
+from replan.core.refs import meaning, rewritten
 from replan.core.slots import Place
 from replan.core.slots import Slot as Slot
 from replan.core.types import ActionId, CallKey, JsonObject, Plan, Step, StepId, ToolSpec, Usage, shared
@@ -34,6 +36,8 @@ from replan.core.types import ActionId, CallKey, JsonObject, Plan, Step, StepId,
 _NOTHING: JsonObject = {}
 """Shared by all states: nobody writes into what was submitted."""
 _NOTHING_USED = Usage()
+OLD_SECS = 60.0
+"""After so long a reading of an earlier round is made anew."""
 
 
 @dataclass(slots=True)
@@ -175,11 +179,11 @@ class State:
         """
         step = self.steps[place[0]] if self.recovery is not None else None
         changed = step is not None and step.healing is not None and place[1] in step.healing.overrides
-        if step is None or (
-            not changed and (step.born == 1 or _is_meant_again(step.step, place[1].action_id))
-        ):
+        if step is None or (not changed and step.born == 1):
             return self.ledger.occurrence(base, place)
         born = step.born
+        if not changed and is_meant_again(step.step, place[1].action_id):
+            return self._once_more(base, place, step)
 
         def done(other: Place) -> bool:
             known = self.steps.get(other[0])
@@ -192,9 +196,75 @@ class State:
 
         return self.ledger.later_occurrence(base, place, done)
 
-    def reusable(self, key: CallKey, tool: ToolSpec) -> LedgerEntry | None:
-        """The recorded output of this very call, if it may stand for a new one."""
-        return self.ledger.reusable(key, tool)
+    def _once_more(self, base: str, place: Place, step: StepState) -> int:
+        """The occurrence of a place that says `repeat` in a later plan."""
+        if doubt := next((key for key in self.in_doubt if base_of(key) == base), None):
+            return split_key(doubt)[1]  # first it has to be known what that one did
+
+        def together(other: Place) -> bool:
+            known = self.steps.get(other[0])
+            return known is not None and known.born == step.born
+
+        mine = self._written(step.step, place[1].action_id)
+        places = [
+            (one.step, action)
+            for one in self.steps.values()
+            if one.born == step.born
+            for action in actions_of(one.step)
+        ]
+        like = sum(
+            is_meant_again(one, action) and self._written(one, action) == mine for one, action in places
+        )
+        return self.ledger.once_more(base, place, together, like)
+
+    def _written(self, step: Step, action_id: ActionId | None) -> str:
+        """What a place is planned to call, as one text."""
+        if action_id is None:
+            return call_content(step.tool, rewritten([step.parameters, step.for_each], meaning))
+        action = next(one for one in step.actions if one.action_id == action_id)
+        return call_content(action.tool, rewritten([action.parameters, step.for_each], meaning))
+
+    def twin(self, base: str, number: int, place: Place) -> Place | None:
+        """Another step or action of the plan that makes this very call too, and has begun; None if there is none.
+
+        Items of one step are no twins, nor are calls that share a number: one stands for the other.
+        """
+        for other, theirs in self.ledger.others(base, place).items():
+            step = self.steps.get(other[0])
+            of_one_list = (other[0], other[1].action_id) == (place[0], place[1].action_id)
+            if step is None or of_one_list or theirs == number:
+                continue
+            call = step.calls.get(other[1])
+            begun = call is not None and base_of(call.key) == base and call.status != "failed"
+            if begun or self._is_asked_for(call_key(base, theirs)):
+                return other
+        return None
+
+    def _is_asked_for(self, key: CallKey) -> bool:
+        """True if a person was asked for this call, and has not said no."""
+        known = self.recovery
+        if known is None or key not in known.asked:
+            return False
+        said = known.approvals.get(key)
+        return said is None or said.approved
+
+    def reusable(self, key: CallKey, tool: ToolSpec, step: Step | None = None) -> LedgerEntry | None:
+        """The recorded output of this very call, if it may stand for a new one that the step would make."""
+        entry = self.ledger.reusable(key, tool)
+        if entry is None or tool.effect != "reads" or tool.stable or entry.round == self.round:
+            return entry
+        return None if self._waited_since(entry, step) else entry
+
+    def _waited_since(self, entry: LedgerEntry, step: Step | None) -> bool:
+        """True if a reading of an earlier round may be old by now.
+
+        A person was waited for, some time has passed, or the plan has the reading wait for what this round has done.
+        """
+        if entry.waits != self.ledger.waits or self.last_ts - entry.at >= OLD_SECS:
+            return True
+        after = [self.steps[need] for need in step.dependencies if need in self.steps] if step else []
+        calls = [call for one in after for call in one.calls.values()]
+        return any(not call.reused and call.ended is not None and call.ended > entry.at for call in calls)
 
     # ── the fold ──
 
@@ -302,10 +372,14 @@ _HANDLERS: dict[type, Any] = {
 }  # fmt: skip
 
 
-def _is_meant_again(step: Step, action_id: ActionId | None) -> bool:
-    if action_id is None:
-        return step.repeat
-    return any(action.repeat for action in step.actions if action.action_id == action_id)
+def actions_of(step: Step) -> list[ActionId | None]:
+    """The ids of the step's actions; None for its only call."""
+    return [action.action_id for action in step.actions] or [None]
+
+
+def is_meant_again(step: Step, action_id: ActionId | None) -> bool:
+    """True if the plan says that this call is meant again."""
+    return step.repeat or any(action.repeat for action in step.actions if action.action_id == action_id)
 
 
 def fold(records: Iterable[e.Record], state: State | None = None) -> State:

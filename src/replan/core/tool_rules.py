@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from replan.core.schemas import closed
 from replan.core.types import Effect, Frozen, ToolSpec
 
 _UNITS = {"s": 1.0, "sec": 1.0, "second": 1.0, "m": 60.0, "min": 60.0, "minute": 60.0}
@@ -36,6 +37,9 @@ class ToolRule(Frozen):
 
     effect: Effect | None = None
     volatile: bool | None = None
+    stable: bool | None = None
+    closed_output: bool | None = None
+    """The output has the fields that its schema names, and no other."""
     requires_approval: bool | None = None
     timeout_secs: float | None = None
     honours_key: bool | None = None
@@ -84,12 +88,22 @@ def rule_of(rules: ToolRules, tool: Named) -> ToolRule | None:
     return ToolRule.model_validate(decided) if decided else None
 
 
-_OF_SPEC = ("effect", "volatile", "requires_approval", "timeout_secs", "honours_key", "errors_are_clean")
+_OF_SPEC = (
+    "effect",
+    "volatile",
+    "stable",
+    "requires_approval",
+    "timeout_secs",
+    "honours_key",
+    "errors_are_clean",
+)
 
 
 def applied(rule: ToolRule, spec: ToolSpec) -> ToolSpec:
     """The tool as the rule has it."""
     changes = {name: value for name in _OF_SPEC if (value := getattr(rule, name)) is not None}
+    if rule.closed_output and spec.output_schema is not None:
+        changes["output_schema"] = closed(spec.output_schema)
     return spec.model_copy(update=changes) if changes else spec
 
 

@@ -87,6 +87,8 @@ class ToolSpec(Frozen):
     """Names of parameters that are masked in events and prompts."""
     volatile: bool = False
     """Its readings change by themselves: never answered from the ledger."""
+    stable: bool = False
+    """Its readings do not change by themselves: one from before a wait is as good as a new one."""
     errors_are_clean: bool | None = None
     """An error that it reports means that its effect did not happen. None: so it is taken, unless its words speak of a
     time-out or a lost connection."""

@@ -194,7 +194,7 @@ class Attempts:
 
     def known(self, call: Call) -> Output | None:
         """The recorded output of this very call, if the ledger has it; None if the call has to be made."""
-        entry = self._run.state.reusable(call.key, call.tool)
+        entry = self._run.state.reusable(call.key, call.tool, call.step)
         return None if entry is None else entry.output
 
     def reuse(self, call: Call, output: Output, value: Any) -> JsonObject:

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from replan.core import schemas
+from replan.core.canonical import one_form
 from replan.core.check_proposal import mapped
 from replan.core.draft import references_of
 from replan.core.healing import Recovery
-from replan.core.ids import call_base, call_key
+from replan.core.ids import call_base, call_key, canonical
 from replan.core.policy import needs_approval
-from replan.core.refs import Reference, has_references, resolve
-from replan.core.state import Slot, State, StepState
+from replan.core.refs import Reference, has_references, meaning, resolve, rewritten
+from replan.core.repeats import Deed, meant_by_order
+from replan.core.slots import Place
+from replan.core.state import Slot, State, StepState, actions_of, is_meant_again
 from replan.core.types import Fault, JsonObject, Step, ToolSpec
 from replan.core.when import roots
 from replan.errors import UnresolvedReference
@@ -173,8 +176,11 @@ def prepare(
     tool = meant.tool
     if meant.fault is not None or tool is None:
         raise CannotCall(meant.fault or Fault(category="tool_error", kind="unknown_tool", message=meant.name))
-    base = call_base(state.task_id, tool.id, meant.parameters)
-    occurrence = state.occurrence(base, (step.step.step_id, slot))
+    base = _base(state, tool, meant.parameters)
+    place = (step.step.step_id, slot)
+    occurrence = state.occurrence(base, place)
+    if tool.effect == "once" and (twin := state.twin(base, occurrence, place)) is not None:
+        _check_meant(step, slot, tool, twin, state, tools)
     call = Call(step.step, slot, tool, meant.parameters, call_key(base, occurrence))
     under_way = state.latest_try(call.key)
     if (
@@ -187,9 +193,50 @@ def prepare(
     if (doubt := state.in_doubt.get(call.key)) is not None and doubt is not step.calls.get(slot):
         text = f"this very call was made before, and nobody knows whether it took effect: {doubt.fault.message if doubt.fault else 'cut off'}"
         raise CannotCall(Fault(category="unknown", kind="in_doubt", message=text, happened="unknown"))
-    if needs_approval(state.policy, step.step, tool) and state.reusable(call.key, tool) is None:
+    if needs_approval(state.policy, step.step, tool) and state.reusable(call.key, tool, step.step) is None:
         _check_approved(call, state)
     return call
+
+
+def _base(state: State, tool: ToolSpec, parameters: JsonObject) -> str:
+    """What identifies the call; as an older release wrote it, where the log has it so."""
+    base = call_base(state.task_id, tool.id, parameters, tool.parameters)
+    if one_form(tool.parameters, parameters) is not parameters:
+        older = call_base(state.task_id, tool.id, parameters)
+        if state.ledger.knows(older) and not state.ledger.knows(base):
+            return older
+    return base
+
+
+def _check_meant(
+    step: StepState, slot: Slot, tool: ToolSpec, twin: Place, state: State, tools: Tools
+) -> None:
+    """Raise if two steps make one call with an effect, and nothing says that it is meant twice."""
+    if is_meant_again(step.step, slot.action_id):
+        return
+    deeds = {name: _deeds(one.step, tools) for name, one in state.steps.items()}
+    mine = Deed(tool, _written(step.step, slot.action_id))
+    if meant_by_order(twin[0], step.step.step_id, mine, state.graph(), deeds):
+        return
+    other = f"step {twin[0]!r}" + (f", {words}" if (words := twin[1].words()) else "")
+    text = (
+        f"{other} makes this very call of {tool.id!r} already, so its effect would come twice; "
+        "set `repeat: true` on the step if that is meant, else leave it out"
+    )
+    raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
+
+
+def _deeds(step: Step, tools: Tools) -> list[Deed]:
+    names = [one.tool for one in step.actions] or [step.tool]
+    found = zip(map(tools.resolve, names), actions_of(step), strict=True)
+    return [Deed(tool, _written(step, action)) for tool, action in found if tool is not None]
+
+
+def _written(step: Step, action_id: str | None) -> str:
+    parameters = step.parameters
+    if action_id is not None:
+        parameters = next(one.parameters for one in step.actions if one.action_id == action_id)
+    return canonical(rewritten(parameters, meaning))
 
 
 def _check_approved(call: Call, state: State) -> None:

@@ -120,7 +120,12 @@ class Recovery:
         tool = meant.tool
         base = base_of(call.key) if call is not None else ""
         if not base:
-            base = call_base(self._run.state.task_id, tool.id if tool else meant.name, meant.parameters)
+            schema = tool.parameters if tool else None
+            base = call_base(
+                self._run.state.task_id, tool.id if tool else meant.name, meant.parameters, schema
+            )
+        if fault.kind == "repeated":
+            base = ""  # not tried: it was not made, and may be if it is meant
         latest = mine.latest(slot)
         read_since = doubt and latest is not None and latest.action.type == "verify_outcome"
         limit = self._run.state.policy.max_output_bytes

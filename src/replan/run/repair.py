@@ -97,7 +97,7 @@ def _checked(run: Run, step: StepState, new: Step, tools: list[ToolSpec]) -> tup
     tried = (step.healing or Healing()).tried()
     if not found and not made.actions and made.for_each is None:
         tool = run.parts.tools.resolve(made.tool)
-        if tool and call_base(state.task_id, tool.id, made.parameters) in tried:
+        if tool and call_base(state.task_id, tool.id, made.parameters, tool.parameters) in tried:
             found.append("this very call was tried for this step already and failed; change what matters")
     return made, found
 

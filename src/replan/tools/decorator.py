@@ -31,6 +31,7 @@ class ToolOptions:
     output_params: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     volatile: bool = False
+    stable: bool = False
     errors_are_clean: bool | None = None
     honours_key: bool = False
     requires_approval: bool = False
@@ -54,6 +55,7 @@ def tool(
     output_params: Iterable[str] = (),
     aliases: Iterable[str] = (),
     volatile: bool = False,
+    stable: bool = False,
     errors_are_clean: bool | None = None,
     honours_key: bool = False,
     requires_approval: bool = False,
@@ -73,6 +75,7 @@ def tool(
     output_params: Iterable[str] = (),
     aliases: Iterable[str] = (),
     volatile: bool = False,
+    stable: bool = False,
     errors_are_clean: bool | None = None,
     honours_key: bool = False,
     requires_approval: bool = False,
@@ -84,7 +87,7 @@ def tool(
     `name`: its id; default the function's name. `description`: default the docstring without its sections.
     `effect`: `reads` (changes nothing), `repeatable` (doing it twice is as doing it once) or `once`, the default.
     `timeout`: seconds a call may take. `output_params`: fields of the output that become task metadata.
-    `aliases`: other names that a plan may use. `volatile`: its readings change by themselves.
+    `aliases`: other names that a plan may use. `volatile`: its readings change by themselves. `stable`: they do not, so that one from before a wait is good.
     `errors_are_clean`: an exception means that nothing has happened. `honours_key`: the same idempotency key
     makes a second call safe. `requires_approval`: a person agrees to each call. `secrets`: parameters that are masked everywhere, besides those of type `SecretStr`.
     `output_schema`: a JSON Schema or a type, where the return annotation does not say it.
@@ -106,6 +109,7 @@ def tool(
             output_params=_names(output_params),
             aliases=_names(aliases),
             volatile=volatile,
+            stable=stable,
             errors_are_clean=errors_are_clean,
             honours_key=honours_key,
             requires_approval=requires_approval,

@@ -128,6 +128,7 @@ class FunctionTool:
             output_params=options.output_params,
             secrets=self._arguments.secrets,
             volatile=options.volatile,
+            stable=options.stable,
             errors_are_clean=options.errors_are_clean,
             honours_key=options.honours_key,
             requires_approval=options.requires_approval,

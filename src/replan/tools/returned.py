@@ -43,17 +43,35 @@ class PlainSchema(GenerateJsonSchema):
         return False
 
 
+class _Written(PlainSchema):
+    """What a class writes are its fields and nothing else: so an output of it is no open object."""
+
+    def model_schema(self, schema: Any) -> Any:
+        return self._closed(super().model_schema(schema), schema["cls"])
+
+    def dataclass_schema(self, schema: Any) -> Any:
+        return self._closed(super().dataclass_schema(schema), schema["cls"])
+
+    def _closed(self, made: Any, cls: type) -> Any:
+        config = getattr(cls, "model_config", None) or getattr(cls, "__pydantic_config__", None) or {}
+        if "properties" in made and config.get("extra") != "allow":
+            made.setdefault("additionalProperties", False)
+        return made
+
+
 class Returned:
     """The result of a function: `schema` (None where it would say nothing), and its values, written and checked."""
 
     __slots__ = ("_adapter", "_declared", "_named", "_schemas", "_write", "schema")
 
-    def __init__(self, annotation: Any, declared: JsonObject | None, named: str) -> None:
+    def __init__(
+        self, annotation: Any, declared: JsonObject | None, named: str, *, closed: bool = True
+    ) -> None:
         """`declared`: a schema that the author gave, before which the annotation says nothing. `named`: the tool."""
         self._named = named
         self._adapter = None if annotation is None or annotation is type(None) else _adapter_of(annotation)
         self._write = _own_writer(annotation, self._adapter)
-        written = _schema_of(self._adapter, "serialization")
+        written = _schema_of(self._adapter, "serialization", _Written if closed else PlainSchema)
         self._declared = declared is not None
         self._schemas: tuple[JsonObject, ...]
         """The value has to fit one of them: a dict in a model's place need not have what the model fills in."""
@@ -96,7 +114,7 @@ class Returned:
 
 def output_schema(annotation: Any) -> JsonObject | None:
     """The JSON Schema of what is produced for a return annotation; None where that would say nothing."""
-    return Returned(annotation, None, "").schema
+    return Returned(annotation, None, "", closed=False).schema
 
 
 def _adapter_of(annotation: Any) -> TypeAdapter[Any] | None:
@@ -106,11 +124,13 @@ def _adapter_of(annotation: Any) -> TypeAdapter[Any] | None:
         return None
 
 
-def _schema_of(adapter: TypeAdapter[Any] | None, mode: Any) -> JsonObject | None:
+def _schema_of(
+    adapter: TypeAdapter[Any] | None, mode: Any, generator: type[PlainSchema] = PlainSchema
+) -> JsonObject | None:
     if adapter is None:
         return None
     try:
-        return adapter.json_schema(mode=mode, schema_generator=PlainSchema)
+        return adapter.json_schema(mode=mode, schema_generator=generator)
     except UNREADABLE:
         return None
 

@@ -28,15 +28,20 @@ FIND = tool(
     query=TEXT,
     output={
         "type": "object",
+        "additionalProperties": False,
         "properties": {
             "hits": {
                 "type": "array",
-                "items": {"type": "object", "properties": {"id": TEXT, "size": NUMBER}},
+                "items": {
+                    "type": "object",
+                    "properties": {"id": TEXT, "size": NUMBER},
+                    "additionalProperties": False,
+                },
             },
             "total": {"type": "integer"},
             "best": {"$ref": "#/$defs/hit"},
         },
-        "$defs": {"hit": {"type": "object", "properties": {"id": TEXT}}},
+        "$defs": {"hit": {"type": "object", "properties": {"id": TEXT}, "additionalProperties": False}},
     },
 )
 MAIL = tool("mail", "once", to=TEXT, body=TEXT, aliases=("send_mail",))
@@ -314,6 +319,87 @@ def test_each_rule_says_what_is_wrong_where_and_what_would_be_right(steps: list[
 )  # fmt: skip
 def test_a_sound_plan_passes(steps: list[Step]) -> None:
     assert check(*steps).violations == ()
+
+
+CD = tool("cd", "once", folder=TEXT)
+REBOOT = tool("reboot", "once", required=[])
+PAY = tool("pay", "once", to=TEXT, amount=NUMBER)
+
+
+def deeds(*names: str, chained: bool = True) -> list[Step]:
+    """Steps one after the other: `cd temp` is the tool and what its first parameter is."""
+    made: list[Step] = []
+    for at, name in enumerate(names):
+        called, *given = name.split()
+        fields = {
+            "cd": {"folder": given[0] if given else ""},
+            "pay": {"to": given[0] if given else "", "amount": 5},
+        }
+        needs = (f"s{at - 1}",) if chained and at else ()
+        made.append(
+            Step(step_id=f"s{at}", tool=called, parameters=fields.get(called, {}), dependencies=needs)
+        )
+    return made
+
+
+@pytest.mark.parametrize(
+    ("steps", "passes"),
+    [
+        pytest.param(deeds("cd temp", "cd ..", "cd temp"), True, id="there and back and there"),
+        pytest.param(deeds("cd temp", "cd ..", "cd temp", "cd ..", "cd temp"), True, id="and once more"),
+        pytest.param(deeds("reboot", "mail", "reboot"), True, id="what takes nothing, after something else"),
+        pytest.param(deeds("cd temp", "find", "cd ..", "find", "cd temp"), True, id="with readings between"),
+        pytest.param(deeds("cd temp", "cd temp"), False, id="twice in a row"),
+        pytest.param(deeds("cd temp", "find", "cd temp"), False, id="nothing but a reading between"),
+        pytest.param(deeds("cd temp", "cd ..", "cd temp", chained=False), False, id="in no order"),
+        pytest.param(deeds("reboot", "find", "reboot"), False, id="nothing done between"),
+        pytest.param(
+            deeds("pay Ann", "pay Bob", "pay Ann"), False, id="a call that says what it does to whom"
+        ),
+        pytest.param(deeds("pay Ann", "mail", "pay Ann"), False, id="with another effect between"),
+        pytest.param(deeds("cd temp", "cd ..", "cd temp", "cd temp"), False, id="one of the three is a slip"),
+    ],
+)
+def test_a_state_may_be_set_again_where_the_plan_has_changed_it_between(
+    steps: list[Step], passes: bool
+) -> None:
+    tools = {one.id: one for one in (CD, REBOOT, PAY, FIND, tool("mail", "once", required=[]))}
+    tools["find"] = tool("find", required=[])
+    box = Toolbox(tools.get, lambda name: list(tools))
+    found = check_plan(
+        Plan(plan_id="p", steps=tuple(steps)), box, metadata={}, limits=PlanLimits()
+    ).violations
+    assert (found == ()) is passes, found
+    assert all("make the same call" in text for text in found)
+
+
+OPEN = {
+    "type": "object",
+    "properties": {
+        "id": TEXT,
+        "rows": {"type": "array", "items": {"type": "object", "properties": {"a": TEXT}}},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "refused"),
+    [
+        pytest.param(step("s", x="${p.output.more}"), True, id="another field"),
+        pytest.param(step("s", x="${p.output.rows[0].b.c}"), True, id="a field of an item"),
+        pytest.param(step("s", for_each="${p.output.rows}", x="${item.b}"), True, id="of each item"),
+        pytest.param(step("s", x="${p.output.id.deep}"), False, id="a field that is there"),
+    ],
+)
+def test_an_open_object_does_not_tell_what_it_has_not(given: Step, refused: bool) -> None:
+    from replan.core.tool_rules import ToolRule, applied
+
+    opened = tool("p", output=OPEN, required=[])
+    for spec, says in ((opened, False), (applied(ToolRule(closed_output=True), opened), refused)):
+        box = Toolbox({"p": spec, "any": ANY}.get, lambda name: ["any"])
+        steps = (Step(step_id="p", tool="p"), given)
+        found = check_plan(Plan(plan_id="p", steps=steps), box, metadata={}, limits=PlanLimits()).violations
+        assert bool(found) is says, found
 
 
 def test_every_violation_comes_in_one_list() -> None:

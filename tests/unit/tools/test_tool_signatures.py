@@ -492,6 +492,7 @@ async def test_options_are_carried_into_the_spec() -> None:
         "output_params": ("id",),
         "secrets": ("pin",),
         "volatile": True,
+        "stable": False,
         "errors_are_clean": False,
         "honours_key": True,
         "requires_approval": False,
@@ -572,6 +573,7 @@ async def test_the_context_is_injected_and_is_no_parameter() -> None:
 
 
 MODEL_OUT = {
+    "additionalProperties": False,
     "type": "object",
     "title": "City",
     "properties": {"name": STRING, "size": {"type": "integer", "minimum": 1, "default": 1}},

@@ -1,0 +1,338 @@
+"""The same call again: one that makes up for nothing is answered from the ledger, one that is meant is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from run_tasks import FakeTool, Ran, action, bench, plan, step, verdict
+from test_run_recovery import READS, overall, reflection
+
+from replan.testing import virtual_time
+
+ONCE: dict[str, Any] = {"effect": "once"}
+PAYMENT = {
+    "type": "object",
+    "properties": {
+        "n": {"type": "number"},
+        "memo": {"type": "string", "default": ""},
+        "due": {"type": "string", "format": "date-time"},
+        "to": {"type": "object", "properties": {"name": {"type": "string"}, "country": {"default": "DE"}}},
+        "limit": {"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^\d+(\.\d+)?$"}, {"type": "null"}], "default": None},
+    },
+    "required": ["n"],
+}  # fmt: skip
+
+
+def pays(**more: Any) -> FakeTool:
+    return FakeTool(output=lambda p: {"paid": p.get("n")}, parameters=PAYMENT, **{**ONCE, **more})
+
+
+def run(tools: dict[str, Any], answers: dict[str, Any] | None = None, wanted: Any = None, **more: Any) -> Ran:
+    async def main() -> Ran:
+        made = await bench(tools, {"evaluation": verdict(), **(answers or {})})
+        return (await made.run(wanted, **more)).check()
+
+    return virtual_time(main())
+
+
+def in_two_rounds(first: Any, second: Any, strategy: dict[str, Any], **tools: Any) -> Ran:
+    """A first plan that is judged poor, and what is planned instead."""
+    answers = {
+        "execution_plan": [first, second],
+        "evaluation": [verdict(30, success=False), verdict()],
+        "overall_reflection": overall(True, replanning_strategy={"reason": "more is wanted", **strategy}),
+    }
+    return run({"pay": pays(), "look": FakeTool(output={"n": 1}, **READS), **tools}, answers)
+
+
+# ── one call in two forms ─────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        pytest.param({"n": 1}, {"n": 1, "memo": ""}, id="a default that is given"),
+        pytest.param({"n": 1, "memo": ""}, {"n": 1}, id="a default that is left out"),
+        pytest.param({"n": 1}, {"n": 1.0, "limit": None}, id="another form of a number"),
+        pytest.param({"n": 1, "limit": "5.50"}, {"n": 1, "limit": 5.5}, id="a number as a text"),
+        pytest.param(
+            {"n": 1, "due": "2026-03-01T12:00:00Z"},
+            {"n": 1, "due": "2026-03-01T13:00:00+01:00"},
+            id="one moment",
+        ),
+        pytest.param(
+            {"n": 1, "to": {"name": "Ann"}}, {"n": 1, "to": {"name": "Ann", "country": "DE"}}, id="inside"
+        ),
+    ],
+)
+def test_a_call_that_was_made_is_known_in_another_form(first: Any, again: Any) -> None:
+    ran = in_two_rounds(
+        plan(step("a", "pay", parameters=first)),
+        plan(step("step_1", "pay", parameters=again), step("step_2", "look")),
+        {"type": "full_replan"},
+    )
+    assert ran.source.counts["pay"] == 1
+    assert ran.events("call_completed", step_id="step_1")[0].reused
+    assert ran.source.calls[0].parameters == first, "what is called stays as it was given"
+
+
+@pytest.mark.parametrize(
+    "again", [{"n": 1, "memo": "x"}, {"n": 2}, {"n": 1, "due": "2026-03-01T12:00:00"}, {"n": 1, "to": {}}]
+)
+def test_another_call_is_another(again: Any) -> None:
+    ran = in_two_rounds(
+        plan(step("a", "pay", parameters={"n": 1})),
+        plan(step("step_1", "pay", parameters=again)),
+        {"type": "full_replan"},
+    )
+    assert ran.source.counts["pay"] == 2
+
+
+# ── the same effect twice in one plan ─────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        pytest.param("{{n.outputs.n}}", id="in other braces"),
+        pytest.param('${ n.output["n"] }', id="with a quoted key"),
+    ],
+)
+def test_one_reference_in_two_forms_is_one_call(second: str) -> None:
+    wanted = plan(
+        step("n", "look"),
+        step("a", "pay", parameters={"n": "${n.output.n}"}),
+        step("b", "pay", parameters={"n": second}),
+    )
+    ran = run({"pay": pays(), "look": FakeTool(output={"n": 1}, **READS)}, wanted=wanted)
+    assert ran.source.calls == []
+    assert ran.result.failure is not None
+    assert any("make the same call of 'pay'" in text for text in ran.result.failure.violations)
+
+
+TWICE = plan(
+    step("n", "look"),
+    step("m", "look", parameters={"other": True}),
+    step("a", "pay", parameters={"n": "${n.output.n}"}),
+    step("b", "pay", parameters={"n": "${m.output.n}"}),
+)
+
+
+@pytest.mark.parametrize("serial", [False, True])
+def test_two_references_that_come_to_one_call_pay_once(serial: bool) -> None:
+    ran = run(
+        {"pay": pays(), "look": FakeTool(output={"n": 1}, **READS)},
+        wanted=TWICE,
+        enable_parallel_execution=not serial,
+    )
+    assert ran.source.counts["pay"] == 1
+    assert sorted(ran.statuses().values()) == ["failed", "succeeded", "succeeded", "succeeded"]
+    (failed,) = ran.events("step_failed")
+    assert (failed.error.kind, failed.error.category) == ("repeated", "decomposition_error")
+    assert "set `repeat: true` on the step if that is meant" in failed.error.message
+    assert not ran.result.is_success
+
+
+def test_the_planner_may_say_that_it_is_meant() -> None:
+    ran = run(
+        {"pay": pays(), "look": FakeTool(output={"n": 1}, **READS)},
+        {
+            "execution_plan": TWICE,
+            "step_reflection": reflection("repair_step", {"hint": "mark it"}, "decomposition_error"),
+            "step_repair": step("b", "pay", parameters={"n": "${m.output.n}"}, repeat=True),
+        },
+        enable_parallel_execution=False,
+    )
+    assert ran.result.is_success
+    assert ran.source.counts["pay"] == 2
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        pytest.param(step("b", "pay", parameters={"n": "${m.output.n}"}, repeat=True), id="marked"),
+        pytest.param(step("b", "pay", parameters={"n": "${m.output.n}", "memo": "x"}), id="another call"),
+        pytest.param(
+            step("b", "pay", for_each=[1, 1], parameters={"n": 2, "memo": ""}), id="items of a list"
+        ),
+    ],
+)
+def test_what_is_meant_twice_is_made_twice(second: Any) -> None:
+    wanted = plan(*TWICE["steps"][:3], second)
+    wanted["steps"][2] = {**wanted["steps"][2], "repeat": second.get("repeat", False)}
+    ran = run({"pay": pays(), "look": FakeTool(output={"n": 1}, **READS)}, wanted=wanted)
+    assert ran.result.is_success
+    assert ran.source.counts["pay"] == (3 if "for_each" in second else 2)
+
+
+def test_an_item_that_another_step_pays_too_is_found() -> None:
+    ran = run(
+        {"pay": pays(), "look": FakeTool(output={"n": 1}, **READS)},
+        wanted=plan(
+            step("n", "look"),
+            step("a", "pay", parameters={"n": "${n.output.n}"}),
+            step("b", "pay", "a", for_each=[1, 2], parameters={"n": "${item}"}),
+        ),
+    )
+    assert [call.parameters["n"] for call in ran.source.calls if call.tool_id == "pay"] == [1, 2]
+    assert ran.statuses()["b"] == "failed"
+
+
+# ── once more ─────────────────────────────────────────────────────────────────
+
+MORE = step("step_1", "pay", parameters={"n": 1}, repeat=True)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "second"),
+    [
+        ({"type": "full_replan"}, plan(MORE)),
+        ({"type": "full_replan"}, plan(MORE, step("step_2", "look"))),
+        ({"type": "replan_from_step", "step_id": "z"}, plan(MORE)),
+        (
+            {"type": "replan_from_step", "step_id": "z"},
+            plan(MORE, step("step_2", "look", parameters={"n": 5})),
+        ),
+        pytest.param(
+            {"type": "full_replan"}, plan(MORE, {**MORE, "step_id": "step_2"}), id="the whole stated anew"
+        ),
+    ],
+)
+def test_one_payment_more_is_one_payment_more(strategy: dict[str, Any], second: Any) -> None:
+    first = plan(step("a", "pay", parameters={"n": 1}), step("z", "look", "a"))
+    ran = in_two_rounds(first, second, strategy)
+    assert ran.result.is_success
+    assert ran.source.counts["pay"] == 2
+    assert len({call.key for call in ran.source.calls if call.tool_id == "pay"}) == 2
+
+
+def test_a_third_one_is_no_plan_that_was_tried() -> None:
+    answers = {
+        "execution_plan": [
+            plan(step("a", "pay", parameters={"n": 1})),
+            plan(MORE),
+            plan({**MORE, "step_id": "step_2"}),
+        ],
+        "evaluation": [verdict(30, success=False), verdict(60, success=False), verdict()],
+        "overall_reflection": overall(True, replanning_strategy={"reason": "more", "type": "full_replan"}),
+    }
+    ran = run({"pay": pays()}, answers)
+    assert ran.result.is_success
+    assert ran.source.counts["pay"] == 3
+
+
+def test_a_plan_that_says_nothing_of_repeating_is_still_the_same_plan() -> None:
+    answers = {
+        "execution_plan": [plan(step("a", "pay", parameters={"n": 1})), *[plan(step(f"step_{n}", "pay", parameters={"n": 1})) for n in range(1, 6)]],
+        "evaluation": [verdict(30, success=False)] * 3,
+        "overall_reflection": overall(True, replanning_strategy={"reason": "more", "type": "full_replan"}),
+    }  # fmt: skip
+    ran = run({"pay": pays()}, answers)
+    assert ran.source.counts["pay"] == 1
+    assert any(
+        "the same as an earlier one" in text
+        for event in ran.events("plan_rejected")
+        for text in event.violations
+    )
+
+
+# ── readings of an earlier round ──────────────────────────────────────────────
+
+
+def polled(second: Any, **look: Any) -> Ran:
+    states = iter(["running", "done", "later"])
+    tools = {
+        "state": FakeTool(output=lambda p: next(states), spec=look, **READS),
+        "sleep": FakeTool(delay_secs=5, **READS),
+    }
+    answers = {
+        "execution_plan": [plan(step("a", "state"), step("z", "pay", "a", parameters={"n": 1})), second],
+        "evaluation": [verdict(30, success=False), verdict()],
+        "overall_reflection": overall(True, replanning_strategy={"reason": "not yet", "type": "full_replan"}),
+    }
+    return run({**tools, "pay": pays(effect="reads")}, answers)
+
+
+AGAIN = step("step_1", "state")
+
+
+@pytest.mark.parametrize(
+    ("second", "look", "made"),
+    [
+        pytest.param(
+            plan(AGAIN, step("step_2", "pay", parameters={"n": 2})), {}, 1, id="nothing has happened since"
+        ),
+        pytest.param(plan({**AGAIN, "repeat": True}), {}, 2, id="it says so"),
+        pytest.param(
+            plan(step("step_0", "sleep"), {**AGAIN, "dependencies": ["step_0"]}), {}, 2, id="after something"
+        ),
+        pytest.param(
+            plan(step("step_0", "sleep"), {**AGAIN, "dependencies": ["step_0"]}),
+            {"stable": True},
+            1,
+            id="it is stable",
+        ),
+        pytest.param(
+            plan(AGAIN, step("step_2", "pay", parameters={"n": 2})),
+            {"volatile": True},
+            2,
+            id="it is volatile",
+        ),
+    ],
+)
+def test_a_state_is_read_again_where_it_may_have_changed(
+    second: Any, look: dict[str, Any], made: int
+) -> None:
+    ran = polled(second, **look)
+    assert ran.result.is_success
+    assert ran.source.counts["state"] == made
+
+
+# ── a state that is set again ─────────────────────────────────────────────────
+
+FOLDER = {"type": "object", "properties": {"folder": {"type": "string"}}, "required": ["folder"]}
+
+
+def test_a_way_back_and_forth_is_meant() -> None:
+    ran = run(
+        {"cd": FakeTool(output="ok", parameters=FOLDER, **ONCE), "ls": FakeTool(output=[], **READS)},
+        wanted=plan(
+            step("a", "cd", parameters={"folder": "temp"}),
+            step("b", "cd", "a", parameters={"folder": ".."}),
+            step("c", "cd", "b", parameters={"folder": "temp"}),
+            step("d", "ls", "c"),
+        ),
+    )
+    assert ran.result.is_success
+    assert [call.parameters.get("folder") for call in ran.source.calls] == ["temp", "..", "temp", None]
+
+
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=8))
+def test_no_payment_is_made_more_often_than_a_plan_means_it(amounts: list[int]) -> None:
+    """Amounts that are known only when they are read; each like one but the first is refused."""
+    ran = run(
+        {"pay": pays(), "look": FakeTool(output=lambda p: {"n": p["n"]}, **READS)},
+        wanted=plan(
+            *[step(f"n{at}", "look", parameters={"n": n, "at": at}) for at, n in enumerate(amounts)],
+            *[step(f"p{at}", "pay", parameters={"n": f"${{n{at}.output.n}}"}) for at in range(len(amounts))],
+        ),
+    )
+    paid = [call.parameters["n"] for call in ran.source.calls if call.tool_id == "pay"]
+    assert sorted(paid) == sorted(set(amounts))
+    assert ran.result.is_success is (len(set(amounts)) == len(amounts))
+
+
+def test_actions_that_come_to_one_call_are_made_once() -> None:
+    ran = run(
+        {"pay": pays(), "look": FakeTool(output={"n": 1}, **READS)},
+        wanted=plan(
+            step("n", "look"),
+            step("m", "look", parameters={"other": True}),
+            step("s", actions=[action("x", "pay", n="${n.output.n}"), action("y", "pay", n="${m.output.n}")]),
+        ),
+    )
+    assert ran.source.counts["pay"] == 1
+    assert ran.statuses()["s"] == "failed"
