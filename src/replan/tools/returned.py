@@ -10,10 +10,10 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from replan.core.schemas import problems
 from replan.core.types import JsonObject
-from replan.core.validation import schema_problem
 from replan.errors import ToolCallError
 from replan.tools.annotations import adapted, writes_its_own_form
 from replan.tools.output import known, to_plain
+from replan.tools.schema_check import problem_of
 
 UNREADABLE = (
     PydanticUserError,
@@ -77,12 +77,14 @@ class Returned:
         """The value has to fit one of them: a dict in a model's place need not have what the model fills in."""
         if declared is not None:
             self.schema: JsonObject | None = declared
-            self._schemas = () if schema_problem(declared) else (declared,)
+            self._schemas = () if problem_of(declared, of_parameters=False) else (declared,)
             return
         self.schema = written if written is not None and _says_something(written) else None
         given = _schema_of(self._adapter, "validation")
         self._schemas = tuple(
-            each for each in (written, given) if each is not None and not schema_problem(each)
+            each
+            for each in (written, given)
+            if each is not None and not problem_of(each, of_parameters=False)
         )
 
     def plain(self, value: Any) -> Any:
