@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import to_json
+from pydantic import TypeAdapter
 
 from replan.config import Settings
 from replan.config.options import Options, listed, mapping, policy_with, text_of
@@ -22,7 +21,7 @@ from replan.core.state import State
 from replan.core.tool_stats import ToolKey, ToolStats
 from replan.core.types import JsonObject, Plan, ToolSpec
 from replan.engine.local import LocalEngine
-from replan.errors import AnswerInvalid, InputError, ReplanError, StoreError, TaskHeld
+from replan.errors import InputError, ReplanError, StoreError, TaskHeld
 from replan.ports import Question, Store, TaskSummary, ToolSource, Warmable
 from replan.reasoning.prompts import check_all, load
 from replan.run.announcer import Announcer, OnEvent
@@ -31,6 +30,7 @@ from replan.run.service import Service, Submission
 from replan.run.sync import run_to_end
 from replan.run.through import see_through
 from replan.run.tool_record import ToolRecord
+from replan.run.typed import answer_problems, typed_result
 from replan.tools.direct import call_directly
 from replan.wiring import ModelChoice, Models, SystemClock, Ulids, driver_name, open_store, open_tools
 
@@ -226,9 +226,13 @@ class Replan:
     ) -> TaskResult[Any]:
         """Run a task to its end. `output_type`: a type that `.output` will be, a Pydantic model for instance.
 
-        If the caller is cancelled, so is the task.
+        What its validators refuse goes back to the model once; then the task has failed. If the caller is cancelled,
+        so is the task.
         """
         adapter, output_schema = _typed(output_type, output_schema)
+        if adapter is not None:
+            task_id = task_id or self.service.parts.ids.new("task")
+            self.service.parts.answer_checks[task_id] = partial(answer_problems, adapter)
         submitting = asyncio.ensure_future(
             self.submit(
                 text,
@@ -248,19 +252,10 @@ class Replan:
             with contextlib.suppress(ReplanError):
                 await self._cancel_and_wait(await submitting)  # it may be stored already
             raise
-        if adapter is None:
-            return result
-        if not result.is_success:  # what there is has not the type: `.output` has it, or is None
-            return result.model_copy(update={"final_output": None})
-        try:
-            typed = adapter.validate_json(to_json(result.final_output))
-        except ValidationError as error:
-            raise AnswerInvalid(
-                f"task {task_id!r} succeeded, but its answer is no {output_type}: {error}",
-                problems=[problem["msg"] for problem in error.errors()],
-                text=json.dumps(result.final_output, ensure_ascii=False),
-            ) from error
-        return result.model_copy(update={"final_output": typed})
+        finally:
+            if adapter is not None and task_id is not None and self._service is not None:
+                self._service.parts.answer_checks.pop(task_id, None)
+        return result if adapter is None else typed_result(result, adapter, output_type)
 
     async def submit(
         self,

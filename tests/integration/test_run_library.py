@@ -18,7 +18,6 @@ from run_tasks import plan, step, verdict
 from replan import Replan, tool
 from replan.core.events import CancelRequested, Record, TaskCompleted
 from replan.errors import (
-    AnswerInvalid,
     InputError,
     ModelUnavailable,
     PlanInvalid,
@@ -472,11 +471,38 @@ async def test_an_output_type_gives_the_typed_object(db: Path) -> None:
         assert not numbers.succeeded
 
 
-async def test_an_answer_that_fits_the_schema_and_not_the_type_is_said_and_kept(db: Path) -> None:
+@pytest.mark.parametrize(("second", "output"), [(4, Even(n=4)), (5, None)])
+async def test_what_the_validators_of_a_type_refuse_goes_back_once_and_then_the_task_has_failed(
+    db: Path, second: int, output: Even | None
+) -> None:
+    judged = [verdict(output={"n": 3}), verdict(output={"n": second})]
+    async with opened(
+        db, answers={"execution_plan": ONE, "evaluation": judged}, enable_auto_reflection=False
+    ) as replan:
+        result = await replan.run("do it", output_type=Even, task_id="x")
+        assert (result.succeeded, result.output) == (output is not None, output)
+        assert (await replan.result("x")).succeeded == result.succeeded, "the log says the same"
+        asked = [record.event for record in await replan.history("x") if record.type == "llm_call_started"]
+        assert "it is odd" in asked[-1].text  # type: ignore[union-attr]
+        assert result.succeeded or "it is odd" in str(result.failure)
+
+
+async def test_a_task_that_ended_without_the_validators_is_no_success_for_who_asks_for_the_type(
+    db: Path,
+) -> None:
+    schema = Even.model_json_schema()
     async with opened(db, answers={"execution_plan": ONE, "evaluation": verdict(output={"n": 3})}) as replan:
-        with pytest.raises(AnswerInvalid, match="it is odd"):
-            await replan.run("do it", output_type=Even, task_id="x")
+        assert (await replan.run("do it", output_schema=schema, task_id="x")).succeeded
+        result = await replan.run("do it", output_type=Even, task_id="x")
+        assert (result.succeeded, result.output, result.status) == (False, None, "failed")
+        assert "it is odd" in result.failure.reason  # type: ignore[union-attr]
         assert (await replan.result("x")).output == {"n": 3}
+
+
+async def test_a_plan_given_and_judged_by_steps_is_held_to_the_validators_too(db: Path) -> None:
+    async with opened(db, answers={}) as replan:
+        result = await replan.run("do it", output_type=Even, plan=ONE, evaluation="steps")
+        assert (result.succeeded, result.output) == (False, None)
 
 
 async def test_a_plan_can_be_had_without_a_task(db: Path) -> None:

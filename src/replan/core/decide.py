@@ -158,8 +158,8 @@ def _verdict(state: State) -> Decision:
     evaluation = judged.evaluation if judged else None
     if judged is not None and evaluation is None:
         return Finish(TaskFailed(failure=unjudged(state)))
-    if evaluation is not None and satisfied(state, evaluation):
-        return _completed(state, evaluation)
+    if judged is not None and evaluation is not None and satisfied(state, evaluation):
+        return _completed(state, evaluation, evaluation.failures if judged.by == "steps" else ())
     if not state.reflects:
         return _failed(state, _why(state))
     if state.reflection is None:
@@ -172,7 +172,7 @@ def _verdict(state: State) -> Decision:
         return Replan(
             strategy, strategy.reason or reflection.reflection_text or "; ".join(reflection.root_causes)
         )
-    if evaluation is not None and done_in_substance(state, evaluation):
+    if reflection.done_in_substance and evaluation is not None and done_in_substance(state, evaluation):
         return _completed(state, evaluation, evaluation.failures)
     return _ask_or_fail(state, needs_a_person(state))
 

@@ -253,9 +253,11 @@ class StepFailed(Event):
 
 
 class StepSkipped(Event):
+    """A step that does not run: its condition, what it depends on, the end of the task, or a later plan that leaves it out."""
+
     type: Literal["step_skipped"] = "step_skipped"
     step_id: StepId
-    kind: Literal["condition", "dependency_failed", "dependency_skipped"]
+    kind: Literal["condition", "dependency_failed", "dependency_skipped", "ended", "left_out"]
     reason: str
     because: StepId | None = None
 

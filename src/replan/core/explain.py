@@ -102,10 +102,18 @@ def steps_failed(state: State) -> Failure:
 
 
 def judged_failed(state: State, evaluation: Evaluation) -> Failure:
+    score, enough = evaluation.overall_score, state.policy.success_threshold
+    judged = f"the result was judged {score:g} of 100"
+    if evaluation.is_successful and score >= enough:
+        reason = f"{judged}, and a step had failed"
+    elif score >= enough or evaluation.is_successful:
+        flag = "successful" if evaluation.is_successful else "not successful"
+        reason = f"{judged} and {flag}, which contradict each other"
+    else:
+        reason = f"{judged}, and {enough:g} is needed"
     return Failure(
         kind="judgement",
-        reason=f"the result was judged {evaluation.overall_score:g} of 100, "
-        f"and {state.policy.success_threshold:g} is needed",
+        reason=reason,
         root_causes=evaluation.failures,
         tried=attempts_made(state),
         advice=evaluation.improvement_suggestions or ("Say more exactly what the result has to contain.",),

@@ -224,6 +224,9 @@ def _updated(state: State, event: e.PlanUpdated, ts: float) -> None:
     for name, step in left_out.items():
         if step.status != "succeeded":
             known.dropped[name] = step
+        if not step.closed:
+            reason = f"plan {event.plan.version} left it out before it was started"
+            step.status, step.skip = "skipped", e.StepSkipped(step_id=name, kind="left_out", reason=reason)
     _inherit(state, known, [step for name, step in state.steps.items() if name not in before])
     due = [state.steps[name] for name in event.reset if name in state.steps]
     for step in due:

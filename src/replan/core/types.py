@@ -187,6 +187,8 @@ class Evaluation(Frozen):
     successes: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
     improvement_suggestions: tuple[str, ...] = ()
+    wrong_results: tuple[str, ...] = ()
+    """What is wrong, not merely missing: with anything here the task is not done in substance."""
     final_output: Any = None
 
 

@@ -2,42 +2,75 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from replan.core.guard import must_stop
+from replan.core.policy import Policy
 from replan.core.reflection import OverallReflection, Strategy
 from replan.core.state import State, StepState
 from replan.core.strategies import Standing
 from replan.core.types import Evaluation
 
 COMPLETE = 80.0
-"""Completeness from which a task may be done in substance."""
-RIGHT = 60.0
-"""Correctness, and score, below which nothing is done, however complete."""
+"""Completeness without which nothing is done."""
+RIGHT = 80.0
+"""Correctness below which nothing is done in substance, however complete."""
+_WRONG = re.compile(r"\b(wrong|incorrect|mistaken|not correct|not right)\b|错误|不正确|不对", re.IGNORECASE)
+"""Words of a judge that raise a doubt about a result; none of them ever clears one."""
 
 
 def satisfied(state: State, evaluation: Evaluation) -> bool:
-    """True if the task is done: by score when every step succeeded, or by excellent correctness.
+    """True if the task is done: the judge says so, by score where every step succeeded, or by excellent correctness.
 
     A failed step that should have had an effect is fatal: no judgement makes up for it.
     """
-    policy = state.policy
+    if not evaluation.is_successful or at_odds(state.policy, evaluation):
+        return False
     failed = _failed(state)
-    if not failed and evaluation.overall_score >= policy.success_threshold:
+    if not failed and evaluation.overall_score >= state.policy.success_threshold:
         return True
+    return _excellent(state.policy, evaluation) and not any(_fatal(step) for step in failed)
+
+
+def at_odds(policy: Policy, evaluation: Evaluation) -> str:
+    """What contradicts what in a judgement, in words for the judge; empty if nothing does.
+
+    A judge that is asked again and contradicts itself still has said no success.
+    """
+    flag, score, enough = evaluation.is_successful, evaluation.overall_score, policy.success_threshold
+    if flag and score < enough and not _excellent(policy, evaluation):
+        return (
+            f"is_successful is true with an overall_score of {score:g}, and success needs {enough:g}: if the user has "
+            "what was asked for, the score says so; if not, is_successful is false"
+        )
+    if not flag and score >= enough:
+        return (
+            f"is_successful is false with an overall_score of {score:g}, and {enough:g} counts as success: if the user "
+            f"lacks what was asked for, the score is below {enough:g}; if nothing is missing, is_successful is true"
+        )
+    return ""
+
+
+def _excellent(policy: Policy, evaluation: Evaluation) -> bool:
+    """True if the answer is so right and complete that the overall score does not matter."""
     return (
-        not any(_fatal(step) for step in failed)
-        and evaluation.is_successful
-        and evaluation.overall_score >= policy.success_threshold
-        and evaluation.dimensions.correctness >= policy.correctness_excellent
+        evaluation.dimensions.correctness >= policy.correctness_excellent
+        and evaluation.dimensions.completeness >= COMPLETE
     )
 
 
 def done_in_substance(state: State, evaluation: Evaluation) -> bool:
-    """True if what is missing needs no further round: complete enough, and no step that matters has failed."""
+    """True if the judge leaves room for it that what is missing needs no further round: it found the result complete
+    and right enough, and nothing in it wrong; and no step that matters has failed. Whether it is so the reflector says.
+    """
     return (
-        evaluation.dimensions.completeness >= COMPLETE
-        and min(evaluation.dimensions.correctness, evaluation.overall_score) >= RIGHT
+        (state.evaluation is None or state.evaluation.by == "model")
+        and evaluation.dimensions.completeness >= COMPLETE
+        and evaluation.dimensions.correctness >= RIGHT
+        and not at_odds(state.policy, evaluation)
+        and not evaluation.wrong_results
+        and not any(_WRONG.search(failure) for failure in evaluation.failures)
         and not state.open_steps
         and not any(_fatal(step) for step in _failed(state))
     )
@@ -62,22 +95,15 @@ def _violations(proposal: OverallReflection, state: State) -> Iterator[str]:
     done = evaluation is not None and done_in_substance(state, evaluation)
     if proposal.done_in_substance and not done:
         yield (
-            f"the task is not done in substance: that needs a judged completeness of at least {COMPLETE:g}, "
-            "and no failed step that matters"
+            f"the task is not done in substance: that needs a judged completeness and correctness of at least "
+            f"{COMPLETE:g}, no result that was found wrong, and no failed step that matters"
         )
     if not proposal.should_replan:
         return
     if stop := must_stop(state):
         yield f"should_replan has to be false: {stop}"
-    elif (
-        done
-        and evaluation is not None
-        and evaluation.dimensions.correctness >= state.policy.success_threshold
-    ):
-        yield (
-            f"should_replan has to be false: the task is done in substance (completeness "
-            f"{evaluation.dimensions.completeness:g}, nothing that matters failed)"
-        )
+    elif proposal.done_in_substance and done:
+        yield "should_replan and done_in_substance are both true: what is done needs no further round; say which holds"
     elif proposal.problem_nature in ("external", "server"):
         yield (
             f"should_replan has to be false with a problem of nature {proposal.problem_nature}: no plan mends it; "
@@ -97,7 +123,9 @@ def forced(proposal: OverallReflection | None, state: State) -> tuple[OverallRef
         return None, "the reflection could not be understood"
     changes: dict[str, object] = {}
     evaluation = state.evaluation.evaluation if state.evaluation else None
-    if proposal.done_in_substance and (evaluation is None or not done_in_substance(state, evaluation)):
+    if proposal.done_in_substance and (
+        proposal.should_replan or evaluation is None or not done_in_substance(state, evaluation)
+    ):
         changes["done_in_substance"] = False
     mended = proposal.model_copy(update=changes)
     if proposal.should_replan and proposal.replanning_strategy is None:

@@ -53,6 +53,7 @@ async def ask_typed(
     needed: Sequence[str] | None = None,
     corrections: int = 1,
     on_rejected: Callable[[tuple[str, ...], int], None] | None = None,
+    doubts: Callable[[T], Sequence[str]] | None = None,
 ) -> T:
     """The answer as `read` understands it.
 
@@ -60,11 +61,14 @@ async def ask_typed(
     `read` raises `Violations` (or any ValueError) for an answer that will not do; all of it goes back to the
     model in one message, at most `corrections` times. Then `AnswerInvalid` with the last problems and text.
     `on_rejected(problems, attempt)` is told of each answer that was refused.
+    `doubts`: what is strange about an answer that could be used; it goes back once, beside the corrections, and what
+    is said then counts, strange or not. Where that cannot be used, the first stays.
     """
     small = talk.style == "small"
     keys = tuple(json_schema.get("required", ()) if needed is None else needed)
     turns = [Turn(role="user", text=prompt.user)]
     attempt = 1
+    doubted: list[T] = []
     while True:
         request = ModelRequest(
             role=role,
@@ -77,12 +81,19 @@ async def ask_typed(
         )
         reply = await talk.ask(role, request, prompt, attempt)
         try:
-            return understand(reply.text, keys, read)
+            value = understand(reply.text, keys, read)
         except Violations as refused:
+            if doubted:
+                return doubted[0]
             problems = refused.problems
+        else:
+            problems = tuple(doubts(value)) if doubts is not None and not doubted else ()
+            if not problems:
+                return value
+            doubted.append(value)
         if on_rejected is not None:
             on_rejected(problems, attempt)
-        if attempt > corrections:
+        if attempt > corrections and not doubted:
             raise AnswerInvalid(
                 f"the model's {schema_name} could not be used after {attempt} "
                 f"{'try' if attempt == 1 else 'tries'}: {'; '.join(problems)}",

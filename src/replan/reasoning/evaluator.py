@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 from replan.core import schemas as json_schemas
 from replan.core.read_json import Unreadable, read_json
@@ -14,7 +14,7 @@ from replan.reasoning.grounding import ungrounded_numbers
 from replan.reasoning.history import final_steps, render_steps, shorten
 from replan.reasoning.prompts import Rendered, fence, load
 from replan.reasoning.read_values import texts, truth
-from replan.reasoning.schemas import evaluation_schema, inline
+from replan.reasoning.schemas import allows_null, evaluation_schema, inline
 from replan.reasoning.scores import read_scores
 from replan.reasoning.view import StepReport, TaskView
 
@@ -23,6 +23,11 @@ DIMENSIONS = ("completeness", "correctness", "efficiency", "reliability")
 _STEP_CHARS = {"standard": 60_000, "small": 5_000}
 _DATA_CHARS = {"standard": 6_000, "small": 800}
 _MOST_SCHEMA_PROBLEMS = 20
+_NOTHING: Final = object()
+"""No answer was written: something else than null, which may be one."""
+_MISSING = "final_output is missing: write the answer to the user"
+_WITH_A_SHORTFALL = 80.0
+"""Judged by steps, what has all its effects and lacks a reading."""
 _LEAST_CORRECTNESS = 50.0
 """A small model's success below this says two things at once."""
 _CONTRADICTION = (
@@ -42,23 +47,36 @@ async def evaluate(
     plan: Plan,
     steps: Sequence[StepReport],
     output_schema: JsonObject | None = None,
+    at_odds: Callable[[Evaluation], str] = lambda _: "",
+    check_answer: Callable[[Any], Sequence[str]] = lambda _: (),
 ) -> Evaluation:
     """One call that judges and answers; `AnswerInvalid` if it cannot be understood after one correction.
 
-    A successful evaluation has a `final_output`: a text, or what matches `output_schema`; where the model wrote
-    none, it is what the final steps gave. `evaluation_id` is left to the caller.
+    A successful evaluation has a `final_output`: a text, or what matches `output_schema` (null where that allows it)
+    and passes `check_answer`; where the model wrote none, it is what the final steps gave. An answer of another form,
+    and a judgement that is `at_odds` with itself, go back once; an answer that has still not the form is no success.
+    `evaluation_id` is left to the caller.
     """
 
-    fallback = _outputs(plan, steps)
+    fallback = _outputs(plan, steps, nothing=_NOTHING)
 
-    def read(answer: Any) -> Evaluation:
+    def read(answer: Any) -> _Judged:
         found = _read(answer, output_schema, fallback)
-        checked = talk.style == "small" and found.is_successful and bool(steps)
-        if checked and (doubts := _doubts(found, task, steps)):
+        judged = found.evaluation
+        if judged.is_successful and not found.faults:
+            found = _Judged(
+                judged, tuple(f"final_output: {fault}" for fault in check_answer(judged.final_output))
+            )
+        checked = talk.style == "small" and judged.is_successful and bool(steps) and not found.faults
+        if checked and (doubts := _doubts(judged, task, steps)):
             raise Violations(doubts)
         return found
 
-    return await ask_typed(
+    def doubts(found: _Judged) -> list[str]:
+        strange = at_odds(found.evaluation)
+        return [*found.faults, *([strange] if strange else [])]
+
+    found = await ask_typed(
         talk,
         "evaluation",
         evaluation_prompt(talk.style, task, plan, steps, output_schema),
@@ -66,6 +84,28 @@ async def evaluate(
         json_schema=evaluation_schema(talk.style, output_schema),
         read=read,
         needed=("overall_score", "is_successful", "dimensions"),
+        doubts=doubts,
+    )
+    return of_another_form(found.evaluation, found.faults) if found.faults else found.evaluation
+
+
+class _Judged(NamedTuple):
+    """A judgement, and what is wrong with the form of its answer."""
+
+    evaluation: Evaluation
+    faults: tuple[str, ...]
+
+
+def of_another_form(evaluation: Evaluation, faults: Sequence[str]) -> Evaluation:
+    """The judgement on an answer that has not the form asked for: no success, and not that answer."""
+    told = tuple(f"the answer has not the form asked for: {fault}" for fault in faults[:10])
+    return evaluation.model_copy(
+        update={
+            "overall_score": 0.0,
+            "is_successful": False,
+            "failures": (*evaluation.failures, *told),
+            "final_output": None,
+        }
     )
 
 
@@ -94,13 +134,20 @@ def _output_wanted(style: str, output_schema: JsonObject | None) -> str:
     import json
 
     shown = shorten(json.dumps(inline(output_schema), ensure_ascii=False), 20_000)
-    return f"final_output has to be a value of this JSON Schema:\n{shown}"
+    told = f"final_output has to be a value of this JSON Schema:\n{shown}"
+    if style != "small" and allows_null(output_schema):
+        told += "\nnull is an answer here. If there is no answer to give, leave final_output out."
+    return told
 
 
 def _plan_note(plan: Plan) -> str:
-    if not plan.steps:
-        return "The plan had no steps: the task needs no tool, and you answer it yourself."
-    return f"Why the plan was made so: {shorten(plan.reasoning, 1_000)}" if plan.reasoning else ""
+    why = f"Why the plan was made so: {shorten(plan.reasoning, 1_000)}" if plan.reasoning else ""
+    if plan.steps:
+        return why
+    return (
+        "The plan had no steps: no tool was called. If the task needs none, answer it yourself; if something was to be "
+        f"done or found out, it is not done. {why}"
+    ).strip()
 
 
 def _doubts(found: Evaluation, task: TaskView, steps: Sequence[StepReport]) -> list[str]:
@@ -116,7 +163,7 @@ def _doubts(found: Evaluation, task: TaskView, steps: Sequence[StepReport]) -> l
 # ── reading ───────────────────────────────────────────────────────────────────
 
 
-def _read(answer: Any, output_schema: JsonObject | None, fallback: Any) -> Evaluation:
+def _read(answer: Any, output_schema: JsonObject | None, fallback: Any) -> _Judged:
     problems: list[str] = []
     scores: dict[str, float] = {}
     given = answer["dimensions"]
@@ -134,29 +181,44 @@ def _read(answer: Any, output_schema: JsonObject | None, fallback: Any) -> Evalu
     success = truth(answer["is_successful"])
     if success is None:
         problems.append(f"is_successful has to be true or false, not {str(answer['is_successful'])[:40]!r}")
-    output = answer.get("final_output")
-    if success and (output is None or (isinstance(output, str) and not output.strip())):
-        output = fallback
-    output, faults = _final_output(output, output_schema, wanted=bool(success))
-    problems += faults
+    output, faults = _final_output(
+        answer.get("final_output", _NOTHING), output_schema, fallback, wanted=bool(success)
+    )
+    if output is _NOTHING:
+        problems.append(_MISSING)
     if problems or success is None:
-        raise Violations(problems)
-    return Evaluation(
+        raise Violations([*problems, *faults])
+    judged = Evaluation(
         overall_score=scores["overall_score"],
         is_successful=success,
         dimensions=Dimensions(**{name: scores[name] for name in DIMENSIONS}),
         successes=texts(answer.get("successes")),
         failures=texts(answer.get("failures")),
         improvement_suggestions=texts(answer.get("improvement_suggestions")),
+        wrong_results=texts(answer.get("wrong_results")),
         final_output=output,
     )
+    return _Judged(judged, tuple(faults))
 
 
-def _final_output(output: Any, output_schema: JsonObject | None, *, wanted: bool) -> tuple[Any, list[str]]:
-    """The answer to the user and what is wrong with it. An unsuccessful task may have none."""
-    if output_schema is None:
-        missing = output is None and wanted
-        return output, ["final_output is missing: write the answer to the user"] if missing else []
+def _final_output(
+    output: Any, output_schema: JsonObject | None, fallback: Any, *, wanted: bool
+) -> tuple[Any, list[str]]:
+    """The answer to the user and what is wrong with its form; `_NOTHING` where one is wanted and there is none.
+
+    What fits the schema is an answer, null included; else null and an empty text are none, and the `fallback` is.
+    """
+    fits = (
+        output_schema is not None
+        and output is not _NOTHING
+        and not json_schemas.problems(output_schema, output)
+    )
+    if not fits and (output in (_NOTHING, None) or (isinstance(output, str) and not output.strip())):
+        if not wanted:
+            return (None if output is _NOTHING else output) if output_schema is None else None, []
+        output = fallback
+    if output_schema is None or output is _NOTHING:
+        return output, []
     faults = json_schemas.problems(output_schema, output)
     if faults and isinstance(output, str):
         try:
@@ -176,9 +238,13 @@ def _final_output(output: Any, output_schema: JsonObject | None, *, wanted: bool
 # ── without a model ───────────────────────────────────────────────────────────
 
 
-def evaluate_by_steps(plan: Plan, steps: Sequence[StepReport]) -> Evaluation:
+def evaluate_by_steps(
+    plan: Plan, steps: Sequence[StepReport], *, undone: Sequence[str] = (), missing: Sequence[str] = ()
+) -> Evaluation:
     """Success when every step succeeded (or was left out by its condition); the answer is what the last steps gave.
 
+    `undone`: effects that an earlier plan was to have, and that no later one made up for: with one of them it is no
+    success. `missing`: readings of that kind, which are a shortfall.
     One final step: its output. Several: `{step_id: output}`. A plan without steps has nothing to answer with.
     """
     reports = {step.step_id: step for step in steps}
@@ -190,25 +256,28 @@ def evaluate_by_steps(plan: Plan, steps: Sequence[StepReport]) -> Evaluation:
     ]
     well = {*done, *skipped}
     failures = [_why(s.step_id, reports.get(s.step_id)) for s in plan.steps if s.step_id not in well]
+    failures += undone
     if not done and not failures:
         failures.append("no step ran, so there is nothing to answer with")
-    share = 100.0 if not failures else round(100.0 * len(done) / max(1, len(plan.steps)), 1)
-    score = share if not failures else min(share, 50.0)
+    wanted = len(plan.steps) + len(undone) + len(missing)
+    whole = not failures and not missing
+    share = 100.0 if whole else round(100.0 * len(well) / max(1, wanted), 1)
+    score = share if whole else min(share, 50.0) if failures else _WITH_A_SHORTFALL
     return Evaluation(
         overall_score=score,
         is_successful=not failures,
         dimensions=Dimensions(completeness=share, correctness=score, efficiency=100.0, reliability=share),
         successes=tuple(f"{name} succeeded" for name in done),
-        failures=tuple(failures),
+        failures=(*failures, *missing),
         final_output=_outputs(plan, steps),
     )
 
 
-def _outputs(plan: Plan, steps: Sequence[StepReport]) -> Any:
-    """What the final steps gave: one → its value, several → `{step_id: value}`, none → None."""
+def _outputs(plan: Plan, steps: Sequence[StepReport], *, nothing: Any = None) -> Any:
+    """What the final steps gave: one → its value, several → `{step_id: value}`, none → `nothing`."""
     reports = {step.step_id: step for step in steps}
     outputs = {name: reports[name].value() for name in final_steps(plan, steps)}
-    return next(iter(outputs.values())) if len(outputs) == 1 else outputs or None
+    return next(iter(outputs.values())) if len(outputs) == 1 else outputs or nothing
 
 
 def _why(step_id: str, report: StepReport | None) -> str:

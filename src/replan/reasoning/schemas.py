@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from replan.core.schemas import problems
 from replan.core.types import JsonObject, ToolSpec
 
 _PATH = r"(\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9][0-9]?\]|\[\*\]){0,6}"
@@ -282,6 +283,11 @@ def selection_schema(style: str, ids: Sequence[str], *, again: bool = False) -> 
 # ── evaluation ────────────────────────────────────────────────────────────────
 
 
+def allows_null(schema: Mapping[str, Any] | None) -> bool:
+    """True if null is a value of the schema."""
+    return schema is not None and not problems(dict(schema), None)
+
+
 def evaluation_schema(style: str, output_schema: Mapping[str, Any] | None) -> JsonObject:
     """The schema of `evaluation`; `output_schema` is what `final_output` has to match."""
     shape = inline(dict(output_schema)) if output_schema is not None else None
@@ -293,6 +299,7 @@ def evaluation_schema(style: str, output_schema: Mapping[str, Any] | None) -> Js
         "properties": {
             "successes": TEXTS,
             "failures": TEXTS,
+            "wrong_results": TEXTS,
             "improvement_suggestions": TEXTS,
             "dimensions": {
                 "type": "object",
@@ -305,7 +312,13 @@ def evaluation_schema(style: str, output_schema: Mapping[str, Any] | None) -> Js
             if shape is not None
             else {"type": ["string", "null"]},
         },
-        "required": ["overall_score", "is_successful", "dimensions", "final_output"],
+        "required": [
+            "overall_score",
+            "is_successful",
+            "dimensions",
+            # where null is an answer, none at all is said by leaving it out
+            *([] if allows_null(output_schema) else ["final_output"]),
+        ],
     }
 
 

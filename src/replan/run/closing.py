@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from replan.core.events import CallFailed, LlmCallCompleted, OutcomeUnknown, StepFailed
+from replan.core.events import CallFailed, LlmCallCompleted, OutcomeUnknown, StepFailed, StepSkipped
 from replan.core.state import CallState
 from replan.core.types import Fault, ToolSpec
 from replan.run.context import Run
@@ -55,3 +55,6 @@ def close_running(run: Run) -> None:
             fault = next((call.fault for call in step.calls.values() if call.fault), None)
             stopped = Fault(category="external_error", kind="cancelled", message="it was stopped")
             run.record(StepFailed(step_id=step.step.step_id, error=fault or stopped))
+        elif not step.closed:
+            reason = "the task ended before it was started"
+            run.record(StepSkipped(step_id=step.step.step_id, kind="ended", reason=reason))

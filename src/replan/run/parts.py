@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from replan.core.types import JsonObject, Role
 from replan.ports import Clock, Ids, Model, Question, Store, Tools
@@ -25,5 +26,11 @@ class Parts:
     """Who drives, for the log."""
     record: ToolRecord = field(default_factory=ToolRecord)
     """How the tools do."""
+    answer_checks: dict[str, Callable[[Any], Sequence[str]]] = field(default_factory=dict)
+    """By task: what is wrong with an answer beyond its schema, for callers that wait for it in this process."""
     ask: Callable[[str, str, Question], Awaitable[JsonObject | None]] | None = None
     """Asks a person on behalf of a running tool; gets the task's id, the step's, and the question."""
+
+    def check_of(self, task_id: str) -> Callable[[Any], Sequence[str]]:
+        """The check of the task's answer beyond its schema."""
+        return self.answer_checks.get(task_id, lambda _: ())

@@ -57,6 +57,11 @@ def report_of(step: StepState, loaded: Loaded, *, whole: bool) -> StepReport:
 
 def _tools(step: StepState) -> str:
     """What was called, which need not be what was planned; else what is planned."""
+    return ", ".join(called_or_planned(step))
+
+
+def called_or_planned(step: StepState) -> list[str]:
+    """The tools that the step has called; those that it is planned with where it has called none."""
     called = [call.tool_id for call in step.calls.values()]
     planned = [step.step.tool] if step.step.tool else [action.tool for action in step.step.actions]
-    return ", ".join(dict.fromkeys(called or planned))
+    return list(dict.fromkeys(called or planned))

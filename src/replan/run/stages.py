@@ -11,18 +11,22 @@ from replan.core.events import (
     SelectedTool,
     ToolSelectionCompleted,
 )
+from replan.core.explain import step_words
+from replan.core.left_out import left_out as left_undone
+from replan.core.progress import StepState
 from replan.core.read_plan import PlanMisread, read_plan
 from replan.core.schemas import problems
 from replan.core.types import Evaluation, JsonObject, Plan
+from replan.core.verdict import at_odds
 from replan.errors import AnswerInvalid, ModelError, PlanInvalid
-from replan.reasoning.evaluator import evaluate, evaluate_by_steps
+from replan.reasoning.evaluator import evaluate, evaluate_by_steps, of_another_form
 from replan.reasoning.planner import make_plan
 from replan.reasoning.recovery_view import Reselection
 from replan.reasoning.selector import Retriever, select_tools
 from replan.run.checks import check
 from replan.run.context import Run
 from replan.run.outputs import Loaded, pack
-from replan.run.reports import reports, view_of
+from replan.run.reports import called_or_planned, reports, view_of
 from replan.run.round_views import earlier, history_lines, left_out, used_tools
 from replan.run.talk import RoleTalk
 
@@ -151,8 +155,12 @@ async def judge(run: Run) -> None:
     if by_steps:
         final = [state.steps[step_id] for step_id in state.graph().final()]
         await loaded.load_steps(run, run.task_id, final)
+        gone = left_undone(state)
         verdict = evaluate_by_steps(
-            state.plan, reports(run, loaded, whole={step.step.step_id for step in final})
+            state.plan,
+            reports(run, loaded, whole={step.step.step_id for step in final}),
+            undone=[_left(step) for step in gone if _has_effect(run, step)],
+            missing=[_left(step) for step in gone if not _has_effect(run, step)],
         )
         verdict = _checked_shape(run, verdict)
     else:
@@ -184,6 +192,8 @@ async def _ask_judge(run: Run, loaded: Loaded) -> Evaluation | None:
                 plan=state.plan,
                 steps=[*earlier(run), *reports(run, loaded), *left_out(run)],
                 output_schema=state.policy.output_schema,
+                at_odds=lambda found: at_odds(state.policy, found),
+                check_answer=run.parts.check_of(run.task_id),
             )
         except (ModelError, AnswerInvalid) as error:
             reason = str(error)
@@ -193,13 +203,22 @@ async def _ask_judge(run: Run, loaded: Loaded) -> Evaluation | None:
 
 def _checked_shape(run: Run, verdict: Evaluation) -> Evaluation:
     """Without a model nobody can mend an answer of another form than was asked for."""
-    schema = run.state.policy.output_schema
-    if schema is None or not verdict.is_successful or not (found := problems(schema, verdict.final_output)):
+    schema, answer = run.state.policy.output_schema, verdict.final_output
+    if schema is None or not verdict.is_successful:
         return verdict
-    return verdict.model_copy(
-        update={
-            "overall_score": 0.0,
-            "is_successful": False,
-            "failures": tuple(f"the answer has not the form asked for: {one}" for one in found[:10]),
-        }
+    found = problems(schema, answer) or run.parts.check_of(run.task_id)(answer)
+    return of_another_form(verdict, found) if found else verdict
+
+
+def _left(step: StepState) -> str:
+    """A step of an earlier plan that nothing made up for, in words."""
+    why = f": {step.fault.message}" if step.fault is not None else ""
+    return f"{step_words(step)} of an earlier plan {step.status}{why}, and a later plan left it out"
+
+
+def _has_effect(run: Run, step: StepState) -> bool:
+    """True if the step was to have an effect; a tool that is not here any more may have had one."""
+    tools = [run.parts.tools.resolve(name) for name in called_or_planned(step)]
+    return any(tool is None or tool.effect != "reads" for tool in tools) or any(
+        call.effect != "reads" for call in step.calls.values()
     )

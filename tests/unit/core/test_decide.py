@@ -110,12 +110,15 @@ def test_an_ended_task_stays_ended_even_if_a_cancel_comes_late(end: Any) -> None
     [
         pytest.param(ALL_DONE, judged(80), "succeeded", id="at the threshold"),
         pytest.param(ALL_DONE, judged(79.9), "judgement", id="is_successful with a lower score is no success"),
-        pytest.param(ALL_DONE, judged(79.9, correctness=100), "judgement", id="correctness does not replace the score"),
+        pytest.param(ALL_DONE, judged(79.9, correctness=95), "succeeded", id="but for excellent correctness"),
+        pytest.param(ALL_DONE, judged(79.9, ok=False, correctness=100), "judgement", id="which does not replace a yes"),
+        pytest.param(ALL_DONE, judged(85, ok=False), "judgement", id="a no is a no whatever the score"),
+        pytest.param(ALL_DONE, judged(100, ok=False, correctness=100), "judgement", id="even of a hundred"),
         pytest.param(ALL_DONE, UNJUDGED, "unjudged", id="a judge that cannot be had is never success"),
         pytest.param(FIND_BROKE, judged(90), "step", id="a failed step is no success"),
         pytest.param(FIND_BROKE, judged(90, correctness=95), "succeeded", id="but for a reading, if all is right"),
         pytest.param(FIND_BROKE, judged(90, ok=False, correctness=95), "step", id="and the judge says so"),
-        pytest.param(FIND_BROKE, judged(79, correctness=95), "step", id="and scores it so"),
+        pytest.param(FIND_BROKE, judged(79, correctness=95), "succeeded", id="whatever the score"),
         pytest.param(SEND_BROKE, judged(100, correctness=100), "step", id="a failed effect is fatal"),
         pytest.param([*OPENED, PLANNED, broken("find"), skipped("send")], judged(100, correctness=100), "step",
                      id="a step that made no call is fatal"),
@@ -143,7 +146,7 @@ def test_the_thresholds_are_the_policys() -> None:
         judged(50, correctness=60),
     ]
     assert isinstance(decide(state_of(easy)).event, TaskCompleted)  # type: ignore[union-attr]
-    none = [submitted(success_threshold=0), *ALL_DONE[1:], judged(0, ok=False)]
+    none = [submitted(success_threshold=0), *ALL_DONE[1:], judged(0)]
     assert isinstance(decide(state_of(none)).event, TaskCompleted)  # type: ignore[union-attr]
 
 

@@ -132,7 +132,9 @@ def test_planning_that_failed_lists_every_violation_and_each_try() -> None:
 
 
 def test_a_judgement_names_the_score_that_is_needed_and_an_unjudged_task_why() -> None:
-    state = state_of([*ALL_DONE, judged(42, failures=("too short",), improvement_suggestions=("Say more",))])
+    state = state_of(
+        [*ALL_DONE, judged(42, ok=False, failures=("too short",), improvement_suggestions=("Say more",))]
+    )
     evaluation = state.evaluation.evaluation if state.evaluation else None
     assert evaluation is not None
     failure = explain.judged_failed(state, evaluation)

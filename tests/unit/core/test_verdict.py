@@ -187,7 +187,7 @@ def state_with(*events: Any, **policy: Any) -> Any:
 def test_a_reflection_that_does_not_hold_is_said_so_and_then_put_right(
     proposal: OverallReflection, says: str
 ) -> None:
-    state = state_with(judged(40, ok=False))
+    state = state_with(judged(40, ok=False, correctness=70))
     assert says in violations(proposal, state)[0]
     made, why = forced(proposal, state)
     assert why
@@ -195,13 +195,16 @@ def test_a_reflection_that_does_not_hold_is_said_so_and_then_put_right(
     assert violations(made, state) == []
 
 
-def test_what_is_done_in_substance_needs_no_further_round() -> None:
+def test_only_the_reflector_says_that_a_task_is_done_in_substance() -> None:
     state = state_with(judged(75, ok=False, correctness=85))
     assert done_in_substance(state, state.evaluation.evaluation)
-    assert "done in substance" in violations(reflected(True, strategy=FULL), state)[0]
-    made, _ = forced(reflected(True, strategy=FULL), state)
+    assert violations(reflected(True, strategy=FULL), state) == []
+    assert violations(reflected(False, done_in_substance=True), state) == []
+    both = reflected(True, strategy=FULL, done_in_substance=True)
+    assert "both true" in violations(both, state)[0]
+    made, _ = forced(both, state)
     assert made is not None
-    assert not made.should_replan
+    assert (made.should_replan, made.done_in_substance) == (True, False)
 
 
 def test_what_is_complete_and_wrong_may_be_done_anew() -> None:

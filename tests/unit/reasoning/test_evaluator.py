@@ -191,6 +191,99 @@ async def test_where_no_answer_was_written_the_final_output_is_it(script: Any, o
         await judge(script(bare, bare), steps=[])
 
 
+MAYBE = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+
+
+@pytest.mark.parametrize("style", ["standard", "small"])
+async def test_null_is_an_answer_where_the_schema_allows_it(script: Any, style: str) -> None:
+    talk = script(answer(output=None), style=style)
+    assert (await judge(talk, MAYBE)).final_output is None
+    assert len(talk.asked) == 1
+
+
+async def test_an_empty_text_is_an_answer_where_the_schema_allows_it(script: Any) -> None:
+    assert (await judge(script(answer(output="")), {"type": "string"})).final_output == ""
+
+
+async def test_no_answer_is_said_by_leaving_it_out_and_is_no_null(script: Any) -> None:
+    bare = {key: value for key, value in answer().items() if key != "final_output"}
+    number = [
+        StepReport(step_id="a", tool="count", output=3),
+        StepReport(step_id="b", tool="count", output=4),
+    ]
+    assert (await judge(script(bare), MAYBE, steps=number)).final_output == 4
+    talk = script(bare, bare)
+    with pytest.raises(AnswerInvalid, match="final_output is missing"):
+        await judge(talk, MAYBE, steps=[])
+    assert "final_output" not in evaluation_schema("standard", MAYBE)["required"]
+    assert "final_output" in evaluation_schema("standard", BILL)["required"]
+
+
+async def test_an_answer_that_keeps_another_form_is_no_success_and_not_the_answer(script: Any) -> None:
+    talk = script(answer(output={"total": -1}), answer(output={"total": -1}))
+    found = await judge(talk, BILL)
+    assert (found.is_successful, found.overall_score, found.final_output) == (False, 0, None)
+    assert any("'shop' is a required property" in failure for failure in found.failures)
+
+
+# ── a judge that contradicts itself, and validators ───────────────────────────
+
+
+def odds(found: Any) -> str:
+    return "flag and score contradict" if found.is_successful != (found.overall_score >= 80) else ""
+
+
+@pytest.mark.parametrize("style", ["standard", "small"])
+@pytest.mark.parametrize("first", [answer(85, False, "not found"), answer(60, True)])
+async def test_a_contradiction_goes_back_once_and_what_is_said_then_counts(
+    script: Any, style: str, first: Any
+) -> None:
+    talk = script(first, answer(30, False, "not found"), style=style)
+    found = await evaluate(talk, task=TASK, plan=PLAN, steps=STEPS, at_odds=odds)
+    assert (found.overall_score, found.is_successful) == (30, False)
+    assert "flag and score contradict" in talk.asked[1].request.turns[-1].text
+    talk = script(first, first, style=style)
+    found = await evaluate(talk, task=TASK, plan=PLAN, steps=STEPS, at_odds=odds)
+    assert odds(found), "it stays what it is, and is no success"
+    assert len(talk.asked) == 2
+
+
+async def test_a_contradiction_is_sent_back_though_the_form_had_been_corrected(script: Any) -> None:
+    talk = script("prose", answer(85, False, "none"), answer(20, False, "none"))
+    found = await evaluate(talk, task=TASK, plan=PLAN, steps=STEPS, at_odds=odds)
+    assert found.overall_score == 20
+
+
+async def test_what_cannot_be_used_after_a_contradiction_leaves_the_first(script: Any) -> None:
+    talk = script(answer(85, False, "none"), "prose")
+    found = await evaluate(talk, task=TASK, plan=PLAN, steps=STEPS, at_odds=odds)
+    assert (found.overall_score, found.is_successful) == (85, False)
+
+
+def even(value: Any) -> list[str]:
+    return [] if value % 2 == 0 else ["Value error, the number has to be even"]
+
+
+@pytest.mark.parametrize(("second", "good"), [(4, True), (5, False)])
+async def test_a_validators_message_goes_back_once(script: Any, second: int, good: bool) -> None:
+    talk = script(answer(output=3), answer(output=second))
+    found = await evaluate(
+        talk, task=TASK, plan=PLAN, steps=STEPS, output_schema={"type": "integer"}, check_answer=even
+    )
+    assert "the number has to be even" in talk.asked[1].request.turns[-1].text
+    assert found.is_successful == good
+    assert found.final_output == (4 if good else None)
+    assert good or "has to be even" in found.failures[-1]
+
+
+async def test_no_validator_is_asked_about_the_answer_of_a_failure(script: Any) -> None:
+    found = await evaluate(
+        script(answer(20, False, None)), task=TASK, plan=PLAN, steps=STEPS,
+        output_schema={"type": "integer"}, check_answer=even,
+    )  # fmt: skip
+    assert not found.is_successful
+
+
 # ── grounding ─────────────────────────────────────────────────────────────────
 
 
@@ -305,3 +398,13 @@ def test_by_steps_a_plan_without_steps_answers_nothing() -> None:
     found = evaluate_by_steps(Plan(plan_id="p"), [])
     assert not found.is_successful
     assert found.final_output is None
+
+
+def test_by_steps_an_effect_that_a_later_plan_left_out_is_no_success_and_a_reading_a_shortfall() -> None:
+    left = evaluate_by_steps(PLAN, STEPS, undone=["step 'pay' failed and was left out"])
+    assert not left.is_successful
+    assert left.overall_score < 80
+    less = evaluate_by_steps(PLAN, STEPS, missing=["step 'look' failed and was left out"])
+    assert less.is_successful
+    assert less.failures == ("step 'look' failed and was left out",)
+    assert less.overall_score == 80

@@ -1,0 +1,187 @@
+"""A success is one: what the judge, the reflector, the steps and the schema say, in whole tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from run_tasks import FakeTool, Ran, bench, plan, step, verdict
+from test_run_recovery import READS, overall, reflection
+
+from replan.testing import virtual_time
+
+ONCE: dict[str, Any] = {"effect": "once"}
+GIVE_UP = reflection("trigger_overall_reflection", {"summary": "it cannot be mended here"}, "tool_error")
+TOOLS: dict[str, Any] = {
+    "find": FakeTool(output={"id": 7}, **READS),
+    "look": FakeTool(fail=["nothing there"] * 30, **READS),
+    "pay": FakeTool(fail=["the account is closed"] * 30, **ONCE),
+    "pay_by_card": FakeTool(output="paid", **ONCE),
+}
+
+
+def run(answers: dict[str, Any], **more: Any) -> Ran:
+    async def main() -> Ran:
+        return (await (await bench(TOOLS, {"evaluation": verdict(), **answers})).run(**more)).check()
+
+    return virtual_time(main())
+
+
+def replan(strategy: str, **fields: Any) -> dict[str, Any]:
+    return overall(True, replanning_strategy={"type": strategy, "reason": "it helps", **fields})
+
+
+def judgement(score: float, success: bool, complete: float, correct: float, *failures: str) -> dict[str, Any]:
+    made = verdict(score, "an answer", success=success, correctness=correct)
+    made["dimensions"]["completeness"] = complete
+    return {**made, "failures": list(failures)}
+
+
+@pytest.mark.parametrize(
+    ("judged", "reflected", "succeeds"),
+    [
+        pytest.param(judgement(60, False, 90, 70, "the amount is wrong"),
+                     overall(False, "external", ask="ask Bob"), False, id="two noes"),
+        pytest.param(judgement(60, False, 90, 90, "the amount is wrong"),
+                     overall(False, done_in_substance=True), False, id="a wrong result is not done in substance"),
+        pytest.param({**judgement(60, False, 90, 90, "no title"), "wrong_results": ["3 for 5"]},
+                     overall(False, done_in_substance=True), False, id="told as wrong"),
+        pytest.param(judgement(60, False, 90, 90, "no title"),
+                     overall(False, done_in_substance=True), True, id="done in substance"),
+        pytest.param(judgement(60, False, 90, 90, "no title"), overall(False), False, id="which the reflector says"),
+        pytest.param(judgement(85, False, 90, 90), overall(False), False, id="a no with a good score"),
+        pytest.param(judgement(85, False, 90, 90), overall(False, done_in_substance=True), False,
+                     id="which stays no success"),
+        pytest.param(judgement(60, True, 90, 90), overall(False), False, id="a yes with a poor score"),
+        pytest.param(judgement(60, True, 85, 96), overall(False), True, id="but for an answer that is all right"),
+    ],
+)  # fmt: skip
+def test_no_end_is_better_than_what_judge_and_reflector_allow(
+    judged: dict[str, Any], reflected: dict[str, Any], succeeds: bool
+) -> None:
+    ran = run(
+        {"execution_plan": plan(step("a", "find")), "evaluation": judged, "overall_reflection": reflected}
+    )
+    assert ran.result.is_success == succeeds
+    if not succeeds and reflected.get("ask"):
+        assert ran.result.failure is not None
+        assert ran.result.failure.question == "ask Bob"
+
+
+def test_a_judge_that_says_no_with_a_good_score_is_asked_once_more() -> None:
+    ran = run(
+        {
+            "execution_plan": plan(step("a", "find")),
+            "evaluation": [judgement(85, False, 90, 90), judgement(30, False, 30, 90)],
+            "overall_reflection": overall(False, "external"),
+        }
+    )
+    assert not ran.result.is_success
+    assert ran.result.score == 30
+    assert "counts as success" in ran.model.requests[-2].turns[-1].text
+
+
+# ── judged by the steps ───────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("first", "rest", "strategy", "succeeds"),
+    [
+        pytest.param(("f", "p"), [], replan("replan_from_step", step_id="p"), False, id="nothing in its place"),
+        pytest.param(("f", "p"), None, replan("skip_steps", step_ids=["p"]), False, id="skipped"),
+        pytest.param(("f", "p"), [step("x", "find", n=1)], replan("full_replan"), False, id="another plan without it"),
+        pytest.param(("f", "l"), None, replan("skip_steps", step_ids=["l"]), True, id="a reading is a shortfall"),
+    ],
+)  # fmt: skip
+def test_by_steps_what_a_later_plan_merely_leaves_out_is_not_done(
+    first: tuple[str, ...], rest: list[dict[str, Any]] | None, strategy: dict[str, Any], succeeds: bool
+) -> None:
+    steps = {"f": step("f", "find"), "p": step("p", "pay"), "l": step("l", "look")}
+    plans = [plan(*(steps[name] for name in first))]
+    ran = run(
+        {
+            "execution_plan": plans if rest is None else [*plans, plan(*rest)],
+            "step_reflection": GIVE_UP,
+            "overall_reflection": [strategy, overall(False)],
+        },
+        evaluation="steps",
+    )
+    assert ran.result.is_success == succeeds
+    told = ran.result.shortfall if succeeds else ran.result.failure.root_causes  # type: ignore[union-attr]
+    assert any("left it out" in text for text in told)
+    assert succeeds or ran.result.score < 80  # type: ignore[operator]
+
+
+def test_by_steps_a_step_that_succeeds_in_the_place_of_another_makes_up_for_it() -> None:
+    def book(parameters: Any) -> Any:
+        if not parameters.get("room"):
+            raise ValueError("which room?")
+        return "booked"
+
+    async def main() -> Ran:
+        tools = {**TOOLS, "book": FakeTool(output=book, **ONCE)}
+        answers = {
+            "execution_plan": [
+                plan(step("f", "find"), step("b", "book")),
+                plan(step("c", "book", parameters={"room": 7})),
+            ],
+            "step_reflection": GIVE_UP,
+            "overall_reflection": replan("replan_from_step", step_id="b"),
+        }
+        return (await (await bench(tools, answers)).run(evaluation="steps")).check()
+
+    ran = virtual_time(main())
+    assert ran.result.is_success
+    assert ran.result.shortfall == ()
+    assert ran.result.score == 100
+
+
+# ── what an ended task leaves ─────────────────────────────────────────────────
+
+
+def test_no_step_of_an_ended_task_is_pending() -> None:
+    wanted = plan(
+        step("p", "pay"),
+        step("q", "find", "p"),
+        *(step(f"i{n}", "find", parameters={"n": n}) for n in range(4)),
+    )
+    ran = run(
+        {
+            "execution_plan": wanted,
+            "step_reflection": GIVE_UP,
+            "overall_reflection": overall(False, "external", ask="open the account"),
+        },
+        parallel_max_concurrent=1,
+    )
+    assert not ran.result.is_success
+    assert set(ran.statuses().values()) <= {"succeeded", "failed", "skipped"}
+    closed = [one for one in ran.events("step_skipped") if one.kind == "ended"]
+    assert closed
+    assert all(one.reason == "the task ended before it was started" for one in closed)
+    assert {one.status for one in ran.result.steps} <= {"succeeded", "failed", "skipped"}
+
+
+def test_a_cancelled_task_leaves_no_step_pending_either() -> None:
+    async def main() -> Ran:
+        made = await bench(TOOLS, {"execution_plan": plan(step("a", "find"), step("b", "find", "a"))})
+        task_id = await made.submit()
+        await made.service.cancel(task_id, "enough")
+        return (await made.ran(task_id)).check()
+
+    assert "pending" not in virtual_time(main()).statuses().values()
+
+
+def test_steps_that_a_new_plan_leaves_out_before_they_ran_are_closed_with_the_reason() -> None:
+    ran = run(
+        {
+            "execution_plan": [
+                plan(step("p", "pay"), step("i", "find", "p"), step("j", "find", "i")),
+                plan(step("c", "pay_by_card")),
+            ],
+            "step_reflection": GIVE_UP,
+            "overall_reflection": replan("full_replan"),
+        }
+    )
+    assert ran.result.is_success
+    assert ran.state.recovery is not None
+    assert all(one.closed for one in ran.state.recovery.dropped.values())

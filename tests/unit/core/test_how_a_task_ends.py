@@ -1,0 +1,166 @@
+"""No end is better than what the judge, the reflector, the steps and the schema each allow: over all combinations."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any, NamedTuple
+
+from histories import ALL_DONE, judged, state_of, submitted
+from hypothesis import given
+from hypothesis import strategies as st
+from test_decide import FIND_BROKE, SEND_BROKE
+from test_verdict import FULL, completed, reflected
+
+from replan.core import events as e
+from replan.core.decide import Finish, Reflect, Replan, Wait, decide
+from replan.core.reflection import OverallReflection
+from replan.core.state import State
+from replan.core.types import Dimensions, Evaluation
+from replan.core.verdict import forced, violations
+
+HISTORIES = {"all done": ALL_DONE, "a reading failed": FIND_BROKE, "an effect failed": SEND_BROKE}
+REFLECTORS: dict[str, OverallReflection | None] = {
+    "no": reflected(False, ask="ask Bob"),
+    "done": reflected(False, done_in_substance=True),
+    "replan": reflected(True, strategy=FULL),
+    "done and replan": reflected(True, strategy=FULL, done_in_substance=True),
+    "nothing": None,
+}
+
+
+class Case(NamedTuple):
+    """What each of them says."""
+
+    steps: str
+    flag: bool
+    score: float
+    completeness: float
+    correctness: float
+    wrong: str
+    reflector: str
+
+    def judgement(self) -> e.EvaluationCompleted:
+        each = Dimensions(
+            completeness=self.completeness, correctness=self.correctness, efficiency=90, reliability=90
+        )
+        failures = ("the amount is wrong",) if self.wrong == "in words" else ("no title",)
+        return e.EvaluationCompleted(
+            evaluation=Evaluation(
+                overall_score=self.score,
+                is_successful=self.flag,
+                dimensions=each,
+                failures=failures,
+                wrong_results=("12 for 21",) if self.wrong == "told" else (),
+                final_output="an answer",
+            )
+        )
+
+    @property
+    def excellent(self) -> bool:
+        return self.correctness >= 95 and self.completeness >= 80
+
+    @property
+    def at_odds(self) -> bool:
+        return self.score < 80 and not self.excellent if self.flag else self.score >= 80
+
+    def may_succeed_at_once(self) -> bool:
+        """The judge's yes, and what the steps allow."""
+        if not self.flag or self.at_odds or self.steps == "an effect failed":
+            return False
+        return self.excellent or (self.score >= 80 and self.steps == "all done")
+
+    def may_be_done_in_substance(self) -> bool:
+        """The reflector's yes, and that neither judge nor steps forbid it."""
+        return (
+            self.reflector == "done"
+            and not self.at_odds
+            and self.completeness >= 80
+            and self.correctness >= 80
+            and self.wrong == "nothing"
+            and self.steps != "an effect failed"
+        )
+
+
+CASES = [
+    Case(*fields)
+    for fields in product(
+        HISTORIES,
+        (True, False),
+        (0, 79.9, 80, 100),
+        (79.9, 80, 100),
+        (60, 79.9, 80, 95),
+        ("nothing", "in words", "told"),
+        REFLECTORS,
+    )
+]
+
+
+def end_of(case: Case, **policy: Any) -> Any:
+    """What the loop comes to: each reflection goes through the checks that code makes of it."""
+    history: list[Any] = [submitted(**policy), *HISTORIES[case.steps][1:], case.judgement()]
+    state = state_of(history)
+    decision = decide(state)
+    if decision != Reflect():
+        return decision
+    state.apply(completed(allowed(REFLECTORS[case.reflector], state)), 500.0)
+    return decide(state)
+
+
+def allowed(proposal: OverallReflection | None, state: State) -> OverallReflection | None:
+    if proposal is None or not violations(proposal, state):
+        return proposal
+    return forced(proposal, state)[0]
+
+
+def test_no_end_is_better_than_what_each_of_them_allows() -> None:
+    for case in CASES:
+        decision = end_of(case)
+        success = isinstance(decision, Finish) and isinstance(decision.event, e.TaskCompleted)
+        assert success == (case.may_succeed_at_once() or case.may_be_done_in_substance()), case
+        if success and not case.may_succeed_at_once():
+            assert decision.event.shortfall, case
+        if not success and not isinstance(decision, Replan):
+            assert isinstance(decision, Finish), case
+            assert decision.event.failure.reason, case
+            if case.reflector == "no":
+                assert decision.event.failure.question == "ask Bob", case
+
+
+def test_without_reflection_only_the_judge_and_the_steps_count() -> None:
+    for case in CASES:
+        decision = end_of(case, enable_auto_reflection=False)
+        success = isinstance(decision.event, e.TaskCompleted)
+        assert success == case.may_succeed_at_once(), case
+
+
+def test_where_a_person_can_be_asked_no_failure_comes_before_the_question() -> None:
+    for case in CASES:
+        decision = end_of(case, interactive=True)
+        assert isinstance(decision, Replan | Wait) or isinstance(decision.event, e.TaskCompleted), case
+
+
+@given(
+    st.booleans(), st.floats(0, 100), st.floats(0, 100), st.floats(0, 100), st.sampled_from(sorted(REFLECTORS)),
+    st.sampled_from(sorted(HISTORIES)), st.floats(0, 100), st.floats(0, 100),
+)  # fmt: skip
+def test_two_noes_are_never_a_success_whatever_the_numbers_and_thresholds(
+    flag: bool,
+    score: float,
+    whole: float,
+    right: float,
+    reflector: str,
+    steps: str,
+    enough: float,
+    best: float,
+) -> None:
+    case = Case(steps, flag, score, whole, right, "nothing", reflector)
+    decision = end_of(case, success_threshold=enough, correctness_excellent=best)
+    if isinstance(decision, Finish) and isinstance(decision.event, e.TaskCompleted):
+        assert flag or reflector == "done"
+        assert steps != "an effect failed"
+
+
+def test_a_judgement_by_steps_is_never_made_good_by_a_reflection() -> None:
+    steps = judged(50, ok=False).model_copy(update={"by": "steps"})
+    state = state_of([submitted(evaluation="steps"), *ALL_DONE[1:], steps])
+    assert allowed(reflected(False, done_in_substance=True), state) == reflected(False)
