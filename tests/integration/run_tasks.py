@@ -44,12 +44,12 @@ def plan(*steps: JsonObject) -> JsonObject:
 
 
 def verdict(
-    score: float = 95, output: Any = "done", *, success: bool = True, correctness: float = 90
+    score: float = 95, output: Any = "done", *, success: bool | None = None, correctness: float = 90
 ) -> JsonObject:
-    """An answer of the evaluator."""
+    """An answer of the evaluator; unless told, its flag goes with its score."""
     return {
         "overall_score": score,
-        "is_successful": success,
+        "is_successful": score >= 80 if success is None else success,
         "dimensions": {
             "completeness": score,
             "correctness": correctness,

@@ -137,7 +137,7 @@ def test_open_calls_are_closed_with_the_task_and_effects_are_marked_in_doubt(eff
     ran = virtual_time(main())
     (failed,) = ran.events("call_failed")
     assert failed.error.kind == "cancelled"
-    assert ran.statuses() == {"a": "failed", "b": "pending"}
+    assert ran.statuses() == {"a": "failed", "b": "skipped"}
     assert ("outcome_unknown" in ran.types()) is (effect == "once")
     at = ran.types().index("call_failed")
     assert {record.ts for record in ran.records[at:]} == {ran.records[at].ts}, "not one append"
@@ -500,7 +500,7 @@ def test_running_calls_have_a_short_grace_only() -> None:
     ran = limited(
         {"max_tool_calls": 2}, [step("a", "slow"), step("b", "t"), step("c", "t", "b", parameters={"n": 1})]
     )
-    assert ran.statuses() == {"a": "failed", "b": "succeeded", "c": "pending"}
+    assert ran.statuses() == {"a": "failed", "b": "succeeded", "c": "skipped"}
     assert ran.state.active_secs == pytest.approx(7, abs=EXACT)
     assert ran.result.failure is not None
     assert ran.result.failure.kind == "budget"

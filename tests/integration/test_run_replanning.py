@@ -210,18 +210,17 @@ def test_a_step_that_is_needed_is_not_skipped() -> None:
 
 def test_new_steps_never_take_an_id_that_was_used() -> None:
     taken = plan(step("m", "sms", parameters={"text": "x"}))
-    good = plan(step("step_5", "sms", parameters={"text": "x"}))
     ran = run(
         TOOLS,
         {
-            "execution_plan": [PLAN, taken, good],
+            "execution_plan": [PLAN, taken],
             "step_reflection": GIVE_UP,
             "overall_reflection": replan("replan_from_step", step_id="m"),
         },
     )
     assert ran.result.is_success
-    (rejected,) = ran.events("plan_rejected")
-    assert "'m' was used earlier" in rejected.violations[0]
+    assert not ran.events("plan_rejected"), "a name is code's to change"
+    assert ran.statuses() == {"f": "succeeded", "p": "succeeded", "step_1": "succeeded"}
 
 
 def test_the_replan_action_of_a_step_needs_no_overall_reflection() -> None:

@@ -49,6 +49,8 @@ def sentence(event: e.AnyEvent) -> str | None:
             return f"replanning: {strategy_words(event.strategy)}" + (
                 f" ({event.reason})" if event.reason else ""
             )
+        case e.PlanningStopped():
+            return f"no plan was made: {event.reason}"
         case e.PlanUpdated():
             return f"plan {event.plan.version}: {event.diff.words() or 'no steps'}"
         case e.OutcomeUnknown():

@@ -12,6 +12,7 @@ from replan.core.explain import cancelled, judged_failed, outcome_unknown, steps
 from replan.core.explain_recovery import (
     needs_a_person,
     no_answer_of_the_form,
+    no_plan,
     not_reflected,
     question_about,
     sentences,
@@ -99,6 +100,10 @@ def decide(state: State) -> Decision:
         return Stop()
     if state.round == 0:
         return StartRound(1)
+    if state.impasse is not None:
+        return _ask_or_fail(state, no_plan(state, state.impasse))
+    if state.word and (state.plan is None or state.replanning is not None):
+        return _ended_by_word(state)
     if state.replanning is not None:
         return SelectTools() if _plans_anew(state) and state.selection is None else ChangePlan()
     if state.plan is None and state.selection is None and not _plan_given(state):

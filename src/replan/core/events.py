@@ -429,6 +429,16 @@ class ReplanningStarted(Event):
     why_refused: str = ""
 
 
+class PlanningStopped(Event):
+    """There is no plan, or none anew: the planner says why, or what a person has to say first, or it had none that will do."""
+
+    type: Literal["planning_stopped"] = "planning_stopped"
+    kind: Literal["cannot", "question", "planning", "repeats", "model"]
+    """It cannot be done; a question comes first; no plan passed the checks; all were tried before; no planner."""
+    reason: str
+    violations: tuple[str, ...] = ()
+
+
 class RoundCompleted(Event):
     type: Literal["round_completed"] = "round_completed"
     round: int
@@ -521,6 +531,7 @@ KnownEvent: TypeAlias = (
     | OverallReflectionTriggered
     | ReflectionCompleted
     | ReplanningStarted
+    | PlanningStopped
     | RoundCompleted
     | BudgetWarning
     | CancelRequested

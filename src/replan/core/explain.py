@@ -150,11 +150,16 @@ def planning_failed(state: State, violations: Sequence[str]) -> Failure:
         reason="no plan passed the checks" + (f": {violations[0]}" if violations else ""),
         root_causes=tuple(violations),
         violations=tuple(violations),
-        tried=tuple(
-            f"plan {n} was refused: {_count(len(r.violations), 'fault')}"
-            for n, r in enumerate(state.rejections, 1)
-        ),
+        tried=refusals(state),
         advice=("Say the task more exactly, offer the tools it needs, or use a stronger model.",),
+    )
+
+
+def refusals(state: State) -> tuple[str, ...]:
+    """The plans that were refused, in words."""
+    return tuple(
+        f"plan {n} was refused: {_count(len(one.violations), 'fault')}"
+        for n, one in enumerate(state.rejections, 1)
     )
 
 

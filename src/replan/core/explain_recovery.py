@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from replan.core.explain import advice_for, attempts_made, call_words, judged_failed, steps_failed
+from replan.core.events import PlanningStopped
+from replan.core.explain import advice_for, attempts_made, call_words, judged_failed, refusals, steps_failed
 from replan.core.guard import must_stop
 from replan.core.state import CallState, State
 from replan.core.types import Failure
@@ -65,16 +66,38 @@ def not_reflected(state: State) -> Failure:
     )
 
 
-def repeated_plans(state: State, violations: tuple[str, ...]) -> Failure:
-    """Every new plan was one that had been tried."""
-    known = _what_failed(state)
+_NO_PLAN = {
+    "cannot": (INTERVENTION, "it cannot be done: {}", "Offer the tools or the facts that it lacks, or ask for something else."),
+    "question": (INTERVENTION, "something has to be said first: {}", ""),
+    "planning": ("planning", "no plan passed the checks: {}",
+                 "Say the task more exactly, offer the tools it needs, or use a stronger model."),
+    "repeats": (INTERVENTION, "{}", ""),
+    "model": ("model", "the model gave no usable answer: {}", "Check that the model's endpoint answers, and its name and key."),
+}  # fmt: skip
+"""Why there is no plan: the kind of the failure, what is said, what is advised."""
+
+
+def no_plan(state: State, stopped: PlanningStopped) -> Failure:
+    """There is no plan, or none anew: why; and what had failed before, which a plan anew was to mend."""
+    kind, says, hint = _NO_PLAN[stopped.kind]
+    reason, question = says.format(stopped.reason), stopped.reason if stopped.kind == "question" else ""
+    causes: tuple[str, ...] = ()
+    advice, own = [hint] if hint else [], stopped.violations or (stopped.reason,)
+    if state.replanning is not None:
+        known = _what_failed(state)
+        reflection = state.recovery.reflection if state.recovery is not None else None
+        reason = f"{known.reason}; no new plan was made: {reason}"
+        causes = (*(reflection.root_causes if reflection is not None else ()), *known.root_causes)
+        advice = [*known.advice, *advice]
+        question = question or (reflection.ask if reflection is not None else "")
     return Failure(
-        kind=INTERVENTION,
-        reason=f"{known.reason}; going on is pointless: no plan was found that had not been tried before",
-        root_causes=known.root_causes,
-        tried=tried(state),
-        advice=known.advice,
-        violations=violations,
+        kind=kind,
+        reason=reason,
+        root_causes=tuple(dict.fromkeys([*causes, *own])),
+        tried=(*tried(state), *refusals(state)),
+        advice=tuple(dict.fromkeys([*([question] if question else []), *advice])) or (advice_for("unknown"),),
+        violations=stopped.violations,
+        question=question,
     )
 
 

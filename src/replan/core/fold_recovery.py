@@ -196,6 +196,10 @@ def _replanning(state: State, event: e.ReplanningStarted, ts: float) -> None:
     state.status = "replanning"
 
 
+def _stopped(state: State, event: e.PlanningStopped, ts: float) -> None:
+    state.impasse = event
+
+
 def _result(state: State) -> str:
     """What the plan has given, in 128 bits; of a large plan, which is no poll, nothing."""
     if len(state.steps) > _MOST_POLLED_STEPS:
@@ -317,6 +321,7 @@ def _answered(state: State, event: e.QuestionAnswered, ts: float) -> None:
     known.answers[event.question_id] = event
     known.said.append(Said(question.text, event.answer, event.by))
     if question.kind == "intervention":
+        state.impasse = None
         known.word = word_of(event.answer)
         note = known.note(state.round)
         note.news = note.better = True  # a person's word is something new
@@ -351,6 +356,7 @@ HANDLERS: dict[type, Callable[[Any, Any, float], None]] = {
     e.OverallReflectionTriggered: _triggered,
     e.ReflectionCompleted: _reflection_completed,
     e.ReplanningStarted: _replanning,
+    e.PlanningStopped: _stopped,
     e.PlanUpdated: _updated,
     e.ApprovalRequested: _approval_requested,
     e.ApprovalResolved: _approval_resolved,

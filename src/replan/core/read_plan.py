@@ -75,7 +75,12 @@ def read_plan(answer: JsonObject, *, plan_id: str, version: int = 1, task: str =
     body = _clean(answer, "the plan", faults)
     if faults:
         raise PlanInvalid(faults)
-    raw_steps = _steps_of(body)
+    declined = _declined(body)
+    raw_steps = [] if declined and "steps" not in body else _steps_of(body)
+    if declined and raw_steps:
+        faults.append(
+            f"a plan that says `{next(iter(declined))}` has no steps: write the steps, or why there are none"
+        )
     steps = [_step(raw, f"steps[{at}]", at, faults) for at, raw in enumerate(raw_steps)]
     if not isinstance(body, dict):
         body = {}
@@ -86,10 +91,29 @@ def read_plan(answer: JsonObject, *, plan_id: str, version: int = 1, task: str =
         steps=tuple(step for step in steps if step is not None),
         estimated_duration=_number(body.get("estimated_duration")),
         reasoning=_text(body.get("reasoning")),
+        **declined,
     )
     if faults:
         raise PlanMisread(faults, plan)
     return plan
+
+
+_DECLINING = {
+    "cannot": ("cannot_because", "impossible", "impossible_because"),
+    "ask_first": ("ask", "question", "clarification"),
+}
+
+
+def _declined(body: Any) -> dict[str, str]:
+    """What is said in place of a plan: why there is none, or what is to be asked first."""
+    if not isinstance(body, dict):
+        return {}
+    found = {}
+    for name, others in _DECLINING.items():
+        said = next((text for key in (name, *others) if (text := _text(body.get(key)))), "")
+        if said and said.casefold() not in ("none", "null", "n/a", "no", "false"):
+            found[name] = said
+    return found
 
 
 def _steps_of(body: Any) -> list[Any]:

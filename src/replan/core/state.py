@@ -77,6 +77,8 @@ class State:
     """Of this round."""
     replanning: e.ReplanningStarted | None = None
     """The plan is being made anew."""
+    impasse: e.PlanningStopped | None = None
+    """Why there is no plan, or none anew; gone once a person has spoken."""
     waiting: e.TaskWaiting | None = None
     recovery: Recovery | None = None
     """What recovery has done so far; None: nothing yet."""

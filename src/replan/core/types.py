@@ -142,6 +142,15 @@ class Plan(Frozen):
     steps: tuple[Step, ...] = ()
     estimated_duration: float | None = None
     reasoning: str = ""
+    cannot: str = ""
+    """Why the task cannot be done; such a plan has no steps."""
+    ask_first: str = ""
+    """What a person has to be asked before anything can be planned; such a plan has no steps."""
+
+    @property
+    def declined(self) -> bool:
+        """True if it says why there is no plan, in place of one."""
+        return bool(self.cannot or self.ask_first)
 
 
 class Artifact(Frozen):

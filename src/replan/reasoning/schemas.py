@@ -76,6 +76,11 @@ def _plan(tools: Sequence[ToolSpec]) -> JsonObject:
             "workflow_id": {"type": ["string", "null"]},
             "steps": {"type": "array", "items": step},
             "estimated_duration": {"type": "number", "description": "seconds"},
+            "cannot": {"type": "string", "description": "why it cannot be done; then there are no steps"},
+            "ask_first": {
+                "type": "string",
+                "description": "what a person has to say first; then there are no steps",
+            },
         },
         "required": ["steps"],
     }

@@ -21,6 +21,8 @@ def allowed_tools(run: Run) -> list[ToolSpec]:
 
 def check(run: Run, draft: Plan, tools: list[ToolSpec], *, kept: Collection[StepId] = ()) -> Checked:
     """The plan checked against the tools it may use. `kept`: steps of the plan before that stay in it."""
+    if draft.declined:
+        return Checked(draft, ())
     policy, state = run.state.policy, run.state
     stay = {name for step in draft.steps if step.step_id in kept for name in _ids(step.step_id, state.steps)}
     named = [tool for name in kept if (step := state.steps.get(name)) for tool in _called(run, step)]

@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import Any, cast
 
 from replan.core.events import AnyEvent, RoundStarted, TaskSubmitted
+from replan.core.explain_recovery import no_plan
 from replan.core.policy import Policy
 from replan.core.state import State
 from replan.core.types import JsonObject, Plan
-from replan.errors import ModelError
+from replan.errors import ModelError, PlanInvalid
 from replan.ports import Appended, Claim, NewArtifact, Store
 from replan.run import stages
 from replan.run.context import Run
@@ -53,5 +54,7 @@ async def plan_unstored(
         await stages.plan(run)
     except BudgetReached as stop:
         raise ModelError(f"the budget {stop.limit} allows no planning") from None
+    if (stopped := run.state.impasse) is not None:
+        raise PlanInvalid([no_plan(run.state, stopped).reason])
     assert run.state.plan is not None
     return run.state.plan

@@ -34,7 +34,6 @@ from replan.core.events import (
     TaskStarted,
     TaskTimedOut,
 )
-from replan.core.explain_recovery import repeated_plans
 from replan.core.state import State
 from replan.core.types import Failure
 from replan.errors import ModelError, PlanInvalid, StoreError, TaskHeld
@@ -204,8 +203,6 @@ class _Drive:
         match error:
             case BudgetReached():
                 return explain.budget(state, error.limit)
-            case rounds.NothingNew():
-                return repeated_plans(state, error.violations)
             case PlanInvalid():
                 return explain.planning_failed(state, error.violations)
             case ModelError():

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from replan.core import strategies
 from replan.core.events import PlanRejected, PlanUpdated, ReflectionCompleted, ReplanningStarted
+from replan.core.fold_plans import ids_of
 from replan.core.guard import SAME_PLAN
+from replan.core.new_ids import with_free_ids
 from replan.core.plan_diff import diff_of
 from replan.core.read_plan import PlanMisread, read_plan
 from replan.core.reflection import OverallReflection, Strategy
@@ -20,18 +22,11 @@ from replan.reasoning.reflector import RoundProposal, reflect_on_round
 from replan.reasoning.replanner import make_replan
 from replan.run.checks import allowed_tools, check, earlier_schemas
 from replan.run.context import Run
+from replan.run.no_plan import NothingNew, declined, stopped_by
 from replan.run.round_views import replan_view, round_view
 from replan.run.talk import RoleTalk
 
 REFLECT_TRIES = 2
-
-
-class NothingNew(Exception):
-    """Every plan that was made had been tried before; `violations` say so."""
-
-    def __init__(self, found: Sequence[str]) -> None:
-        super().__init__("no plan was found that had not been tried before")
-        self.violations = tuple(found)
 
 
 # ── reflection ────────────────────────────────────────────────────────────────
@@ -96,16 +91,19 @@ def begin(run: Run, strategy: Strategy, reason: str) -> ReplanningStarted:
 async def change_plan(run: Run) -> None:
     """Make the plan anew as `state.replanning` says; a strategy that cannot be carried out falls back.
 
-    `PlanInvalid` if no new plan passes the checks, `NothingNew` if all that was wrong is that they are not new.
+    Where there is no new plan, why is recorded: what failed before is not forgotten, and a person may be asked.
     """
     started = run.state.replanning
     assert started is not None
     try:
         await _change(run, started)
+    except (PlanInvalid, NothingNew, ModelError) as error:
+        run.record(stopped_by(error))
     except StrategyRefused as refused:
         strategy = _fallback(run, started.strategy)
         if strategy is None:
-            raise PlanInvalid([f"{started.strategy.type} cannot be carried out: {refused}"]) from refused
+            run.record(stopped_by(PlanInvalid([f"{started.strategy.type} cannot be carried out: {refused}"])))
+            return
         run.record(
             started.model_copy(
                 update={"strategy": strategy, "refused": started.strategy, "why_refused": str(refused)}
@@ -176,7 +174,11 @@ async def _by_planner(
             raise error.with_plan(in_place(error.plan)) from error
 
     def in_place(read: Plan) -> Plan:
+        if read.declined:
+            return read
         new = [step for step in read.steps if not _is_restated(step, plan, stay)]
+        helped = {name for step in plan.steps if helps and step.step_id in about for name in ids_of(step)}
+        new = with_free_ids(new, state.ids_used() - helped)
         asked = {old.tool for old in plan.steps if old.requires_approval and old.step_id not in stay}
         new = [
             step.model_copy(update={"requires_approval": True}) if step.tool in asked else step
@@ -215,6 +217,9 @@ async def _by_planner(
         if only_repeats:
             raise NothingNew(error.violations) from error
         raise
+    if planned.plan.declined:
+        run.record(declined(planned.plan))
+        return
     _record(run, started, planned.plan, planned.task_type, planned.corrections)
 
 

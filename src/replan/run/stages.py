@@ -25,6 +25,7 @@ from replan.reasoning.recovery_view import Reselection
 from replan.reasoning.selector import Retriever, select_tools
 from replan.run.checks import check
 from replan.run.context import Run
+from replan.run.no_plan import declined, stopped_by
 from replan.run.outputs import Loaded, pack
 from replan.run.reports import called_or_planned, reports, view_of
 from replan.run.round_views import earlier, history_lines, left_out, used_tools
@@ -38,16 +39,24 @@ async def choose_tools(run: Run, retrieve: Retriever | None = None) -> None:
     """Record which tools the plan may use: all of them, or what the model selects when there are many."""
     if take_all_tools(run):
         return
-    policy = run.state.policy
-    run.record(
-        await select_tools(
-            RoleTalk(run, "selection"),
-            task=view_of(run),
-            tools=run.parts.record.told(run.parts.tools.specs()),
-            threshold=policy.tool_selection_threshold,
-            retrieve=retrieve,
-            again=_reselection(run),
-        )
+    try:
+        selected = await _select(run, retrieve)
+    except ModelError as error:
+        if run.state.replanning is None:
+            raise
+        run.record(stopped_by(error))
+        return
+    run.record(selected)
+
+
+async def _select(run: Run, retrieve: Retriever | None) -> ToolSelectionCompleted:
+    return await select_tools(
+        RoleTalk(run, "selection"),
+        task=view_of(run),
+        tools=run.parts.record.told(run.parts.tools.specs()),
+        threshold=run.state.policy.tool_selection_threshold,
+        retrieve=retrieve,
+        again=_reselection(run),
     )
 
 
@@ -97,7 +106,7 @@ def take_plan(run: Run) -> bool:
     if violations:
         run.record(PlanRejected(violations=violations))
         raise PlanInvalid(violations)
-    run.record(PlanGenerated(plan=checked.plan))
+    run.record(declined(checked.plan) if checked.plan.declined else PlanGenerated(plan=checked.plan))
     return True
 
 
@@ -117,6 +126,9 @@ async def plan(run: Run) -> None:
         corrections=run.state.policy.max_plan_corrections,
         on_rejected=lambda found, attempt: _rejected(run, found, attempt),
     )
+    if planned.plan.declined:
+        run.record(declined(planned.plan))
+        return
     task_type = planned.task_type
     if selection is not None and selection.asked:
         task_type = selection.task_type

@@ -107,6 +107,7 @@ SAMPLES: list[AnyEvent] = [
         ),
         by="code",
     ),
+    e.PlanningStopped(kind="cannot", reason="no tool opens doors"),
     e.ReplanningStarted(strategy=Strategy(type="replan_from_step", step_id="find"), why_refused="w"),
     e.PlanUpdated(plan=Plan(plan_id="q", version=2), strategy="full_replan", reset=("find",)),
     e.ApprovalRequested(

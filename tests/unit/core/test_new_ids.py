@@ -1,0 +1,107 @@
+"""New steps under ids that are taken get free ones, and everything that means them goes with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replan.core.new_ids import with_free_ids
+from replan.core.types import Action, Step
+
+
+def step(step_id: str, *needs: str, **more: Any) -> Step:
+    return Step(step_id=step_id, tool="t", dependencies=needs, **more)
+
+
+def test_ids_that_are_free_stay() -> None:
+    steps = [step("a"), step("b", "a", parameters={"x": "${a.output}"})]
+    assert with_free_ids(steps, {"c", "step_9"}) == steps
+
+
+def test_a_taken_id_becomes_the_next_free_one_wherever_it_is_meant() -> None:
+    new = with_free_ids(
+        [
+            step("step_1"),
+            step(
+                "step_2",
+                "step_1",
+                parameters={
+                    "a": ["${step_1.output.id} of {{step_1.output}}", {"b": "${length(step_1.output)}"}]
+                },
+                when="step_1.output.n > `3` && step_1.status == 'step_1'",
+                for_each="${step_1.output.items}",
+            ),
+        ],
+        {"step_1", "step_3"},
+    )
+    assert [one.step_id for one in new] == ["step_4", "step_2"]
+    assert new[1].dependencies == ("step_4",)
+    assert new[1].parameters == {
+        "a": ["${step_4.output.id} of {{step_4.output}}", {"b": "${length(step_4.output)}"}]
+    }
+    assert new[1].when == "step_4.output.n > `3` && step_4.status == 'step_1'"
+    assert new[1].for_each == "${step_4.output.items}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["$${step_1.output}", "step_1", "${step_10.output}", "${other.step_1}", "${metadata.step_1}"],
+)
+def test_what_only_looks_like_the_name_stays(text: str) -> None:
+    new = with_free_ids([step("step_1"), step("x", parameters={"a": text})], {"step_1"})
+    assert new[1].parameters == {"a": text}
+
+
+def test_within_its_own_step_the_name_means_the_older_one() -> None:
+    (new,) = with_free_ids([step("step_1", "step_1", parameters={"a": "${step_1.output}"})], {"step_1"})
+    assert (new.step_id, new.dependencies) == ("step_2", ("step_1",))
+    assert new.parameters == {"a": "${step_1.output}"}
+
+
+def test_two_names_that_change_places_are_not_confused() -> None:
+    new = with_free_ids(
+        [
+            step("step_1"),
+            step("step_2"),
+            step("step_5", parameters={"a": "${step_1.output} ${step_2.output}"}),
+        ],
+        {"step_1", "step_2"},
+    )
+    assert new[2].parameters == {"a": "${step_6.output} ${step_7.output}"}
+
+
+def test_actions_too() -> None:
+    pair = Step(step_id="p", actions=(Action(action_id="x", tool="t"), Action(action_id="y", tool="t")))
+    new = with_free_ids(
+        [pair, step("q", parameters={"a": "${p.actions.x.output}", "b": "${x.output}"})], {"x"}
+    )
+    assert [one.action_id for one in new[0].actions] == ["step_1", "y"]
+    assert new[1].parameters["b"] == "${step_1.output}"
+
+
+NAMES = ["step_1", "step_2", "step_3", "a", "b-c"]
+
+
+@given(
+    st.lists(st.sampled_from(NAMES), unique=True, min_size=1),
+    st.sets(st.sampled_from(NAMES)),
+    st.data(),
+)
+def test_no_new_step_has_a_taken_id_and_every_edge_leads_where_it_led(
+    names: list[str], taken: set[str], data: st.DataObject
+) -> None:
+    steps = []
+    for at, name in enumerate(names):
+        needs = data.draw(st.lists(st.sampled_from(names[:at]), unique=True)) if at else []
+        parameters = {need: f"${{{need}.output}}" for need in needs}
+        steps.append(step(name, *needs, parameters=parameters))
+    new = with_free_ids(steps, taken)
+    now = dict(zip(names, (one.step_id for one in new), strict=True))
+    assert not set(now.values()) & taken
+    assert len(set(now.values())) == len(names)
+    for old, one in zip(steps, new, strict=True):
+        assert one.dependencies == tuple(now[need] for need in old.dependencies)
+        assert one.parameters == {need: f"${{{now[need]}.output}}" for need in old.parameters}
