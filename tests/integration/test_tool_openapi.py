@@ -379,6 +379,91 @@ async def test_bodies_as_their_media_types_write_them(live: Live) -> None:
     assert (raw["body"], raw["headers"]["content-type"]) == (PNG.decode("latin-1"), "image/png")
 
 
+@pytest.mark.parametrize(
+    ("declared", "schema", "given", "sent", "text"),
+    [
+        pytest.param(
+            'application/vnd.api+json; ext="a b"',
+            {},
+            {"a": 1},
+            'application/vnd.api+json; ext="a b"',
+            '{"a":1}',
+            id="JSON:API",
+        ),
+        pytest.param("application/json;v=2.0", {}, [1], "application/json;v=2.0", "[1]", id="a version"),
+        pytest.param(
+            "text/plain", {"type": "boolean"}, True, "text/plain; charset=utf-8", "true", id="a truth value"
+        ),
+        pytest.param("text/plain", {"type": "integer"}, 7, "text/plain; charset=utf-8", "7", id="a number"),
+        pytest.param(
+            "text/plain", {"type": ["number", "string"]}, 0.5, "text/plain; charset=utf-8", "0.5", id="either"
+        ),
+        pytest.param(
+            "text/plain",
+            {"type": "object"},
+            "a=1",
+            "text/plain; charset=utf-8",
+            "a=1",
+            id="an object is written by hand",
+        ),
+        pytest.param(
+            "text/plain;charset=iso-8859-1",
+            {"type": "string"},
+            "ü",
+            "text/plain;charset=iso-8859-1",
+            "ü",
+            id="another charset",
+        ),
+    ],
+)
+async def test_a_body_is_sent_as_its_media_type_and_schema_say(
+    live: Live, declared: str, schema: Any, given: Any, sent: str, text: str
+) -> None:
+    live.source = OpenApiSource(
+        document(operation("post", "/x", "x", **body(declared, schema))), server=live.url
+    )
+    found = await live.call("x", body=given)
+    assert found["headers"]["content-type"] == sent
+    assert found["body"] == text  # the world reads it as latin-1
+
+
+async def test_a_text_of_a_type_is_checked_before_it_is_sent(live: Live) -> None:
+    live.source = OpenApiSource(
+        document(operation("post", "/x", "x", **body("text/plain", {"type": "boolean"}))), server=live.url
+    )
+    with pytest.raises(ToolCallError) as caught:
+        await live.call("x", body="yes")
+    assert (caught.value.kind, caught.value.happened) == ("parameter", "no")
+    assert not live.world.seen
+
+
+async def test_what_is_accepted_is_asked_for_with_its_parameters(live: Live) -> None:
+    answers = {
+        "responses": {"200": {"description": "ok", "content": {"application/json;v=2": {"schema": {}}}}}
+    }
+    live.source = OpenApiSource(document(operation("get", "/x", "x", **answers)), server=live.url)
+    assert (await live.call("x"))["headers"]["accept"] == "application/json;v=2"
+
+
+async def test_a_key_that_many_operations_need_is_told_in_one_line() -> None:
+    made = [operation("get", f"/{n}", f"op{n}") for n in range(40)]
+    source = OpenApiSource(
+        {
+            **document(*made, operation("get", "/free", "free", security=[])),
+            "security": [{"key": []}],
+            "components": {"securitySchemes": {"key": SCHEMES["key_header"]}},
+        },
+        server="https://example.org",
+        name="shop",
+        environment={},
+    )
+    assert [spec.id for spec in await source.tools()] == ["free"]
+    (problem,) = source.problems()
+    assert "left out 40 operations (op0, op1, op2, …)" in problem.message
+    assert "OPENAPI_SHOP_KEY" in problem.message
+    await source.aclose()
+
+
 @pytest.mark.parametrize("value", ["..", ".", "", "a/b", "a?b#c", "%2e%2e", "ü"])
 async def test_a_value_in_the_path_stays_in_its_segment(live: Live, value: str) -> None:
     named = [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}]

@@ -14,9 +14,15 @@ from replan.tools.openapi.document import Document, Unusable
 from replan.tools.openapi.schemas import CUT, Schemas
 
 
-def schemas(use: Any = "request", version: str = "3.0.3", most: int = 500, **components: Any) -> Schemas:
+def schemas(
+    use: Any = "request",
+    version: str = "3.0.3",
+    most: int = 500,
+    is_open: bool = False,
+    **components: Any,
+) -> Schemas:
     root = {"openapi": version, "paths": {}, "components": {"schemas": components}}
-    return Schemas(Document(root, place="test"), use, most=most)
+    return Schemas(Document(root, place="test"), use, most=most, open=is_open)
 
 
 def ref(name: str) -> dict[str, str]:
@@ -74,11 +80,65 @@ def test_read_only_properties_are_no_part_of_requests_and_write_only_ones_of_ans
     }
     parts: dict[str, Any] = {"Id": {"type": "integer", "readOnly": True}, "User": user}
     sent = schemas("request", **parts).convert(user)
-    assert (sorted(sent["properties"]), sent["required"]) == (["name", "password"], ["name", "password"])
+    assert (sorted(sent["properties"]), sent["required"]) == (
+        ["id", "name", "password"],
+        ["name", "password"],
+    )
+    assert "Read-only" in sent["properties"]["id"]["description"]
     got = schemas("answer", **parts).convert(user)
     assert (sorted(got["properties"]), got["required"]) == (["id", "name"], ["id", "name"])
     composed = {"allOf": [{"properties": {"id": ref("Id")}}, {"required": ["id", "name"]}]}
-    assert schemas("request", **parts).convert(composed)["allOf"][1] == {"required": ["name"]}
+    made = schemas("request", **parts).convert(composed)
+    assert made["allOf"][1] == {"required": ["name"]}
+    assert sorted(made["properties"]) == ["id"]
+
+
+READ_ONLY = {"type": "string", "readOnly": True}
+
+
+@pytest.mark.parametrize(
+    ("schema", "shown", "required"),
+    [
+        pytest.param({"properties": {"id": READ_ONLY, "a": {}}}, {"a"}, set(), id="not required: gone"),
+        pytest.param(
+            {"properties": {"id": READ_ONLY, "a": {}}, "required": ["id", "a"]},
+            {"id", "a"},
+            {"a"},
+            id="required: may be given",
+        ),
+        pytest.param(
+            {"allOf": [ref("Base"), {"properties": {"id": {"type": "string"}}, "required": ["id"]}]},
+            {"id", "a"},
+            {"id"},
+            id="declared anew: as it is there",
+        ),
+        pytest.param(
+            {"allOf": [ref("Base"), {"required": ["id", "a"]}]},
+            {"id", "a"},
+            {"a"},
+            id="required by another part",
+        ),
+        pytest.param(
+            {"allOf": [ref("Base"), {"properties": {"b": {}}}]}, {"a", "b"}, set(), id="in a part: gone"
+        ),
+    ],
+)
+def test_a_read_only_property_stays_where_the_object_wants_it(
+    schema: Any, shown: set[str], required: set[str]
+) -> None:
+    base = {"type": "object", "properties": {"id": READ_ONLY, "a": {}}}
+    body = {"type": "object", **schema}
+    for is_open in (False, True):
+        of = schemas(is_open=is_open, Base=base)
+        parts = _all_parts(of.convert(body), of)
+        found = {name for part in parts for name in part.get("properties", ())}
+        assert found == shown | ({"id"} if is_open else set())
+        assert {name for part in parts for name in part.get("required", ())} == required
+
+
+def _all_parts(schema: Any, of: Schemas) -> list[Any]:
+    whole = of.resolved(schema)
+    return [whole, *(each for part in whole.get("allOf", ()) for each in _all_parts(part, of))]
 
 
 def test_past_the_limit_a_schema_says_less() -> None:

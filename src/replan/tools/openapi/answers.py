@@ -37,12 +37,16 @@ class Declared:
     def __init__(self, document: Document, operation: Operation, schemas: Schemas) -> None:
         found: list[JsonObject | None] = []
         self.media_types: list[str] = []
+        self.written: list[str] = []
+        """The same as the document writes them, with their parameters."""
         for node in _successes(document, operation):
             content = node.value.get("content") if isinstance(node.value, dict) else None
             kinds = (
                 {bare(name): medium for name, medium in content.items()} if isinstance(content, dict) else {}
             )
             self.media_types += [name for name in kinds if name not in self.media_types]
+            if isinstance(content, dict):
+                self.written += [name.strip() for name in content if name.strip() not in self.written]
             if not kinds:
                 found.append({"type": "null"})
                 continue

@@ -31,6 +31,8 @@ class Body(NamedTuple):
     encoding: dict[str, JsonObject]
     files: frozenset[str] = frozenset()
     """Properties of a multipart body that are files."""
+    declared: str = ""
+    """The media type as the document writes it, with its parameters."""
 
     @property
     def is_json(self) -> bool:
@@ -58,7 +60,7 @@ def body_of(document: Document, operation: Operation, schemas: Schemas) -> Body 
     node = document.follow(given, operation.file)
     if not isinstance(node.value, dict) or not isinstance(node.value.get("content"), dict):
         raise Unusable("its requestBody has no content")
-    content = {bare(name): medium for name, medium in node.value["content"].items()}
+    content = node.value["content"]
     required = node.value.get("required") is True
     if not content:
         return None
@@ -68,7 +70,7 @@ def body_of(document: Document, operation: Operation, schemas: Schemas) -> Body 
             return body
     if found:
         raise Unusable(f"its body is a form ({found[0].media_type}), and its schema is no object")
-    raise Unusable(f"its body is {', '.join(content)}; JSON, forms, text and bytes can be sent")
+    raise Unusable(f"its body is {', '.join(map(bare, content))}; JSON, forms, text and bytes can be sent")
 
 
 def _is_object(schemas: Schemas, schema: JsonObject) -> bool:
@@ -76,28 +78,47 @@ def _is_object(schemas: Schemas, schema: JsonObject) -> bool:
     return "object" in (kind if isinstance(kind, list) else [kind])
 
 
-def _body(document: Document, node: Node, schemas: Schemas, media_type: str, required: bool) -> Body:
-    content = {bare(name): medium for name, medium in node.value["content"].items()}
-    medium = document.follow(content[media_type], node.file)
+def _body(document: Document, node: Node, schemas: Schemas, declared: str, required: bool) -> Body:
+    media_type = bare(declared)
+    medium = document.follow(node.value["content"][declared], node.file)
     inner = medium.value if isinstance(medium.value, dict) else {}
     if is_json(media_type) or media_type in (FORM, MULTIPART):
         schema = schemas.convert(inner.get("schema"), medium.file)
+    elif _TEXTUAL.match(media_type):
+        schema = _of_text(schemas.convert(inner.get("schema"), medium.file), schemas, media_type)
     else:
-        kind = "Text" if _TEXTUAL.match(media_type) else BYTES_HINT
-        schema = {"type": "string", "description": f"{kind}, sent as {media_type}"}
+        schema = {"type": "string", "description": f"{BYTES_HINT}, sent as {media_type}"}
     given = inner.get("encoding")
     encoding = (
         {name: each for name, each in given.items() if isinstance(each, dict)}
         if isinstance(given, dict)
         else {}
     )
-    body = Body(media_type, schema, required, encoding)
+    body = Body(media_type, schema, required, encoding, declared=declared.strip())
     return body._replace(files=_files(body, schemas)) if media_type == MULTIPART else body
 
 
+_PLAIN_TYPES = {"string", "boolean", "integer", "number"}
+
+
+def _of_text(schema: JsonObject, schemas: Schemas, media_type: str) -> JsonObject:
+    """What is written as text: by its schema where that is of one plain value, else any text."""
+    found = schemas.resolved(schema)
+    kinds = found.get("type")
+    hint = f"Sent as {media_type}"
+    if kinds and set(kinds if isinstance(kinds, list) else [kinds]) <= _PLAIN_TYPES:
+        said = found.get("description")
+        return {**found, "description": f"{said} {hint}" if said else hint}
+    return {"type": "string", "description": f"Text, sent as {media_type}"}
+
+
 def _ranked(content: JsonObject) -> list[str]:
-    """The media types that can be sent, the one that says most first: JSON, forms, text, anything."""
-    names = list(content)
+    """The media types that can be sent, the one that says most first: JSON, forms, text, anything.
+
+    Of those that differ in their parameters only, the one without comes first.
+    """
+    written = sorted(content, key=lambda name: ";" in name)
+    names = list(dict.fromkeys(map(bare, written)))
     ranked = (
         [name for name in names if name == "application/json"],
         [name for name in names if name == "application/merge-patch+json"],
@@ -108,7 +129,8 @@ def _ranked(content: JsonObject) -> list[str]:
         [name for name in names if _TEXTUAL.match(name)],
         [name for name in names if "/" in name and not name.startswith("multipart/")],
     )
-    return list(dict.fromkeys(name for names in ranked for name in names))
+    first = {bare(name): name for name in reversed(written)}
+    return list(dict.fromkeys(first[name] for names in ranked for name in names))
 
 
 def _files(body: Body, schemas: Schemas) -> frozenset[str]:
@@ -128,18 +150,29 @@ def _is_file(schema: JsonObject, schemas: Schemas) -> bool:
 def encode(body: Body, value: Any) -> tuple[bytes, str]:
     """The body and its Content-Type. `ValueError` for a value that the media type cannot hold."""
     if body.is_json:
-        return _json(value), body.media_type if "*" not in body.media_type else "application/json"
+        return _json(value), body.declared if "*" not in body.media_type else "application/json"
     if body.media_type == FORM:
-        return _form(body, value), FORM
+        return _form(body, value), body.declared
     if body.media_type == MULTIPART:
         return _multipart(body, value)
+    if _TEXTUAL.match(body.media_type):
+        if isinstance(value, dict | list) or value is None:
+            raise ValueError(f"a body of {body.media_type} is a text")
+        charset = _CHARSET.search(body.declared)
+        try:
+            data = text_of(value).encode(charset[1] if charset else "utf-8")
+        except (LookupError, UnicodeEncodeError) as error:
+            raise ValueError(
+                f"the body cannot be written in the charset of {body.declared!r}: {error}"
+            ) from None
+        return data, body.declared if charset else f"{body.declared}; charset=utf-8"
     if not isinstance(value, str):
         raise ValueError(f"a body of {body.media_type} is a text, or bytes as a data: URL")
-    found = None if _TEXTUAL.match(body.media_type) else from_data_url(value)
-    kind, data = found or ("text/plain", value.encode())
-    if _TEXTUAL.match(body.media_type):
-        return data, f"{body.media_type}; charset=utf-8"
-    return data, kind if "*" in body.media_type else body.media_type
+    kind, data = from_data_url(value) or ("text/plain", value.encode())
+    return data, kind if "*" in body.media_type else body.declared
+
+
+_CHARSET = re.compile(r";\s*charset=\"?([\w.:-]+)", re.IGNORECASE)
 
 
 def _json(value: Any) -> bytes:

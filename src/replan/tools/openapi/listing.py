@@ -23,6 +23,7 @@ from replan.tools.openapi.tool import (
     make_tool,
 )
 
+_FEW = 3
 UNEXPECTED = "the document is not as it should be there"
 
 
@@ -44,11 +45,12 @@ def list_tools(
             auth={**_from_environment(document, settings.name, environment), **settings.auth},
             variable=partial(variable_of, settings.name),
         )
-    requests = Schemas(document, "request", most=MOST_REQUEST_SCHEMAS)
+    requests = Schemas(document, "request", most=MOST_REQUEST_SCHEMAS, open=settings.requests == "open")
     answers = Schemas(document, "answer", most=MOST_ANSWER_SCHEMAS)
     tools: dict[str, OperationTool] = {}
     problems: list[ToolProblem] = []
     known: list[Operation] = []
+    unusable: dict[str, list[Operation]] = {}
     for found in operations_of(document):
         if not isinstance(found, Operation):
             title, reason = found
@@ -60,7 +62,7 @@ def list_tools(
         try:
             tools[found.tool_id] = make_tool(document, found, settings, requests, answers)
         except Unusable as error:
-            problems.append(ToolProblem(f"left out: {error} ({found.title})", found.tool_id))
+            unusable.setdefault(str(error), []).append(found)
         except RecursionError:
             problems.append(ToolProblem(f"left out: it is nested too deeply ({found.title})", found.tool_id))
         except (
@@ -71,6 +73,7 @@ def list_tools(
         ) as error:  # it must not take the others along
             said = f"{UNEXPECTED}: {type(error).__name__}: {error}"
             problems.append(ToolProblem(f"left out: {said} ({found.title})", found.tool_id))
+    problems += [problem for reason, found in unusable.items() for problem in _left_out(reason, found)]
     problems += [ToolProblem(text) for text in _unmet(wanted, known)]
     problems += [ToolProblem(text) for text in _unpaginated(settings, known)]
     if not tools and known and not any(wanted.wants(each) for each in known):
@@ -78,6 +81,14 @@ def list_tools(
             f"{document.place}: no operation is wanted: {'; '.join(_unmet(wanted, known)) or 'all are excluded, or no one fits all filters'}"
         )
     return Listing(tools, tuple(problems))
+
+
+def _left_out(reason: str, found: list[Operation]) -> list[ToolProblem]:
+    """A line for each operation, or one for all where many have the same reason: a key that is missing, as a rule."""
+    if len(found) <= _FEW:
+        return [ToolProblem(f"left out: {reason} ({each.title})", each.tool_id) for each in found]
+    named = ", ".join(each.tool_id for each in found[:_FEW])
+    return [ToolProblem(f"left out {len(found)} operations ({named}, …), for each: {reason}")]
 
 
 def _unmet(wanted: Filter, known: list[Operation]) -> list[str]:

@@ -28,6 +28,7 @@ _SINGLE = ("items", "not", "contains", "propertyNames", "if", "then", "else", "a
            "unevaluatedItems", "unevaluatedProperties")  # fmt: skip
 _NAMED = ("properties", "patternProperties", "dependentSchemas")
 _LISTED = ("allOf", "anyOf", "oneOf", "prefixItems")
+_READ_ONLY = "(Read-only: give it only to name what exists.)"
 _HIDDEN = {"request": "readOnly", "answer": "writeOnly"}
 
 
@@ -37,16 +38,28 @@ class _Definition(NamedTuple):
     leads_to: tuple[str, ...]
 
 
+class _Hidden(NamedTuple):
+    """Which properties of an object are not for this use, over all parts of it."""
+
+    gone: frozenset[str] = frozenset()
+    optional: frozenset[str] = frozenset()
+    """Read-only ones that stay, as the object requires them (to name what exists) or all do; none has to be given."""
+    declared: frozenset[str] = frozenset()
+    """Those that another part declares for use after all."""
+
+
 class Schemas:
     """The schemas of a document, for one use.
 
-    Requests have no `readOnly` properties, answers no `writeOnly` ones. A schema in a request that cannot be read
+    Requests have no `readOnly` properties but those that an object requires (`open`: all, and none is required);
+    answers no `writeOnly` ones. What a part of an object declares without that word counts as it is there. A schema in a request that cannot be read
     raises `Unusable`; in an answer it is left open.
     """
 
-    def __init__(self, document: Document, use: Use, *, most: int) -> None:
+    def __init__(self, document: Document, use: Use, *, most: int, open: bool = False) -> None:  # noqa: A002
         self._document = document
         self._use = use
+        self._open = open
         self._most = most
         self._longest = 400 if use == "request" else 120
         self._names: dict[tuple[str, str], str] = {}
@@ -58,7 +71,7 @@ class Schemas:
         """The schema with references to definitions that `closed` puts beside it."""
         self._left = _MOST_AT_ONCE
         try:
-            return self._convert(value, file, 0, frozenset())
+            return self._convert(value, file, 0, _Hidden())
         except Unusable:
             if self._use == "request":
                 raise
@@ -97,7 +110,7 @@ class Schemas:
             node = self._targets[name]
             self._left = _MOST_AT_ONCE
             try:
-                schema = self._convert(node.value, node.file, 0, frozenset())
+                schema = self._convert(node.value, node.file, 0, _Hidden())
             except Unusable:
                 if self._use == "request":
                     raise
@@ -105,7 +118,7 @@ class Schemas:
             self._made[name] = _Definition(schema, _size(schema), tuple(dict.fromkeys(_references(schema))))
         return self._made[name]
 
-    def _convert(self, value: Any, file: str, depth: int, hidden: frozenset[str]) -> JsonObject:
+    def _convert(self, value: Any, file: str, depth: int, hidden: _Hidden) -> JsonObject:
         if value is True or value is None:
             return {}
         if value is False:
@@ -120,9 +133,7 @@ class Schemas:
         if isinstance(value.get("$ref"), str):
             return self._reference(value, file, depth)
         found = plain_keywords(value, is_30=self._document.is_30, longest=self._longest)
-        if isinstance(value.get("allOf"), list):
-            hidden = hidden | self._hidden_in(value["allOf"], file)
-        hidden = hidden | self._hidden_names(value, file)
+        hidden, kept = self._hidden(value, file, hidden)
         for key in _SINGLE:
             if isinstance(value.get(key), dict | bool):
                 part = value[key]
@@ -133,27 +144,29 @@ class Schemas:
         for key in _LISTED:
             if isinstance(value.get(key), list) and value[key]:
                 found[key] = [self._convert(part, file, depth + 1, hidden) for part in value[key]]
+        for field in sorted(hidden.optional & kept.keys()):
+            part, where = kept[field]
+            shown = found.setdefault("properties", {})
+            shown[field] = _noted(self._convert(part, where, depth + 1, _Hidden()))
         if self._use == "request" and (name := _discriminated_by(value)):
             found["required"] = [*(each for each in found.get("required", ()) if each != name), name]
         if required := [
             name
             for name in found.get("required", ())
-            if name not in hidden and not _is_forbidden(name, found)
+            if name not in (hidden.gone | hidden.optional) and not _is_forbidden(name, found)
         ]:
             found["required"] = required
         else:
             found.pop("required", None)
         return self._nullable(value, _simplified(found))
 
-    def _named(
-        self, key: str, parts: JsonObject, file: str, depth: int, hidden: frozenset[str]
-    ) -> JsonObject:
+    def _named(self, key: str, parts: JsonObject, file: str, depth: int, hidden: _Hidden) -> JsonObject:
         named = {}
         for name, part in parts.items():
-            if key == "properties" and name in hidden:
+            if key == "properties" and name in hidden.gone:
                 continue
             # What is hidden here has nothing to do with the properties of a property.
-            named[name] = self._convert(part, file, depth + 1, frozenset())
+            named[name] = self._convert(part, file, depth + 1, _Hidden())
         return named
 
     def _reference(self, value: JsonObject, file: str, depth: int) -> JsonObject:
@@ -161,7 +174,7 @@ class Schemas:
         if isinstance(node.value, dict) and isinstance(node.value.get("$ref"), str):
             node = self._document.follow(node.value, node.file)._replace(pointer=node.pointer)
         if isinstance(node.value, dict) and _is_leaf(node.value):
-            found = self._convert(node.value, node.file, depth + 1, frozenset())
+            found = self._convert(node.value, node.file, depth + 1, _Hidden())
         else:
             found = {"$ref": f"#/$defs/{self._name(node)}"}
         beside = {key: each for key, each in value.items() if key != "$ref"}
@@ -172,7 +185,7 @@ class Schemas:
                     **plain_keywords({"description": beside["description"]}, is_30=True, longest=200),
                 }
             return self._nullable(value, found)
-        more = self._convert(beside, file, depth + 1, frozenset()) if beside else {}
+        more = self._convert(beside, file, depth + 1, _Hidden()) if beside else {}
         if "$ref" in found or not set(more) & set(found) - {"description"}:
             return {**found, **more}
         return {"allOf": [found, more]}
@@ -187,25 +200,40 @@ class Schemas:
             return found
         return with_null(found)
 
-    def _hidden_in(self, parts: list[Any], file: str, depth: int = 0) -> frozenset[str]:
-        """The names that other parts of the same object hide."""
-        names: set[str] = set()
-        for part in parts[:_MOST_PARTS]:
+    def _hidden(
+        self, value: JsonObject, file: str, above: _Hidden
+    ) -> tuple[_Hidden, dict[str, tuple[Any, str]]]:
+        """What is hidden of the object and of its parts, and the read-only properties with their files."""
+        marked: dict[str, tuple[Any, str]] = {}
+        declared: set[str] = set()
+        required: set[str] = set()
+        for part, where in self._parts_of(value, file, 0):
+            properties = part.get("properties")
+            for name, each in properties.items() if isinstance(properties, dict) else ():
+                if self._is_hidden(each, where):
+                    marked.setdefault(name, (each, where))
+                else:
+                    declared.add(name)
+            if isinstance(part.get("required"), list):
+                required.update(map(str, part["required"]))
+        after_all = above.declared | (marked.keys() & declared)
+        own = marked.keys() - after_all
+        stay = own if self._open else own & required
+        optional = frozenset(above.optional | (stay if self._use == "request" else set())) - after_all
+        gone = frozenset(above.gone | own) - optional - after_all
+        return _Hidden(gone, optional, frozenset(after_all)), marked
+
+    def _parts_of(self, value: JsonObject, file: str, depth: int) -> Iterator[tuple[JsonObject, str]]:
+        """The object's schema and those that its `allOf` puts together."""
+        yield value, file
+        parts = value.get("allOf")
+        for part in parts[:_MOST_PARTS] if isinstance(parts, list) and depth < 5 else ():
             try:
                 node = self._document.follow(part, file)
             except Unusable:
                 continue
             if isinstance(node.value, dict):
-                names |= self._hidden_names(node.value, node.file)
-                if isinstance(node.value.get("allOf"), list) and depth < 4:
-                    names |= self._hidden_in(node.value["allOf"], node.file, depth + 1)
-        return frozenset(names)
-
-    def _hidden_names(self, value: JsonObject, file: str) -> frozenset[str]:
-        properties = value.get("properties")
-        if not isinstance(properties, dict):
-            return frozenset()
-        return frozenset(name for name, part in properties.items() if self._is_hidden(part, file))
+                yield from self._parts_of(node.value, node.file, depth + 1)
 
     def _is_hidden(self, part: Any, file: str, depth: int = 0) -> bool:
         """True if the property, what it refers to, or a part of its `allOf` says so."""
@@ -237,6 +265,12 @@ class Schemas:
             self._names[key] = name
             self._targets[name] = node
         return self._names[key]
+
+
+def _noted(schema: JsonObject) -> JsonObject:
+    """A read-only property that may be given all the same, with a word on what for."""
+    said = schema.get("description")
+    return {**schema, "description": f"{said} {_READ_ONLY}" if said else _READ_ONLY}
 
 
 def _is_leaf(value: JsonObject) -> bool:

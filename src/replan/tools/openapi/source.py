@@ -25,7 +25,7 @@ from replan.tools.openapi.requests import Answer, Request, Sender
 from replan.tools.openapi.security import ClientCredentials, Value
 from replan.tools.openapi.servers import check_server
 from replan.tools.openapi.tokens import ClientTokens
-from replan.tools.openapi.tool import Answers, OperationTool, Settings
+from replan.tools.openapi.tool import Answers, OperationTool, Requests, Settings
 
 if TYPE_CHECKING:
     import httpx2
@@ -44,7 +44,8 @@ class OpenApiSource:
     with every request to the operation's own server; they win over parameters of the same name, which are not shown. Operations whose security cannot be met are left out.
     `rules`: which addresses may be reached. The host and port of a `document` URL and of `server` are allowed besides,
     as they were named by the caller; what a document itself names is not.
-    `timeout_secs`: of a call; `list_timeout_secs`: of fetching the document. `max_result_bytes`: of an answer. `answers`: what is made of declared schemas of answers.
+    `timeout_secs`: of a call; `list_timeout_secs`: of fetching the document. `max_result_bytes`: of an answer. `answers`: what is made of declared schemas of answers. `requests`: "open" if read-only properties may be sent;
+    else only those that an object requires are shown, and none has to be given.
     `paginate`: ids of operations whose pages are followed, up to `page_limit`; True: of all that have pages. Their
     output is `{"items", "pages", "complete"}`.
     `idempotency_header`: a header in which the service honours idempotency keys, though the document does not say so.
@@ -70,6 +71,7 @@ class OpenApiSource:
         timeout_secs: float | None = 60.0,
         list_timeout_secs: float = 20.0,
         max_result_bytes: int = MAX_RESULT_BYTES,
+        requests: Requests = "declared",
         answers: Answers = "declared",
         paginate: bool | Collection[str] = False,
         page_limit: int = 10,
@@ -78,6 +80,8 @@ class OpenApiSource:
     ) -> None:
         _check(tags=tags, operations=operations, methods=methods, exclude=exclude)
         _check(**({} if isinstance(paginate, bool) else {"paginate": paginate}))
+        if requests not in ("declared", "open"):
+            raise InputError(f"requests is {requests!r}; right are: declared, open")
         if answers not in ("declared", "open", "checked", "none"):
             raise InputError(f"answers is {answers!r}; right are: declared, open, checked, none")
         if page_limit < 1 or max_result_bytes < 1:
@@ -92,6 +96,7 @@ class OpenApiSource:
             server_variables=dict(server_variables or {}),
             auth=dict(auth or {}),
             headers=dict(headers or {}),
+            requests=requests,
             answers=answers,
             timeout_secs=timeout_secs,
             paginated=paginate if isinstance(paginate, bool) else frozenset(paginate),

@@ -12,7 +12,7 @@ from replan.ports import ToolCall
 from replan.tools.bounds import traceparent
 from replan.tools.openapi import pages
 from replan.tools.openapi.answers import Declared
-from replan.tools.openapi.bodies import body_of, encode, is_json
+from replan.tools.openapi.bodies import bare, body_of, encode, is_json
 from replan.tools.openapi.document import Document, Unusable
 from replan.tools.openapi.operations import Operation, description_of
 from replan.tools.openapi.parameters import Parameter, parameters_of, place
@@ -27,6 +27,9 @@ from replan.tools.schema_check import problem_of
 Answers = Literal["declared", "open", "checked", "none"]
 """What is made of the schemas of answers: given to planners as they are; with room for undeclared properties; also
 held against every answer; or left out."""
+
+Requests = Literal["declared", "open"]
+"""What is made of read-only properties in requests: only those stay that an object requires; or all may be given."""
 
 MOST_REQUEST_SCHEMAS = 800
 MOST_ANSWER_SCHEMAS = 150
@@ -60,6 +63,7 @@ class Settings:
     idempotency_header: str | None
     variable: Callable[[str], str] | None = None
     """The variable of the environment that holds the value of a security scheme, where those are looked up."""
+    requests: Requests = "declared"
 
 
 @dataclass(frozen=True)
@@ -221,8 +225,8 @@ def _opened(schema: Any) -> Any:
 
 def _accept(declared: Declared) -> str:
     """JSON where it is declared, else all that is."""
-    kinds = [kind for kind in declared.media_types if "*" not in kind]
-    named = [kind for kind in kinds if is_json(kind)][:1] or kinds
+    kinds = [kind for kind in declared.written if "*" not in kind]
+    named = [kind for kind in kinds if is_json(bare(kind))][:1] or kinds
     return ", ".join(named) or "application/json, */*;q=0.5"
 
 
