@@ -153,11 +153,11 @@ async def test_what_is_sent_is_valid_for_openapi_core() -> None:
         found = await measure("everything", document, seed=seed, most=None)
         assert found.wrong == []
         assert found.not_made == []
-        assert found.unjudged == {
-            "it does not see label and matrix parameters in a path": 2,
-            "it takes readOnly for a rule also where it stands on what is no property": 2,
-        }
-        assert (found.accepted, found.valid) == (17, 30)
+        given = found.unjudged.pop(
+            "it takes readOnly for a rule also where it stands on what is no property", 0
+        )  # a required one may be given, and is at times
+        assert found.unjudged == {"it does not see label and matrix parameters in a path": 2}
+        assert (found.accepted, found.valid + given) == (17, 32)
 
 
 @pytest.mark.parametrize(
