@@ -395,9 +395,9 @@ class Replan:
         """The task's whole log."""
         return await self.service.history(task_id)
 
-    async def output(self, task_id: str, step_id: str) -> Any:
-        """The whole output of a step that has succeeded, what is kept apart included."""
-        return await self.service.output(task_id, step_id)
+    async def output(self, task_id: str, step_id: str, *, item: int | None = None) -> Any:
+        """The whole output of a step of any plan, what is kept apart included; `item`: of one item, from 1."""
+        return await self.service.output(task_id, step_id, item)
 
     # ── tools ──
 

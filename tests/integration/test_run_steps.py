@@ -69,7 +69,7 @@ def test_a_failed_action_fails_its_step_and_the_others_results_are_kept() -> Non
     (completed,) = ran.events("call_completed")
     assert (completed.action_id, completed.output) == ("x", "fine")
     (failed,) = ran.events("step_failed")
-    assert failed.error.message == "1 of 2 calls failed; the first: broken"
+    assert failed.error.message == "1 of 2 calls failed; action 'y': broken"
 
 
 # ── for_each ──────────────────────────────────────────────────────────────────

@@ -12,8 +12,9 @@ from replan.cli.terminal import Out
 from replan.cli.words import clean, secs
 from replan.core import events as e
 from replan.core.events import Record
+from replan.core.slots import items_in_words
 from replan.core.state import CallState, State, StepState, fold
-from replan.run.results import status_of_step, waiting_for
+from replan.run.results import status_of_step, step_result, waiting_for
 
 _WENT_WRONG = (e.StepReflected, e.OverallReflectionTriggered, e.OutcomeUnknown)
 MOST_STORY = 500
@@ -34,23 +35,19 @@ def as_json(records: Sequence[Record]) -> dict[str, Any]:
         "open_steps": state.open_steps,
         "usage": state.usage.model_dump(mode="json"),
         "plan": state.plan.model_dump(mode="json", exclude_defaults=True) if state.plan else None,
-        "steps": [_step_json(step, status_of_step(state, step)) for step in state.steps.values()],
+        "steps": [_step_json(state, step) for step in state.every_step()],
         "recovery": story(records),
         "waiting_for": [one.model_dump(mode="json") for one in waiting_for(state)],
         "last_seq": records[-1].seq,
     }
 
 
-def _step_json(step: StepState, status: str) -> dict[str, Any]:
+def _step_json(state: State, step: StepState) -> dict[str, Any]:
+    told = step_result(state, step).model_dump(mode="json", exclude={"output"})
     return {
-        "step_id": step.step.step_id,
-        "name": step.step.name,
+        **told,
         "tool": step.step.tool,
         "dependencies": list(step.step.dependencies),
-        "status": status,
-        "error": step.fault.message if step.fault else None,
-        "reason": step.skip.reason if step.skip else None,
-        "attempts": step.attempts,
         "started": step.started,
         "ended": step.ended,
     }
@@ -99,30 +96,51 @@ def _tell_models(out: Out, records: Sequence[Record]) -> None:
 def _tell_steps(out: Out, state: State) -> None:
     for step in state.steps.values():
         needs = f" after {', '.join(step.step.dependencies)}" if step.step.dependencies else ""
-        took = "" if step.started is None or step.ended is None else f" in {secs(step.ended - step.started)}"
-        name = f" ({clean(step.step.name, 80)})" if step.step.name not in ("", step.step.step_id) else ""
-        out.line(f"  {step.step.step_id}{name}: {status_of_step(state, step)}{took}{needs}")
-        if step.fault:
-            out.line(f"    error ({step.fault.category}): {clean(step.fault.message, 1_000)}")
-        if step.skip:
-            out.line(f"    {clean(step.skip.reason)}")
-        if step.healing is not None and step.healing.failures():
-            failed, repairs = len(step.healing.failures()), step.healing.repairs
-            anew = (
-                f", written anew {repairs} times" if repairs > 1 else ", written anew once" if repairs else ""
-            )
-            out.line(
-                f"    failed {failed} times before{anew}" if failed > 1 else f"    failed once before{anew}"
-            )
-        for call in list(step.calls.values())[:50]:
-            out.line(f"    {_call(call)}")
-        if len(step.calls) > 50:
-            out.line(f"    and {len(step.calls) - 50} more calls")
+        _tell_step(out, state, step, needs)
+    if state.left_out:
+        out.line("of earlier plans:")
+    for step in state.left_out[:_MOST_LEFT_OUT]:
+        by = state.recovery.replaced.get(step.step.step_id) if state.recovery is not None else None
+        since = f"replaced by {by}" if by else f"left out since plan {step.gone}"
+        _tell_step(out, state, step, f" (plan {step.born}, {since})")
+    if len(state.left_out) > _MOST_LEFT_OUT:
+        out.line(f"  and {len(state.left_out) - _MOST_LEFT_OUT} more steps; `--json` has all of them")
+
+
+_MOST_LEFT_OUT = 200
+
+
+def _tell_step(out: Out, state: State, step: StepState, more: str) -> None:
+    took = "" if step.started is None or step.ended is None else f" in {secs(step.ended - step.started)}"
+    name = f" ({clean(step.step.name, 80)})" if step.step.name not in ("", step.step.step_id) else ""
+    without = (
+        f", without {items_in_words(step.left_out)}" if step.status == "succeeded" and step.left_out else ""
+    )
+    out.line(f"  {step.step.step_id}{name}: {status_of_step(state, step)}{without}{took}{more}")
+    if step.fault:
+        out.line(f"    error ({step.fault.category}): {clean(step.fault.message, 1_000)}")
+    if step.skip:
+        out.line(f"    {clean(step.skip.reason)}")
+    if step.healing is not None and step.healing.failures():
+        failed = len(step.healing.failures())
+        repairs = step.healing.repairs - step.healing.repairs_before
+        anew = f", written anew {repairs} times" if repairs > 1 else ", written anew once" if repairs else ""
+        out.line(f"    failed {failed} times before{anew}" if failed > 1 else f"    failed once before{anew}")
+    earlier = [
+        call for call in step.former or () if call.status != "failed"
+    ]  # the failed ones stand in the story
+    calls = [
+        *((call, f"in plan {call.plan}: ") for call in earlier),
+        *((call, "") for call in step.calls.values()),
+    ]
+    for call, when in calls[:50]:
+        out.line(f"    {when}{_call(call)}")
+    if len(calls) > 50:
+        out.line(f"    and {len(calls) - 50} more calls; `--json` has all of them")
 
 
 def _call(call: CallState) -> str:
-    slot = "".join((f"{call.slot.action_id} " if call.slot.action_id else "",
-                    f"[{call.slot.item}] " if call.slot.item is not None else ""))  # fmt: skip
+    slot = f"{call.slot.words()}: " if call.slot.words() else ""
     attempt = f", try {call.attempt}" if call.attempt > 1 else ""
     text = f"{slot}{call.tool_id}({_short(call.parameters, 160)}){attempt}: "
     if call.reused:

@@ -119,7 +119,7 @@ class PlainLines:
 
 def _place(event: e._OfCall) -> str:
     action = f".{event.action_id}" if event.action_id else ""
-    item = f"[{event.index}]" if event.index is not None else ""
+    item = f" item {event.index + 1}" if event.index is not None else ""
     return f"{event.step_id}{action}{item}"
 
 

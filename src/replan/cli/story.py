@@ -147,7 +147,7 @@ def _changed(event: e.StepRepaired) -> str:
 
 def _place(event: Any) -> str:
     action = f".{event.action_id}" if event.action_id else ""
-    item = f"[{event.index}]" if event.index is not None else ""
+    item = f" item {event.index + 1}" if event.index is not None else ""
     return f"{event.step_id}{action}{item}"
 
 

@@ -167,6 +167,10 @@ def result(
 def output(
     task_id: TaskName,
     step: Annotated[str, typer.Argument(metavar="STEP", help="The step's id.")],
+    item: Annotated[
+        int | None,
+        typer.Option("--item", metavar="N", min=1, help="Of one item of a for_each, counted from 1."),
+    ] = None,
     path: Annotated[
         str | None,
         typer.Option("--path", metavar="PATH", help="A part of it (JMESPath), like items[0].name."),
@@ -179,7 +183,7 @@ def output(
     db: options.Db = None,
     json: options.Json = False,
 ) -> None:
-    """Print the whole output of a step, also one that was kept apart, or write it to a file."""
+    """Print the whole output of a step of any plan, also one that was kept apart, or write it to a file."""
     import asyncio
 
     from replan.cli.opening import open_replan, settings_of
@@ -187,7 +191,7 @@ def output(
 
     async def read() -> Any:
         async with open_replan(settings_of(config), db=db) as replan:
-            return await replan.output(task_id, step)
+            return await replan.output(task_id, step, item=item)
 
     with own_stdout() as out:
         value = asyncio.run(read())

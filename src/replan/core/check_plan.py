@@ -106,6 +106,8 @@ class _Check:
 
     def _with_tools(self, step: Step) -> tuple[Step, list[PlannedCall]]:
         where = f"step {step.step_id!r}"
+        if step.allow_failed_items and not step.for_each:
+            self.say(f"{where}: `allow_failed_items` goes with `for_each` only; leave it out")
         if not step.actions:
             tool = self._tool(step.tool, where)
             if tool is not None and tool.id != step.tool:

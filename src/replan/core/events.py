@@ -244,6 +244,8 @@ class StepCompleted(Event):
     step_id: StepId
     metadata: JsonObject = {}
     """What its tool's `output_params` add to the task's metadata."""
+    failed_items: tuple[int, ...] = ()
+    """Items that its output is without (`allow_failed_items`), counted from 0 as `index` is."""
 
 
 class StepFailed(Event):

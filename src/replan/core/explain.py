@@ -220,9 +220,8 @@ def attempts_made(state: State) -> tuple[str, ...]:
 
 def call_words(call: CallState) -> str:
     """`the call of 'pay' in step 'step_2'`."""
-    at = "".join(f", {name} {value}" for name, value in (("action", call.slot.action_id), ("item", call.slot.item))
-                 if value is not None)  # fmt: skip
-    return f"the call of {call.tool_id!r} in step {call.step_id!r}{at}"
+    at = call.slot.words()
+    return f"the call of {call.tool_id!r} in step {call.step_id!r}" + (f", {at}" if at else "")
 
 
 def step_words(step: StepState) -> str:

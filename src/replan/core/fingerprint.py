@@ -73,6 +73,8 @@ def _label(step: Step, labels: Mapping[StepId, str], owners: Mapping[str, StepId
         "each": named(step.for_each or ""),
         "when": _NAME.sub(lambda found: labels.get(found.group(), found.group()), step.when or ""),
     }
+    if step.allow_failed_items:
+        parts["without"] = "failed items"
     parts["after"] = sorted(labels.get(need, need) for need in step.dependencies if need not in taken)
     return digest(canonical(parts))
 

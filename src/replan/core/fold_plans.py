@@ -52,7 +52,10 @@ def take_plan(state: State, plan: Plan) -> dict[StepId, StepState]:
     count(state)
     if kept:
         state._ids = state._ids.union(*(ids_of(one.step) for one in kept.values()))
-        state.earlier.update((name, one) for name, one in kept.items() if one.status == "succeeded")
+        for one in kept.values():
+            one.gone = state.plans
+        state.left_out += kept.values()
+        state.earlier.update((name, one) for name, one in kept.items() if one.has_output)
         state.ledger.free(set(kept))
     return kept
 
@@ -61,7 +64,7 @@ def _forget_calls(state: State, known: StepState, step: Step) -> None:
     """A step is written anew: what it has called as it was is the ledger's alone."""
     if all(getattr(known.step, name) == getattr(step, name) for name in _WHAT_IS_CALLED):
         return
-    known.calls = {slot: call for slot, call in known.calls.items() if call.status == "unknown"}
+    known.keep_calls(("unknown",))
     known.items = None
     state.ledger.free({step.step_id})
 
@@ -85,7 +88,7 @@ def replace_step(state: State, step: Step) -> None:
     known.step = lean
     known.born = state.plans
     known._actions = None
-    known.calls = {slot: call for slot, call in known.calls.items() if call.status == "unknown"}
+    known.keep_calls(("unknown",))
     known.items = None
     state.ledger.free({step.step_id})
 

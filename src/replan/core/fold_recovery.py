@@ -46,7 +46,7 @@ def _reflected(state: State, event: e.StepReflected, ts: float) -> None:
         mine.overrides[slot] = override(mine.overrides.get(slot), action)
         if event.call_key is not None:
             state.ledger.vacate(event.call_key, (event.step_id, slot))
-        step.calls.pop(slot, None)
+        step.put_away(slot)
     elif action.type != "settle_outcome":
         mine.pending[slot] = action
 

@@ -40,13 +40,15 @@ def _call_started(state: State, event: e.CallStarted, ts: float) -> None:
     ledger.occupy(event.call_key, (event.step_id, slot))
     call = CallState(
         event.call_key, event.step_id, slot, event.tool_id, event.attempt,
-        event.effect, event.parameters, started=ts, effects_before=ledger.effects,
+        event.effect, event.parameters, started=ts, effects_before=ledger.effects, plan=state.plans,
     )  # fmt: skip
     if (earlier := state._calls.get(call.key)) is not None:
         call.retries = earlier.retries
     ledger.touch(call.effect)
     state._calls[call.key] = call
     if step := state.steps.get(event.step_id):
+        if (before := step.calls.get(slot)) is not None and before.key != call.key:
+            step.put_away(slot)
         step.calls[slot] = call
         if step.healing is not None:
             step.healing.pending.pop(slot, None)
@@ -81,7 +83,7 @@ def _reused(state: State, event: e.CallCompleted, output: Output, ts: float) -> 
     if step := state.steps.get(event.step_id):
         step.calls[slot] = CallState(
             event.call_key, event.step_id, slot, event.tool_id, event.attempt,
-            entry.effect if entry else "reads", {}, "succeeded", output, True, None, ts, ts,
+            entry.effect if entry else "reads", {}, "succeeded", output, True, None, ts, ts, plan=state.plans,
         )  # fmt: skip
 
 
@@ -123,7 +125,7 @@ def _outcome_settled(state: State, event: e.OutcomeSettled, ts: float) -> None:
     else:
         call.status = "failed"
         if step is not None and step.calls.get(call.slot) is call:
-            del step.calls[call.slot]  # it did not happen: it may be made
+            step.put_away(call.slot)  # it did not happen: it may be made
     if step is not None and step.status == "failed":
         reopen(state, [call.step_id])
 

@@ -49,6 +49,9 @@ class Healing:
     pending: dict[Slot, SuggestedAction] = field(default_factory=dict)
     """Decided, and not begun."""
     repairs: int = 0
+    """Those of the steps whose place it has taken included."""
+    repairs_before: int = 0
+    """Those of these steps alone."""
     repaired_at: int = 0
     """How many failures there were at the last repair."""
     readings: dict[Slot, list[Reading]] = field(default_factory=dict)
@@ -64,6 +67,7 @@ class Healing:
         """What a step of a later plan begins with that takes this one's place: all that was tried, nothing decided."""
         return Healing(
             repairs=self.repairs,
+            repairs_before=self.repairs,
             earlier=[*self.earlier, *self.failures()],
             rewritten=list(self.rewritten),
             _bases=set(self._bases),

@@ -15,9 +15,13 @@ def artifacts_of(step: StepState) -> list[Artifact]:
 
 
 def compose(step: StepState, value_of: Callable[[Output], Any]) -> Any:
-    """A finished step's output: its call's; `{action_id: output}`; or the list of its items, in order."""
+    """A finished step's output: its call's; `{action_id: output}`; or the list of its items, in order.
+
+    Items that failed are left out of the list.
+    """
     if step.items is not None:
-        return [_once(step, index, value_of) for index in range(step.items)]
+        without = set(step.left_out)
+        return [_once(step, index, value_of) for index in range(step.items) if index not in without]
     return _once(step, None, value_of)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -50,6 +51,8 @@ class CallState:
     """The task's count of effects when it was started."""
     retries: int = 0
     """Faults of its earlier tries that code let pass; a try that was cut off is none."""
+    plan: int = 1
+    """The version of the plan that it was made under."""
 
 
 @dataclass(slots=True)
@@ -67,6 +70,10 @@ class StepState:
     ended: float | None = None
     born: int = 1
     """The version of the plan that brought it, as it is."""
+    gone: int = 0
+    """The version of the plan that left it out; 0: it is in the plan."""
+    former: list[CallState] | None = None
+    """Calls that it made in an earlier form, or in another way; None: there are none."""
     healing: Healing | None = None
     """What recovery has done for it; None: nothing yet."""
     _actions: dict[str, Action] | None = field(default=None, compare=False, repr=False)
@@ -81,8 +88,39 @@ class StepState:
         """It had come to an end and is due again; what has succeeded of it stays."""
         self.status = "pending"
         self.fault = self.skip = self.ended = self.items = None
-        kept = ("succeeded", "unknown") if self.step.for_each is None else ()  # its list may be another one
-        self.calls = {slot: call for slot, call in self.calls.items() if call.status in kept}
+        # its list may be another one
+        self.keep_calls(("succeeded", "unknown") if self.step.for_each is None else ())
+
+    def keep_calls(self, statuses: Collection[str]) -> None:
+        """Go on with the calls of these statuses only; the others have been made all the same."""
+        for slot in [slot for slot, call in self.calls.items() if call.status not in statuses]:
+            self.put_away(slot)
+
+    def put_away(self, slot: Slot) -> None:
+        """The call at this place is made in another way from here on."""
+        call = self.calls.pop(slot, None)
+        if call is not None:
+            self.former = [*(self.former or ()), call]
+
+    def every_call(self) -> list[CallState]:
+        """Every call that was made for it, in whatever form it had then; the latest last."""
+        return [*(self.former or ()), *self.calls.values()]
+
+    @property
+    def left_out(self) -> tuple[int, ...]:
+        """The items of a `for_each` that have no output, counted from 0."""
+        if self.items is None:
+            return ()
+        made = {slot.item for slot, call in self.calls.items() if call.status != "succeeded"}
+        here = {slot.item for slot in self.calls}
+        return tuple(item for item in range(self.items) if item in made or item not in here)
+
+    @property
+    def has_output(self) -> bool:
+        """It succeeded; or some items of its list did, which can be referred to without the others."""
+        if self.status == "succeeded":
+            return True
+        return self.status == "failed" and self.items is not None and len(self.left_out) < self.items
 
     @property
     def closed(self) -> bool:

@@ -33,6 +33,7 @@ _STEP_FIELDS = {
     "timeout_secs": ("timeout", "timeout_seconds"),
     "estimated_secs": ("estimated_duration", "duration"),
     "requires_approval": (),
+    "allow_failed_items": ("allow_item_failures", "skip_failed_items"),
 }
 
 
@@ -294,6 +295,7 @@ _READERS: dict[str, Callable[[Any, str, str, list[str]], Any]] = {
     "timeout_secs": _timeout,
     "estimated_secs": _estimate,
     "requires_approval": _truth,
+    "allow_failed_items": _truth,
     "repeat": _truth,
 }
 """How each field is read where it is given; `actions` and the ids are read by themselves."""

@@ -11,8 +11,30 @@ from replan.core.types import Failure, Usage
 from replan.errors import TaskFailure, UserInterventionRequired
 
 
+class CallResult(BaseModel):
+    """One call that a step made."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tool: str
+    parameters: dict[str, Any] = {}
+    """As called, secrets masked; empty where an earlier call's output was used again."""
+    status: str
+    action_id: str | None = None
+    item: int | None = None
+    """Of a `for_each`: which item, counted from 1."""
+    plan_version: int = 1
+    """The plan that it was made under."""
+    attempts: int = 1
+    reused: bool = False
+    effect: str = "once"
+    output: Any = None
+    """Where the step's own output does not hold it."""
+    error: str | None = None
+
+
 class StepResult(BaseModel):
-    """One step of the last plan, or a finished one of an earlier plan."""
+    """One step: of the last plan, or of an earlier one that has left it out."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -27,6 +49,16 @@ class StepResult(BaseModel):
     attempts: int = 0
     reused: bool = False
     duration_secs: float = 0.0
+    plan_version: int = 1
+    """The plan that brought it, as it is."""
+    removed_by: int | None = None
+    """The plan that left it out; None: it is in the last plan."""
+    replaced_by: str | None = None
+    """The step of a later plan that took its place, if it had not succeeded."""
+    failed_items: tuple[int, ...] = ()
+    """Items of a `for_each` that have no output, counted from 1."""
+    calls: tuple[CallResult, ...] = ()
+    """Every call that it made, also in an earlier form; the latest last."""
 
 
 class WaitingFor(BaseModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from replan.core.types import StepId
@@ -11,15 +12,15 @@ READING = "verify:"
 
 
 class Slot(NamedTuple):
-    """Which of a step's calls: an action, an item of `for_each`, both, or the only one."""
+    """Which of a step's calls: an action, an item of `for_each` (counted from 0), both, or the only one."""
 
     action_id: str | None = None
     item: int | None = None
 
     def words(self) -> str:
-        """`action 'a', item 3`; empty for the only call."""
+        """`action 'a', item 3`, counted as people do, from 1; empty for the only call."""
         parts = [] if self.action_id is None else [f"action {self.action_id!r}"]
-        return ", ".join([*parts, *([] if self.item is None else [f"item {self.item}"])])
+        return ", ".join([*parts, *([] if self.item is None else [f"item {self.item + 1}"])])
 
     def reading(self) -> Slot:
         """Where a reading about this call is recorded."""
@@ -32,6 +33,16 @@ ONLY = Slot()
 
 def slot_of(action_id: str | None, item: int | None) -> Slot:
     return ONLY if action_id is None and item is None else Slot(action_id, item)
+
+
+def items_in_words(items: Sequence[int]) -> str:
+    """`item 3`, `items 3, 7 and 9`, of many the first: counted as people do, from 1."""
+    numbers = [str(item + 1) for item in items[:20]]
+    more = [f"{len(items) - 20} more"] if len(items) > 20 else []
+    told = [*numbers, *more]
+    if len(told) == 1:
+        return f"item {told[0]}"
+    return f"items {', '.join(told[:-1])} and {told[-1]}"
 
 
 Place = tuple[StepId, Slot]

@@ -60,7 +60,9 @@ class State:
     rejections: list[e.PlanRejected] = field(default_factory=list)
     steps: dict[StepId, StepState] = field(default_factory=dict)
     earlier: dict[StepId, StepState] = field(default_factory=dict)
-    """Finished steps that a later plan has left out: their outputs and metadata stay."""
+    """Steps with an output that a later plan has left out: their outputs and metadata stay."""
+    left_out: list[StepState] = field(default_factory=list)
+    """Every step that a later plan has left out, in the order of the plans."""
     open_steps: int = 0
     """Steps that have not come to an end."""
     mode: e.ExecutionMode | None = None
@@ -153,6 +155,10 @@ class State:
         if self._graph is None:
             self._graph = Graph.of(self.plan) if self.plan else Graph((), {})
         return self._graph
+
+    def every_step(self) -> list[StepState]:
+        """Every step of every plan: those that later plans have left out, then those of the plan."""
+        return [*self.left_out, *self.steps.values()]
 
     def step_of_action(self, action_id: ActionId) -> StepState | None:
         """The step that has this action, of the plan or of those that it has left out."""

@@ -131,6 +131,8 @@ class Step(Frozen):
     requires_approval: bool = False
     repeat: bool = False
     """This identical effect is meant: do it again."""
+    allow_failed_items: bool = False
+    """Of a `for_each`: items that fail are left out of its output, as long as one succeeds."""
 
 
 class Plan(Frozen):

@@ -114,7 +114,8 @@ def evaluation_prompt(
 ) -> Rendered:
     """The evaluation prompt, filled in."""
     data = task_data(task, (), limit=_DATA_CHARS[style])
-    rendered = render_steps(steps, limit=_STEP_CHARS[style], final=final_steps(plan, steps))
+    final = final_steps(plan, steps)
+    rendered = render_steps(steps, limit=_STEP_CHARS[style], final=final, plain=style == "small")
     values = {
         "task": fence("task", task.description),
         "data": data_text(task, data, style),

@@ -5,31 +5,55 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Collection, Sequence
+from typing import TypeVar
 
-from replan.core.types import Plan, StepId
-from replan.reasoning.view import StepReport
+from replan.core.types import JsonObject, Plan, StepId
+from replan.reasoning.view import CallReport, StepReport
 
 _MOST_STEPS = 200
 _LINE = 400
-"""Characters of one step that are not its output."""
+"""Characters of one step that are not its output, for the built-in model."""
+_MOST_CALLS = 40
+"""Calls of one step of which each gets a line."""
 
 
-def render_steps(steps: Sequence[StepReport], *, limit: int, final: Collection[StepId] = ()) -> str:
-    """The steps in order, their outputs sharing about `limit` characters.
+def render_steps(
+    steps: Sequence[StepReport], *, limit: int, final: Collection[StepId] = (), plain: bool = False
+) -> str:
+    """The steps in order, their outputs and parameters sharing about `limit` characters.
 
-    Short outputs are whole; the long ones share what is left, and those of the `final` steps, on which the
+    Short texts are whole; the long ones share what is left, and those of the `final` steps, on which the
     answer rests, get twice the share. Beyond 200 steps the unremarkable ones are only counted.
+    `plain`: as the built-in model is shown them, with what its recordings have.
     """
+    if plain:
+        steps = as_recorded(steps)
     shown = _worth_showing(steps, final)
-    texts = {at: _body(steps[at]) for at in shown}
-    allowed = _shares({at: len(text) for at, text in texts.items()}, limit, {
-        at: 2 if steps[at].step_id in final else 1 for at in shown
-    })  # fmt: skip
-    blocks = [_block(steps[at], shorten(texts[at], allowed[at])) for at in shown]
+    bodies = {at: _body(steps[at]) for at in shown}
+    given = {} if plain else {at: _parameters(steps[at].parameters) for at in shown if steps[at].parameters}
+    texts = {(at, 0): text for at, text in bodies.items()} | {(at, 1): text for at, text in given.items()}
+    allowed = _shares(
+        {key: len(text) for key, text in texts.items()},
+        limit,
+        {key: _weight(steps[key[0]], final) for key in texts},
+    )
+    cut_ = {key: shorten(text, allowed[key]) for key, text in texts.items()}
+    blocks = [_block(steps[at], cut_[at, 0], cut_.get((at, 1), ""), plain=plain) for at in shown]
     if left := len(steps) - len(shown):
-        done = sum(1 for at, step in enumerate(steps) if at not in texts and step.status == "succeeded")
+        done = sum(1 for at, step in enumerate(steps) if at not in bodies and step.status == "succeeded")
         blocks.append(f"({left} more steps, of which {done} succeeded)")
     return "\n\n".join(blocks) or "(there were no steps)"
+
+
+def as_recorded(steps: Sequence[StepReport]) -> list[StepReport]:
+    """Finished steps of earlier plans, the plan, and then the failed ones of earlier plans."""
+    kept = [step for step in steps if step.current or step.status in ("succeeded", "failed")]
+    return sorted(kept, key=lambda step: 1 if step.current else 0 if step.status == "succeeded" else 2)
+
+
+def _weight(step: StepReport, final: Collection[StepId]) -> int:
+    """What the answer rests on is cut last; what a later plan has left out, first."""
+    return 4 if step.step_id in final else 2 if step.current else 1
 
 
 def _worth_showing(steps: Sequence[StepReport], final: Collection[StepId]) -> list[int]:
@@ -42,21 +66,54 @@ def _worth_showing(steps: Sequence[StepReport], final: Collection[StepId]) -> li
     return sorted(ranked[:_MOST_STEPS])
 
 
-def _block(step: StepReport, body: str) -> str:
-    title = f"{step.step_id} ({shorten(step.name, 120)})" if step.name else step.step_id
+def _block(step: StepReport, body: str, given: str, *, plain: bool) -> str:
+    title = f"{step.step_id} ({shorten(_one_line(step.name), 120)})" if step.name else step.step_id
     head = f"{title}: {step.tool} -> {step.status}"
-    if step.parameters:
-        head += (
-            f"\n  parameters: {shorten(json.dumps(step.parameters, ensure_ascii=False, default=str), _LINE)}"
-        )
-    return f"{head}\n  {body}" if body else head
+    if plain:
+        if step.parameters:
+            told = json.dumps(step.parameters, ensure_ascii=False, default=str)
+            head += f"\n  parameters: {shorten(told, _LINE)}"
+        return f"{head}\n  {body}" if body else head
+    lines = ["; ".join([head, *step.notes])]
+    if step.when:
+        lines.append(f"when: {shorten(_one_line(step.when), 200)}")
+    if step.for_each:
+        lines.append(f"for each: {shorten(_one_line(step.for_each), 200)}")
+    if given:
+        lines.append(f"parameters: {given}")
+    lines += [_call_line(call) for call in step.calls[:_MOST_CALLS]]
+    if len(step.calls) > _MOST_CALLS:
+        lines.append(f"({len(step.calls) - _MOST_CALLS} more calls)")
+    return "\n  ".join([*lines, *([body] if body else [])])
+
+
+def _call_line(call: CallReport) -> str:
+    told = shorten(json.dumps(call.parameters, ensure_ascii=False, default=str), _LINE)
+    line = "; ".join([f"{call.place}: {call.tool} {told} -> {call.status}", *call.notes])
+    return f"{line}; error: {shorten(_one_line(call.error), _LINE)}" if call.error else line
+
+
+def _parameters(given: JsonObject) -> str:
+    """Parameters as JSON on one line; texts of several lines, as code is, below it, line by line."""
+    written = {
+        name: value for name, value in given.items() if isinstance(value, str) and "\n" in value.strip()
+    }
+    rest = {name: value for name, value in given.items() if name not in written}
+    parts = [json.dumps(rest, ensure_ascii=False, default=str)] if rest or not written else []
+    for name, text in written.items():
+        below = "\n".join(f"    | {line}" for line in text.splitlines())
+        parts.append(f"{name}:\n{below}")
+    return "\n  ".join(parts)
 
 
 def _body(step: StepReport) -> str:
     if step.status == "skipped":
         return f"skipped because: {_one_line(step.reason)}" if step.reason else ""
     if step.error is not None and step.status != "succeeded":
-        return f"error: {_one_line(step.error_text())}"
+        error = f"error: {_one_line(step.error_text())}"
+        if step.output is None:
+            return error
+        return f"{error}\n  output of the items that succeeded, in order: {step.text()}"
     if step.artifact is not None:
         kept = step.artifact
         ends = json.dumps({"head": kept.head, "tail": kept.tail}, ensure_ascii=False)
@@ -69,9 +126,12 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _shares(sizes: dict[int, int], limit: int, weights: dict[int, int]) -> dict[int, int]:
+K = TypeVar("K")
+
+
+def _shares(sizes: dict[K, int], limit: int, weights: dict[K, int]) -> dict[K, int]:
     """How many characters each may have: all it needs, or an equal share (by weight) of what the others leave."""
-    allowed: dict[int, int] = {}
+    allowed: dict[K, int] = {}
     left = limit
     open_ = set(sizes)
     while open_:

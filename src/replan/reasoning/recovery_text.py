@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from replan.core.types import Evaluation, Fault, Plan, Step, ToolSpec
 from replan.reasoning.describe import one_line, task_data, tool_lines
-from replan.reasoning.history import render_steps, shorten
+from replan.reasoning.history import as_recorded, render_steps, shorten
 from replan.reasoning.prompts import fence
 from replan.reasoning.recovery_view import ReadingView, TryView
 from replan.reasoning.secrecy import Secrets
@@ -173,11 +173,13 @@ def steps_text(title: str, steps: Sequence[StepReport], style: str, *, latest: b
     """
     if not steps:
         return ""
-    most = ROOM[style].most_steps
+    most, plain = ROOM[style].most_steps, style == "small"
+    if plain:
+        steps = as_recorded(steps)
     ranked = sorted(range(len(steps)), key=lambda at: (steps[at].status != "failed", -at if latest else at))
     kept = [steps[at] for at in sorted(ranked[:most])]
     failed = [step.step_id for step in kept if step.status == "failed"]
-    told = render_steps(kept, limit=ROOM[style].done, final=failed)
+    told = render_steps(kept, limit=ROOM[style].done, final=failed, plain=plain)
     if len(kept) < len(steps):
         told += f"\n\n({len(steps) - len(kept)} more steps)"
     return section(title, "steps", told)

@@ -57,7 +57,9 @@ def replan_prompt(style: str, view: ReplanView, tools: Sequence[ToolSpec]) -> Re
             plan_text(view.previous, view.steps, secrets, style),
         ),
         "done": joined(
-            steps_text("Results:" if small else "Results and errors:", view.steps, style, latest=True),
+            steps_text(
+                "Results:" if small else "Results and errors:", _results(view, small), style, latest=True
+            ),
             _usable(view),
             section("Has taken effect; never do it again:", "effects", lines_text(view.done_effects, style)),
         ),
@@ -78,6 +80,13 @@ def replan_prompt(style: str, view: ReplanView, tools: Sequence[ToolSpec]) -> Re
             else ""
         )
     return load("replan", style).render(**secrets.hide_in(values))
+
+
+def _results(view: ReplanView, small: bool) -> Sequence[StepReport]:
+    """The built-in model is not shown what failed in plans before the last."""
+    return (
+        [step for step in view.steps if step.current or step.status == "succeeded"] if small else view.steps
+    )
 
 
 def _order(view: ReplanView, small: bool) -> str:

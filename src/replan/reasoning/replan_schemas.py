@@ -40,6 +40,7 @@ def step_repair_schema(
             "for_each": _TEXT,
             "timeout_secs": {"type": "number"},
             "repeat": {"type": "boolean"},
+            "allow_failed_items": {"type": "boolean"},
             "cannot": {
                 "type": "string",
                 "description": "in place of a step: why none could do it; left out otherwise",

@@ -27,6 +27,20 @@ class TaskView(Frozen):
 
 
 @dataclass(frozen=True, slots=True)
+class CallReport:
+    """One of several calls of a step."""
+
+    place: str
+    """Which one: `item 3`, `action 'a'`, or when it was made."""
+    tool: ToolId
+    status: str
+    parameters: JsonObject = field(default_factory=dict)
+    error: str = ""
+    notes: tuple[str, ...] = ()
+    """As those of a step."""
+
+
+@dataclass(frozen=True, slots=True)
 class StepReport:
     """One step of a finished round, as far as it got."""
 
@@ -45,6 +59,14 @@ class StepReport:
     error: Fault | str | None = None
     reason: str = ""
     """Why it was skipped."""
+    notes: tuple[str, ...] = ()
+    """What else is to be known of it, each in some words: `3 tries`, `has taken effect`, `replaced by step_4`."""
+    when: str = ""
+    for_each: str = ""
+    calls: tuple[CallReport, ...] = ()
+    """Of several calls, those of which there is something to say."""
+    current: bool = True
+    """It is in the plan; otherwise a later plan has left it out."""
 
     def text(self) -> str:
         """The output on one line: JSON, so that no output can look like the report of another step."""

@@ -97,7 +97,7 @@ class Scope:
         if step is None:
             step = self._state.step_of_action(ref.head)
             action = ref.head
-        if step is None or step.status != "succeeded":
+        if step is None or not step.has_output:
             status = step.status if step else "unknown"
             raise UnresolvedReference(
                 ref.raw, where="this task", why=f"{ref.head!r} has no output ({status})"

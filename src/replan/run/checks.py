@@ -72,9 +72,7 @@ def earlier_schemas(run: Run, without: Collection[StepId] | None = None) -> dict
     finished = dict(state.earlier)
     if without is not None:
         finished |= {
-            name: step
-            for name, step in state.steps.items()
-            if step.status == "succeeded" and name not in without
+            name: step for name, step in state.steps.items() if step.has_output and name not in without
         }
     found: dict[str, JsonObject | None] = {}
     for name, step in finished.items():

@@ -271,7 +271,11 @@ class Executor:
             self._run.record(
                 outcome
                 if isinstance(outcome, StepSkipped)
-                else StepCompleted(step_id=step_id, metadata=outcome)
+                else StepCompleted(
+                    step_id=step_id,
+                    metadata=outcome,
+                    failed_items=step.left_out if step.items is not None else (),
+                )
             )
             for dependent in self._graph.needed_by[step_id]:
                 self._missing[dependent] -= 1

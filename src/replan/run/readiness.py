@@ -84,7 +84,8 @@ def _condition_scope(step: Step, state: State, loaded: Loaded) -> dict[str, Any]
             if other.status == "succeeded":
                 scope[need]["output"] = loaded.output_of(other)
     for name in named & state.earlier.keys():
-        scope[name] = {"status": "succeeded", "output": loaded.output_of(state.earlier[name])}
+        other = state.earlier[name]
+        scope[name] = {"status": other.status, "output": loaded.output_of(other)}
     return scope
 
 

@@ -55,6 +55,8 @@ class Recovery:
             return True
         decided = step.healing.pending.values() if step.healing is not None else ()
         given_up = any(action.type in ("replan", "trigger_overall_reflection") for action in decided)
+        if step.step.allow_failed_items:  # each item is given up by itself
+            given_up = False
         return run.state.escalation is None and not given_up
 
     def is_in_doubt(self, fault: Fault, call: CallState | None) -> bool:

@@ -143,5 +143,15 @@ def _tools_of(run: Run, plan: Plan) -> list[ToolSpec]:
 
 
 def _same(new: Step, old: Step) -> bool:
-    matter = ("tool", "parameters", "actions", "when", "for_each", "dependencies", "timeout_secs", "repeat")
+    matter = (
+        "tool",
+        "parameters",
+        "actions",
+        "when",
+        "for_each",
+        "dependencies",
+        "timeout_secs",
+        "repeat",
+        "allow_failed_items",
+    )
     return all(getattr(new, name) == getattr(old, name) for name in matter)

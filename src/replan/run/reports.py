@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 
 from replan.core.outputs import artifacts_of
 from replan.core.people import lines
-from replan.core.state import StepState
+from replan.core.slots import items_in_words
+from replan.core.state import CallState, State, StepState
 from replan.reasoning.secrecy import secret_names
-from replan.reasoning.view import StepReport, TaskView
+from replan.reasoning.view import CallReport, StepReport, TaskView
 from replan.run.context import Run
 from replan.run.outputs import Loaded
 
@@ -29,19 +30,36 @@ def view_of(run: Run) -> TaskView:
 
 def reports(run: Run, loaded: Loaded, whole: Collection[str] = ()) -> list[StepReport]:
     """Every step as prompts see it; outputs kept apart stand for themselves but for those in `whole`."""
-    return [report_of(step, loaded, whole=step.step.step_id in whole) for step in run.state.steps.values()]
+    state = run.state
+    return [
+        report_of(step, loaded, whole=step.step.step_id in whole, state=state)
+        for step in state.steps.values()
+    ]
 
 
-def report_of(step: StepState, loaded: Loaded, *, whole: bool) -> StepReport:
+def history(run: Run, loaded: Loaded, whole: Collection[str] = ()) -> list[StepReport]:
+    """Every step of every plan that has done something, in the order of the plans: the one reading for all prompts."""
+    state = run.state
+    shown = [
+        step for step in state.left_out if step.has_output or step.fault is not None or step.every_call()
+    ]
+    return [
+        report_of(step, loaded, whole=step.step.step_id in whole, state=state)
+        for step in (*shown, *state.steps.values())
+    ]
+
+
+def report_of(step: StepState, loaded: Loaded, *, whole: bool, state: State) -> StepReport:
     """One step as prompts see it; an output that is kept apart stands for itself unless the `whole` is wanted."""
     output, artifact = None, None
-    if step.status == "succeeded":
+    if step.has_output:
         kept = artifacts_of(step)
         if kept and not whole:
             artifact = kept[0]
         else:
             output = loaded.output_of(step)
     calls = list(step.calls.values())
+    one = calls[0] if len(calls) == 1 and not step.step.actions and step.items is None else None
     return StepReport(
         step_id=step.step.step_id,
         name=step.step.name,
@@ -52,7 +70,62 @@ def report_of(step: StepState, loaded: Loaded, *, whole: bool) -> StepReport:
         artifact=artifact,
         error=step.fault,
         reason=step.skip.reason if step.skip else "",
+        notes=(*_notes(step, state), *(_call_notes(one, step, state) if one is not None else ())),
+        when=step.step.when or "",
+        for_each=step.step.for_each or "",
+        calls=tuple(_calls(step, one, state)),
+        current=not step.gone,
     )
+
+
+def _notes(step: StepState, state: State) -> Iterator[str]:
+    """What is to be known of a step besides its status."""
+    name = step.step.step_id
+    if step.gone:
+        by = state.recovery.replaced.get(name) if state.recovery is not None else None
+        yield f"of plan {step.born}, replaced by {by}" if by else f"of plan {step.born}, left out since"
+    if step.healing is not None and step.healing.rewritten:
+        yield "written anew after it failed"
+    if step.attempts > 1:
+        yield f"{step.attempts} tries"
+    if step.items is not None and step.closed and step.status != "skipped":
+        without = step.left_out
+        yield f"{step.items} items" + (f", without {items_in_words(without)}" if without else "")
+
+
+def _call_notes(call: CallState, step: StepState, state: State) -> Iterator[str]:
+    """What is to be known of a call besides its status."""
+    if call.reused:
+        yield "reused: an earlier call gave this, and nothing was called"
+    elif call.status == "succeeded" and call.effect != "reads":
+        yield "has taken effect"
+    elif call.status == "unknown":
+        yield "nobody knows whether it took effect"
+    if call.tool_id not in (step.step.tool, "") and not step.step.actions and step.step.tool:
+        yield f"in place of {step.step.tool}"
+    known = state.recovery
+    said = known.approvals.get(call.key) if known is not None else None
+    if said is not None and said.approved:
+        yield "waited for a person, who agreed"
+
+
+def _calls(step: StepState, one: CallState | None, state: State) -> Iterator[CallReport]:
+    """The calls that have something of their own to say: of an earlier form, failed, in doubt, reused, or effects."""
+    for call in step.former or ():
+        if call.status in ("succeeded", "failed", "unknown"):
+            yield _call(f"earlier, in plan {call.plan}", call, step, state)
+    if one is None:
+        for call in step.calls.values():
+            if call.status != "succeeded" or call.reused or call.effect != "reads":
+                yield _call(call.slot.words(), call, step, state)
+
+
+def _call(place: str, call: CallState, step: StepState, state: State) -> CallReport:
+    error = call.fault.message if call.fault is not None and call.status != "succeeded" else ""
+    where = ", ".join(filter(None, dict.fromkeys([place, call.slot.words()])))
+    tries = (f"{call.attempt} tries",) if call.attempt > 1 else ()
+    notes = (*_call_notes(call, step, state), *tries)
+    return CallReport(where, call.tool_id, call.status, call.parameters, error, notes)
 
 
 def _tools(step: StepState) -> str:

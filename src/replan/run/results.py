@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from replan.core.events import ApprovalRequested, TaskCompleted, TaskFailed
 from replan.core.outputs import compose
-from replan.core.result import StepResult, TaskResult, WaitingFor
+from replan.core.result import CallResult, StepResult, TaskResult, WaitingFor
 from replan.core.state import Output, State, StepState
 from replan.core.types import Failure
 from replan.ports import ArtifactStore
@@ -37,10 +38,7 @@ async def result_of(state: State, store: ArtifactStore) -> TaskResult:
         shortfall=outcome.shortfall if isinstance(outcome, TaskCompleted) else (),
         waiting_for=waiting_for(state) if state.status == "waiting" else (),
         usage=state.usage,
-        steps=tuple(
-            _step(step, status_of_step(state, step))
-            for step in (*state.earlier.values(), *state.steps.values())
-        ),
+        steps=tuple(step_result(state, step) for step in state.every_step()),
     )
 
 
@@ -84,21 +82,48 @@ def _at_work(step: StepState) -> bool:
     return any(call.status in ("running", "retrying") for call in step.calls.values())
 
 
-def _step(step: StepState, status: str) -> StepResult:
-    output = compose(step, _named) if step.status == "succeeded" else None
+def step_result(state: State, step: StepState) -> StepResult:
+    """A step with every call that it made."""
+    output = compose(step, _named) if step.has_output else None
+    replaced = state.recovery.replaced if state.recovery is not None else {}
     spent = 0.0 if step.started is None or step.ended is None else step.ended - step.started
     return StepResult(
         step_id=step.step.step_id,
         name=step.step.name,
         tool=step.step.tool or ", ".join(dict.fromkeys(action.tool for action in step.step.actions)),
-        status=status,
+        status=status_of_step(state, step),
         output=output,
         error=step.fault.message if step.fault else None,
         reason=step.skip.reason if step.skip else None,
         attempts=step.attempts,
         reused=bool(step.calls) and all(call.reused for call in step.calls.values()),
         duration_secs=round(spent, 6),
+        plan_version=step.born,
+        removed_by=step.gone or None,
+        replaced_by=replaced.get(step.step.step_id) if step.gone else None,
+        failed_items=tuple(item + 1 for item in step.left_out) if step.closed and step.calls else (),
+        calls=tuple(_calls(step)),
     )
+
+
+def _calls(step: StepState) -> Iterator[CallResult]:
+    """The calls, each with its output where the step's does not hold it."""
+    without = set(step.left_out) if step.has_output else set()
+    for call in step.every_call():
+        held = step.has_output and step.calls.get(call.slot) is call and call.slot.item not in without
+        yield CallResult(
+            tool=call.tool_id,
+            parameters=call.parameters,
+            status=call.status,
+            action_id=call.slot.action_id,
+            item=None if call.slot.item is None else call.slot.item + 1,
+            plan_version=call.plan,
+            attempts=call.attempt,
+            reused=call.reused,
+            effect=call.effect,
+            output=None if held or call.output is None else _named(call.output),
+            error=call.fault.message if call.fault is not None and call.status != "succeeded" else None,
+        )
 
 
 def _named(output: Output) -> Any:

@@ -15,10 +15,9 @@ from replan.reasoning.recovery_view import (
     RoundView,
     UsedTool,
 )
-from replan.reasoning.view import StepReport
 from replan.run.context import Run
 from replan.run.outputs import Loaded
-from replan.run.reports import report_of, reports, view_of
+from replan.run.reports import history, report_of, view_of
 from replan.run.step_views import budget_left, effects_of
 
 _SUMMARY = 200
@@ -33,7 +32,7 @@ def round_view(run: Run) -> RoundView:
     return RoundView(
         task=view_of(run),
         plan=state.plan,
-        steps=[*earlier(run), *reports(run, Loaded()), *left_out(run)],
+        steps=history(run, Loaded()),
         evaluation=judged.evaluation if judged else None,
         trigger=_trigger(run),
         history=[*history_lines(run), *tried(state)],
@@ -47,24 +46,7 @@ def round_view(run: Run) -> RoundView:
 
 def effects_done(run: Run) -> list[str]:
     """Every effect that has taken place, in one line each."""
-    told = []
-    known = run.state.recovery
-    dropped = known.dropped.values() if known is not None else ()
-    for step in (*run.state.earlier.values(), *dropped, *run.state.steps.values()):
-        told += effects_of(step)
-    return told
-
-
-def earlier(run: Run) -> list[StepReport]:
-    """Finished steps that a later plan has left out: what they found is used on."""
-    return [report_of(step, Loaded(), whole=False) for step in run.state.earlier.values()]
-
-
-def left_out(run: Run) -> list[StepReport]:
-    """Steps that failed and that a later plan has left out."""
-    known = run.state.recovery
-    steps = known.dropped.values() if known is not None else ()
-    return [report_of(step, Loaded(), whole=False) for step in steps if step.fault is not None]
+    return [line for step in run.state.every_step() for line in effects_of(step)]
 
 
 def _trigger(run: Run) -> str:
@@ -98,7 +80,9 @@ def _statistics(run: Run) -> dict[str, str]:
     usage = state.usage
     return {
         "round": str(state.round),
-        "steps succeeded": str(of.count("succeeded") + len(state.earlier)),
+        "steps succeeded": str(
+            of.count("succeeded") + sum(one.status == "succeeded" for one in state.left_out)
+        ),
         "steps failed": str(of.count("failed")),
         "steps not run": str(len(of) - of.count("succeeded") - of.count("failed")),
         "step retries": str(known.retries if known else 0),
@@ -136,7 +120,7 @@ def replan_view(
         strategy=strategy.type,
         reason=reason,
         previous=previous,
-        steps=[*earlier(run), *reports(run, Loaded())],
+        steps=history(run, Loaded()),
         kept=kept,
         usable=usable,
         failed=about,
@@ -163,16 +147,10 @@ def used_tools(run: Run) -> list[UsedTool]:
     """The tools that were used before, for the selection in replanning mode."""
     found: dict[str, UsedTool] = {}
     names = {tool.id: tool.name for tool in run.parts.tools.specs()}
-    known = run.state.recovery
-    steps = (
-        *(known.dropped.values() if known else ()),
-        *run.state.earlier.values(),
-        *run.state.steps.values(),
-    )
-    for step in steps:
+    for step in run.state.every_step():
         for one in step.healing.failures() if step.healing is not None else ():
             _use(found, names, one.tool_id, "failed", one.error.message, "")
-        report = report_of(step, Loaded(), whole=False)
+        report = report_of(step, Loaded(), whole=False, state=run.state)
         for call in step.calls.values():
             status = "succeeded" if call.status == "succeeded" else "failed"
             failure = call.fault.message if call.fault is not None and status == "failed" else ""

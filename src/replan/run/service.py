@@ -22,7 +22,7 @@ from replan.core.events import (
 from replan.core.ids import task_id_problem
 from replan.core.policy import Policy
 from replan.core.result import TaskResult
-from replan.core.state import ENDED, State, fold
+from replan.core.state import ENDED, Slot, State, StepState, fold
 from replan.core.types import JsonObject, Plan
 from replan.core.validation import schema_problem
 from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld
@@ -91,18 +91,21 @@ class Service:
         """The same of a state that is at hand, as `drive` gives it."""
         return await result_of(state, self.parts.store)
 
-    async def output(self, task_id: str, step_id: str) -> Any:
-        """The whole output of a step that has succeeded, what is kept apart included."""
+    async def output(self, task_id: str, step_id: str, item: int | None = None) -> Any:
+        """The whole output of a step of any plan, what is kept apart included; `item`: of one item only, from 1.
+
+        Of a `for_each` whose items partly failed, what the others gave.
+        """
         state = await self.state(task_id)
-        step = state.steps.get(step_id) or state.earlier.get(step_id)
+        every = {step.step.step_id: step for step in state.every_step()}
+        step = every.get(step_id)
         if step is None:
-            known = ", ".join([*state.earlier, *state.steps][:20]) or "none"
-            raise InputError(f"task {task_id!r} has no step {step_id!r}; it has: {known}")
-        if step.status != "succeeded":
-            raise InputError(f"step {step_id!r} of task {task_id!r} has no output: it is {step.status}")
+            raise InputError(
+                f"task {task_id!r} has no step {step_id!r}; it has: {', '.join(list(every)[:20]) or 'none'}"
+            )
         loaded = Loaded()
         await loaded.load_steps(self.parts.store, task_id, [step])
-        return loaded.output_of(step)
+        return loaded.output_of(step) if item is None and step.has_output else _part(step, item, loaded)
 
     async def history(self, task_id: str) -> list[Record]:
         return await self.parts.store.read(task_id)
@@ -336,3 +339,25 @@ def _json_size(name: str, value: Any) -> int:
         return len(to_json(value))
     except (PydanticSerializationError, ValueError, RecursionError) as error:
         raise InputError(f"{name} cannot be kept as JSON: {error}") from None
+
+
+def _part(step: StepState, item: int | None, loaded: Loaded) -> Any:
+    """What calls of a step gave: those of one item, or of a step that did not get through."""
+    name = step.step.step_id
+    if item is not None and step.items is None:
+        raise InputError(f"step {name!r} is no `for_each`: it has no items")
+    if item is not None and not 1 <= item <= (step.items or 0):
+        raise InputError(f"step {name!r} has {step.items} items; they are counted from 1")
+    found = {
+        call.slot: loaded.value_of(call.output)
+        for call in step.every_call()
+        if call.output is not None and (item is None or call.slot.item == item - 1)
+    }
+    if not found:
+        where = f"item {item} of step {name!r}" if item is not None else f"step {name!r}"
+        raise InputError(f"{where} has no output" + (f": it is {step.status}" if item is None else ""))
+    if item is not None and not step.step.actions:
+        return found[Slot(None, item - 1)]
+    if item is not None:
+        return {slot.action_id: value for slot, value in found.items()}
+    return {slot.words() or "the call": value for slot, value in found.items()}

@@ -27,8 +27,8 @@ from replan.run.checks import check
 from replan.run.context import Run
 from replan.run.no_plan import declined, stopped_by
 from replan.run.outputs import Loaded, pack
-from replan.run.reports import called_or_planned, reports, view_of
-from replan.run.round_views import earlier, history_lines, left_out, used_tools
+from replan.run.reports import called_or_planned, history, reports, view_of
+from replan.run.round_views import history_lines, used_tools
 from replan.run.talk import RoleTalk
 
 JUDGE_TRIES = 2
@@ -202,7 +202,7 @@ async def _ask_judge(run: Run, loaded: Loaded) -> Evaluation | None:
                 RoleTalk(run, "evaluation"),
                 task=view_of(run),
                 plan=state.plan,
-                steps=[*earlier(run), *reports(run, loaded), *left_out(run)],
+                steps=history(run, loaded),
                 output_schema=state.policy.output_schema,
                 at_odds=lambda found: at_odds(state.policy, found),
                 check_answer=run.parts.check_of(run.task_id),

@@ -47,7 +47,7 @@ def effects_of(step: StepState) -> list[str]:
     """What calls of the step have done; what was only taken from an earlier call is told there."""
     return [
         f"{call.tool_id} with {call.parameters} in {step.step.step_id}"
-        for call in step.calls.values()
+        for call in step.every_call()
         if call.status == "succeeded" and call.effect != "reads" and not call.reused
     ]
 
@@ -71,13 +71,18 @@ def failure_view(
     return FailureView(
         task=view_of(run),
         step=step.step,
-        place=slot.words(),
+        place=slot.words()
+        + (
+            " (the plan may go on without it)"
+            if step.step.allow_failed_items and slot.item is not None
+            else ""
+        ),
         tool=tool,
         parameters=shown(tool, meant.parameters, limit) if tool is not None else meant.parameters,
         fault=fault,
         tools=run.parts.record.told(tools),
         substitutes=substitutes(tool, tools) if tool is not None else run.parts.tools.nearest(meant.name, 5),
-        done=[report_of(one, Loaded(), whole=False) for one in _near(run, step)],
+        done=[report_of(one, Loaded(), whole=False, state=run.state) for one in _near(run, step)],
         # this failure is told above; the built-in model's recordings have it here too
         tries=tries_of(healing if style == "small" else step.healing, slot),
         readings=[
@@ -154,7 +159,7 @@ def repair_view(run: Run, step: StepState, fault: Fault, hint: str, tools: Seque
         fault=fault,
         hint=hint,
         tries=tries_of(step.healing),
-        done=[report_of(one, Loaded(), whole=False) for one in _near(run, step)],
+        done=[report_of(one, Loaded(), whole=False, state=run.state) for one in _near(run, step)],
         needed_by=[
             f"{name} refers to {', '.join(paths)}"
             for name, paths in referred_paths(run, step.step.step_id).items()

@@ -19,7 +19,7 @@ from replan.run.calls import Call, CannotCall, steps_referred
 from replan.run.closing import close_call
 from replan.run.context import Batch, Run
 from replan.run.mending import Mending
-from replan.run.outcomes import Outcomes, Parked, internal_fault, summed
+from replan.run.outcomes import Outcomes, Parked, goes_without, internal_fault, summed
 from replan.run.outputs import Loaded
 from replan.run.places import Places, PlacesClosed
 from replan.run.preparing import prepared_call
@@ -253,8 +253,15 @@ class Steps:
             if calls.parked:
                 self._host.park(step, calls.parked, held=False)
             return  # else it was stopped on the way
-        faults = [outcome for outcome in calls.of if isinstance(outcome, Fault)]
-        await self._conclude(step, summed(faults, len(slots)) if faults else calls.metadata())
+        faults = [
+            (slot, outcome)
+            for (slot, _), outcome in zip(slots, calls.of, strict=True)
+            if isinstance(outcome, Fault)
+        ]
+        if faults and not goes_without(step, faults):
+            await self._conclude(step, summed(faults, len(slots)))
+        else:
+            await self._conclude(step, calls.metadata())
 
     async def _make_calls(
         self, step: StepState, slots: list[tuple[Slot, Any]], loaded: Loaded, calls: Outcomes

@@ -87,7 +87,7 @@ def test_an_item_and_an_action_are_named() -> None:
             [*OPENED, PLANNED, begun("send", 5), called("once", **of), missed(TIMED_OUT, **of), doubted(**of)]
         )
     )
-    assert "the call of 'mail' in step 'send', action a, item 3" in failure.reason
+    assert "the call of 'mail' in step 'send', action 'a', item 4" in failure.reason
 
 
 def test_every_end_that_leaves_a_doubt_tells_of_it() -> None:
