@@ -108,6 +108,17 @@ def test_retries_end_and_back_off_with_jitter() -> None:
     assert ran.statuses() == {"a": "failed"}
 
 
+@pytest.mark.parametrize("retries", [0, 1, 4])
+def test_a_tool_may_say_how_often_it_is_tried_again(retries: int) -> None:
+    tools = {
+        "own": FakeTool(effect="reads", fail=[TimeoutError()] * 9, spec={"max_retries": retries}),
+        "other": FakeTool(effect="reads", fail=[TimeoutError()] * 9),
+        "paid": FakeTool(effect="once", fail=[TimeoutError()] * 9, spec={"max_retries": retries}),
+    }
+    ran = run(tools, plan(*(step(name, name) for name in tools)), max_transient_retries=2)
+    assert ran.source.counts == {"own": 1 + retries, "other": 3, "paid": 1}
+
+
 def test_retry_after_is_honoured() -> None:
     ran = run({"t": FakeTool(fail=[busy(retry_after=42)])}, plan(step("a", "t")))
     assert ran.events("call_failed")[0].retry_in_secs == 42

@@ -207,6 +207,7 @@ def _tell(out: Out, spec: ToolSpec) -> None:
     rows: list[tuple[str, Any]] = [
         ("source", spec.source),
         ("also called", ", ".join(spec.aliases)),
+        ("retries", "" if spec.max_retries is None else str(spec.max_retries)),
         ("time limit", f"{spec.timeout_secs:g} s" if spec.timeout_secs else ""),
         ("output goes to metadata", ", ".join(spec.output_params)),
         ("masked parameters", ", ".join(spec.secrets)),

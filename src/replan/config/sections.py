@@ -109,6 +109,8 @@ class ToolRuleTable(Section):
     closed_output: bool | None = None
     requires_approval: bool | None = None
     timeout_secs: Secs | None = None
+    max_retries: Count | None = None
+    """Further tries after a passing fault, where the call may be repeated at all."""
     honours_key: bool | None = None
     errors_are_clean: bool | None = None
     max_concurrent: AtLeastOne | None = None

@@ -107,6 +107,12 @@ class TaskResult(BaseModel, Generic[T]):
     usage: Usage = Usage()
     steps: tuple[StepResult, ...] = ()
 
+    def _repr_html_(self) -> str:
+        """How a notebook shows it."""
+        from replan.core.notebook import result_html
+
+        return result_html(self)
+
     def raise_for_failure(self) -> Self:
         """This result, if the task succeeded; else `UserInterventionRequired` where a person can mend it, or
         `TaskFailure`."""

@@ -42,6 +42,7 @@ class ToolRule(Frozen):
     """The output has the fields that its schema names, and no other."""
     requires_approval: bool | None = None
     timeout_secs: float | None = None
+    max_retries: int | None = None
     honours_key: bool | None = None
     errors_are_clean: bool | None = None
     max_concurrent: int | None = None
@@ -94,6 +95,7 @@ _OF_SPEC = (
     "stable",
     "requires_approval",
     "timeout_secs",
+    "max_retries",
     "honours_key",
     "errors_are_clean",
 )

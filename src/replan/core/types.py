@@ -81,6 +81,8 @@ class ToolSpec(Frozen):
     """A function of this process: others of the same source are not out of reach with it."""
     aliases: tuple[str, ...] = ()
     timeout_secs: float | None = None
+    max_retries: int | None = None
+    """Further tries of a call after a passing fault, where it may be repeated at all. None: as the policy says."""
     output_params: tuple[str, ...] = ()
     """Fields of a successful output that become task metadata."""
     secrets: tuple[str, ...] = ()
@@ -153,6 +155,12 @@ class Plan(Frozen):
     def declined(self) -> bool:
         """True if it says why there is no plan, in place of one."""
         return bool(self.cannot or self.ask_first)
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it."""
+        from replan.core.notebook import plan_html
+
+        return plan_html(self)
 
 
 class Artifact(Frozen):

@@ -264,7 +264,10 @@ class Attempts:
 
     def _retry_in(self, call: Call, fault: Fault) -> float | None:
         """Seconds until the next try; None if there is none. Full jitter: half of the wait at least."""
-        if not may_retry(fault, call.tool) or call.retries >= self._policy.max_transient_retries:
+        most = call.tool.max_retries
+        if not may_retry(fault, call.tool) or call.retries >= (
+            self._policy.max_transient_retries if most is None else most
+        ):
             return None
         if fault.retry_after is not None:
             wait = fault.retry_after

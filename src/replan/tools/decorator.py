@@ -28,6 +28,7 @@ class ToolOptions:
     description: str | None = None
     effect: Effect = "once"
     timeout: float | None = None
+    retries: int | None = None
     output_params: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     volatile: bool = False
@@ -52,6 +53,7 @@ def tool(
     description: str | None = None,
     effect: Effect = "once",
     timeout: float | None = None,
+    retries: int | None = None,
     output_params: Iterable[str] = (),
     aliases: Iterable[str] = (),
     volatile: bool = False,
@@ -72,6 +74,7 @@ def tool(
     description: str | None = None,
     effect: Effect = "once",
     timeout: float | None = None,
+    retries: int | None = None,
     output_params: Iterable[str] = (),
     aliases: Iterable[str] = (),
     volatile: bool = False,
@@ -86,7 +89,8 @@ def tool(
 
     `name`: its id; default the function's name. `description`: default the docstring without its sections.
     `effect`: `reads` (changes nothing), `repeatable` (doing it twice is as doing it once) or `once`, the default.
-    `timeout`: seconds a call may take. `output_params`: fields of the output that become task metadata.
+    `timeout`: seconds a call may take. `retries`: further tries of a call that may be repeated, after a passing fault
+    (default: `max_transient_retries`, 3). `output_params`: fields of the output that become task metadata.
     `aliases`: other names that a plan may use. `volatile`: its readings change by themselves. `stable`: they do not, so that one from before a wait is good.
     `errors_are_clean`: an exception means that nothing has happened. `honours_key`: the same idempotency key
     makes a second call safe. `requires_approval`: a person agrees to each call. `secrets`: parameters that are masked everywhere, besides those of type `SecretStr`.
@@ -100,12 +104,13 @@ def tool(
         inner = target.__func__ if isinstance(target, classmethod | staticmethod) else target
         if not callable(inner):
             raise ToolDefinitionError(f"@tool was put on a {type(inner).__name__}; it goes on a function")
-        _check(inner, name=name, effect=effect, timeout=timeout)
+        _check(inner, name=name, effect=effect, timeout=timeout, retries=retries)
         options = ToolOptions(
             name=name,
             description=description,
             effect=effect,
             timeout=timeout,
+            retries=retries,
             output_params=_names(output_params),
             aliases=_names(aliases),
             volatile=volatile,
@@ -239,7 +244,7 @@ def _enclosing(qualname: str) -> frozenset[str]:
     return frozenset(name for name in around if not name.endswith("<locals>"))
 
 
-def _check(function: Any, *, name: str | None, effect: object, timeout: object) -> None:
+def _check(function: Any, *, name: str | None, effect: object, timeout: object, retries: object) -> None:
     if name is not None:
         check_name(function, name)
     effects = get_args(Effect)
@@ -250,7 +255,9 @@ def _check(function: Any, *, name: str | None, effect: object, timeout: object) 
     if timeout is not None and (
         isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0
     ):
-        raise refused(function, f"timeout={timeout!r} is no positive number of seconds")
+        raise refused(function, f"timeout={timeout!r} is not a positive number of seconds")
+    if retries is not None and (isinstance(retries, bool) or not isinstance(retries, int) or retries < 0):
+        raise refused(function, f"retries={retries!r} is not a whole number of at least 0")
 
 
 def _names(given: Iterable[str]) -> tuple[str, ...]:

@@ -125,6 +125,7 @@ class FunctionTool:
             source=source,
             aliases=options.aliases,
             timeout_secs=options.timeout,
+            max_retries=options.retries,
             output_params=options.output_params,
             secrets=self._arguments.secrets,
             volatile=options.volatile,

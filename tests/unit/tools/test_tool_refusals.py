@@ -103,10 +103,12 @@ def test_what_is_no_function_is_refused(thing: Any) -> None:
         pytest.param({"name": ""}, "the name '' does not fit", id="an empty name"),
         pytest.param({"name": "-x"}, "the name '-x' does not fit", id="a name like an option"),
         pytest.param({"name": "a" * 129}, "does not fit", id="a long name"),
-        pytest.param({"timeout": 0}, "timeout=0 is no positive number", id="no time at all"),
-        pytest.param({"timeout": True}, "timeout=True is no positive number", id="a truth for a time"),
+        pytest.param({"timeout": 0}, "timeout=0 is not a positive number", id="no time at all"),
+        pytest.param({"retries": -1}, "retries=-1 is not a whole number", id="less than no retries"),
+        pytest.param({"retries": True}, "retries=True is not a whole number", id="a truth for a count"),
+        pytest.param({"timeout": True}, "timeout=True is not a positive number", id="a truth for a time"),
         pytest.param(
-            {"timeout": float("nan")}, "timeout=nan is no positive number", id="no number for a time"
+            {"timeout": float("nan")}, "timeout=nan is not a positive number", id="no number for a time"
         ),
     ],
 )

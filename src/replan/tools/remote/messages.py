@@ -37,6 +37,7 @@ _SPEC_FIELDS = (
     "effect",
     "aliases",
     "timeout_secs",
+    "max_retries",
     "output_params",
     "secrets",
     "volatile",
