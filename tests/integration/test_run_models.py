@@ -250,7 +250,9 @@ def test_success_needs_the_score(answer: dict[str, Any], good: bool) -> None:
 
 
 def test_the_threshold_can_be_set() -> None:
-    assert run({"execution_plan": ONE, "evaluation": verdict(50)}, success_threshold=50).result.is_success
+    assert run(
+        {"execution_plan": ONE, "evaluation": verdict(50, success=True)}, success_threshold=50
+    ).result.is_success
 
 
 def failing(effect: Any, score: float, correctness: float, fail: Any = "broken") -> Ran:
@@ -313,10 +315,16 @@ def test_an_answer_of_another_form_is_corrected() -> None:
     assert "is not of type 'integer'" in ran.model.requests[-1].turns[-1].text
 
 
-def test_an_answer_that_never_takes_the_form_is_unknown() -> None:
-    ran = run({"execution_plan": ONE, "evaluation": verdict(output={"n": "x"})}, output_schema=SCHEMA)
+def test_an_answer_that_never_takes_the_form_is_no_success_and_no_answer() -> None:
+    ran = run(
+        {"execution_plan": ONE, "evaluation": verdict(output={"n": "x"})},
+        output_schema=SCHEMA,
+        enable_auto_reflection=False,
+    )
     assert ran.result.failure is not None
-    assert ran.result.failure.kind == "unjudged"
+    assert ran.result.failure.kind == "judgement"
+    assert "form asked for" in ran.result.failure.root_causes[-1]
+    assert ran.result.output is None
 
 
 def test_outputs_of_another_form_than_asked_for_are_no_success_by_steps() -> None:

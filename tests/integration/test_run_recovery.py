@@ -150,10 +150,6 @@ def test_a_place_is_free_while_a_step_is_thought_about() -> None:
             reflection("retry_with_tool", {"tool_id": "say", "parameters": {"text": "x"}}),
             "does not go with parameter_error", id="the remedy does not fit the cause",
         ),
-        pytest.param(
-            reflection("retry_with_params", {"city": "Rome"}, is_recoverable=False),
-            "is_recoverable has to be true", id="what can be mended is recoverable",
-        ),
         pytest.param(reflection("retry_with_params", {}), "empty", id="no data"),
         pytest.param(reflection("retry_with_params", {"city": "<city>"}), "placeholder", id="a placeholder"),
         pytest.param(reflection("retry_with_params", {"city": "your_city"}), "placeholder", id="your_…"),

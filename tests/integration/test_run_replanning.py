@@ -187,9 +187,7 @@ def test_a_strategy_that_is_refused_falls_back_and_an_event_says_so(
     assert first.strategy.type == refused["type"]
     assert second.refused == first.strategy
     assert why in second.why_refused
-    assert second.strategy.type == (
-        "full_replan" if refused["type"] == "replan_from_step" else "replan_from_step"
-    )
+    assert (second.strategy.type, second.strategy.step_id) == ("replan_from_step", "m")
     assert ran.source.counts["pay"] == 1
 
 
@@ -319,6 +317,44 @@ def test_a_missing_strategy_is_asked_for_and_then_chosen() -> None:
     assert ran.result.is_success
     (started,) = ran.events("replanning_started")
     assert (started.strategy.type, started.strategy.step_id) == ("replan_from_step", "m")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        pytest.param(
+            {"type": "replan_from_step", "step_id": "mial"}, "'mial', which the plan does not have", id="id"
+        ),
+        pytest.param(
+            {"type": "skip_steps", "step_ids": ["x"]}, "'x', which the plan does not have", id="skipped"
+        ),
+        pytest.param({"type": "add_remediation_steps", "step_id": "f"}, "has not failed", id="not failed"),
+        pytest.param({"type": "teleport"}, "'teleport' is none of full_replan", id="word"),
+    ],
+)
+@pytest.mark.parametrize("twice", [True, False])
+def test_a_strategy_that_cannot_be_is_sent_back_once_and_then_another_one_is_taken(
+    wrong: dict[str, Any], says: str, twice: bool
+) -> None:
+    good = replan("replan_from_step", step_id="m")
+    bad = overall(True, replanning_strategy=wrong)
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": [PLAN, plan(step("x", "sms"))],
+            "step_reflection": GIVE_UP,
+            "overall_reflection": [bad, bad if twice else good],
+        },
+    )
+    assert ran.result.is_success
+    assert ran.source.counts["pay"] == 1, "what was done stays done"
+    (seen,) = ran.events("reflection_completed")
+    assert any(says in text for text in seen.violations)
+    (updated,) = ran.events("plan_updated")
+    assert updated.strategy == "replan_from_step"
+    started = ran.events("replanning_started")[-1]
+    assert (started.strategy.type, started.strategy.step_id) == ("replan_from_step", "m")
+    assert seen.by == ("code" if twice else "model")
 
 
 # ── the guard over rounds ─────────────────────────────────────────────────────

@@ -70,7 +70,7 @@ def violations(proposal: StepReflection, failed: Failed) -> list[str]:
 
 
 def _fit(proposal: StepReflection, failed: Failed) -> Iterator[str]:
-    """Rules 1 and 2: the remedy and `is_recoverable` go with the cause."""
+    """Rule 1: the remedy goes with the cause. (Rule 2, `is_recoverable`, is derived from the cause where it is read.)"""
     category, action = proposal.root_cause_category, proposal.suggested_action
     everywhere = ("replan", "trigger_overall_reflection")
     if action.type not in FITTING[category] and action.type not in everywhere:
@@ -89,8 +89,6 @@ def _fit(proposal: StepReflection, failed: Failed) -> Iterator[str]:
                 f"{other.id!r} comes from the same source as {failed.tool.id!r}, which is out of reach; "
                 "trigger_overall_reflection, or take a tool from another source"
             )
-    if category != "unknown" and proposal.is_recoverable == (category in UNRECOVERABLE):
-        yield f"is_recoverable has to be {str(category not in UNRECOVERABLE).lower()} with {category}"
 
 
 def _complete(action: SuggestedAction, failed: Failed) -> Iterator[str]:

@@ -127,7 +127,7 @@ class ToolSelectionCompleted(Event):
     dropped: tuple[str, ...] = ()
     """Ids that were named but do not exist, or scored too low."""
     asked: bool = True
-    """False: there were few enough tools to take them all."""
+    """False: all were taken, as there were few enough, or as no selection could be used."""
     changes_summary: str = ""
 
 

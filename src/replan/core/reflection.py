@@ -97,6 +97,8 @@ class OverallReflection(Frozen):
     improvement_suggestions: tuple[str, ...] = ()
     lessons_learned: tuple[str, ...] = ()
     replanning_strategy: Strategy | None = None
+    unread_strategy: str = ""
+    """What is wrong with a strategy that could not be made out."""
     done_in_substance: bool = False
     """The task is done but for a shortfall that needs no further round."""
     ask: str = ""

@@ -29,6 +29,23 @@ class Standing(NamedTuple):
     """Skipped because of a failure or of a skipped input."""
 
 
+def refusal(plan: Plan, standing: Standing, strategy: Strategy) -> str:
+    """Why the strategy cannot be carried out on this plan; empty if it can, as far as is known beforehand."""
+    try:
+        match strategy.type:
+            case "skip_steps":
+                skip_steps(plan, standing, strategy.step_ids)
+            case "adjust_dependencies":
+                adjust_dependencies(plan, standing, strategy.adjustments)
+            case "add_remediation_steps":
+                to_be_helped(plan, standing, strategy)
+            case "replan_from_step":
+                kept_before(plan, standing, strategy.step_id)
+    except StrategyRefused as refused:
+        return str(refused)
+    return ""
+
+
 # ── code alone ────────────────────────────────────────────────────────────────
 
 
@@ -181,7 +198,9 @@ def _owners(plan: Plan) -> dict[str, StepId]:
 def _known(plan: Plan, names: Sequence[StepId], what: str) -> set[StepId]:
     has = {step.step_id for step in plan.steps}
     if strange := [name for name in names if name not in has]:
-        raise StrategyRefused(f"{what} names {_list(strange)}, which the plan does not have")
+        raise StrategyRefused(
+            f"{what} names {_list(strange)}, which the plan does not have; it has: {_list(has)}"
+        )
     if not names:
         raise StrategyRefused(f"{what} names no step")
     return set(names)

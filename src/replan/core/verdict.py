@@ -9,7 +9,7 @@ from replan.core.guard import must_stop
 from replan.core.policy import Policy
 from replan.core.reflection import OverallReflection, Strategy
 from replan.core.state import State, StepState
-from replan.core.strategies import Standing
+from replan.core.strategies import Standing, refusal
 from replan.core.types import Evaluation
 
 COMPLETE = 80.0
@@ -87,7 +87,16 @@ def _fatal(step: StepState) -> bool:
 
 def violations(proposal: OverallReflection, state: State) -> list[str]:
     """What is wrong with a reflection on a round, in the order in which it is decided."""
-    return list(_violations(proposal, state))
+    found = list(_violations(proposal, state))
+    if (
+        proposal.should_replan
+        and not found
+        and state.plan is not None
+        and proposal.replanning_strategy is not None
+    ):
+        refused = refusal(state.plan, standing_of(state), proposal.replanning_strategy)
+        found += [f"replanning_strategy cannot be carried out: {refused}"] if refused else []
+    return found
 
 
 def _violations(proposal: OverallReflection, state: State) -> Iterator[str]:
@@ -109,6 +118,8 @@ def _violations(proposal: OverallReflection, state: State) -> Iterator[str]:
             f"should_replan has to be false with a problem of nature {proposal.problem_nature}: no plan mends it; "
             "say in `ask` whom to ask for what, or name the nature that another plan does mend"
         )
+    elif proposal.unread_strategy:
+        yield proposal.unread_strategy
     elif proposal.replanning_strategy is None:
         yield "should_replan is true, so replanning_strategy has to say how"
 
@@ -129,8 +140,10 @@ def forced(proposal: OverallReflection | None, state: State) -> tuple[OverallRef
         changes["done_in_substance"] = False
     mended = proposal.model_copy(update=changes)
     if proposal.should_replan and proposal.replanning_strategy is None:
-        mended = mended.model_copy(update={"replanning_strategy": default_strategy(state)})
-    if left := violations(mended, state):
+        mended = mended.model_copy(
+            update={"replanning_strategy": default_strategy(state), "unread_strategy": ""}
+        )
+    if left := list(_violations(mended, state)):  # a strategy that cannot be carried out falls back later
         return mended.model_copy(update={"should_replan": False, "replanning_strategy": None}), left[0]
     return mended, "it was put right"
 

@@ -19,6 +19,7 @@ _EFFECTS = {
 }
 
 
+_OUTPUT_CHARS = 8_000
 _PEOPLE_CHARS = {"standard": 6_000, "small": 500}
 
 
@@ -146,6 +147,14 @@ def task_data(task: TaskView, tools: Sequence[ToolSpec], *, limit: int) -> str:
         for name, value in (("metadata", task.metadata), ("context", task.context))
         if value
     )
+
+
+def output_text(task: TaskView) -> str:
+    """What the final answer has to look like, for whoever plans; empty where it is free text."""
+    if task.output_schema is None:
+        return ""
+    wanted = shorten(_json(_trimmed(inline(task.output_schema))), _OUTPUT_CHARS)
+    return f"The final answer has to be a value of this JSON Schema; plan whatever its fields need:\n{wanted}"
 
 
 def data_text(task: TaskView, data: str, style: str) -> str:

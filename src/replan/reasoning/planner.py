@@ -11,7 +11,7 @@ from replan.core.refs import Reference, parse, whole
 from replan.core.types import Frozen, JsonObject, Plan, ToolSpec
 from replan.errors import AnswerInvalid, PlanInvalid
 from replan.reasoning.ask import Talk, Violations, ask_typed
-from replan.reasoning.describe import data_text, task_data, tool_lines
+from replan.reasoning.describe import data_text, output_text, task_data, tool_lines
 from replan.reasoning.fields import hints, item_problems, name_fields
 from replan.reasoning.loosen import loosen
 from replan.reasoning.prompts import Rendered, fence, load
@@ -94,11 +94,7 @@ def plan_prompt(style: str, task: TaskView, tools: Sequence[ToolSpec]) -> Render
     }
     if style != "small":
         values["guidance"] = f"# Advice for this kind of task\n\n{task.guidance}" if task.guidance else ""
-        values["output"] = (
-            "The final answer has a prescribed shape: plan whatever its fields need."
-            if task.has_output_schema
-            else ""
-        )
+        values["output"] = output_text(task)
     return load("plan", style).render(**values)
 
 

@@ -1,6 +1,6 @@
 """What a model's diagnosis of a round says; as `read_step_reflection`: any form that leaves no doubt.
 
-`Violations` where the decision, or the strategy that would be followed, cannot be made out.
+`Violations` where the decision cannot be made out.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _NATURES: dict[str, ProblemNature] = {
 
 
 def read_overall_reflection(answer: Any) -> OverallReflection:
-    """The diagnosis of a round. An unknown strategy is refused where it would be followed."""
+    """The diagnosis of a round. An unknown strategy is noted where it would be followed."""
     found = named(inside(answer, _ROUND_FIELDS, "should_replan"), _ROUND_FIELDS)
     problems: list[str] = []
     should = truth(found.get("should_replan"))
@@ -80,12 +80,11 @@ def read_overall_reflection(answer: Any) -> OverallReflection:
         problems.append("the answer has no should_replan: true or false")
     elif should is None:
         problems.append(f"should_replan has to be true or false, not {str(found['should_replan'])[:40]!r}")
-    strategy: Strategy | None = None
+    strategy, unread = None, ""
     try:
         strategy = _strategy(found.get("replanning_strategy"))
     except Violations as error:
-        if should:
-            problems += error.problems
+        unread = str(error) if should else ""
     if problems or should is None:
         raise Violations(problems)
     return OverallReflection(
@@ -99,6 +98,7 @@ def read_overall_reflection(answer: Any) -> OverallReflection:
         improvement_suggestions=texts(found.get("improvement_suggestions")),
         lessons_learned=texts(found.get("lessons_learned")),
         replanning_strategy=strategy,
+        unread_strategy=unread,
         done_in_substance=bool(truth(found.get("done_in_substance"))),
         ask=text(found.get("ask")),
     )

@@ -84,8 +84,10 @@ def read_step_reflection(answer: Any, view: FailureView) -> StepReflection:
     return StepReflection(
         root_cause_category=category,
         root_cause=text(found.get("root_cause")),
-        # left out, it is what goes with the category
-        is_recoverable=category not in _OUTSIDE if recoverable is None else recoverable,
+        # what goes with the category; only where that is not known, the model's own word
+        is_recoverable=recoverable
+        if category == "unknown" and recoverable is not None
+        else category not in _OUTSIDE,
         confidence=_confidence(found.get("confidence")),
         analysis=text(found.get("analysis")),
         suggested_action=_action(found.get("suggested_action"), answer, view),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from replan.core.types import JsonObject, ToolSpec
-from replan.reasoning.describe import people_text, shape, task_data, tool_lines
+from replan.reasoning.describe import output_text, people_text, shape, task_data, tool_lines
 from replan.reasoning.history import shorten
 from replan.reasoning.prompts import Rendered, fence, load
 from replan.reasoning.recovery_text import (
@@ -74,11 +74,7 @@ def replan_prompt(style: str, view: ReplanView, tools: Sequence[ToolSpec]) -> Re
     }
     if not small:
         values["guidance"] = guidance_text(view.task, style)
-        values["output"] = (
-            "The final answer has a prescribed shape: plan whatever its fields need."
-            if view.task.has_output_schema
-            else ""
-        )
+        values["output"] = output_text(view.task)
     return load("replan", style).render(**secrets.hide_in(values))
 
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from replan.core.events import SelectedTool, ToolSelectionCompleted
 from replan.core.types import ToolSpec
-from replan.errors import ModelError
+from replan.errors import AnswerInvalid
 from replan.reasoning.ask import Talk, Violations, ask_typed
 from replan.reasoning.describe import data_text, one_line, task_data, tool_index
 from replan.reasoning.history import cut, shorten
@@ -33,19 +33,6 @@ class Retriever(Protocol):
     def narrow(self, query: str, tools: Sequence[ToolSpec]) -> Sequence[ToolSpec]: ...
 
 
-class NothingSelected(ModelError):
-    """The selection left no tool; `nearest` are the ids that come closest to the task, `dropped` why."""
-
-    def __init__(self, nearest: Sequence[str], dropped: Sequence[str]) -> None:
-        self.nearest = tuple(nearest)
-        self.dropped = tuple(dropped)
-        text = "no tool was selected for this task"
-        if dropped:
-            text += f": {'; '.join(dropped)}"
-        text += f". The nearest tools are: {', '.join(nearest)}" if nearest else ". There are no tools"
-        super().__init__(text)
-
-
 async def select_tools(
     talk: Talk,
     *,
@@ -59,7 +46,8 @@ async def select_tools(
 
     `again`: what went before, for the selection in replanning mode; without it nothing did.
     Unknown ids and scores under `threshold` (0 to 100) are dropped and recorded. A model that names no tool
-    at all says that none is needed: an empty selection. `NothingSelected` when everything named was dropped.
+    at all says that none is needed: an empty selection. Where everything named was dropped, that goes back once with
+    the nearest names; a selection that cannot be used then leaves every tool that was offered, and says why.
     """
     offered = list(retrieve.narrow(task.description, tools)) if retrieve is not None else list(tools)
     names = ToolNames(tools)
@@ -75,22 +63,50 @@ async def select_tools(
     else:
         values |= Secrets(task, tools).hide_in(_past(again, style))
         prompt = load("select_again", style).render(**values)
-    selected = await ask_typed(
-        talk,
-        "selection",
-        prompt,
-        schema_name="tool_selection",
-        json_schema=selection_schema(style, [tool.id for tool in offered], again=again is not None),
-        read=lambda answer: _read(answer, names, threshold),
-        needed=("tools",),
-    )
+    dropped: dict[str, None] = {}
+
+    def read(answer: Any) -> ToolSelectionCompleted:
+        found = _read(answer, names, threshold)
+        dropped.update(dict.fromkeys(found.dropped))
+        if found.dropped and not found.tools:
+            raise Violations(
+                [_nothing_left(found.dropped, names.nearest_to(task.description, found.dropped), threshold)]
+            )
+        return found
+
+    try:
+        selected = await ask_typed(
+            talk,
+            "selection",
+            prompt,
+            schema_name="tool_selection",
+            json_schema=selection_schema(style, [tool.id for tool in offered], again=again is not None),
+            read=read,
+            needed=("tools",),
+        )
+    except AnswerInvalid as error:
+        selected = ToolSelectionCompleted(
+            phase="tool_selection",
+            tools=tuple(SelectedTool(tool_id=tool.id) for tool in offered),
+            reasoning=f"every tool is offered: {error}",
+            dropped=tuple(dropped),
+            asked=False,
+        )
+    selected = selected.model_copy(update={"dropped": tuple(dropped)})
     if again is not None:
         selected = selected.model_copy(update={"phase": "replanning_tool_selection"})
     else:
         selected = selected.model_copy(update={"changes_summary": ""})
-    if not selected.tools and selected.dropped:
-        raise NothingSelected(names.nearest_to(task.description, selected.dropped), selected.dropped)
     return selected
+
+
+def _nothing_left(dropped: Sequence[str], nearest: Sequence[str], threshold: float) -> str:
+    """What is wrong with a selection of which nothing is left, and what would be right."""
+    near = f" The nearest tools are: {', '.join(nearest)}." if nearest else ""
+    return (
+        f"no tool is left of this selection: {'; '.join(dropped)}.{near} Name tools exactly as listed, with a score from "
+        f"0 to 100, of at least {threshold:g} for each that is needed; an empty list if none is."
+    )
 
 
 def _read(answer: Any, names: ToolNames, threshold: float) -> ToolSelectionCompleted:

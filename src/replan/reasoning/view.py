@@ -16,8 +16,8 @@ class TaskView(Frozen):
     metadata: JsonObject = {}
     context: JsonObject = {}
     today: str = ""
-    has_output_schema: bool = False
-    """The final answer has a prescribed shape."""
+    output_schema: JsonObject | None = None
+    """What the final answer has to look like; None: free text."""
     guidance: str = ""
     """Advice for this kind of task, written by whoever runs the service."""
     people: tuple[str, ...] = ()

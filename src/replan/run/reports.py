@@ -22,7 +22,7 @@ def view_of(run: Run) -> TaskView:
         metadata=state.metadata,
         context=state.submitted.context if state.submitted else {},
         today=datetime.fromtimestamp(run.parts.clock.now(), UTC).date().isoformat(),
-        has_output_schema=state.policy.output_schema is not None,
+        output_schema=state.policy.output_schema,
         people=lines(state.recovery.said) if state.recovery is not None else (),
         secrets=tuple(sorted({name for tool in run.parts.tools.specs() for name in secret_names(tool)})),
     )

@@ -114,11 +114,12 @@ async def change_plan(run: Run) -> None:
 def _fallback(run: Run, refused: Strategy) -> Strategy | None:
     """`replan_from_step` where something has succeeded, else `full_replan`; None where that was refused too."""
     known = run.state.replanning
-    tried = {refused.type, known.refused.type if known is not None and known.refused is not None else None}
+    before = known.refused if known is not None else None
+    tried = {(one.type, one.step_id) for one in (refused, before) if one is not None}
     strategy = default_strategy(run.state)
-    if strategy.type in tried:
+    if (strategy.type, strategy.step_id) in tried:
         strategy = Strategy(type="full_replan")
-    if strategy.type in tried:
+    if (strategy.type, strategy.step_id) in tried:
         return None
     return strategy.model_copy(update={"reason": refused.reason, "suggestions": refused.suggestions})
 

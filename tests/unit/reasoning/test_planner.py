@@ -11,9 +11,11 @@ from replan.core.policy import PlanLimits
 from replan.core.read_plan import read_plan
 from replan.core.types import JsonObject, Plan, Step, ToolSpec
 from replan.errors import PlanInvalid
+from replan.reasoning.describe import output_text
 from replan.reasoning.fields import hints, item_problems, name_fields
 from replan.reasoning.loosen import loosen
 from replan.reasoning.planner import make_plan, objects_in_texts, plan_prompt
+from replan.reasoning.prompts import load
 from replan.reasoning.schemas import plan_schema, small_parameters
 from replan.reasoning.view import TaskView
 
@@ -529,3 +531,15 @@ async def test_the_small_models_plan_is_mended_before_it_is_checked(script: Any)
     (wrong := json.loads(json.dumps(GOOD)))["steps"][1]["parameters"]["to"] = "${step_1.output}"
     with pytest.raises(PlanInvalid, match="gives an object"):
         await plan(script(wrong), corrections=0)
+
+
+@pytest.mark.parametrize("where", ["plan", "replan"])
+def test_the_planner_is_told_the_form_of_the_answer(where: str) -> None:
+    schema = {"type": "object", "properties": {"total": {"type": "number"}, "shop": {"$ref": "#/$defs/Shop"}},
+              "$defs": {"Shop": {"enum": ["Nord", "Ost"]}}}  # fmt: skip
+    told = output_text(TASK.model_copy(update={"output_schema": schema}))
+    assert all(part in told for part in ("total", "Nord", "plan whatever its fields need"))
+    assert output_text(TASK) == ""
+    user = plan_prompt("standard", TASK.model_copy(update={"output_schema": schema}), []).user
+    assert told in user
+    assert "<<output>>" in load(where, "standard").user

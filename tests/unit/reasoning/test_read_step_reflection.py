@@ -121,8 +121,8 @@ def test_confidence(written: Any, confidence: float) -> None:
 @pytest.mark.parametrize(
     ("category", "written", "recoverable"),
     [
-        pytest.param("tool_error", "no", False, id="in words"),
-        pytest.param("server_error", "True", True, id="as told, even if it does not go with the category"),
+        pytest.param("unknown", "no", False, id="in words, where the category tells nothing"),
+        pytest.param("server_error", "True", False, id="what goes with the category, whatever is told"),
         pytest.param("server_error", None, False, id="left out: what goes with a server's fault"),
         pytest.param(
             "external_error", "perhaps", False, id="not understood: what goes with an outside fault"
