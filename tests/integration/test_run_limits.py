@@ -189,7 +189,7 @@ def test_a_scheduler_that_fails_again_and_again_does_not_wait_for_a_limit(
 ) -> None:
     fails: list[str] = []
 
-    def broken(self: Executor, step: StepState, outcome: Any) -> None:
+    def broken(self: Executor, step: StepState, outcome: Any, place: Any) -> None:
         fails.append(step.step.step_id)
         if len(fails) == 6:
             monkeypatch.undo()

@@ -25,7 +25,7 @@ from replan.run.calls import Call, own_copy
 from replan.run.context import Batch, Run
 from replan.run.masking import hidden, secrets_of, shown
 from replan.run.outputs import pack, storable
-from replan.run.places import Places, PlacesClosed
+from replan.run.places import Place, Places, PlacesClosed
 from replan.run.stops import BudgetReached
 
 BASE_DELAY = 0.2
@@ -43,7 +43,17 @@ LET_GO_SECS = 1.0
 class Attempts:
     """Makes calls for one run."""
 
-    __slots__ = ("_deadline", "_jitter", "_places", "_policy", "_run", "_waits")
+    __slots__ = (
+        "_cancels",
+        "_deadline",
+        "_driver",
+        "_jitter",
+        "_places",
+        "_policy",
+        "_run",
+        "_waits",
+        "abandoned",
+    )
 
     def __init__(self, run: Run, places: Places, deadline: float | None) -> None:
         self._run = run
@@ -51,6 +61,10 @@ class Attempts:
         self._deadline = deadline
         self._policy = run.state.policy
         self._jitter: random.Random | None = None
+        self._driver = asyncio.current_task()
+        self._cancels = self._driver.cancelling() if self._driver is not None else 0
+        self.abandoned = False
+        """What runs is being cancelled: what it raises says nothing about its call."""
         self._waits: dict[asyncio.Timeout, StepId] = {}
         """Who waits to be admitted: each can be called off."""
 
@@ -115,7 +129,7 @@ class Attempts:
         if gate is not None:
             gate.give_back()
 
-    async def finish(self, call: Call, batch: Batch, urgency: float) -> Fault | JsonObject:
+    async def finish(self, call: Call, batch: Batch, place: Place, urgency: float) -> Fault | JsonObject:
         """See a begun and admitted call through; a place is held on entry and on return.
 
         Gives what its output adds to the metadata, or the fault. `asyncio.CancelledError` leaves the call
@@ -141,10 +155,11 @@ class Attempts:
                     if gate is not None:
                         gate.leave()
             except BaseException as error:
-                fault = self._fault(call, _failed(call.tool.id, error))
                 # It gave up because we stopped it: that says nothing about the call.
-                if self._run.stopping or _being_cancelled():
+                if self._stopped():
                     raise asyncio.CancelledError from error
+                _take_back_cancels()
+                fault = self._fault(call, _failed(call.tool.id, error))
                 self._count(call, started, fault)
                 wait = self._retry_in(call, fault)
                 self._run.record(CallFailed(**call.labels(), error=fault, retry_in_secs=wait))
@@ -152,12 +167,11 @@ class Attempts:
                     if in_doubt(fault, call.tool):
                         self._run.record(OutcomeUnknown(**call.labels(), reason=fault.message))
                     return fault
-                self._places.give()
-                await self._run.parts.clock.sleep(wait)
-                waits_from = asyncio.get_running_loop().time()
-                await self.admitted(call, urgency)
                 try:
-                    await self._places.take(urgency)
+                    async with place.away(urgency):
+                        await self._run.parts.clock.sleep(wait)
+                        waits_from = asyncio.get_running_loop().time()
+                        await self.admitted(call, urgency)
                     if call.until is not None:  # what it waits for others is not its own time
                         call.until += asyncio.get_running_loop().time() - waits_from
                     call.attempt += 1
@@ -178,6 +192,15 @@ class Attempts:
                 artifacts=() if packed.stored is None else (packed.stored,),
             )
             return added_metadata(call.tool, packed.value)
+
+    def _stopped(self) -> bool:
+        """True if it is us who have cancelled what runs, or are about to, or whoever ends the event loop."""
+        driver = self._driver
+        return (
+            self._run.stopping
+            or self.abandoned
+            or (driver is not None and driver.cancelling() > self._cancels)
+        )
 
     def _count(self, call: Call, started: float, fault: Fault | None = None) -> None:
         record = self._run.parts.record
@@ -245,7 +268,14 @@ class Attempts:
 
     def _fault(self, call: Call, error: Exception) -> Fault:
         """What the error means, without the secrets that its message may quote."""
-        fault = classify(error, call.tool, now=self._run.parts.clock.now())
+        now = self._run.parts.clock.now()
+        try:
+            fault = classify(error, call.tool, now=now)
+        except Exception:  # noqa: BLE001 - an exception of somebody else may raise what it likes when it is looked at
+            unreadable = ToolCallError(
+                f"the tool raised {type(error).__name__}, which cannot be read", happened="unknown"
+            )
+            fault = classify(unreadable, call.tool, now=now)
         text = storable(hidden(fault.message, secrets_of(call.tool, call.parameters)))
         if len(text) > MOST_WORDS:
             ends = MOST_WORDS // 2
@@ -291,14 +321,14 @@ async def _answer(tools: Tools, request: ToolCall) -> Any:
     except BaseException as error:
         if isinstance(error, Exception):
             raise
+        if isinstance(error, asyncio.CancelledError) and _being_cancelled():
+            raise
         raise _failed(request.tool_id, error) from error
 
 
 def _failed(tool_id: str, error: BaseException) -> Exception:
     """The error as one of the tool's, also if it would end the loop or a task unasked; raised if it is ours."""
     if isinstance(error, asyncio.CancelledError):
-        if _being_cancelled():
-            raise error
         text = f"the call of {tool_id!r} was cut off from inside, though nobody had stopped it"
         return ToolCallError(text, kind="connection_lost")
     if isinstance(error, KeyboardInterrupt | GeneratorExit):
@@ -326,6 +356,13 @@ def added_metadata(tool: ToolSpec | None, output: Any) -> JsonObject:
 def _being_cancelled() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
+
+
+def _take_back_cancels() -> None:
+    """Nobody of us has cancelled this task: a tool has. A TaskGroup does so up to Python 3.12, and leaves it at that."""
+    task = asyncio.current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()
 
 
 def _noticed(task: asyncio.Task[Any]) -> None:

@@ -29,7 +29,7 @@ from replan.run.calls import Call
 from replan.run.closing import close_crashed
 from replan.run.context import Run
 from replan.run.parking import Parking
-from replan.run.places import Places, PlacesClosed
+from replan.run.places import Place, Places, PlacesClosed
 from replan.run.steps import Steps
 from replan.run.stops import BudgetReached
 
@@ -155,9 +155,10 @@ class Executor:
 
     # ── life and death of tasks ──
 
-    def spawn(self, step: StepState, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def spawn(self, step: StepState, work: Coroutine[Any, Any, None], place: Place) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work, name=step.step.step_id)
         self._tasks.add(task)
+        place.belongs_to(task)
         task.add_done_callback(self._done)
         return task
 
@@ -188,6 +189,7 @@ class Executor:
     async def _abandon(self) -> None:
         """Cancel what runs. Tasks that do not listen are left behind."""
         self._places.close()
+        self._steps.abandon()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -200,7 +202,7 @@ class Executor:
         if self._state.escalation is not None:
             return  # nothing new is started
         self._offered.append(step_id)
-        self._places.offer(self._urgency[step_id], lambda: self._launch(step_id))
+        self._places.offer(self._urgency[step_id], lambda place: self._launch(step_id, place))
 
     def _say_who_waits(self) -> None:
         """Record which of the steps that have just become ready did not get a place."""
@@ -209,12 +211,12 @@ class Executor:
             if self._missing[step_id] == 0 and self._state.steps[step_id].status == "pending":
                 self._run.record(StepReady(step_id=step_id))
 
-    def _launch(self, step_id: StepId) -> None:
-        """Start a step; a place is held. Simple steps start in this very turn."""
+    def _launch(self, step_id: StepId, place: Place) -> None:
+        """Start a step. Simple steps start in this very turn."""
         self._missing[step_id] = LAUNCHED
         step = self._state.steps[step_id]
         try:
-            self._steps.launch(step)
+            self._steps.launch(step, place)
         except PlacesClosed:
             return
         except BudgetReached as stop:
@@ -237,13 +239,12 @@ class Executor:
             self._places.refuse_offers()
             self._steps.call_off(unstarted=True)
 
-    def park(self, step: StepState, calls: list[Call], *, held: bool = True) -> None:
+    def park(self, step: StepState, calls: list[Call], place: Place) -> None:
         """Let a step wait for a person, without a place."""
         if self._parking is None:
             self._parking = Parking(self._run, self._due_again)
         self._parking.park(step.step.step_id, calls)
-        if held:
-            self._places.give()
+        place.give()
 
     def _look(self) -> None:
         """People have spoken."""
@@ -257,11 +258,11 @@ class Executor:
 
     # ── ends ──
 
-    def end(self, step: StepState, outcome: Fault | JsonObject | StepSkipped) -> None:
+    def end(self, step: StepState, outcome: Fault | JsonObject | StepSkipped, place: Place) -> None:
         """Record the end of a step, give its place back and start what it frees, the most urgent first."""
         step_id = step.step.step_id
         with self._places.together():
-            self._places.give()
+            place.give()
             if isinstance(outcome, Fault):
                 if step.status != "running":
                     self._run.record(StepStarted(step_id=step_id))

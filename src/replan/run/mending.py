@@ -17,7 +17,7 @@ from replan.run.calls import Call, CannotCall, outline, steps_referred
 from replan.run.context import Run
 from replan.run.outcomes import Parked, internal_fault
 from replan.run.outputs import Loaded
-from replan.run.places import Places, PlacesClosed
+from replan.run.places import Place, Places, PlacesClosed
 from replan.run.preparing import prepared_call
 from replan.run.readiness import items_of
 from replan.run.recovery import Recovery
@@ -41,19 +41,19 @@ class Mending:
         return not self._places.closed and self._recovery.takes(step, fault, step.calls.get(slot))
 
     async def recovered(
-        self, step: StepState, slot: Slot, fault: Fault, urgency: float
+        self, step: StepState, slot: Slot, fault: Fault, place: Place, urgency: float
     ) -> Fault | JsonObject | Parked:
         """What becomes of a failed call; a fault where the step has to go on to the next layer."""
         try:
             async with self._recovery.lock(step):
-                return await self._recovered(step, slot, fault, urgency)
+                return await self._recovered(step, slot, fault, place, urgency)
         except (StoreError, PlacesClosed, BudgetReached):
             raise
         except Exception as error:  # noqa: BLE001 - a fault of ours is this call's alone
             return internal_fault(error)
 
     async def _recovered(
-        self, step: StepState, slot: Slot, fault: Fault, urgency: float
+        self, step: StepState, slot: Slot, fault: Fault, place: Place, urgency: float
     ) -> Fault | JsonObject | Parked:
         run = self._run
         while self.takes(step, slot, fault):
@@ -62,7 +62,7 @@ class Mending:
             action = await self._recovery.decide(step, slot, fault, meant)
             match action.type:
                 case "verify_outcome":
-                    await self._read(step, slot, action, urgency)
+                    await self._read(step, slot, action, place, urgency)
                     continue
                 case "settle_outcome":
                     if (added := self._recovery.settle(step, slot, action)) is not None:
@@ -73,7 +73,7 @@ class Mending:
                     pass
                 case other:
                     assert_never(other)
-            outcome = await self._try(step, slot, loaded, item, urgency)
+            outcome = await self._try(step, slot, loaded, item, place, urgency)
             if not isinstance(outcome, Fault):
                 return outcome
             fault = outcome
@@ -92,7 +92,7 @@ class Mending:
         return loaded, items[slot.item] if slot.item < len(items) else None
 
     async def _try(
-        self, step: StepState, slot: Slot, loaded: Loaded, item: Any, urgency: float
+        self, step: StepState, slot: Slot, loaded: Loaded, item: Any, place: Place, urgency: float
     ) -> Fault | JsonObject | Parked:
         """One try as recovery has decided it, with its transient retries."""
         prepared = prepared_call(self._run, step, slot, loaded, item)
@@ -103,21 +103,21 @@ class Mending:
             if known.artifact is not None:
                 await loaded.load(self._run, self._run.task_id, [known.artifact])
             return self._attempts.reuse(prepared, known, loaded.value_of(known))
-        return await self._make(prepared, urgency)
+        return await self._make(prepared, place, urgency)
 
-    async def _make(self, call: Call, urgency: float) -> Fault | JsonObject:
+    async def _make(self, call: Call, place: Place, urgency: float) -> Fault | JsonObject:
         await self._attempts.admitted(call, urgency)
         try:
-            await self._places.take(urgency)
-            batch = self._attempts.begin(call)
+            async with place.taken(urgency):
+                batch = self._attempts.begin(call)
+                return await self._attempts.finish(call, batch, place, urgency)
         except BaseException:
             self._attempts.leave(call)
             raise
-        outcome = await self._attempts.finish(call, batch, urgency)
-        self._places.give()
-        return outcome
 
-    async def _read(self, step: StepState, slot: Slot, action: SuggestedAction, urgency: float) -> None:
+    async def _read(
+        self, step: StepState, slot: Slot, action: SuggestedAction, place: Place, urgency: float
+    ) -> None:
         """Make a reading to find out about a call in doubt; what it gives is for the next reflection."""
         tool = self._run.parts.tools.resolve(str(action.data.get("tool_id")))
         mine = step.healing
@@ -133,7 +133,7 @@ class Mending:
             self._run.state.task_id, tool.id, [parameters, about]
         )  # another doubt, another reading
         key = f"{base}.v{number}"
-        await self._make(Call(step.step, slot.reading(), tool, parameters, key), urgency)
+        await self._make(Call(step.step, slot.reading(), tool, parameters, key), place, urgency)
 
     # ── the next layers ──
 

@@ -9,6 +9,7 @@ from replan.core.slots import Slot, items_in_words
 from replan.core.state import StepState
 from replan.core.types import Fault, JsonObject
 from replan.run.calls import Call
+from replan.run.places import Place
 
 
 class Outcomes:
@@ -19,6 +20,8 @@ class Outcomes:
         self.left = count
         self.parked: list[Call] = []
         """Calls that wait for a person."""
+        self.place: Place | None = None
+        """Of the call that came out last: with it the step comes to its end."""
 
     def end(self, at: int, outcome: Fault | JsonObject) -> None:
         self.of[at] = outcome

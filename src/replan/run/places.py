@@ -1,15 +1,74 @@
-"""Places for running calls: when one is free, the most urgent that waits gets it."""
+"""Places for running calls: when one is free, the most urgent that waits gets it.
+
+A place belongs to a task. However that ends, its place goes back; to give it back earlier is a courtesy to who waits.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from itertools import count
 
 
 class PlacesClosed(Exception):
     """No more places are given: the execution is being stopped."""
+
+
+class Place:
+    """One place, or the right to wait for one: held or not, by the task that owns it."""
+
+    __slots__ = ("_owner", "_places", "held")
+
+    def __init__(self, places: Places, *, held: bool = False) -> None:
+        self._places = places
+        self._owner: asyncio.Task[None] | None = None
+        self.held = held
+
+    @property
+    def owned(self) -> bool:
+        """A task has it, and will give it back."""
+        return self._owner is not None
+
+    def owned_by(self, task: asyncio.Task[None]) -> bool:
+        return self._owner is task
+
+    def belongs_to(self, task: asyncio.Task[None]) -> None:
+        """From now on it goes back when this task ends."""
+        self._owner = task
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if self._owner is task:
+            self.give()
+
+    def give(self) -> None:
+        """Give it back, if it is held."""
+        if self.held:
+            self.held = False
+            self._places.one_more()
+
+    async def take(self, urgency: float) -> None:
+        """Wait for it, unless it is held; `PlacesClosed` if there will be none."""
+        if not self.held:
+            await self._places.fill(self, urgency)
+
+    @asynccontextmanager
+    async def away(self, urgency: float) -> AsyncIterator[None]:
+        """`async with`: what is waited for inside needs no place; it is taken again afterwards."""
+        self.give()
+        yield
+        await self.take(urgency)
+
+    @asynccontextmanager
+    async def taken(self, urgency: float) -> AsyncIterator[None]:
+        """`async with`: it is held inside, and not any longer."""
+        await self.take(urgency)
+        try:
+            yield
+        finally:
+            self.give()
 
 
 class Places:
@@ -33,10 +92,18 @@ class Places:
         self._closed = False
         self._handed_out = handed_out
 
-    def offer(self, urgency: float, launch: Callable[[], None]) -> None:
-        """Queue something to be launched with a place, which it has to `give` back."""
+    def offer(self, urgency: float, launch: Callable[[Place], None]) -> None:
+        """Queue something to be launched with a place; one that no task owns afterwards goes back at once."""
         if not self._no_offers:
-            self._queue(urgency, launch, None)
+            self._queue(urgency, lambda: self._launch(launch), None)
+
+    def _launch(self, launch: Callable[[Place], None]) -> None:
+        place = Place(self, held=True)
+        try:
+            launch(place)
+        finally:
+            if not place.owned:
+                place.give()
 
     def refuse_offers(self) -> None:
         """Nothing that is offered is launched any more; who runs may still take places."""
@@ -44,14 +111,15 @@ class Places:
         self._waiting = [entry for entry in self._waiting if entry[3] is not None]
         heapq.heapify(self._waiting)
 
-    async def take(self, urgency: float) -> None:
-        """Wait for a place; `PlacesClosed` if there will be none."""
+    async def fill(self, place: Place, urgency: float) -> None:
+        """Wait until `place` is held; `PlacesClosed` if there will be none."""
         waiter = asyncio.get_running_loop().create_future()
 
         def launch() -> None:
             if waiter.done():
                 self.free += 1  # whoever waited has gone
             else:
+                place.held = True
                 waiter.set_result(None)
 
         def refuse() -> None:
@@ -62,12 +130,11 @@ class Places:
         try:
             await waiter
         except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
-                self.give()
+            place.give()
             raise
 
-    def give(self) -> None:
-        """Give a place back."""
+    def one_more(self) -> None:
+        """A place has come back."""
         self.free += 1
         self.hand_out()
 
