@@ -43,19 +43,20 @@ def check_plan(
     earlier: Mapping[str, JsonObject | None] | None = None,
     used: Collection[str] = (),
     settled: Collection[str] = (),
+    ran: Mapping[tuple[StepId, str | None], ToolSpec | None] | None = None,
     check_schemas: bool = True,
 ) -> Checked:
     """The plan as it will run, and everything that is wrong with it.
 
     `earlier`: finished steps of earlier rounds that may be referred to, with their output schemas.
     `used`: ids that new steps may not take. `settled`: steps that are done or stay as they were checked: what they
-    call is not checked again. `check_schemas=False` leaves the tools' parameters out.
+    call is not checked again. `ran`: what has run in place of what they plan, by step and action. `check_schemas=False` leaves the tools' parameters out.
     """
     if len(plan.steps) > limits.max_steps:
         return Checked(
             plan, (f"the plan has {len(plan.steps)} steps; at most {limits.max_steps} are allowed",)
         )
-    check = _Check(tools, Draft(metadata, earlier or {}), limits, used, settled)
+    check = _Check(tools, Draft(metadata, earlier or {}, ran or {}), limits, used, settled)
     steps = check.run(plan.steps, check_schemas=check_schemas)
     return Checked(plan.model_copy(update={"steps": tuple(steps)}), tuple(dict.fromkeys(check.violations)))
 

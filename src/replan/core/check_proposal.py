@@ -16,7 +16,8 @@ from replan.core.reflection import ActionType, StepReflection, SuggestedAction
 from replan.core.refs import has_references
 from replan.core.signature import texts_in
 from replan.core.slots import Slot
-from replan.core.types import Category, JsonObject, StepId, ToolId, ToolSpec
+from replan.core.substitutes import EFFECT_WORDS
+from replan.core.types import Category, Effect, JsonObject, StepId, ToolId, ToolSpec
 
 FITTING: Mapping[Category, frozenset[ActionType]] = {
     "parameter_error": frozenset({"retry_with_params", "repair_step"}),
@@ -55,6 +56,8 @@ class Failed:
     """What fills in required parameters that are left out."""
     elsewhere: Collection[str] = ()
     """Values that other calls of the tool were made with."""
+    may: Effect | None = None
+    """The effect of what was planned: no stand-in has a stronger one. None: nothing is known of it."""
     references: Sequence[str] = ()
     """Paths into the output that other steps refer to."""
 
@@ -123,6 +126,13 @@ def _of_tool(data: JsonObject, failed: Failed) -> Iterator[str]:
     if other is None:
         near = ", ".join(list(failed.available)[:20]) or "none"
         yield f"the tool {name!r} does not exist or may not be used; there are: {near}"
+        return
+    limit = failed.may or (failed.tool.effect if failed.tool is not None else "reads")
+    if other.is_stronger_than(limit):
+        yield (
+            f"{other.id!r} {EFFECT_WORDS[other.effect]}, and what it would stand in for {EFFECT_WORDS[limit]}: a stand-in "
+            "may not do more; name a tool that does no more, or propose another remedy"
+        )
         return
     given = data.get("parameters")
     if given is not None and not isinstance(given, dict):

@@ -28,6 +28,8 @@ class Draft:
     metadata: Mapping[str, Any]
     earlier: Mapping[str, JsonObject | None]
     """Finished steps of earlier rounds, with their output schemas."""
+    ran: Mapping[tuple[StepId, str | None], ToolSpec | None] = field(default_factory=dict)
+    """The tools that made calls of finished steps in place of the planned ones, by step and action; None: several."""
     steps: dict[StepId, Step] = field(default_factory=dict)
     calls: dict[StepId, list[PlannedCall]] = field(default_factory=dict)
     actions: dict[str, tuple[StepId, int]] = field(default_factory=dict)
@@ -61,20 +63,27 @@ class Draft:
             return one
         return {"type": "array"} if one is None or _refers(one) else {"type": "array", "items": one}
 
+    def _ran(self, step: Step, action: str | None, call: PlannedCall) -> ToolSpec | None:
+        return self.ran.get((step.step_id, action), call.tool)
+
     def _output_schema(self, step: Step, action: str | None) -> JsonObject | None:
         calls = self.calls[step.step_id]
         if action is not None:
             owner, place = self.actions.get(action, ("", 0))
-            tool = calls[place].tool if owner == step.step_id else None
+            tool = self._ran(step, action, calls[place]) if owner == step.step_id else None
             return tool.output_schema if tool else None
         if not step.actions:
-            return calls[0].tool.output_schema if calls[0].tool else None
-        each = {item.action_id: _inner(call) for item, call in zip(step.actions, calls, strict=True)}
+            tool = self._ran(step, None, calls[0])
+            return tool.output_schema if tool else None
+        each = {
+            item.action_id: _inner(self._ran(step, item.action_id, call))
+            for item, call in zip(step.actions, calls, strict=True)
+        }
         return {"type": "object", "properties": each, "additionalProperties": False}
 
 
-def _inner(call: PlannedCall) -> JsonObject:
-    schema = call.tool.output_schema if call.tool else None
+def _inner(tool: ToolSpec | None) -> JsonObject:
+    schema = tool.output_schema if tool else None
     return {} if schema is None or _refers(schema) else schema
 
 

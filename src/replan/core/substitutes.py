@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from replan.core.types import ToolId, ToolSpec
+from replan.core.types import Effect, ToolId, ToolSpec
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _EMPTY = frozenset(
@@ -14,9 +14,35 @@ _EMPTY = frozenset(
 LIKE_ENOUGH = 0.12
 
 
-def substitutes(tool: ToolSpec, tools: Sequence[ToolSpec], most: int = 5) -> list[ToolId]:
-    """Ids of the tools that are most like this one, without it; equal effect and another source count for a tool."""
-    ranked = [(likeness(tool, other), other.id) for other in tools if other.id != tool.id]
+EFFECT_WORDS: dict[Effect, str] = {
+    "reads": "only reads",
+    "repeatable": "has an effect that may be repeated",
+    "once": "has an effect",
+}
+
+
+def strongest(tools: Iterable[ToolSpec]) -> Effect:
+    """The strongest effect among the tools; without any, none may be had."""
+    found: Effect = "reads"
+    for tool in tools:
+        if tool.is_stronger_than(found):
+            found = tool.effect
+    return found
+
+
+def substitutes(
+    tool: ToolSpec, tools: Sequence[ToolSpec], most: int = 5, *, may: Effect | None = None
+) -> list[ToolId]:
+    """Ids of the tools that are most like this one, without it, and without those of a stronger effect.
+
+    `may`: the effect that was planned, where that is stronger than this tool's.
+    """
+    limit = may or tool.effect
+    ranked = [
+        (likeness(tool, other), other.id)
+        for other in tools
+        if other.id != tool.id and not other.is_stronger_than(limit)
+    ]
     ranked.sort(key=lambda found: (-found[0], found[1]))
     return [name for score, name in ranked[:most] if score >= LIKE_ENOUGH]
 

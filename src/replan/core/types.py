@@ -16,6 +16,7 @@ CallKey: TypeAlias = str
 JsonObject: TypeAlias = dict[str, Any]
 
 Effect = Literal["reads", "repeatable", "once"]
+_STRENGTH: dict[Effect, int] = {"reads": 0, "repeatable": 1, "once": 2}
 Role = Literal["selection", "planning", "reflection", "evaluation"]
 Category = Literal[
     "parameter_error",
@@ -98,6 +99,10 @@ class ToolSpec(Frozen):
     """It honours the idempotency key: calling again with the same key is safe."""
     requires_approval: bool = False
     """A person has to agree to each call, whatever the task's own setting."""
+
+    def is_stronger_than(self, effect: Effect) -> bool:
+        """True if a call of it may change more in the world than one of that effect."""
+        return _STRENGTH[self.effect] > _STRENGTH[effect]
 
     @property
     def may_verify(self) -> bool:

@@ -48,7 +48,7 @@ def _line(tool: ToolSpec, each: int) -> str:
 
 def _entry(tool: ToolSpec, each: int) -> str:
     lines = [f"tool: {tool.id}", f"what: {shorten(one_line(tool.description or tool.name or tool.id), each)}"]
-    lines.append(f"effect: {_EFFECTS[tool.effect]}")
+    lines.append(f"effect: {_EFFECTS[tool.effect]}{_change(tool)}")
     lines.append(f"parameters: {shorten(_json(_trimmed(inline(tool.parameters))), max(each, 2_000))}")
     if tool.output_schema is not None:
         lines.append(f"output: {shape(inline(tool.output_schema))}")
@@ -57,6 +57,19 @@ def _entry(tool: ToolSpec, each: int) -> str:
     else:
         lines.append("output: not declared (refer to all of it, unless the description names its fields)")
     return "\n".join(lines)
+
+
+def _change(tool: ToolSpec) -> str:
+    """How long a reading is good."""
+    if tool.effect != "reads":
+        return ""
+    return (
+        "; volatile: what it reads changes by itself"
+        if tool.volatile
+        else "; what it reads does not change"
+        if tool.stable
+        else ""
+    )
 
 
 def signature(tool: ToolSpec) -> str:

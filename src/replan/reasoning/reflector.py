@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from replan.core.reflection import STRATEGY_TYPES, OverallReflection, StepReflection
+from replan.core.substitutes import EFFECT_WORDS
 from replan.core.types import JsonObject, ToolSpec
 from replan.errors import AnswerInvalid
 from replan.reasoning.ask import Talk, Violations, ask_typed
@@ -172,7 +173,7 @@ def step_prompt(style: str, view: FailureView) -> Rendered:
         "task": task_text(view.task, specs, style),
         "failure": _failure(view, style, secrets),
         "surroundings": joined(
-            tools_text("Tools:", tools, style, _left_out(view, tools)), _others(view), done
+            tools_text("Tools:", tools, style, _left_out(view, tools)), _others(view, style), done
         ),
         "history": joined(
             section("Tried before for this step, the latest last:", "tries", tries_text(view.tries, style)),
@@ -193,12 +194,15 @@ def _left_out(view: FailureView, shown: Sequence[ToolSpec]) -> int:
     return 0 if view.in_doubt else max(0, len(view.tools) - len(shown))
 
 
-def _others(view: FailureView) -> str:
+def _others(view: FailureView, style: str) -> str:
     if view.in_doubt or not view.substitutes:
         return ""
-    return (
-        f"Tools with a like description and schema, the likeliest first: {', '.join(view.substitutes[:10])}"
-    )
+    effects = {tool.id: EFFECT_WORDS[tool.effect] for tool in view.tools}
+    named = [
+        name if style == "small" or name not in effects else f"{name} ({effects[name]})"
+        for name in view.substitutes[:10]
+    ]
+    return f"Tools with a like description and schema, the likeliest first: {', '.join(named)}"
 
 
 def _failure(view: FailureView, style: str, secrets: Secrets) -> str:

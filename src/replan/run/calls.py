@@ -11,6 +11,7 @@ from replan.core.check_proposal import mapped
 from replan.core.draft import references_of
 from replan.core.healing import Recovery
 from replan.core.ids import call_base, call_key, canonical
+from replan.core.meter import Meter
 from replan.core.policy import needs_approval
 from replan.core.refs import Reference, has_references, meaning, resolve, rewritten
 from replan.core.repeats import Deed, meant_by_order
@@ -148,17 +149,14 @@ def outline(
         return Outline(name, None, raw, raw, fault)
     if changed is not None and not changed.whole and tools.resolve(planned_name) != tool:
         raw = mapped(raw, tool)
-    parameters, planned = raw, written if changed is not None else raw
-    if has_references(raw) or (changed is not None and has_references(written)):
-        try:
-            parameters = planned = resolve(raw, Scope(state, loaded, item, slot.item))
-            if changed is not None:
-                planned = resolve(written, Scope(state, loaded, item, slot.item))
-        except UnresolvedReference as error:
-            fault = Fault(category="dependency_error", kind="reference", message=str(error))
-            return Outline(name, tool, raw, raw, fault)
-    if changed is not None:
+    scope = Scope(state, loaded, item, slot.item)
+    parameters, broken = _resolved(raw, scope)
+    planned = parameters if changed is None else _resolved(written, scope)[0]
+    if changed is not None:  # what is put in place of a reference is used whatever that would give
         parameters = {**parameters, **changed.parameters}
+    if broken is not None:
+        fault = Fault(category="dependency_error", kind="reference", message=str(broken))
+        return Outline(name, tool, parameters, planned, fault)
     parameters = _filled(tool, parameters, state)
     if found := schemas.parameter_problems(tool, parameters):
         text = f"the parameters do not fit tool {tool.id!r}: " + "; ".join(found[:10])
@@ -166,6 +164,24 @@ def outline(
         fault = Fault(category="parameter_error", kind="parameter", message=text)
         return Outline(name, tool, parameters, planned, fault)
     return Outline(name, tool, parameters, planned, None)
+
+
+def _resolved(raw: JsonObject, scope: Scope) -> tuple[JsonObject, UnresolvedReference | None]:
+    """The parameters with references filled in; where some cannot be, those stay as written, and why."""
+    if not has_references(raw):
+        return raw, None
+    meter = Meter()
+    try:
+        return resolve(raw, scope, meter), None
+    except UnresolvedReference as error:
+        broken = error
+    found: JsonObject = {}
+    for name, value in raw.items():
+        try:
+            found |= resolve({name: value}, scope, meter)
+        except UnresolvedReference:
+            found[name] = value
+    return found, broken
 
 
 def prepare(

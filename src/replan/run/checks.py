@@ -34,6 +34,7 @@ def check(run: Run, draft: Plan, tools: list[ToolSpec], *, kept: Collection[Step
         earlier=earlier_schemas(run, without={step.step_id for step in draft.steps}),
         used=state.ids_used() - stay,
         settled=settled_steps(run) & stay,
+        ran=stand_ins(run),
     )
     found = list(checked.violations)
     if not checked.plan.steps and policy.evaluation == "steps":
@@ -63,6 +64,22 @@ def settled_steps(run: Run) -> set[StepId]:
     return {name for name, step in run.state.steps.items() if step.status == "succeeded"}
 
 
+def stand_ins(run: Run) -> dict[tuple[StepId, str | None], ToolSpec | None]:
+    """What has run in place of what finished steps of the plan plan, by step and action; None where several have."""
+    found: dict[tuple[StepId, str | None], ToolSpec | None] = {}
+    for name, step in run.state.steps.items():
+        if step.status != "succeeded":
+            continue
+        called: dict[str | None, set[str]] = {}
+        for slot, call in step.calls.items():
+            called.setdefault(slot.action_id, set()).add(call.tool_id)
+        for action, tools in called.items():
+            planned = step.step.tool if action is None else step.action(action).tool
+            if tools != {planned}:
+                found[name, action] = run.parts.tools.resolve(next(iter(tools))) if len(tools) == 1 else None
+    return found
+
+
 def earlier_schemas(run: Run, without: Collection[StepId] | None = None) -> dict[str, JsonObject | None]:
     """Finished steps outside the plan, and their actions, with what is known of their outputs.
 
@@ -85,7 +102,8 @@ def output_schema(run: Run, step: StepState) -> JsonObject | None:
     """What is known of a finished step's output."""
     if step.step.actions:
         return None
-    tool = run.parts.tools.resolve(next((call.tool_id for call in step.calls.values()), step.step.tool))
+    called = {call.tool_id for call in step.calls.values()} or {step.step.tool}
+    tool = run.parts.tools.resolve(next(iter(called))) if len(called) == 1 else None
     one = tool.output_schema if tool is not None else None
     if step.step.for_each is None:
         return one

@@ -19,7 +19,7 @@ from replan.core.reflection import RETRIES, ActionType, SuggestedAction
 from replan.core.refs import whole
 from replan.core.signature import signature, texts_in
 from replan.core.state import CallState, Slot, StepState
-from replan.core.types import Fault, JsonObject, ToolSpec
+from replan.core.types import Effect, Fault, JsonObject, ToolSpec
 from replan.errors import ModelError
 from replan.reasoning.reflector import StepProposal, reflect_on_step
 from replan.run.attempts import added_metadata
@@ -157,6 +157,7 @@ class Recovery:
             tool=meant.tool,
             parameters=meant.parameters,
             planned=meant.planned,
+            may=self._planned_effect(step, slot),
             metadata=self._run.state.metadata,
             allowed=allowed,
             healing=counted,
@@ -166,6 +167,11 @@ class Recovery:
             wanted=meant.tool.output_schema if meant.tool is not None else None,
             references=_simple_paths(paths) if not step.step.actions and step.step.for_each is None else (),
         )
+
+    def _planned_effect(self, step: StepState, slot: Slot) -> Effect | None:
+        name = step.step.tool if slot.action_id is None else step.action(slot.action_id).tool
+        tool = self._run.parts.tools.resolve(name)
+        return tool.effect if tool is not None else None
 
     def _elsewhere(self, step: StepState, slot: Slot, meant: Outline) -> set[str]:
         """Texts that succeeded calls of the same tool were made with."""

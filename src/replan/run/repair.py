@@ -9,10 +9,11 @@ from replan.core.ids import call_base
 from replan.core.plan_diff import diff_of
 from replan.core.read_plan import read_plan
 from replan.core.state import StepState
+from replan.core.substitutes import EFFECT_WORDS, strongest
 from replan.core.types import Fault, JsonObject, Plan, Step, ToolSpec
 from replan.errors import ModelError, PlanInvalid
 from replan.reasoning.replanner import CannotRepair, repair_step
-from replan.run.checks import allowed_tools, earlier_schemas, settled_steps, toolbox
+from replan.run.checks import allowed_tools, earlier_schemas, settled_steps, stand_ins, toolbox
 from replan.run.context import Run
 from replan.run.step_views import repair_view
 from replan.run.talk import RoleTalk
@@ -75,6 +76,7 @@ def _checked(run: Run, step: StepState, new: Step, tools: list[ToolSpec]) -> tup
         earlier=earlier_schemas(run),
         used=state.ids_used() - own - others,
         settled=settled_steps(run),
+        ran=stand_ins(run),
     )
     made = next(one for one in checked.plan.steps if one.step_id == step.step.step_id)
     found = list(checked.violations)
@@ -84,6 +86,8 @@ def _checked(run: Run, step: StepState, new: Step, tools: list[ToolSpec]) -> tup
         f"the tool {name!r} was not selected for this task; there are: {', '.join(sorted(allowed)[:20])}"
         for name in strange
     ]
+    if not found and (stronger := _stronger(run, step.step, made)):
+        found.append(stronger)
     done = ("succeeded", "skipped")
     late = [need for need in made.dependencies if state.steps[need].status not in done] if not found else []
     if late:
@@ -125,6 +129,20 @@ def _done_otherwise(step: StepState, new: Step) -> str:
     if not changed:
         return ""
     return f"{', '.join(map(repr, changed))} took effect already and would be done again in another form; leave it as it was"
+
+
+def _stronger(run: Run, planned: Step, made: Step) -> str:
+    """What is wrong with a rewrite that would change more in the world than what was planned."""
+    resolve = run.parts.tools.resolve
+    may = strongest(tool for name in _named(planned) if (tool := resolve(name)) is not None)
+    for name in _named(made):
+        tool = resolve(name)
+        if tool is not None and tool.is_stronger_than(may):
+            return (
+                f"{tool.id!r} {EFFECT_WORDS[tool.effect]}, and what the step was planned to call {EFFECT_WORDS[may]}: "
+                "a step that is written anew may not do more; take a tool that does no more"
+            )
+    return ""
 
 
 def _replaced(plan: Plan, step: Step) -> Plan:

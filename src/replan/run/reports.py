@@ -101,8 +101,11 @@ def _call_notes(call: CallState, step: StepState, state: State) -> Iterator[str]
         yield "has taken effect"
     elif call.status == "unknown":
         yield "nobody knows whether it took effect"
-    if call.tool_id not in (step.step.tool, "") and not step.step.actions and step.step.tool:
-        yield f"in place of {step.step.tool}"
+    planned = next(
+        (one.tool for one in step.step.actions if one.action_id == call.slot.action_id), step.step.tool
+    )
+    if planned and call.tool_id and call.tool_id != planned:
+        yield f"a stand-in for {planned}"
     known = state.recovery
     said = known.approvals.get(call.key) if known is not None else None
     if said is not None and said.approved:
