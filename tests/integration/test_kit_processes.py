@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
+import shutil
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +20,7 @@ import pytest
 from replan.core.faults import classify
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall
-from replan.tools.kit import Limits, python, shell
+from replan.tools.kit import Limits, python, python_tools, shell
 from replan.tools.kit.python_tools import isolation
 
 pytestmark = pytest.mark.anyio
@@ -246,6 +250,15 @@ SMALL = Limits(timeout_secs=10, cpu_secs=2, memory_mb=400, file_mb=1, processes=
             "result = {'北京': [None, True, 1.5, '']}", None, {"北京": [None, True, 1.5, ""]}, "", id="JSON"
         ),
         pytest.param("import sys\nsys.stdin.read()", None, "", "", id="no input is left"),
+        pytest.param("result = 1\nimport sys\nsys.exit(0)", None, 1, "", id="an exit of 0 is an end"),
+        pytest.param("print(2)\nexit()", None, None, "2\n", id="exit()"),
+        pytest.param(
+            "import sys\ndef main():\n    global result\n    result = 3\nsys.exit(main())",
+            None,
+            3,
+            "",
+            id="sys.exit(main())",
+        ),
         pytest.param(
             "import subprocess, sys\nresult = subprocess.run([sys.executable, '-c', 'print(1)'], "
             "capture_output=True, text=True).stdout",
@@ -269,7 +282,8 @@ async def test_code_gives_its_result(text: str, given: Any, result: Any, printed
         pytest.param("x = 1\n  y = 2", "line 2: IndentationError|line 2: SyntaxError", id="a syntax error"),
         pytest.param("result = object()", "cannot be written as JSON", id="no JSON"),
         pytest.param("result = float('nan')", "cannot be written as JSON", id="not a number"),
-        pytest.param("import sys; sys.exit(3)", "SystemExit", id="an exit"),
+        pytest.param("import sys; sys.exit(3)", "SystemExit: 3", id="an exit"),
+        pytest.param("raise SystemExit('no input')", "SystemExit: no input", id="an exit with words"),
         pytest.param("raise BaseException('x')", "BaseException: x", id="a base exception"),
         pytest.param("import no_such_module", "ModuleNotFoundError", id="a missing module"),
         pytest.param("x = 'a' * 10**9", "more memory than it may", id="a memory bomb"),
@@ -364,6 +378,171 @@ async def test_code_is_stopped_in_time_and_its_folder_goes(
     with pytest.raises(asyncio.CancelledError):
         await task
     assert names_below(tmp_path) == set()
+
+
+async def test_what_was_printed_is_told_when_time_is_over() -> None:
+    text = "print('half', end='')\nimport time\ntime.sleep(600)"
+    with pytest.raises(ToolCallError, match="the last that it wrote: half"):
+        await code(python(limits=SMALL._replace(timeout_secs=3)), text)
+
+
+FORGED = {
+    "a list": "[]",
+    "no JSON": "{",
+    "too deep": "[" * 100_000,
+    "nothing of it": "{}",
+    "not isolated": '{"isolated": 7}',
+    "an error that is none": '{"error": [1], "begun": false, "isolated": {}}',
+    "an error before it began": '{"begun": false, "error": "x", "isolated": {"network": true, "files": true}}',
+}
+
+
+@pytest.mark.parametrize("line", FORGED.values(), ids=FORGED)
+@pytest.mark.parametrize("how", ["then ends", "then goes on", "in the place of all"])
+async def test_a_forged_answer_is_a_fault_in_doubt_or_a_result_of_the_code(line: str, how: str) -> None:
+    text = f"""
+import os
+for number in range(3, 60):
+    try:
+        if {how!r} == "in the place of all":
+            os.ftruncate(number, 0)
+    except OSError:
+        pass
+    try:
+        os.write(number, {line!r}.encode() + b"\\n")
+    except OSError:
+        pass
+if {how!r} != "then goes on":
+    os._exit(0)
+result = 5
+"""
+    with pytest.raises(ToolCallError) as caught:
+        await code(python(network=True, limits=SMALL), text)
+    assert caught.value.kind in ("tool", "output")
+    assert caught.value.happened == "unknown"
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/smaps_rollup").exists(),
+    reason="no /proc that tells of memory: each process is limited alone",
+)
+async def test_what_code_starts_shares_its_memory() -> None:
+    text = """
+import subprocess, sys
+hold = "x = bytearray(120 * 2**20); import time; time.sleep(600)"
+children = [subprocess.Popen([sys.executable, "-I", "-c", hold]) for _ in range(8)]
+for child in children:
+    child.wait()
+"""
+    with pytest.raises(ToolCallError, match="more than 400 MB of memory together") as caught:
+        await code(python(limits=SMALL._replace(timeout_secs=60)), text)
+    assert caught.value.happened == "unknown"
+
+
+async def test_what_is_shared_counts_once() -> None:
+    text = """
+import os, time
+held = bytearray(150 * 2**20)
+children = []
+for _ in range(5):
+    child = os.fork()
+    if child == 0:
+        time.sleep(1)
+        os._exit(0)
+    children.append(child)
+result = [os.waitpid(child, 0)[1] for child in children]
+"""
+    assert (await code(python(limits=SMALL), text))["result"] == [0] * 5
+
+
+MEDDLING = """
+import os
+def tried(what, *given):
+    try:
+        what(*given)
+    except OSError as error:
+        return type(error).__name__
+    return "done"
+result = {what.__name__: tried(what, *given) for what, *given in (
+    (os.chmod, VICTIM, 0o600),
+    (os.utime, VICTIM, (1, 1)),
+    (os.setxattr, VICTIM, "user.x", b"1"),
+    (os.chown, VICTIM, os.getuid(), os.getgid()),
+    (os.remove, VICTIM),
+    (os.rename, VICTIM, "mine"),
+    (os.link, VICTIM, "linked"),
+)}
+"""
+
+
+def test_an_ordinary_user_s_files_stay_as_they_are_or_nothing_is_promised(tmp_path: Path) -> None:
+    """The worker itself, as somebody else than root, where there is a Python that anybody may run."""
+    runner, user = sys.executable, os.geteuid()
+    if user == 0:
+        runner, user = "/usr/bin/python3", 65534
+        if not os.path.exists(runner):
+            pytest.skip("no Python of the system that another user than root could run")
+    worker = Path(python_tools.__file__).with_name("python_worker.py").read_text()
+    base = Path(tempfile.mkdtemp(dir="/tmp"))
+    try:
+        base.chmod(0o755)
+        (base / "worker.py").write_text(worker)
+        (base / "victim").write_text("x")
+        (base / "work").mkdir()
+        for path in (base / "victim", base / "work"):
+            os.chown(path, user, -1)
+        before = (base / "victim").stat()
+        order = {
+            "code": MEDDLING.replace("VICTIM", repr(str(base / "victim"))),
+            "input": None,
+            "network": False,
+            "limits": {},
+        }
+        reads, writes = os.pipe()
+        subprocess.run(
+            [runner, "-I", "-B", str(base / "worker.py"), str(writes)],
+            cwd=base / "work",
+            input=json.dumps(order).encode(),
+            pass_fds=(writes,),
+            check=True,
+            **({"user": user, "group": user, "extra_groups": []} if os.geteuid() == 0 else {}),
+        )
+        os.close(writes)
+        isolated, _, said = (json.loads(line) for line in os.read(reads, 100_000).splitlines())
+        os.close(reads)
+        if isolated["isolated"]["files"]:
+            assert "done" not in said["result"].values()
+            after = (base / "victim").stat()
+            assert (after.st_mode, after.st_mtime, after.st_ctime) == (
+                before.st_mode,
+                before.st_mtime,
+                before.st_ctime,
+            )
+        else:
+            assert "done" in said["result"].values()
+    finally:
+        shutil.rmtree(base)
+
+
+def test_a_filter_of_calls_refuses_changes_of_rights_and_times(tmp_path: Path) -> None:
+    """What is used where a system has no space of mounts for an ordinary user."""
+    (tmp_path / "victim").write_text("x")
+    program = f"""
+import ctypes, importlib.util, json, os
+spec = importlib.util.spec_from_file_location("worker", {python_tools.__file__.replace("python_tools", "python_worker")!r})
+worker = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(worker)
+names = {{}}
+if worker._no_changes_of_metadata(ctypes.CDLL(None, use_errno=True)):
+    names["VICTIM"] = {str(tmp_path / "victim")!r}
+    exec({MEDDLING!r}, names)
+print(json.dumps(names.get("result")))
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, cwd=tmp_path, check=True)
+    result = json.loads(found.stdout)
+    if result is None:
+        pytest.skip("no filter of system calls for this machine")
+    assert {result[name] for name in ("chmod", "utime", "setxattr", "chown")} == {"PermissionError"}
 
 
 _RUN = """

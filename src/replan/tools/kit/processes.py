@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from replan.errors import ToolCallError
 
@@ -77,12 +77,15 @@ async def run_program(
     stdin: bytes = b"",
     timeout_secs: float = 60.0,
     max_output_bytes: int = 100_000,
+    pass_fds: Sequence[int] = (),
+    watch: Callable[[int], Coroutine[Any, Any, str]] | None = None,
 ) -> Finished:
     """Run a program without any shell, in a process group of its own, and wait for its end.
 
     The group is stopped (SIGTERM, then SIGKILL after 0.3 s) when the time is over, when the call is cancelled and
     when the program has ended but left others behind; what made itself a session of its own escapes that.
-    `what` names the call in errors. Raises `ToolCallError`: kind `tool` and surely not happened if it cannot be started,
+    `what` names the call in errors. `watch` is given the number of its process, and says why it has to be stopped as soon
+    as it has to be. Raises `ToolCallError`: kind `tool` and surely not happened if it cannot be started,
     `timeout`, or `output` for more than `FLOOD_BYTES`.
     """
     loop = asyncio.get_running_loop()
@@ -96,6 +99,7 @@ async def run_program(
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
+            pass_fds=tuple(pass_fds),
         )
     )
     try:
@@ -110,10 +114,16 @@ async def run_program(
         raise
     except (OSError, ValueError) as error:
         raise ToolCallError(f"{what} cannot be started: {error}", happened="no") from error
+    watcher = None if watch is None else loop.create_task(watch(transport.get_pid()))
     try:
         _feed(transport, stdin)
         async with asyncio.timeout(timeout_secs):
-            await asyncio.wait({watching.exited, watching.flooded}, return_when=asyncio.FIRST_COMPLETED)
+            ends: set[asyncio.Future[Any]] = {watching.exited, watching.flooded}
+            await asyncio.wait(
+                ends if watcher is None else ends | {watcher}, return_when=asyncio.FIRST_COMPLETED
+            )
+            if watcher is not None and watcher.done():
+                raise ToolCallError(f"{what} was stopped: {watcher.result()}", happened="unknown")
             if not watching.flooded.done():
                 await asyncio.wait(
                     {watching.closed, watching.flooded},
@@ -124,6 +134,8 @@ async def run_program(
         text = f"{what} had not ended after {timeout_secs:g} seconds and was stopped{watching.last_words()}"
         raise ToolCallError(text, kind="timeout", happened="unknown") from error
     finally:
+        if watcher is not None:
+            watcher.cancel()
         await _stop(transport, watching)
     if watching.flooded.done():
         text = f"{what} wrote more than {FLOOD_BYTES:,} bytes and was stopped; make it write less"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import os
@@ -16,6 +17,7 @@ from pydantic import Field
 from replan.errors import InputError, ToolCallError
 from replan.tools.bounds import MAX_RESULT_BYTES, too_large
 from replan.tools.decorator import tool
+from replan.tools.kit.group_memory import within
 from replan.tools.kit.processes import plain_environment, run_program
 from replan.tools.kit.source import KitSource, time_left
 
@@ -30,7 +32,7 @@ class Computed(TypedDict):
 
 
 class Limits(NamedTuple):
-    """What code may use: seconds, megabytes and processes."""
+    """What code may use: seconds, megabytes (of one process, and on Linux of all together) and processes."""
 
     timeout_secs: float = 30.0
     cpu_secs: float = 20.0
@@ -51,7 +53,8 @@ def python(
 
     The process has no variables but PATH, HOME, locale and time zone, and the limits of `limits` (resource limits of
     POSIX). Where Linux allows it, it also has no network (unless `network`), a space of processes of its own, no files
-    but its folder and, to read, those of Python and the system (Landlock), and is nobody instead of root;
+    but its folder and, to read, those of Python and the system (Landlock; and for an ordinary user a read-only mount, or a
+    filter of system calls, against changed rights and times), and is nobody instead of root;
     `replan.tools.kit.python_tools.isolation` says which of these hold here. Where they do not, the code can do
     what this process can. Sockets that lie in the file system stay reachable if their rights allow it. This stops
     accidents and most mischief; for code of people who mean harm, use a machine of its own.
@@ -93,6 +96,7 @@ async def run_code(
     """The worker's answer (`result`, `isolated`) and what the code printed. Raises `ToolCallError`."""
     base = _own_folder()
     folder = base / "work"
+    answer = _Answer()
     try:
         order = {
             "code": code,
@@ -106,9 +110,8 @@ async def run_code(
                 "RLIMIT_NOFILE": 256,
             },
         }
-        answer = base / "answer.json"
         ended = await run_program(
-            [sys.executable, "-I", "-B", str(_WORKER), str(answer)],
+            [sys.executable, "-I", "-B", "-u", str(_WORKER), str(answer.writes), str(folder)],
             what="the Python code",
             cwd=folder,
             env={
@@ -120,18 +123,22 @@ async def run_code(
             stdin=json.dumps(order).encode(),
             timeout_secs=time_left(limits.timeout_secs),
             max_output_bytes=max_output_bytes,
+            pass_fds=(answer.writes,),
+            watch=within(limits.memory_mb * 2**20),
         )
-        said = _answer(answer, limits)
         printed = ended.stdout.text + (f"\n{ended.stderr.text}" if ended.stderr.text else "")
-        if said is None:
-            raise ToolCallError(_sudden_end(ended.exit_code, ended.stderr.text, limits), happened="unknown")
+        isolated, begun, said = answer.read()
+        if "result" not in said and "error" not in said:
+            text = _sudden_end(ended.exit_code, ended.stderr.text, limits)
+            raise ToolCallError(text, happened="unknown" if begun or not isolated else "no")
         if "error" in said:
-            shut_in = said["isolated"]["network"] and said["isolated"]["files"]
-            happened = "no" if shut_in or not said["begun"] else "unknown"
+            shut_in = isolated.get("network") is True and isolated.get("files") is True
+            happened = "no" if shut_in or not begun else "unknown"
             last = f"; it had printed: {printed.strip()[-500:]}" if printed.strip() else ""
             raise ToolCallError(f"the code failed: {said['error']}{last}", happened=happened)
-        return said, printed
+        return {"result": said["result"], "isolated": isolated}, printed
     finally:
+        answer.close()
         shutil.rmtree(base, ignore_errors=True)
 
 
@@ -149,15 +156,57 @@ async def isolation() -> dict[str, bool]:
     return found
 
 
-def _answer(path: Path, limits: Limits) -> dict[str, Any] | None:
-    try:
-        size = path.stat().st_size
-        if size > MAX_RESULT_BYTES:
+class _Answer:
+    """What the worker tells through a pipe, line by line: nothing that was told before the code began can be undone by it."""
+
+    def __init__(self) -> None:
+        self._reads, self.writes = os.pipe()
+        os.set_blocking(self._reads, False)
+        self._data = bytearray()
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._reads, self._take)
+
+    def _take(self) -> None:
+        try:
+            while data := os.read(self._reads, 2**20):
+                if len(self._data) <= MAX_RESULT_BYTES:
+                    self._data += data
+        except BlockingIOError:
+            pass
+
+    def read(self) -> tuple[dict[str, Any], bool, dict[str, Any]]:
+        """What isolates the code, whether it has begun, and what came of it; raises `ToolCallError` for what is none."""
+        self._take()
+        if len(self._data) > MAX_RESULT_BYTES:
             raise too_large("run_python", MAX_RESULT_BYTES)
-        said = json.loads(path.read_bytes())
-    except (OSError, ValueError):  # it ended before it could tell
-        return None
-    return said if isinstance(said, dict) and "isolated" in said else None
+        lines = bytes(self._data).split(b"\n")
+        if len(lines) < 2:  # not even the first one is whole
+            return {}, False, {}
+        first, second, *more = (*lines[:-1], b"{}")
+        isolated = _object(first).get("isolated")
+        told = _object(second)
+        begun = told.get("begun") is True
+        said = _object(more[0]) if begun and more else told
+        if not isinstance(isolated, dict) or (begun and len(lines) > 4):
+            text = "the code wrote into the pipe for its answer, which is no result"
+            raise ToolCallError(text, kind="output", happened="unknown")
+        return isolated, begun, said
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._reads)
+        os.close(self._reads)
+        os.close(self.writes)
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        text = "what came in the place of the code's answer is no JSON object"
+        raise ToolCallError(text, kind="output", happened="unknown")
+    return found
 
 
 def _sudden_end(code: int, stderr: str, limits: Limits) -> str:
