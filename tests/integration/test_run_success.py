@@ -81,6 +81,22 @@ def test_a_judge_that_says_no_with_a_good_score_is_asked_once_more() -> None:
     assert "counts as success" in ran.model.requests[-2].turns[-1].text
 
 
+@pytest.mark.parametrize("reflected", [overall(False), overall(False, done_in_substance=True)])
+@pytest.mark.parametrize("answer", ["seven", None, 7])
+@pytest.mark.parametrize("success", [True, False])
+def test_no_success_has_an_answer_of_another_form_than_was_asked_for(
+    reflected: dict[str, Any], answer: Any, success: bool
+) -> None:
+    judged = {**judgement(90 if success else 60, success, 90, 90, "no title"), "final_output": answer}
+    ran = run(
+        {"execution_plan": plan(step("a", "find")), "evaluation": judged, "overall_reflection": reflected},
+        output_schema={"type": "integer"},
+    )
+    fits = answer == 7
+    assert ran.result.is_success == (fits and (success or bool(reflected.get("done_in_substance"))))
+    assert not ran.result.is_success or ran.result.output == 7
+
+
 # ── judged by the steps ───────────────────────────────────────────────────────
 
 

@@ -19,10 +19,9 @@ from replan.core.explain_recovery import (
 )
 from replan.core.guard import may_reflect, must_stop
 from replan.core.reflection import NEW_STEPS, Strategy
-from replan.core.schemas import problems
 from replan.core.state import State
 from replan.core.types import Evaluation, Failure
-from replan.core.verdict import default_strategy, done_in_substance, satisfied
+from replan.core.verdict import answer_faults, default_strategy, done_in_substance, satisfied
 
 End: TypeAlias = TaskCompleted | TaskFailed | TaskCancelled | TaskTimedOut
 
@@ -204,9 +203,7 @@ def _ended_by_word(state: State) -> Decision:
         return Evaluate()
     evaluation = state.evaluation.evaluation if state.evaluation else None
     answer = evaluation.final_output if evaluation is not None else None
-    schema = state.policy.output_schema
-    kept_apart = state.evaluation is not None and state.evaluation.artifact is not None
-    if schema is not None and not kept_apart and (faults := problems(schema, answer)):
+    if faults := answer_faults(state):
         return _failed(state, no_answer_of_the_form(state, faults))
     missing = evaluation.failures if evaluation is not None else ("the result was not judged",)
     score = evaluation.overall_score if evaluation is not None else None

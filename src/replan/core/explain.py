@@ -48,6 +48,7 @@ def timed_out(state: State, secs: float) -> Failure:
     return Failure(
         kind="timeout",
         reason=f"the time limit of {secs:g} seconds was reached{at}",
+        root_causes=failed_so_far(state),
         tried=attempts_made(state),
         advice=(
             *_doubts(state),
@@ -63,10 +64,20 @@ def budget(state: State, limit: str) -> Failure:
     return Failure(
         kind="budget",
         reason=f"the budget {limit} was reached",
+        root_causes=failed_so_far(state),
         tried=attempts_made(state),
         advice=(*_doubts(state), f"Raise {name} under [budget], or make the task smaller."),
         limit=name,
     )
+
+
+def failed_so_far(state: State) -> tuple[str, ...]:
+    """What had failed of its own when a limit ended the task: it may be why so much was used."""
+    return tuple(
+        f"{step_words(step)}: {step.fault.message}"
+        for step in state.steps.values()
+        if step.status == "failed" and step.fault is not None and step.fault.kind != "cancelled"
+    )[:50]
 
 
 def outcome_unknown(state: State) -> Failure:

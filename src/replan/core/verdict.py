@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from replan.core.guard import must_stop
 from replan.core.policy import Policy
 from replan.core.reflection import OverallReflection, Strategy
+from replan.core.schemas import problems
 from replan.core.state import State, StepState
 from replan.core.strategies import Standing, refusal
 from replan.core.types import Evaluation
@@ -73,7 +74,20 @@ def done_in_substance(state: State, evaluation: Evaluation) -> bool:
         and not any(_WRONG.search(failure) for failure in evaluation.failures)
         and not state.open_steps
         and not any(_fatal(step) for step in _failed(state))
+        and not answer_faults(state)
     )
+
+
+def answer_faults(state: State) -> list[str]:
+    """What keeps the answer of the judged round from the form that the caller wants; nothing if no form is wanted.
+
+    An answer that is kept apart has passed: one that had not was left out by the judge's reader.
+    """
+    schema, judged = state.policy.output_schema, state.evaluation
+    if schema is None or (judged is not None and judged.artifact is not None):
+        return []
+    evaluation = judged.evaluation if judged is not None else None
+    return problems(schema, evaluation.final_output if evaluation is not None else None)
 
 
 def _failed(state: State) -> list[StepState]:
@@ -105,7 +119,7 @@ def _violations(proposal: OverallReflection, state: State) -> Iterator[str]:
     if proposal.done_in_substance and not done:
         yield (
             f"the task is not done in substance: that needs a judged completeness and correctness of at least "
-            f"{COMPLETE:g}, no result that was found wrong, and no failed step that matters"
+            f"{COMPLETE:g}, no result that was found wrong, no failed step that matters, and an answer of the form asked for"
         )
     if not proposal.should_replan:
         return

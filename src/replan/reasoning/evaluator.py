@@ -63,10 +63,8 @@ async def evaluate(
     def read(answer: Any) -> _Judged:
         found = _read(answer, output_schema, fallback)
         judged = found.evaluation
-        if judged.is_successful and not found.faults:
-            found = _Judged(
-                judged, tuple(f"final_output: {fault}" for fault in check_answer(judged.final_output))
-            )
+        if judged.final_output is not None or judged.is_successful:
+            found = _checked(found, check_answer)
         checked = talk.style == "small" and judged.is_successful and bool(steps) and not found.faults
         if checked and (doubts := _doubts(judged, task, steps)):
             raise Violations(doubts)
@@ -96,6 +94,16 @@ class _Judged(NamedTuple):
     faults: tuple[str, ...]
 
 
+def _checked(found: _Judged, check_answer: Callable[[Any], Sequence[str]]) -> _Judged:
+    """The same with what the caller's own check says of the answer; one of a failure that does not pass is left out."""
+    judged = found.evaluation
+    if found.faults or not (faults := check_answer(judged.final_output)):
+        return found
+    if judged.is_successful:
+        return _Judged(judged, tuple(f"final_output: {fault}" for fault in faults))
+    return _Judged(judged.model_copy(update={"final_output": None}), ())
+
+
 def of_another_form(evaluation: Evaluation, faults: Sequence[str]) -> Evaluation:
     """The judgement on an answer that has not the form asked for: no success, and not that answer."""
     told = tuple(f"the answer has not the form asked for: {fault}" for fault in faults[:10])
@@ -104,6 +112,7 @@ def of_another_form(evaluation: Evaluation, faults: Sequence[str]) -> Evaluation
             "overall_score": 0.0,
             "is_successful": False,
             "failures": (*evaluation.failures, *told),
+            "wrong_results": (*evaluation.wrong_results, *told),
             "final_output": None,
         }
     )

@@ -156,3 +156,9 @@ def test_faults_of_the_model_and_of_replan_are_told_apart() -> None:
     state = state_of(OPENED)
     assert explain.model_failed(state, "no key").reason == "the model gave no usable answer: no key"
     assert explain.internal(state, "KeyError: 'x'").reason == "a fault of Replan: KeyError: 'x'"
+
+
+def test_a_limit_does_not_make_forget_what_had_failed() -> None:
+    state = state_of([*OPENED, PLANNED, begun("find"), called(), missed(), broken("find")])
+    for failure in (explain.budget(state, "max_rounds = 1"), explain.timed_out(state, 3.0)):
+        assert failure.root_causes == ("step 'find' (search): no such city",)

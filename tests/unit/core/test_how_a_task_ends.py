@@ -38,6 +38,8 @@ class Case(NamedTuple):
     correctness: float
     wrong: str
     reflector: str
+    answer: Any = "an answer"
+    schema: Any = None
 
     def judgement(self) -> e.EvaluationCompleted:
         each = Dimensions(
@@ -51,7 +53,7 @@ class Case(NamedTuple):
                 dimensions=each,
                 failures=failures,
                 wrong_results=("12 for 21",) if self.wrong == "told" else (),
-                final_output="an answer",
+                final_output=self.answer,
             )
         )
 
@@ -124,6 +126,20 @@ def test_no_end_is_better_than_what_each_of_them_allows() -> None:
             assert decision.event.failure.reason, case
             if case.reflector == "no":
                 assert decision.event.failure.question == "ask Bob", case
+
+
+def test_no_reflection_makes_a_success_of_an_answer_that_has_not_the_form_asked_for() -> None:
+    forms = {
+        "an answer": ({"type": "string"}, {"type": ["integer", "string"]}),
+        None: ({"type": "null"}, {"type": ["integer", "null"]}, {}),
+        7: ({"type": "integer"}, {"type": ["integer", "string"]}, {"type": ["integer", "null"]}),
+    }
+    every = [None, *(schema for schemas in forms.values() for schema in schemas)]
+    for (answer, fitting), schema in product(forms.items(), every):
+        case = Case("all done", False, 60, 90, 90, "nothing", "done", answer, schema)
+        decision = end_of(case, output_schema=schema)
+        success = isinstance(decision, Finish) and isinstance(decision.event, e.TaskCompleted)
+        assert success == (schema is None or schema == {} or schema in fitting), case
 
 
 def test_without_reflection_only_the_judge_and_the_steps_count() -> None:

@@ -276,6 +276,15 @@ async def test_a_validators_message_goes_back_once(script: Any, second: int, goo
     assert good or "has to be even" in found.failures[-1]
 
 
+async def test_an_answer_of_a_failure_that_the_validators_refuse_is_left_out(script: Any) -> None:
+    talk = script(answer(20, False, 3))
+    found = await evaluate(
+        talk, task=TASK, plan=PLAN, steps=STEPS, output_schema={"type": "integer"}, check_answer=even
+    )
+    assert (found.is_successful, found.final_output) == (False, None)
+    assert len(talk.asked) == 1
+
+
 async def test_no_validator_is_asked_about_the_answer_of_a_failure(script: Any) -> None:
     found = await evaluate(
         script(answer(20, False, None)), task=TASK, plan=PLAN, steps=STEPS,
