@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from replan.app import Replan, run_sync
     from replan.core.events import Record
     from replan.core.result import StepResult, TaskResult
-    from replan.errors import ReplanError
+    from replan.errors import ReplanError, RetryLater
     from replan.tools import ToolContext, tool
 
 _HOMES = {
@@ -29,6 +29,7 @@ _HOMES = {
     "StepResult": "replan.core.result",
     "TaskResult": "replan.core.result",
     "ReplanError": "replan.errors",
+    "RetryLater": "replan.errors",
     "ToolContext": "replan.tools",
     "tool": "replan.tools",
 }
@@ -37,6 +38,7 @@ __all__ = [
     "Record",
     "Replan",
     "ReplanError",
+    "RetryLater",
     "StepResult",
     "TaskResult",
     "ToolContext",

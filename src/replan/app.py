@@ -348,7 +348,7 @@ class Replan:
     async def answer(
         self, task_id: str, text: str, question_id: str | None = None, *, output: Any = None, by: str = ""
     ) -> None:
-        """Answer a question of a waiting task. Whether a call took effect: yes or no, `output` is what it gave."""
+        """Answer a question of a waiting task. Whether a call took effect: yes (with its `output`), no, or cannot tell."""
         await self.service.answer(task_id, text, question_id, output=output, by=by)
 
     async def resume(self, task_id: str) -> TaskResult:

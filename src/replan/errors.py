@@ -12,6 +12,7 @@ ReplanError
 │   └── UserInterventionRequired    and that only a person can mend; carries what to do
 ├── UnresolvedReference     a reference that selects nothing in what it points to
 ├── ToolCallError           a tool call that failed; says whether its effect may have happened
+│   └── RetryLater          raised by a tool that has done nothing, and may be called again in so many seconds
 ├── ModelError              a model that gave no usable answer
 │   ├── ModelUnavailable    not reachable, not installed, no key, refused by the endpoint
 │   └── AnswerInvalid       it answered, but not in the shape asked for, after every correction
@@ -123,6 +124,22 @@ class ToolCallError(ReplanError):
         self.happened = happened
         self.status = status
         self.retry_after = retry_after
+
+
+class RetryLater(ToolCallError):
+    """Raised by a tool that has done nothing, and may be called again in `after_secs`; None: after a short while.
+
+    The call is repeated by code, a few times, whatever the tool's effect: it says itself that nothing has happened.
+    """
+
+    def __init__(self, message: str = "not now", after_secs: float | None = None) -> None:
+        if isinstance(message, int | float) and not isinstance(
+            message, bool
+        ):  # RetryLater(3), RetryLater(3, "busy")
+            message, after_secs = (str(after_secs) if after_secs is not None else "not now"), float(message)
+        if after_secs is not None and not 0 <= after_secs < float("inf"):
+            raise ValueError(f"after_secs={after_secs!r} is no number of seconds, 0 or more")
+        super().__init__(message, kind="later", happened="no", retry_after=after_secs)
 
 
 class ModelError(ReplanError):

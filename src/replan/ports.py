@@ -61,6 +61,8 @@ class ToolCall(NamedTuple):
     """Asks a person; None, or an answer of None: nobody answers, and the tool is told so."""
     effect: Effect | None = None
     """The tool's effect as the user has decided it; None: as its source says. It binds a source that sends again."""
+    late: Callable[[asyncio.Future[Any]], None] | None = None
+    """Told of what will end as the call's work ends, by a source whose work goes on after the call was stopped."""
 
 
 class ToolProblem(NamedTuple):

@@ -178,27 +178,46 @@ def test_without_a_limit_of_its_own_a_call_may_take_what_is_left_of_the_tasks() 
     assert ran.source.calls[1].deadline_secs == pytest.approx(50 - TELL_SECS, abs=EXACT)
 
 
-def test_a_tool_that_does_not_listen_is_left_behind_at_its_limit() -> None:
+def deaf(secs: float) -> FakeSource:
     class Deaf(FakeSource):
         async def call(self, call: ToolCall) -> Any:
             if call.tool_id != "deaf":
                 return await super().call(call)
             while True:
                 try:
-                    await asyncio.sleep(100)
+                    await asyncio.sleep(secs)
                     break
                 except asyncio.CancelledError:
                     continue
             return "late"
 
+    return Deaf({"deaf": FakeTool(effect="once"), "t": "x"})
+
+
+def test_the_late_answer_of_a_tool_that_does_not_listen_is_what_became_of_its_call() -> None:
     ran = run(
-        Deaf({"deaf": FakeTool(effect="once"), "t": "x"}),
+        deaf(100),
         plan(step("a", "deaf", timeout_secs=10), step("b", "t")),
         budget={"task_timeout_secs": 300},
     )
-    assert ran.times("step_failed")["a"] == pytest.approx(11, abs=EXACT)
+    assert ran.times("outcome_unknown")["a"] == pytest.approx(11, abs=EXACT)
+    assert ran.times("step_completed")["a"] == pytest.approx(110, abs=EXACT)
+    (settled,) = ran.events("outcome_settled")
+    assert (settled.happened, settled.by, settled.output) == (True, "its late answer", "late")
+    assert ran.result.is_success
+    assert ran.outputs()["a"] == "late"
+
+
+def test_a_tool_that_never_comes_back_is_waited_for_to_the_deadline_of_the_task() -> None:
+    ran = run(
+        deaf(1_000_000),
+        plan(step("a", "deaf", timeout_secs=10), step("b", "t")),
+        budget={"task_timeout_secs": 300},
+    )
+    assert ran.outputs() == {"b": "x"}
+    assert ran.result.status == "timed_out"
     assert ran.result.failure is not None
-    assert ran.result.failure.kind == "outcome_unknown"
+    assert "took effect" in ran.result.failure.advice[0]
 
 
 def test_a_tool_that_answers_when_it_is_stopped_has_answered() -> None:

@@ -77,9 +77,9 @@ def test_a_reading_shows_that_it_happened_and_the_work_goes_on() -> None:
     assert (first.fresh, second.fresh) == (True, False)
 
 
-def test_a_reading_shows_that_it_did_not_happen_and_the_same_call_is_made_once_more() -> None:
+def test_a_trusted_reading_that_it_did_not_happen_makes_the_same_call_once_more() -> None:
     shop = Shop(takes_effect=False)
-    ran = run(shop, {"step_reflection": [VERIFY, settle(False)]})
+    ran = run(shop, {"step_reflection": [VERIFY, settle(False)]}, trust_model_settlement=True)
     assert ran.result.is_success
     assert shop.paid == ["order-17"]
     first, second = ran.events("call_started", step_id="p", tool_id="pay")
@@ -109,7 +109,7 @@ def test_an_empty_reading_does_not_show_that_it_happened() -> None:
             "evaluation": verdict(),
             "step_reflection": [VERIFY, settle(True, evidence="[]"), settle(False)],
         }
-        return (await (await bench(tools, answers)).run()).check()
+        return (await (await bench(tools, answers)).run(trust_model_settlement=True)).check()
 
     ran = virtual_time(main())
     assert ran.result.is_success
@@ -220,7 +220,7 @@ def test_a_person_says_whether_it_happened(took_effect: bool, said: str) -> None
 def test_an_answer_that_is_none_is_refused_and_the_task_waits_on() -> None:
     async def main() -> None:
         made, task_id, _ = await waiting(Shop(takes_effect=True))
-        with pytest.raises(InputError, match="answer yes or no"):
+        with pytest.raises(InputError, match="answer yes, no or cannot tell"):
             await made.service.answer(task_id, "perhaps")
         with pytest.raises(InputError, match="no open question 'q'"):
             await made.service.answer(task_id, "yes", "q")
@@ -268,7 +268,165 @@ def test_that_others_happened_does_not_show_that_this_one_did() -> None:
     shop = Shop(takes_effect=False)
     shop.paid.append("order-99")
     claim = settle(True, evidence='"order":"order-99"')
-    ran = run(shop, {"step_reflection": [VERIFY, claim, settle(False, evidence='"order":"order-99"')]})
+    answers = [VERIFY, claim, settle(False, evidence='"order":"order-99"')]
+    ran = run(shop, {"step_reflection": answers}, trust_model_settlement=True)
     assert ran.result.is_success
     assert shop.paid == ["order-99", "order-17"]
     assert any("none with these parameters" in text for text in ran.events("step_reflected")[-1].violations)
+
+
+@pytest.mark.parametrize("words", ["cannot tell", "Can't tell.", "I don't know", "stop", "not sure"])
+def test_a_person_who_cannot_tell_ends_the_task_with_an_account_of_it(words: str) -> None:
+    async def main() -> Ran:
+        made, task_id, _ = await waiting(shop)
+        await made.service.answer(task_id, words, by="Ann")
+        return (await made.drive(task_id)).check()
+
+    shop = Shop(takes_effect=True)
+    ran = virtual_time(main())
+    assert shop.calls == 1
+    failure = ran.result.failure
+    assert failure is not None
+    assert failure.kind == "outcome_unknown"
+    assert "'pay'" in failure.in_doubt[0]
+    assert failure.undone == ("step 'n' (note): step 'p', which it depends on, failed",)
+
+
+def test_an_output_goes_with_a_yes_only() -> None:
+    async def main() -> None:
+        made, task_id, _ = await waiting(Shop(takes_effect=True))
+        for words in ("no", "cannot tell"):
+            with pytest.raises(InputError, match="goes with the answer that the call took effect"):
+                await made.service.answer(task_id, words, output={"payment": "p"})
+
+    virtual_time(main())
+
+
+# ── what a model's reading may settle ─────────────────────────────────────────
+
+
+def read_as(output: Any, answers: list[dict[str, Any]], shop: Shop, **policy: Any) -> Ran:
+    tools = {**shop.tools(), "payments": FakeTool(output=output, **READS)}
+
+    async def main() -> Ran:
+        given = {"execution_plan": PLAN, "evaluation": verdict(), "overall_reflection": overall()}
+        return (await (await bench(tools, {**given, "step_reflection": answers})).run(**policy)).check()
+
+    return virtual_time(main())
+
+
+@pytest.mark.parametrize(
+    ("output", "evidence"),
+    [
+        ({"payments": [], "total": 0}, '"payments": []'),
+        ({"payments": [], "total": 0}, '"total":0'),
+        ({"payments": [None, {}], "more": False}, '"more":false'),
+        ({"balance": 310, "currency": "EUR"}, '"balance":310'),
+        ({"payments": [{"order": "order-99", "payment": "p"}]}, '"order":"order-99"'),
+        ({"query": "order-17-b", "count": 3}, '"count":3'),
+        ({"payments": [{"order": "order-17", "payment": "p"}], "page": 1}, '"page":1'),
+    ],
+)  # fmt: skip
+def test_only_what_identifies_this_very_call_shows_that_it_happened(output: Any, evidence: str) -> None:
+    shop = Shop(takes_effect=False)
+    claim = settle(True, evidence=evidence)
+    ran = read_as(output, [VERIFY, claim, claim], shop)
+    assert ran.events("outcome_settled") == []
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "outcome_unknown"
+    assert shop.calls == 1
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        {"payments": [{"order": "order-17", "payment": "p-1"}]},
+        [{"ref": "paid for order-17 today"}],
+        "2026-01-01 order-16\n2026-01-02 order-17 p-1",
+        {"order-17": {"order": "order-17", "state": "paid"}},
+    ],
+)
+def test_a_record_of_this_very_call_shows_it(output: Any) -> None:
+    shop = Shop(takes_effect=False)
+    quote = "2026-01-02 order-17 p-1" if isinstance(output, str) else "order-17"
+    claim = settle(True, evidence=quote, output={"payment": "p-1"})
+    ran = read_as(output, [VERIFY, claim, claim], shop)
+    assert [one.happened for one in ran.events("outcome_settled")] == [True]
+    assert ran.result.is_success
+    assert shop.calls == 1
+
+
+@pytest.mark.parametrize("output", [[], {"payments": []}, {"balance": 310}])
+def test_a_models_no_is_advice_to_a_person_and_makes_no_second_call(output: Any) -> None:
+    shop = Shop(takes_effect=True)
+    evidence = {"[]": "[]"}.get(str(output), str(next(iter(output))) if output else "[]")
+    ran = read_as(output, [VERIFY, settle(False, evidence=evidence)], shop)
+    assert shop.calls == 1
+    assert ran.events("outcome_settled") == []
+    failure = ran.result.failure
+    assert failure is not None
+    assert failure.kind == "outcome_unknown"
+    last = ran.events("step_reflected")[-1]
+    assert (last.by, last.action.type) == ("code", "trigger_overall_reflection")
+    assert "advice for a person" in last.reason
+    assert "read: payments {}" in failure.in_doubt[0]
+
+
+def test_a_person_is_shown_the_readings_and_the_models_advice() -> None:
+    async def main() -> Ran:
+        answers = {
+            "execution_plan": PLAN,
+            "evaluation": verdict(),
+            "step_reflection": [VERIFY, settle(False)],
+        }
+        made = await bench(Shop(takes_effect=False).tools(), answers)
+        return await made.drive(await made.submit(interactive=True))
+
+    ran = virtual_time(main())
+    (asked,) = ran.result.waiting_for
+    assert "yes, no or cannot tell" in asked.text
+    assert 'read: payments {} → {"payments":[]}' in asked.background
+    assert "a reading speaks for its not having happened" in asked.background
+
+
+def test_a_trusted_no_counts_only_once_it_still_reads_the_same_after_a_while() -> None:
+    shop = Shop(takes_effect=False)
+
+    def appears(parameters: Any) -> Any:
+        looks.append(1)
+        return [] if len(looks) == 1 else [{"order": "order-17", "payment": "p-late"}]
+
+    looks: list[int] = []
+    found = settle(True, evidence="order-17", output={"payment": "p-late"})
+    ran = read_as(appears, [VERIFY, settle(False), found], shop, trust_model_settlement=True)
+    assert [one.happened for one in ran.events("outcome_settled")] == [True]
+    assert shop.calls == 1
+    begun = ran.records[0].ts
+    assert [r.ts - begun >= 30 for r in ran.records if r.type == "outcome_settled"] == [True]
+
+
+def test_one_record_that_a_model_reads_settles_one_call_only() -> None:
+    shop = Shop(takes_effect=True, fails=2)
+    shop.paid.append("order-17")
+    wanted = plan(
+        step("a", "pay", parameters={"order": "order-17"}, repeat=True),
+        step("b", "pay", "a", parameters={"order": "order-17"}, repeat=True),
+    )
+    claim = settle(True, evidence="order-17", output={"payment": "p"})
+    only = {"payments": [{"order": "order-17", "payment": "p-found"}]}
+
+    async def main() -> Ran:
+        tools = {**shop.tools(), "payments": FakeTool(output=only, **READS)}
+        given = {
+            "execution_plan": wanted,
+            "evaluation": verdict(),
+            "overall_reflection": overall(),
+            "step_reflection": [VERIFY, claim, VERIFY, claim, claim],
+        }
+        return (await (await bench(tools, given)).run()).check()
+
+    ran = virtual_time(main())
+    assert [one.happened for one in ran.events("outcome_settled")] == [True]
+    assert "one record settles one call only" in ran.events("step_reflected")[-1].violations[0]
+    assert ran.result.failure is not None
+    assert len(ran.result.failure.done) == 1

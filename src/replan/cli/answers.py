@@ -60,7 +60,9 @@ def reject(
 
 def answer(
     task_id: TaskName,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The answer; yes or no to a call's outcome.")],
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT", help="The answer; to a call's outcome yes, no or cannot tell.")
+    ],
     question: Annotated[
         str | None, typer.Option("--question", metavar="ID", help="Which; not needed where only one is open.")
     ] = None,

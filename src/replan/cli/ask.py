@@ -76,7 +76,11 @@ async def _question(replan: Replan, task_id: str, one: WaitingFor) -> bool:
     say(clean(one.text, 2_000))
     if one.background:
         say(f"  {clean(one.background, 2_000)}")
-    words = "" if one.kind == "outcome" else "done: it is done as it is; stop: end the task; "
+    words = (
+        "yes, no or cannot tell; "
+        if one.kind == "outcome"
+        else "done: it is done as it is; stop: end the task; "
+    )
     while True:
         said = _line(f"  answer ({words}empty: later): ").strip()
         if not said:

@@ -74,6 +74,16 @@ def summary(result: TaskResult) -> list[str]:
         if len(failure.tried) > 1:
             lines.append(f"  tried: {clean('; '.join(failure.tried[:4]), 600)}")
             lines.append(f"  (all of it: replan tasks show {result.task_id})")
+        for label, texts in (
+            ("done", failure.done),
+            ("not done", failure.undone),
+            ("in doubt", failure.in_doubt),
+        ):
+            lines += [f"  {label}: {clean(text, 1_000)}" for text in texts[:10]]
+            if len(texts) > 10:
+                lines.append(
+                    f"  {label}: {len(texts) - 10} more (replan tasks result {result.task_id} --json)"
+                )
         lines += [f"  to do: {clean(advice, 1_000)}" for advice in failure.advice]
     return lines
 

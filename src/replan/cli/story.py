@@ -53,6 +53,11 @@ def sentence(event: e.AnyEvent) -> str | None:
             return f"no plan was made: {event.reason}"
         case e.PlanUpdated():
             return f"plan {event.plan.version}: {event.diff.words() or 'no steps'}"
+        case e.CallFailed(retry_in_secs=float() as secs) if event.error.kind != "cancelled":
+            return (
+                f"{_place(event)} ({event.tool_id}) failed: {event.error.message}; made again by itself in {secs:.3g} s "
+                f"(try {event.attempt + 1})"
+            )
         case e.OutcomeUnknown():
             return f"{_place(event)}: nobody knows whether {event.tool_id} took effect: {event.reason}"
         case e.OutcomeSettled():

@@ -195,6 +195,37 @@ _EFFECTS = {
 }
 
 
+_ERRORS = {
+    None: "",
+    True: "mean that nothing has happened, whatever they say",
+    False: "may come after a part of the effect",
+}
+
+
+def _verifier(spec: ToolSpec) -> list[tuple[str, str]]:
+    """How a call in doubt is settled."""
+    import json
+
+    from replan.core.verify import DEFAULT_AFTER_SECS
+
+    if spec.verify is None:
+        return (
+            [("in doubt", "a person is asked; declare `verify` to have code decide")]
+            if (spec.effect == "once" and not spec.honours_key)
+            else []
+        )
+    verify = spec.verify
+    after = verify.after_secs
+    if after is None:
+        after = spec.timeout_secs or DEFAULT_AFTER_SECS
+    by = "its own function"
+    if verify.happened:
+        asked = json.dumps(verify.parameters, ensure_ascii=False) if verify.parameters else ""
+        by = f"{verify.tool}{asked}, happened if {verify.happened}"
+        by += f", output {verify.output}" if verify.output else ""
+    return [("in doubt", f"verified by {by}; a no counts after {after:g} s")]
+
+
 def _tell(out: Out, spec: ToolSpec) -> None:
     import json
 
@@ -217,6 +248,8 @@ def _tell(out: Out, spec: ToolSpec) -> None:
             "change by themselves" if spec.volatile else "do not change by themselves" if spec.stable else "",
         ),
         ("idempotency key", "honoured: a retry is safe" if spec.honours_key else ""),
+        ("errors", _ERRORS[spec.errors_are_clean]),
+        *_verifier(spec),
     ]
     for label, value in rows:
         if value:

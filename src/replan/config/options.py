@@ -41,6 +41,7 @@ class Options(TypedDict, total=False):
     older: OlderLimits
     enable_step_level_reflection: bool
     enable_auto_reflection: bool
+    trust_model_settlement: bool
     interactive: bool
     evaluation: Literal["model", "steps"]
     approval: Literal["never", "destructive", "all"]

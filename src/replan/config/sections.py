@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from replan.core.policy import Budget, OlderLimits, Policy
 from replan.core.tool_rules import ToolRule, ToolRules, read_rate
+from replan.core.types import Verifier
+from replan.core.verify import expression_problems
 
 
 def _unset_when_empty(value: Any) -> Any:
@@ -100,6 +102,27 @@ def _rate(value: Any) -> Any:
     return value
 
 
+class VerifyTable(Section):
+    """How it is found out whether a call in doubt took effect."""
+
+    tool: Text
+    """The tool that reads."""
+    parameters: dict[Text, Any] = {}
+    """May refer to `${call.key}` and `${call.parameters.NAME}`."""
+    happened: Text
+    """A JMESPath over {output, call}: true, or the records of this call."""
+    output: Text | None = None
+    """A JMESPath over {output, call, record}: what the call has given."""
+    after_secs: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """How long after the doubt arose a "no" counts; unset: the tool's own limit once more."""
+
+    @model_validator(mode="after")
+    def _can_be_read(self) -> Self:
+        if problems := expression_problems(Verifier(**self.model_dump())):
+            raise ValueError("; ".join(problems))
+        return self
+
+
 class ToolRuleTable(Section):
     """What is decided about the tools that a pattern fits. Unset: what their source says."""
 
@@ -116,6 +139,7 @@ class ToolRuleTable(Section):
     max_concurrent: AtLeastOne | None = None
     rate: Annotated[Text, BeforeValidator(_rate)] | None = None
     """Like `10/second` or `5/10s`."""
+    verify: VerifyTable | None = None
 
 
 class Tools(Section):
@@ -168,6 +192,13 @@ class Reflection(Section):
     max_task_replanning_attempts: Count | None = None
     consecutive_failure_threshold: Count | None = None
     max_reflection_rounds: Count | None = None
+
+
+class Recovery(Section):
+    """How calls in doubt are settled."""
+
+    trust_model_settlement: bool = False
+    """A model's reading that a call did not happen is enough to make it again, once `after_secs` have passed."""
 
 
 class BudgetSection(Section):
@@ -288,6 +319,7 @@ class Settings(Section):
     tools: Tools = Tools()
     orchestrator: Orchestrator = Orchestrator()
     reflection: Reflection = Reflection()
+    recovery: Recovery = Recovery()
     budget: BudgetSection = BudgetSection()
     approval: Approval = Approval()
     response: Response = Response()
@@ -316,6 +348,7 @@ class Settings(Section):
             enable_step_level_reflection=older.enable_step_level_reflection,
             enable_auto_reflection=loop.enable_auto_reflection,
             older=OlderLimits(**older.model_dump(exclude={"enable_step_level_reflection"})),
+            trust_model_settlement=self.recovery.trust_model_settlement,
             evaluation=loop.evaluation,
             approval=self.approval.mode,
             success_threshold=loop.success_threshold,

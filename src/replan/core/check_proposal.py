@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,9 @@ from typing import Any
 
 from replan.core import schemas
 from replan.core.healing import Healing, Reading
+from replan.core.identity import opened, quoted, signs_of
 from replan.core.ids import call_base
+from replan.core.nothing import is_nothing
 from replan.core.paths import static_steps
 from replan.core.reflection import ActionType, StepReflection, SuggestedAction
 from replan.core.refs import has_references
@@ -18,6 +19,7 @@ from replan.core.signature import texts_in
 from replan.core.slots import Slot
 from replan.core.substitutes import EFFECT_WORDS
 from replan.core.types import Category, Effect, JsonObject, StepId, ToolId, ToolSpec
+from replan.core.verify import unclaimed
 
 FITTING: Mapping[Category, frozenset[ActionType]] = {
     "parameter_error": frozenset({"retry_with_params", "repair_step"}),
@@ -58,6 +60,12 @@ class Failed:
     """Values that other calls of the tool were made with."""
     may: Effect | None = None
     """The effect of what was planned: no stand-in has a stronger one. None: nothing is known of it."""
+    key: str = ""
+    """Of the call in doubt."""
+    claims: Collection[str] = ()
+    """Records that have settled other calls."""
+    given: Sequence[Any] = ()
+    """What the very same calls have given that succeeded by themselves."""
     references: Sequence[str] = ()
     """Paths into the output that other steps refer to."""
 
@@ -228,12 +236,21 @@ def _of_settlement(action: SuggestedAction, failed: Failed, readings: Sequence[R
             f"a reading shows {seen!r}, which the call was made with: that speaks for its having happened; "
             "trigger_overall_reflection if it cannot be told"
         )
-    if happened and all(reading.output in _NOTHING for reading in shown):
+    if happened and all(is_nothing(opened(reading.output)) for reading in shown):
         yield "every reading came back empty: that does not show that it happened"
-    if happened and _shows_only_others(shown, failed.parameters):
+    elif happened and not (signs := signs_of(shown, failed.key, failed.parameters, failed.elsewhere)):
         yield (
-            "the readings show other calls of this kind, and none with these parameters: that does not show that it "
-            "happened; trigger_overall_reflection if it cannot be told"
+            "no reading shows this very call, by values of its parameters that tell it from others: the readings show other "
+            "calls of this kind, and none with these parameters, or nothing of it; trigger_overall_reflection if it cannot be told"
+        )
+    elif happened and not (mine := quoted(signs, str(action.data.get("evidence") or ""))):
+        yield (
+            f"the evidence does not identify this call: quote what shows it, with {', '.join(signs[0].values[:3])}"
+        )
+    elif happened and not unclaimed([sign.found for sign in mine], failed.claims, failed.given):
+        yield (
+            "what is quoted has settled another call already, and one record settles one call only; "
+            "trigger_overall_reflection if it cannot be told"
         )
     if happened and failed.wanted is not None:
         output = settled_output(action, shown, failed.wanted)
@@ -247,19 +264,11 @@ def settled_output(
     """What stands for the output of a call that has happened: as told, else the latest reading that fits."""
     if action.data.get("output") is not None:
         return action.data["output"]
-    values = [_opened(reading.output) for reading in reversed(readings) if reading.output]
+    values = [opened(reading.output) for reading in reversed(readings) if reading.output]
     fitting = (value for value in values if wanted is None or not schemas.problems(wanted, value))
     return next(fitting, values[0] if values else None)
 
 
-def _opened(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
-_NOTHING = frozenset({"", "null", "[]", "{}", '""', "false", "0"})
 _TELLING = 4
 """Characters from which on a text tells one call from another."""
 
@@ -278,27 +287,14 @@ def _shows(readings: Sequence[Reading], parameters: JsonObject, elsewhere: Colle
     for reading in readings:
         telling = {name: value for name, value in parameters.items() if reading.parameters.get(name) != value}
         if telling:  # some object holds the whole call, whatever its values are
-            for one in _objects(_opened(reading.output)):
+            for one in _objects(opened(reading.output)):
                 if all(name in one and one[name] == value for name, value in telling.items()):
                     return str(next(iter(telling.values())))
-        elif (
-            reading.output not in _NOTHING
+        elif not is_nothing(
+            opened(reading.output)
         ):  # nothing to know the call by: only an empty reading speaks against it
             return reading.output[:60]
     return ""
-
-
-def _shows_only_others(readings: Sequence[Reading], parameters: JsonObject) -> bool:
-    """True if there are objects with the names of the call's parameters, and none with its values."""
-    like = [
-        one
-        for reading in readings
-        for one in _objects(_opened(reading.output))
-        if parameters and parameters.keys() <= one.keys()
-    ]
-    return bool(like) and not any(
-        all(one[name] == value for name, value in parameters.items()) for one in like
-    )
 
 
 def _objects(value: Any) -> Iterator[JsonObject]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 from replan.core.events import TaskCancelled, TaskCompleted, TaskFailed, TaskTimedOut
-from replan.core.explain import cancelled, judged_failed, outcome_unknown, steps_failed, unjudged
+from replan.core.explain import cancelled, judged_failed, steps_failed, unjudged
+from replan.core.explain_doubts import outcome_unknown, question_about
 from replan.core.explain_recovery import (
     needs_a_person,
     no_answer_of_the_form,
     no_plan,
     not_reflected,
-    question_about,
     sentences,
 )
 from replan.core.guard import may_reflect, must_stop

@@ -221,7 +221,11 @@ class OutcomeSettled(_OfCall):
     type: Literal["outcome_settled"] = "outcome_settled"
     happened: bool
     output: Any = None
+    artifact: Artifact | None = None
+    """Holds the output, where that is large."""
     by: str = ""
+    record: str = ""
+    """The digest of the record that shows it: it settles no other call."""
 
 
 class StepProgress(Event):

@@ -80,19 +80,6 @@ def failed_so_far(state: State) -> tuple[str, ...]:
     )[:50]
 
 
-def outcome_unknown(state: State) -> Failure:
-    calls = list(state.in_doubt.values())
-    first = calls[0]
-    return Failure(
-        kind="outcome_unknown",
-        reason=f"nobody can tell whether {call_words(first)} took effect (call key {first.key})",
-        root_causes=tuple(_doubt(call) for call in calls),
-        tried=attempts_made(state),
-        advice=_doubts(state),
-        call_key=first.key,
-    )
-
-
 def steps_failed(state: State) -> Failure:
     failed = [step for step in state.steps.values() if step.status == "failed"]
     causes = [f"{step_words(step)}: {step.fault.message}" for step in failed if step.fault]
@@ -211,11 +198,6 @@ def _doubts(state: State) -> tuple[str, ...]:
         f"Find out whether {call_words(call)} took effect (call key {call.key}) before you run it again."
         for call in state.in_doubt.values()
     )
-
-
-def _doubt(call: CallState) -> str:
-    why = call.fault.message if call.fault else "it was cut off before its result was recorded"
-    return f"{call_words(call)}, attempt {call.attempt}: {why}"
 
 
 def attempts_made(state: State) -> tuple[str, ...]:

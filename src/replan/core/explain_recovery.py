@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from replan.core.events import PlanningStopped
-from replan.core.explain import advice_for, attempts_made, call_words, judged_failed, refusals, steps_failed
+from replan.core.explain import advice_for, attempts_made, judged_failed, refusals, steps_failed
 from replan.core.guard import must_stop
-from replan.core.state import CallState, State
+from replan.core.state import State
 from replan.core.types import Failure
 
 INTERVENTION = "user_intervention_required"
@@ -137,15 +137,6 @@ def tried(state: State) -> tuple[str, ...]:
                 changed = f": {note.changes}" if note.changes else ""
                 out.append(f"round {note.number} made the plan anew ({note.strategy}){changed}")
     return tuple(dict.fromkeys([*out, *attempts_made(state)]))[:50]
-
-
-def question_about(call: CallState) -> str:
-    """What a person is asked of a call in doubt."""
-    why = f" ({_short(call.fault.message)})" if call.fault else ""
-    return (
-        f"Did {call_words(call)} with {_short(str(call.parameters))} take effect? Nobody can tell{why}. "
-        "Look it up, and answer yes or no: yes keeps it as done (with what it gave as output), no makes it again."
-    )
 
 
 def sentences(*texts: str) -> str:

@@ -28,6 +28,7 @@ FaultKind = Literal[
     "reference",  # a reference that selects nothing: no call was made
     "condition",  # a `when` that cannot be worked out: no call was made
     "refused",  # the connection was refused: no call was made
+    "later",  # the tool has done nothing, and says when it may be called again
     "connection_lost",  # cut off after it was made
     "timeout",  # no answer in time
     "http",  # an answer with a status of 400 or more
@@ -49,6 +50,7 @@ NOT_MADE = frozenset(
         "approval",
         "condition",
         "duplicate",
+        "later",
         "parameter",
         "reference",
         "refused",
@@ -60,6 +62,9 @@ NOT_MADE = frozenset(
 )
 
 
+_PASSING = frozenset({"connection_lost", "later", "refused", "timeout", "unavailable"})
+
+
 def classify(error: BaseException, tool: ToolSpec | None = None, *, now: float | None = None) -> Fault:
     """The fault that an exception of a tool call is. `now` (Unix seconds) turns a Retry-After date into a wait."""
     message = text_of(error)
@@ -68,10 +73,12 @@ def classify(error: BaseException, tool: ToolSpec | None = None, *, now: float |
     kind, status, retry_after, happened = _kind_of(error, now)
     if happened is None:
         happened = _happened(error, kind, status, message, tool)
-    category, transient = _category(kind), kind in ("refused", "connection_lost", "timeout", "unavailable")
+    category, transient = _category(kind), kind in _PASSING
     if status is not None or kind == "tool":
         said = _said(error, message)
         category, transient = _judged(error, status, retry_after, said, _names(tool))
+        if kind == "tool" and happened == "no" and said.wait is not None and category == "tool_error":
+            category, transient = "external_error", True  # it says when to come back
         if transient and retry_after is None:
             retry_after = said.wait
     return Fault(
@@ -265,7 +272,16 @@ def _category(kind: str) -> Category:
             return "decomposition_error"
         case "reference" | "condition":
             return "dependency_error"
-        case "refused" | "connection_lost" | "timeout" | "unavailable" | "cancelled" | "crashed" | "approval":
+        case (
+            "later"
+            | "refused"
+            | "connection_lost"
+            | "timeout"
+            | "unavailable"
+            | "cancelled"
+            | "crashed"
+            | "approval"
+        ):
             return "external_error"
         case "tool" | "output" | "unknown_tool":
             return "tool_error"
@@ -284,10 +300,12 @@ def in_doubt(fault: Fault, tool: ToolSpec) -> bool:
 def may_retry(fault: Fault, tool: ToolSpec) -> bool:
     """True if code alone may make the same call again: a passing fault, and a call that bears repeating.
 
-    A `once` call bears it where its effect surely did not take place: it never left, or was turned away (429). A tool's
-    own word is not enough for that: its text may come from an answer that got lost.
+    A `once` call bears it where its effect surely did not take place: it never left, was turned away (429), or the tool
+    itself has refused it and says how long to wait.
     """
     turned_away = fault.happened == "no" and (
-        fault.kind in NOT_MADE or (fault.kind == "http" and fault.status is not None and fault.status < 500)
+        fault.kind in NOT_MADE
+        or (fault.kind == "http" and fault.status is not None and fault.status < 500)
+        or (fault.kind == "tool" and fault.retry_after is not None)
     )
     return fault.transient and (tool.effect != "once" or tool.honours_key or turned_away)

@@ -102,13 +102,15 @@ MATTERS = 1.0
 # ── readings about calls in doubt ─────────────────────────────────────────────
 
 
-def reading_started(state: State, event: e.CallStarted) -> None:
+def reading_started(state: State, event: e.CallStarted, ts: float) -> None:
     """A reading about another call: no part of the step."""
-    if (step := state.steps.get(event.step_id)) and step.healing is not None:
+    if step := state.steps.get(event.step_id):
+        if step.healing is None:
+            step.healing = Healing()
         slot = _about(event)
         step.healing.pending.pop(slot, None)
         made = [one for one in step.healing.readings.get(slot, ()) if one.output or one.error]
-        step.healing.readings[slot] = [*made, Reading(event.call_key, event.tool_id, event.parameters)]
+        step.healing.readings[slot] = [*made, Reading(event.call_key, event.tool_id, event.parameters, at=ts)]
 
 
 def reading_ended(state: State, event: e.CallCompleted | e.CallFailed) -> None:

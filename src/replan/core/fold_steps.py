@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from replan.core import events as e
 from replan.core import fold_recovery
 from replan.core.fold_plans import reopen
+from replan.core.healing import Healing
 from replan.core.progress import CallState, Output, StepState, StepStatus
 from replan.core.slots import READING, slot_of
 
@@ -35,7 +36,7 @@ def _call_started(state: State, event: e.CallStarted, ts: float) -> None:
     state.tool_calls += 1
     ledger, slot = state.ledger, slot_of(event.action_id, event.index)
     if slot.action_id is not None and slot.action_id.startswith(READING):
-        fold_recovery.reading_started(state, event)
+        fold_recovery.reading_started(state, event, ts)
         return
     ledger.occupy(event.call_key, (event.step_id, slot))
     call = CallState(
@@ -88,6 +89,8 @@ def _reused(state: State, event: e.CallCompleted, output: Output, ts: float) -> 
 
 
 def _succeeded(state: State, call: CallState, output: Output) -> None:
+    if call.effect == "once":
+        state.took_effect[call.key] = call
     call.status = "succeeded"
     call.output = output
     call.fault = None
@@ -120,10 +123,17 @@ def _outcome_settled(state: State, event: e.OutcomeSettled, ts: float) -> None:
     step = state.steps.get(call.step_id)
     if step is not None and step.healing is not None:
         step.healing.readings.pop(call.slot, None)
+    if event.record:
+        state.records[event.call_key] = event.record
     if event.happened:
-        _succeeded(state, call, Output(event.output))
+        if event.artifact is not None:
+            state.kept_apart = True
+        _succeeded(state, call, Output(event.output, event.artifact))
     else:
         call.status = "failed"
+        state.undone[event.call_key] = state.undone.get(event.call_key, 0) + 1
+        if step is not None and step.healing is None:
+            step.healing = Healing()  # its next try is not its first
         if step is not None and step.calls.get(call.slot) is call:
             step.put_away(call.slot)  # it did not happen: it may be made
     if step is not None and step.status == "failed":

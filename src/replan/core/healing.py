@@ -38,6 +38,8 @@ class Reading:
     output: str = ""
     """As JSON text; empty: it gave nothing yet, or failed."""
     error: str = ""
+    at: float = 0.0
+    """When it was made."""
 
 
 @dataclass(slots=True)

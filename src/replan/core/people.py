@@ -22,6 +22,33 @@ class Said(NamedTuple):
         return f"asked: {' '.join(self.asked.split())} — answered{who}: {' '.join(self.answer.split())}"
 
 
+_OUTCOMES = {
+    **dict.fromkeys(("yes", "y", "true", "it did", "happened"), True),
+    **dict.fromkeys(("no", "n", "false", "it did not", "did not happen"), False),
+    **dict.fromkeys(
+        (
+            "cannot tell", "can't tell", "can not tell", "nobody can tell", "cannot say", "can't say", "do not know",
+            "don't know", "i do not know", "i don't know", "unknown", "unclear", "not sure", "stop",
+        ),
+        None,
+    ),
+}  # fmt: skip
+
+
+class NoOutcome(ValueError):
+    """An answer that is none of yes, no and cannot tell."""
+
+
+def outcome_of(answer: str) -> bool | None:
+    """What an answer says of a call's outcome: yes, no, or (None) that nobody can tell. `NoOutcome` if it says neither."""
+    said = " ".join(answer.replace("\u2019", "'").strip().rstrip(".!").casefold().split())
+    if said not in _OUTCOMES:
+        raise NoOutcome(
+            f"the question is whether a call took effect: answer yes, no or cannot tell, not {answer!r}"
+        )
+    return _OUTCOMES[said]
+
+
 def word_of(answer: str) -> Word:
     """The deciding word that an answer consists of; a sentence that merely has it in it decides nothing."""
     match answer.strip().rstrip(".!").strip().casefold():

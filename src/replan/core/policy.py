@@ -51,6 +51,8 @@ class Policy(Frozen):
     enable_auto_reflection: bool = True
     """A round that did not do is reflected upon and the plan made anew; else its verdict is the task's."""
     older: OlderLimits = OlderLimits()
+    trust_model_settlement: bool = False
+    """A model's reading that a call in doubt did not happen is enough to make it again, after a while."""
     interactive: bool = False
     """A person can be reached: the task waits for one where it would have to end otherwise."""
     evaluation: Literal["model", "steps"] = "model"

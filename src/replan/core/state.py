@@ -71,6 +71,12 @@ class State:
     """Some output is an artifact."""
     any_skipped: bool = False
     in_doubt: dict[str, CallState] = field(default_factory=dict)
+    took_effect: dict[CallKey, CallState] = field(default_factory=dict)
+    """Every `once` call of the task that has succeeded, whatever became of its step."""
+    records: dict[CallKey, str] = field(default_factory=dict)
+    """The record that each settled call was known by."""
+    undone: dict[CallKey, int] = field(default_factory=dict)
+    """How often it was found that a call had not happened."""
     modelled: bool = True
     """False: the plan was given and the steps judge themselves, so that no model is there to mend anything."""
     escalation: e.OverallReflectionTriggered | None = None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from replan.core.schemas import closed
-from replan.core.types import Effect, Frozen, ToolSpec
+from replan.core.types import Effect, Frozen, ToolSpec, Verifier
+from replan.core.verify import problems_with
 
 _UNITS = {"s": 1.0, "sec": 1.0, "second": 1.0, "m": 60.0, "min": 60.0, "minute": 60.0}
 _UNITS |= {"h": 3600.0, "hour": 3600.0, "d": 86_400.0, "day": 86_400.0}
@@ -49,6 +50,8 @@ class ToolRule(Frozen):
     """Calls side by side, in this process."""
     rate: str | None = None
     """Calls in a time, in this process: see `read_rate`."""
+    verify: Verifier | None = None
+    """How a call in doubt is settled by code."""
 
 
 class ToolRules(Frozen):
@@ -106,7 +109,26 @@ def applied(rule: ToolRule, spec: ToolSpec) -> ToolSpec:
     changes = {name: value for name in _OF_SPEC if (value := getattr(rule, name)) is not None}
     if rule.closed_output and spec.output_schema is not None:
         changes["output_schema"] = closed(spec.output_schema)
+    if (
+        rule.verify is not None and (rule.effect or spec.effect) == "once"
+    ):  # of the others nothing is in doubt
+        changes["verify"] = rule.verify
     return spec.model_copy(update=changes) if changes else spec
+
+
+def verifier_problems(
+    tools: Iterable[ToolSpec],
+    resolve: Callable[[str], ToolSpec | None],
+    nearest: Callable[[str], Sequence[str]],
+) -> list[tuple[str, str]]:
+    """What is wrong with the verifiers that rules declare, each with the tool that it is declared for."""
+    found = []
+    for tool in tools:
+        if tool.verify is not None and tool.verify.happened:
+            reader = resolve(tool.verify.tool)
+            near = nearest(tool.verify.tool) if reader is None else ()
+            found += [(tool.id, problem) for problem in problems_with(tool.verify, tool, reader, near)]
+    return found
 
 
 def unused(rules: ToolRules, tools: Iterable[Named]) -> list[str]:

@@ -68,6 +68,27 @@ def _first_of_equals(value: Frozen) -> Frozen:
     return value
 
 
+VERIFY = ":verify"
+"""Ends the name of the function that a tool was given to verify with; no tool can have such an id."""
+
+
+class Verifier(Frozen):
+    """How it is found out whether a call of a `once` tool took effect: declared by the user, decided by code."""
+
+    tool: ToolId
+    """The tool that reads; `NAME:verify` is the function that a Python tool was given."""
+    parameters: JsonObject = {}
+    """May refer to `${call.key}` and `${call.parameters.NAME}`."""
+    happened: str = ""
+    """A JMESPath over `{output, call}`: true, or the records of this call. Empty for a function."""
+    output: str | None = None
+    """A JMESPath over `{output, call, record}`: what the call has given. None: the record."""
+    after_secs: float | None = None
+    """How long after the doubt arose a "no" counts; None: the tool's own limit once more."""
+    by_key: bool = False
+    """A function that is told the call's key."""
+
+
 class ToolSpec(Frozen):
     """What a tool is and promises. `parameters` and `output_schema` are JSON Schema 2020-12 objects."""
 
@@ -99,6 +120,8 @@ class ToolSpec(Frozen):
     """It honours the idempotency key: calling again with the same key is safe."""
     requires_approval: bool = False
     """A person has to agree to each call, whatever the task's own setting."""
+    verify: Verifier | None = None
+    """How a call in doubt is settled by code."""
 
     def is_stronger_than(self, effect: Effect) -> bool:
         """True if a call of it may change more in the world than one of that effect."""
@@ -242,3 +265,9 @@ class Failure(Frozen):
     """The name of the budget that ended it."""
     question: str = ""
     """What only a person can say or do, alone; empty if there is no such thing."""
+    done: tuple[str, ...] = ()
+    """Of a task with calls in doubt: the effects that have taken place."""
+    undone: tuple[str, ...] = ()
+    """What is known not to have happened."""
+    in_doubt: tuple[str, ...] = ()
+    """Calls of which nobody knows whether they took effect, with what was read about them."""

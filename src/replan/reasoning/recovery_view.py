@@ -69,6 +69,8 @@ class FailureView:
     repeats: Sequence[str] = ()
     """What has been seen twice, in words; empty if nothing."""
     in_doubt: bool = False
+    trusted: bool = False
+    """A reading that a call in doubt did not happen leads to a second one, with nobody asked."""
 
 
 @dataclass(frozen=True, slots=True)

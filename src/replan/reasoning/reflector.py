@@ -163,6 +163,12 @@ class _Answers(Generic[R]):
 # ── prompts ───────────────────────────────────────────────────────────────────
 
 
+_TRUSTED = (
+    "Here nobody is asked: if you say that it did not happen, and the latest reading still says so after a while, the call "
+    "is made again."
+)
+
+
 def step_prompt(style: str, view: FailureView) -> Rendered:
     """The prompt about a failed step, or about a call in doubt, filled in."""
     tools = offered_tools(view, style)
@@ -182,6 +188,7 @@ def step_prompt(style: str, view: FailureView) -> Rendered:
         ),
         "limits": joined(
             counters_text(view.counters, view.budget),
+            _TRUSTED if view.in_doubt and view.trusted and style != "small" else "",
             people_text(view.task, style),
             guidance_text(view.task, style),
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from replan.core.events import OutcomeSettled, QuestionAsked, TaskWaiting
-from replan.core.explain_recovery import question_about
+from replan.core.explain_doubts import known_about, question_about
 from replan.core.state import CallState
 from replan.run.context import Run
 
@@ -17,7 +17,7 @@ def ask(run: Run, reason: str, text: str, kind: str, background: str = "") -> No
         asked = {question.call_key for question in known.questions.values()}
         for key, call in run.state.in_doubt.items():
             if key not in asked:
-                _ask(run, "outcome", question_about(call), call)
+                _ask(run, "outcome", question_about(call), call, known_about(run.state, call))
     elif text:
         _ask(run, "intervention", text, background=background)
     run.record(TaskWaiting(reason=reason, questions=tuple(one.question_id for one in known.open_questions())))

@@ -15,16 +15,17 @@ from functools import partial
 from typing import Any
 
 from replan.core.budget import limit_reached
+from replan.core.carried import carried
 from replan.core.events import AnyEvent, CallCompleted, CallFailed, CallStarted, OutcomeUnknown, StepProgress
 from replan.core.faults import classify, in_doubt, may_retry
 from replan.core.state import Output
-from replan.core.types import Fault, JsonObject, StepId, ToolSpec
+from replan.core.types import VERIFY, Fault, JsonObject, StepId, ToolSpec
 from replan.errors import StoreError, ToolCallError
 from replan.ports import Progress, ToolCall, Tools
 from replan.run.calls import Call, own_copy
 from replan.run.context import Batch, Run
 from replan.run.masking import hidden, secrets_of, shown
-from replan.run.outputs import pack, storable
+from replan.run.outputs import Packed, pack, storable
 from replan.run.places import Place, Places, PlacesClosed
 from replan.run.stops import BudgetReached
 
@@ -36,6 +37,7 @@ TELL_SECS = 0.1
 """So much before its time is up a source that keeps the time itself may tell what has become of the call."""
 WORTH = 0.2
 """The part of a step's time that has to be left for another try: one that is cut off tells less than the last error."""
+_TURNS = 5
 LET_GO_SECS = 1.0
 """How long a call that was cancelled at its time limit may take to end before it is left behind."""
 
@@ -148,9 +150,10 @@ class Attempts:
             if gate is not None:
                 gate.begin()
             started = time.perf_counter()
+            outcome: Packed | Fault
             try:
                 try:
-                    packed = pack(await self._call(call), self._policy.max_output_bytes)
+                    outcome = pack(await self._call(call), self._policy.max_output_bytes)
                 finally:
                     if gate is not None:
                         gate.leave()
@@ -160,38 +163,74 @@ class Attempts:
                     raise asyncio.CancelledError from error
                 _take_back_cancels()
                 fault = self._fault(call, _failed(call.tool.id, error))
-                self._count(call, started, fault)
-                wait = self._retry_in(call, fault)
-                self._run.record(CallFailed(**call.labels(), error=fault, retry_in_secs=wait))
-                if wait is None:
-                    if in_doubt(fault, call.tool):
-                        self._run.record(OutcomeUnknown(**call.labels(), reason=fault.message))
-                    return fault
-                try:
-                    async with place.away(urgency):
-                        await self._run.parts.clock.sleep(wait)
-                        waits_from = asyncio.get_running_loop().time()
-                        await self.admitted(call, urgency)
-                    if call.until is not None:  # what it waits for others is not its own time
-                        call.until += asyncio.get_running_loop().time() - waits_from
-                    call.attempt += 1
-                    call.retries += 1
-                    batch = self.begin(call)
-                except BaseException:
-                    self.leave(call)
-                    raise
-                continue
-            self._count(call, started)
-            self._run.record(
-                CallCompleted(
-                    **call.labels(),
-                    output=None if packed.artifact else packed.value,
-                    artifact=packed.artifact,
-                    duration_secs=time.perf_counter() - started,
-                ),
-                artifacts=() if packed.stored is None else (packed.stored,),
-            )
-            return added_metadata(call.tool, packed.value)
+                outcome = await self._after_all(call, fault, place, urgency)
+            if isinstance(outcome, Packed):
+                return self._completed(call, outcome, started)
+            self._count(call, started, outcome)
+            wait = self._retry_in(call, outcome)
+            self._run.record(CallFailed(**call.labels(), error=outcome, retry_in_secs=wait))
+            if wait is None:
+                if in_doubt(outcome, call.tool):
+                    self._run.record(OutcomeUnknown(**call.labels(), reason=outcome.message))
+                return outcome
+            try:
+                async with place.away(urgency):
+                    await self._run.parts.clock.sleep(wait)
+                    waits_from = asyncio.get_running_loop().time()
+                    await self.admitted(call, urgency)
+                if call.until is not None:  # what it waits for others is not its own time
+                    call.until += asyncio.get_running_loop().time() - waits_from
+                call.attempt += 1
+                call.retries += 1
+                batch = self.begin(call)
+            except BaseException:
+                self.leave(call)
+                raise
+
+    def _completed(self, call: Call, packed: Packed, started: float) -> JsonObject:
+        self._count(call, started)
+        call.answer = packed.value
+        self._run.record(
+            CallCompleted(
+                **call.labels(),
+                output=None if packed.artifact else packed.value,
+                artifact=packed.artifact,
+                duration_secs=time.perf_counter() - started,
+            ),
+            artifacts=() if packed.stored is None else (packed.stored,),
+        )
+        return added_metadata(call.tool, packed.value)
+
+    async def _after_all(self, call: Call, fault: Fault, place: Place, urgency: float) -> Packed | Fault:
+        """What became of a call that would be made again with its key, though its work goes on here: that comes first.
+
+        A place is held on entry and on return, and none while it waits.
+        """
+        if call.tool.effect != "once" or self._retry_in(call, fault) is None:
+            return fault
+        answer = await self.late_answer(call.key)
+        if answer is None:
+            return fault
+        async with place.away(urgency):
+            await asyncio.wait({answer})
+        heard = self.heard(call.key, answer, call.tool)
+        return fault if isinstance(heard, Fault) and heard.happened == "unknown" else heard
+
+    async def late_answer(self, key: str) -> asyncio.Future[Any] | None:
+        """What will have, or has, the answer of a call that was given up; None if nothing of it is left here."""
+        for _ in range(_TURNS):  # whoever leaves work behind tells so within a few turns
+            await asyncio.sleep(0)
+        return self._run.parts.late.of((self._run.task_id, key))
+
+    def heard(self, key: str, answer: asyncio.Future[Any], tool: ToolSpec) -> Packed | Fault:
+        """What a late answer says: the output, or the fault."""
+        self._run.parts.late.take((self._run.task_id, key))
+        try:
+            return pack(answer.result(), self._policy.max_output_bytes)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever it is, it is how the call ended
+            fault = classify(error, tool, now=self._run.parts.clock.now())
+            stopped = any(isinstance(one, asyncio.CancelledError) for one in carried(error))
+            return fault.model_copy(update={"happened": "unknown"}) if stopped else fault
 
     def _stopped(self) -> bool:
         """True if it is us who have cancelled what runs, or are about to, or whoever ends the event loop."""
@@ -232,16 +271,18 @@ class Attempts:
         run = self._run
         limit = left if own is None else own if left is None else min(own, left)
         ask = run.parts.ask
+        once = call.tool.effect == "once"
         request = ToolCall(
             call.tool.id,
             own_copy(call.parameters),
-            call.key,
+            call.about if call.tool.id.endswith(VERIFY) else call.key,
             run.task_id,
             call.step.step_id,
             call.attempt,
             None if limit is None else limit - min(TELL_SECS, limit / 4),
             partial(_report, run, call.step.step_id),
             None if ask is None else partial(ask, run.task_id, call.step.step_id),
+            late=partial(run.parts.late.expect, (run.task_id, call.key)) if once else None,
         )
         if own is None or (left is not None and left <= own):
             return self._run.parts.tools.call(request)  # the task's own deadline stops it
@@ -259,11 +300,15 @@ class Attempts:
             task.cancel()
             task.add_done_callback(_noticed)
             await asyncio.wait({task}, timeout=LET_GO_SECS)
+            if not task.done() and request.late is not None:
+                request.late(task)
             raise
         if done or (task.done() and not task.cancelled() and task.exception() is None):
             return task.result()
         # What it raises because it was stopped is no word about whether it happened.
         task.add_done_callback(_noticed)
+        if not task.done() and request.late is not None:
+            request.late(task)
         raise ToolCallError(f"no answer within {round(secs, 3):g} seconds", kind="timeout")
 
     def _fault(self, call: Call, error: Exception) -> Fault:

@@ -57,6 +57,10 @@ class Call:
     """When the step's own time is over, for this call and its retries together (in the event loop's time)."""
     gate: Gate | None = None
     """The tool's limits, while the call has their leave to be made."""
+    about: str = ""
+    """The key of the call that a verifier looks for."""
+    answer: Any = None
+    """What it has given."""
 
     def labels(self) -> dict[str, Any]:
         """What every event of this call says."""

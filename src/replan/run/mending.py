@@ -15,6 +15,7 @@ from replan.errors import StoreError
 from replan.run.attempts import Attempts
 from replan.run.calls import Call, CannotCall, outline, steps_referred
 from replan.run.context import Run
+from replan.run.doubts import Again, Doubts, Unsettled, due_at
 from replan.run.outcomes import Parked, internal_fault
 from replan.run.outputs import Loaded
 from replan.run.places import Place, Places, PlacesClosed
@@ -28,13 +29,14 @@ from replan.run.stops import BudgetReached
 class Mending:
     """The recoveries of one pass over a plan."""
 
-    __slots__ = ("_attempts", "_places", "_recovery", "_run")
+    __slots__ = ("_attempts", "_doubts", "_places", "_recovery", "_run")
 
     def __init__(self, run: Run, attempts: Attempts, places: Places) -> None:
         self._run = run
         self._attempts = attempts
         self._places = places
         self._recovery = Recovery(run)
+        self._doubts = Doubts(run, attempts, self._make)
 
     def takes(self, step: StepState, slot: Slot, fault: Fault) -> bool:
         """True if the failure is one to recover from."""
@@ -45,8 +47,11 @@ class Mending:
     ) -> Fault | JsonObject | Parked:
         """What becomes of a failed call; a fault where the step has to go on to the next layer."""
         try:
+            settled = await self._by_code(step, slot, fault, place, urgency)  # of several calls side by side
+            if not isinstance(settled, Fault):
+                return settled
             async with self._recovery.lock(step):
-                return await self._recovered(step, slot, fault, place, urgency)
+                return await self._recovered(step, slot, settled, place, urgency)
         except (StoreError, PlacesClosed, BudgetReached):
             raise
         except Exception as error:  # noqa: BLE001 - a fault of ours is this call's alone
@@ -57,6 +62,15 @@ class Mending:
     ) -> Fault | JsonObject | Parked:
         run = self._run
         while self.takes(step, slot, fault):
+            known = step.calls.get(slot)
+            if known is not None and known.status == "unknown" and known.key not in self._recovery.why:
+                settled = await self._by_code(step, slot, fault, place, urgency)
+                if not isinstance(settled, Fault):
+                    return settled
+                fault = settled
+                continue
+            if not run.state.heals:
+                return fault
             loaded, item = await self._inputs(step, slot)
             meant = outline(step, slot, run.state, run.parts.tools, loaded, item)
             action = await self._recovery.decide(step, slot, fault, meant)
@@ -65,6 +79,10 @@ class Mending:
                     await self._read(step, slot, action, place, urgency)
                     continue
                 case "settle_outcome":
+                    if not action.data.get("happened") and not await self._still_so(
+                        step, slot, place, urgency
+                    ):
+                        continue
                     if (added := self._recovery.settle(step, slot, action)) is not None:
                         return added
                 case "repair_step" | "replan" | "trigger_overall_reflection":
@@ -78,6 +96,45 @@ class Mending:
                 return outcome
             fault = outcome
         return fault
+
+    async def _by_code(
+        self, step: StepState, slot: Slot, fault: Fault, place: Place, urgency: float
+    ) -> Fault | JsonObject | Parked:
+        """The failure without what code can settle by itself: a fault, or the outcome."""
+        run = self._run
+        while (call := step.calls.get(slot)) is not None and call.status == "unknown":
+            loaded, item = await self._inputs(step, slot)
+            meant = outline(step, slot, run.state, run.parts.tools, loaded, item)
+            settled = await self._doubts.settle(step, call, meant.parameters, place, urgency)
+            if isinstance(settled, Unsettled):
+                self._recovery.why[call.key] = settled.why
+                return fault
+            if not isinstance(settled, Again):
+                return settled
+            outcome = await self._try(step, slot, loaded, item, place, urgency)
+            self._recovery.why.pop(call.key, None)
+            if not isinstance(outcome, Fault):
+                return outcome
+            fault = outcome
+        return fault
+
+    async def _still_so(self, step: StepState, slot: Slot, place: Place, urgency: float) -> bool:
+        """Whether what a model takes for "it did not happen" still reads the same once that may count."""
+        run, call = self._run, step.calls[slot]
+        tool = run.parts.tools.resolve(call.tool_id)
+        readings = step.healing.readings.get(slot, ()) if step.healing is not None else ()
+        if tool is None or not readings:
+            return False
+        latest = readings[-1]
+        due = due_at(run, step, call, tool)
+        if latest.at >= due:
+            return True
+        await run.parts.clock.sleep(max(0.0, due - run.parts.clock.now()))
+        data = {"tool_id": latest.tool_id, "parameters": latest.parameters}
+        again = SuggestedAction(type="verify_outcome", data=data)
+        await self._read(step, slot, again, place, urgency)
+        now = step.healing.readings[slot][-1] if step.healing is not None else latest
+        return not now.error and now.output == latest.output
 
     async def _inputs(self, step: StepState, slot: Slot) -> tuple[Loaded, Any]:
         """What the call's references need, and its item."""

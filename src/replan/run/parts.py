@@ -9,6 +9,7 @@ from typing import Any
 from replan.core.types import JsonObject, Role
 from replan.ports import Clock, Ids, Model, Question, Store, Tools
 from replan.run.feed import Feed
+from replan.run.late import LateAnswers
 from replan.run.tool_record import ToolRecord
 
 
@@ -28,6 +29,8 @@ class Parts:
     """How the tools do."""
     answer_checks: dict[str, Callable[[Any], Sequence[str]]] = field(default_factory=dict)
     """By task: what is wrong with an answer beyond its schema, for callers that wait for it in this process."""
+    late: LateAnswers = field(default_factory=LateAnswers)
+    """Answers to calls that were given up, still on their way."""
     ask: Callable[[str, str, Question], Awaitable[JsonObject | None]] | None = None
     """Asks a person on behalf of a running tool; gets the task's id, the step's, and the question."""
 

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 from replan.core import ladder
 from replan.core.check_proposal import Failed, settled_output, violations
 from replan.core.events import OutcomeSettled, StepReflected
 from replan.core.faults import in_doubt
 from replan.core.healing import Healing, base_of
+from replan.core.identity import quoted, signs_of
 from replan.core.ids import call_base
 from replan.core.reflection import RETRIES, ActionType, SuggestedAction
 from replan.core.refs import whole
 from replan.core.signature import signature, texts_in
 from replan.core.state import CallState, Slot, StepState
 from replan.core.types import Effect, Fault, JsonObject, ToolSpec
+from replan.core.verify import unclaimed
 from replan.errors import ModelError
 from replan.reasoning.reflector import StepProposal, reflect_on_step
 from replan.run.attempts import added_metadata
@@ -32,15 +35,19 @@ from replan.run.talk import RoleTalk
 NEVER_REFLECTED = frozenset({"approval", "cancelled", "internal"})
 """Kinds of faults that no diagnosis mends: a person is needed, or we stopped it, or we are broken."""
 
+ADVICE_ONLY = "a model's word that a call did not happen is advice for a person, and leads to no second call"
+
 
 class Recovery:
     """The recoveries of one run of a plan."""
 
-    __slots__ = ("_locks", "_run")
+    __slots__ = ("_locks", "_run", "why")
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._locks: dict[str, asyncio.Lock] = {}
+        self.why: dict[str, str] = {}
+        """Why code could not settle a call in doubt, by its key."""
 
     def lock(self, step: StepState) -> asyncio.Lock:
         """Held while a call of the step is thought about: failures of one step are recovered one by one."""
@@ -49,10 +56,12 @@ class Recovery:
     def takes(self, step: StepState, fault: Fault, call: CallState | None) -> bool:
         """True if this failure is one to recover from, here and now: nothing else was decided for the whole step."""
         run = self._run
-        if not run.state.heals or run.stopping or fault.kind in NEVER_REFLECTED:
+        if run.stopping or fault.kind in NEVER_REFLECTED:
             return False
         if self.is_in_doubt(fault, call):
-            return True
+            return True  # code may be able to settle it
+        if not run.state.heals:
+            return False
         decided = step.healing.pending.values() if step.healing is not None else ()
         given_up = any(action.type in ("replan", "trigger_overall_reflection") for action in decided)
         if step.step.allow_failed_items:  # each item is given up by itself
@@ -67,6 +76,11 @@ class Recovery:
             return True
         tool = self._run.parts.tools.resolve(call.tool_id) if call is not None else None
         return tool is not None and in_doubt(fault, tool)
+
+    def _is_advice(self, action: SuggestedAction) -> bool:
+        """True if a model says that a call did not happen, and that is no ground to make it again."""
+        said_no = action.type == "settle_outcome" and not action.data.get("happened")
+        return said_no and not self._run.state.policy.trust_model_settlement
 
     # ── diagnosis ──
 
@@ -84,6 +98,9 @@ class Recovery:
             asks = state.policy.approval == "all"  # a reading would have to be agreed to as well
             readers = not asks and any(tool.may_verify for tool in self._run.parts.tools.specs())
             allowed = ladder.doubt_actions(mine, slot, readers=readers and fault.kind != "in_doubt")
+            of = self._run.parts.tools.resolve(call.tool_id) if call is not None else None
+            if of is not None and of.verify is not None:  # then code alone decides
+                allowed = ("trigger_overall_reflection",)
         else:
             allowed = ladder.open_actions(state, counted, slot)
             no_list = step.step.for_each is not None and slot.item is None
@@ -96,9 +113,11 @@ class Recovery:
                 "consecutive_failure_threshold is reached",
             )  # fmt: skip
         if len(allowed) == 1:
-            summary = f"nothing new is left to try for step {step.step.step_id!r}: {fault.message}"
+            reason = self.why.get(call.key, "") if call is not None and doubt else ""
+            reason = reason or "nothing new is left to try"
+            summary = f"{reason} for step {step.step.step_id!r}: {fault.message}"
             action = SuggestedAction(type=allowed[0], data={"summary": summary})
-            return self._record(probe, action, "code", "nothing new is left to try")
+            return self._record(probe, action, "code", reason)
         talk = RoleTalk(self._run, "reflection")
         view = failure_view(
             self._run, step, slot, fault, meant, allowed=allowed, healing=counted, in_doubt=doubt,
@@ -110,6 +129,12 @@ class Recovery:
         except ModelError as error:
             found = StepProposal(None, None, (), (str(error),))
         if found.last is not None and not found.left:
+            if self._is_advice(found.last.suggested_action):
+                summary = (
+                    f"a reading speaks for its not having happened: {found.last.suggested_action.words()}"
+                )
+                told = SuggestedAction(type="trigger_overall_reflection", data={"summary": summary})
+                return self._record(probe, told, "code", ADVICE_ONLY, found)
             return self._record(probe, found.last.suggested_action, "model", "", found)
         words = found.last.root_cause if found.last is not None and found.last.root_cause else fault.message
         return self._record(probe, ladder.safest(allowed, words), "code", "; ".join(found.left[:5]), found)
@@ -149,6 +174,7 @@ class Recovery:
         self, step: StepState, slot: Slot, meant: Outline, allowed: tuple[ActionType, ...],
         counted: Healing, doubt: bool,
     ) -> Failed:  # fmt: skip
+        call = step.calls.get(slot)
         paths = [path for raws in referred_paths(self._run, step.step.step_id).values() for path in raws]
         return Failed(
             task_id=self._run.state.task_id,
@@ -164,6 +190,9 @@ class Recovery:
             available=self._available(),
             in_doubt=doubt,
             elsewhere=self._elsewhere(step, slot, meant) if doubt else (),
+            key=call.key if call is not None else "",
+            claims=self._claims(call) if doubt else (),
+            given=self._given(call) if doubt else (),
             wanted=meant.tool.output_schema if meant.tool is not None else None,
             references=_simple_paths(paths) if not step.step.actions and step.step.for_each is None else (),
         )
@@ -183,6 +212,22 @@ class Recovery:
             if call.tool_id == meant.name and call.status == "succeeded" and (one is not step or at != slot)
             for text in texts_in(call.parameters)
         }
+
+    def _claims(self, call: CallState | None) -> list[str]:
+        """Records that have settled other calls."""
+        own = call.key if call is not None else ""
+        return [record for key, record in self._run.state.records.items() if key != own]
+
+    def _given(self, call: CallState | None) -> list[Any]:
+        """What the very same calls have given that succeeded by themselves."""
+        state = self._run.state
+        return [
+            one.output.value if one.output is not None else None
+            for one in state.took_effect.values()
+            if call is not None
+            and one.key not in state.records
+            and (one.tool_id, one.parameters) == (call.tool_id, call.parameters)
+        ]
 
     def _available(self) -> Mapping[str, ToolSpec]:
         return {tool.id: tool for tool in tools_for(self._run)}
@@ -216,10 +261,16 @@ class Recovery:
         happened = bool(action.data.get("happened"))
         output = settled_output(action, readings, tool.output_schema if tool else None) if happened else None
         by = f"a reading by {readings[-1].tool_id!r}" if readings else ""
+        record = ""
+        if happened:
+            signs = signs_of(readings, call.key, call.parameters, ())
+            mine = [sign.found for sign in quoted(signs, str(action.data.get("evidence") or ""))]
+            free = unclaimed(mine, self._claims(call), self._given(call)) or mine
+            record = free[0].record if free else ""
         self._run.record(
             OutcomeSettled(
                 call_key=call.key, step_id=call.step_id, action_id=slot.action_id, index=slot.item,
-                attempt=call.attempt, tool_id=call.tool_id, happened=happened, output=output, by=by,
+                attempt=call.attempt, tool_id=call.tool_id, happened=happened, output=output, by=by, record=record,
             )
         )  # fmt: skip
         return added_metadata(tool, output) if happened else None

@@ -20,6 +20,7 @@ from replan.core.events import (
     TaskSubmitted,
 )
 from replan.core.ids import task_id_problem
+from replan.core.people import NoOutcome, outcome_of
 from replan.core.policy import Policy
 from replan.core.result import TaskResult
 from replan.core.state import ENDED, Slot, State, StepState, fold
@@ -160,16 +161,19 @@ class Service:
     ) -> QuestionAsked:
         """Answer a question; None answers the only one that is open. The question that is answered.
 
-        Whether a call took effect is answered yes or no; `output` is then what it gave.
+        Whether a call took effect is answered yes, no or cannot tell; `output` is then what it gave.
         """
         _json_size("output", {"output": output})
         state = await self._open_state(task_id)
         known = state.recovery
         open_ = {one.question_id: one for one in known.open_questions()} if known is not None else {}
         asked = _one_of(open_, question_id, task_id, "question")
-        happened = _YES_OR_NO.get(text.strip().casefold()) if asked.kind == "outcome" else None
-        if asked.kind == "outcome" and happened is None:
-            raise InputError(f"the question is whether a call took effect: answer yes or no, not {text!r}")
+        try:
+            happened = outcome_of(text) if asked.kind == "outcome" else None
+        except NoOutcome as error:
+            raise InputError(str(error)) from None
+        if output is not None and happened is not True:
+            raise InputError("an output goes with the answer that the call took effect: yes")
         event = QuestionAnswered(
             question_id=asked.question_id, answer=storable(text), happened=happened, output=output, by=by
         )
@@ -274,10 +278,6 @@ class Service:
 
 
 A = TypeVar("A")
-_YES_OR_NO = {
-    "yes": True, "y": True, "true": True, "it did": True, "happened": True,
-    "no": False, "n": False, "false": False, "it did not": False, "did not happen": False,
-}  # fmt: skip
 
 
 def _one_of(open_: dict[str, A], wanted: str | None, task_id: str, what: str) -> A:

@@ -10,7 +10,7 @@ from replan.core.events import StepReflected
 from replan.core.healing import Healing
 from replan.core.policy import OlderLimits
 from replan.core.reflection import ActionType, SuggestedAction
-from replan.core.state import Slot, StepState
+from replan.core.state import CallState, Slot, StepState
 from replan.core.substitutes import substitutes
 from replan.core.types import Fault, StepId, ToolSpec
 from replan.reasoning.recovery_view import (
@@ -90,12 +90,13 @@ def failure_view(
             for one in healing.readings.get(slot, ())
         ],
         allowed=allowed,
-        counters=_counters(healing, slot, run.state.policy.older),
+        counters=_counters(healing, slot, run.state.policy.older, step.calls.get(slot)),
         budget=budget_left(run),
         repeats=["the same error has come twice: another try of the same kind will not help"]
         if healing.repeated(slot)
         else [],
         in_doubt=in_doubt,
+        trusted=run.state.policy.trust_model_settlement,
     )
 
 
@@ -128,11 +129,13 @@ def _line(action: SuggestedAction) -> str:
     return f"{action.type} {action.data}" if action.data else action.type
 
 
-def _counters(healing: Healing, slot: Slot, older: OlderLimits) -> dict[str, str]:
+def _counters(healing: Healing, slot: Slot, older: OlderLimits, call: CallState | None) -> dict[str, str]:
     def of(count: int, limit: int | None) -> str:
         return str(count) if limit is None else f"{count} of {limit}"
 
+    by_itself = call.retries if call is not None else 0
     return {
+        **({"times the program made the call again by itself": str(by_itself)} if by_itself else {}),
         "failed tries of this call": of(len(healing.failures(slot)), older.consecutive_failure_threshold),
         "other parameters or tools tried for this call": of(healing.retries(slot), older.max_step_retries),
         "times the step was written anew": of(healing.repairs, older.max_single_step_repairs),

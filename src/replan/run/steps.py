@@ -365,7 +365,7 @@ class Steps:
 
     def _takes(self, step: StepState, slot: Slot, fault: Fault) -> bool:
         """True if the failure is one to recover from."""
-        return self._state.heals and self._mended().takes(step, slot, fault)
+        return self._mended().takes(step, slot, fault)
 
     def _mended(self) -> Mending:
         if self._mending is None:

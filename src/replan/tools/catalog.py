@@ -7,9 +7,18 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any
 
-from replan.core.tool_rules import Named, ToolRules, admits, applied, read_rate, rule_of, unused
-from replan.core.types import ToolSpec
-from replan.errors import ToolCallError
+from replan.core.tool_rules import (
+    Named,
+    ToolRules,
+    admits,
+    applied,
+    read_rate,
+    rule_of,
+    unused,
+    verifier_problems,
+)
+from replan.core.types import VERIFY, ToolSpec
+from replan.errors import ConfigError, ToolCallError
 from replan.ports import Gate, ToolCall, ToolSource
 from replan.tools.gates import Gate as LimitsGate
 from replan.tools.listing import Listing, Problem, in_words
@@ -55,6 +64,7 @@ class Catalog:
         """Ids of tools that are not here now, or may not be used: they mean no other tool."""
         self._gates: dict[str, LimitsGate | None] = {}
         self._own_problems: list[Problem] = []
+        self._bad_verifiers: list[tuple[str, str]] = []
         self._close_problems: list[Problem] = []
         self._watchers: list[Callable[[], None]] = []
 
@@ -65,12 +75,18 @@ class Catalog:
         return [*told, *self._own_problems, *self._close_problems]
 
     async def open(self) -> None:
-        """List all sources side by side; opening again lists them anew."""
+        """List all sources side by side; opening again lists them anew.
+
+        `ConfigError` for a verifier of the configuration that cannot be used among the tools that there are.
+        """
         await asyncio.gather(*(listing.stop() for listing in self._listings))
         self._given = {}
         await asyncio.gather(*(listing.begin(self._list_timeout_secs) for listing in self._listings))
         self._opened = True
         self._rebuild()
+        if self._bad_verifiers and all(listing.specs is not None for listing in self._listings):
+            words = [f"[tools.rules] verify of {tool!r}: {problem}" for tool, problem in self._bad_verifiers]
+            raise ConfigError("; ".join(words))
 
     def watch(self, changed: Callable[[], None]) -> None:
         """Call `changed` in the event loop when the tools may be others than those last listed."""
@@ -115,6 +131,10 @@ class Catalog:
         self._away = {*self._given.values(), *(own_id for own_ids in absent.values() for own_id in own_ids)}
         self._away -= self._routes.keys()
         self._folded = by_folded_name(self._routes.values())
+        self._bad_verifiers = verifier_problems(self.specs(), self.resolve, self.nearest)
+        self._own_problems += [
+            Problem(self.name, f"verify: {problem}", tool) for tool, problem in self._bad_verifiers
+        ]
         for listing in self._listings:
             if listing.specs is not None:
                 self.remembered[listing.name] = tuple(spec.id for spec in listing.specs)
@@ -172,7 +192,10 @@ class Catalog:
         return await self._call(call)
 
     def _call(self, call: ToolCall) -> Coroutine[Any, Any, Any]:
-        route = self._routes.get(call.tool_id)
+        name, verifies, _ = call.tool_id.partition(VERIFY)
+        route = self._routes.get(name)
+        if route is not None and verifies:  # the function that the tool was given to verify with
+            return route.source.call(call._replace(tool_id=route.own_id + VERIFY))
         if route is None and (spec := self.resolve(call.tool_id)):
             route = self._routes[spec.id]
         if route is None:

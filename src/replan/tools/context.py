@@ -7,10 +7,12 @@ import contextlib
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar, Token
+from typing import Any, TypeVar
 
 from replan.errors import ToolCallError
 from replan.ports import Progress, ToolCall
 
+T = TypeVar("T")
 _LOCK = threading.Lock()
 
 
@@ -24,7 +26,9 @@ class ToolContext:
     __slots__ = (
         "_cancelled",
         "_event",
+        "_late",
         "_loop",
+        "_noticed",
         "_sink",
         "_thread",
         "attempt",
@@ -55,6 +59,8 @@ class ToolContext:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
         self._cancelled = False
+        self._noticed = False
+        self._late: Callable[[asyncio.Future[Any]], None] | None = None
         self._event: threading.Event | None = None
 
     @classmethod
@@ -68,6 +74,7 @@ class ToolContext:
             deadline_secs=call.deadline_secs,
             report=call.report,
         )
+        context._late = call.late
         context._loop = loop
         context._thread = threading.get_ident()
         return context
@@ -89,7 +96,37 @@ class ToolContext:
     @property
     def cancelled(self) -> bool:
         """The caller has given up: what is still running should stop as soon as it can."""
+        self._noticed = self._noticed or self._cancelled
         return self._cancelled
+
+    @property
+    def noticed(self) -> bool:
+        """The function knows that the caller has given up: what it does then says nothing of its effect."""
+        return self._noticed
+
+    def no_word(self, tool_id: str) -> ToolCallError:
+        """The end of work that was given up and whose result says nothing of its effect."""
+        return ToolCallError(
+            f"{tool_id!r} went on after it was stopped, and what it did then says nothing of its effect",
+            kind="timeout",
+            happened="unknown",
+        )
+
+    def in_time(self, function: Callable[[], T], tool_id: str) -> Callable[[], T]:
+        """The function for a thread, where its result is no output yet: one that comes late cannot be read."""
+
+        def work() -> T:
+            result = function()
+            if self._cancelled:
+                raise self.no_word(tool_id)
+            return result
+
+        return work
+
+    def goes_on(self, answer: asyncio.Future[Any]) -> None:
+        """The call was stopped and its work goes on: `answer` will end as that ends."""
+        if self._late is not None:
+            self._late(answer)
 
     def wait(self, secs: float | None = None) -> bool:
         """Block this thread until the call is cancelled or `secs` have passed; True if it is cancelled."""
@@ -99,7 +136,9 @@ class ToolContext:
                 if self._cancelled:
                     self._event.set()
             event = self._event
-        return event.wait(secs)
+        told = event.wait(secs)
+        self._noticed = self._noticed or told
+        return told
 
     def cancel(self) -> None:
         """Mark the call as given up and wake whoever waits for that."""

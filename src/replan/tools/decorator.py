@@ -36,6 +36,8 @@ class ToolOptions:
     errors_are_clean: bool | None = None
     honours_key: bool = False
     requires_approval: bool = False
+    verify: Callable[..., Any] | None = None
+    verify_after_secs: float | None = None
     secrets: tuple[str, ...] = ()
     output_schema: JsonObject | type | None = None
     namespace: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -61,6 +63,8 @@ def tool(
     errors_are_clean: bool | None = None,
     honours_key: bool = False,
     requires_approval: bool = False,
+    verify: Callable[..., Any] | None = None,
+    verify_after_secs: float | None = None,
     secrets: Iterable[str] = (),
     output_schema: JsonObject | type | None = None,
 ) -> Callable[[F], F]: ...
@@ -82,6 +86,8 @@ def tool(
     errors_are_clean: bool | None = None,
     honours_key: bool = False,
     requires_approval: bool = False,
+    verify: Callable[..., Any] | None = None,
+    verify_after_secs: float | None = None,
     secrets: Iterable[str] = (),
     output_schema: JsonObject | type | None = None,
 ) -> Any:
@@ -92,8 +98,12 @@ def tool(
     `timeout`: seconds a call may take. `retries`: further tries of a call that may be repeated, after a passing fault
     (default: `max_transient_retries`, 3). `output_params`: fields of the output that become task metadata.
     `aliases`: other names that a plan may use. `volatile`: its readings change by themselves. `stable`: they do not, so that one from before a wait is good.
-    `errors_are_clean`: an exception means that nothing has happened. `honours_key`: the same idempotency key
-    makes a second call safe. `requires_approval`: a person agrees to each call. `secrets`: parameters that are masked everywhere, besides those of type `SecretStr`.
+    `errors_are_clean`: False: an exception does not mean that nothing has happened; True: it does, whatever it says.
+    `honours_key`: the same idempotency key makes a second call safe. `requires_approval`: a person agrees to each call.
+    `verify`: for a `once` tool, a function that looks whether a call took effect; it takes any of the tool's parameters,
+    by their names, and a `ToolContext` for the call's key, and gives what the call has given, or None if it did not
+    happen. `verify_after_secs`: how long a None is not believed yet; default the tool's own limit once more.
+    `secrets`: parameters that are masked everywhere, besides those of type `SecretStr`.
     `output_schema`: a JSON Schema or a type, where the return annotation does not say it.
     Raises `ToolDefinitionError` for a function that cannot be a tool.
     """
@@ -105,6 +115,7 @@ def tool(
         if not callable(inner):
             raise ToolDefinitionError(f"@tool was put on a {type(inner).__name__}; it goes on a function")
         _check(inner, name=name, effect=effect, timeout=timeout, retries=retries)
+        _check_verifier(inner, effect, verify, verify_after_secs)
         options = ToolOptions(
             name=name,
             description=description,
@@ -118,6 +129,8 @@ def tool(
             errors_are_clean=errors_are_clean,
             honours_key=honours_key,
             requires_approval=requires_approval,
+            verify=verify,
+            verify_after_secs=verify_after_secs,
             secrets=_names(secrets),
             output_schema=output_schema,
             namespace=mentioned_locals(inner),
@@ -258,6 +271,25 @@ def _check(function: Any, *, name: str | None, effect: object, timeout: object, 
         raise refused(function, f"timeout={timeout!r} is not a positive number of seconds")
     if retries is not None and (isinstance(retries, bool) or not isinstance(retries, int) or retries < 0):
         raise refused(function, f"retries={retries!r} is not a whole number of at least 0")
+
+
+def _check_verifier(function: Any, effect: str, verify: object, after: object) -> None:
+    if verify is None:
+        if after is not None:
+            raise refused(function, "verify_after_secs goes with verify=FUNCTION, which is missing")
+        return
+    if not callable(verify) or inspect.isclass(verify):
+        raise refused(
+            function, f"verify={verify!r:.60} is no function; give one that looks whether a call took effect"
+        )
+    if effect != "once":
+        raise refused(
+            function, f"verify is for effect='once'; of a tool that is {effect!r} nothing is in doubt"
+        )
+    if after is not None and (
+        isinstance(after, bool) or not isinstance(after, int | float) or not 0 <= after < float("inf")
+    ):
+        raise refused(function, f"verify_after_secs={after!r} is no number of seconds, 0 or more")
 
 
 def _names(given: Iterable[str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from replan.core.types import JsonObject, ToolSpec
+from replan.core.types import VERIFY, JsonObject, ToolSpec, Verifier
 from replan.errors import ToolCallError, ToolDefinitionError
 from replan.ports import Progress, ToolCall
 from replan.tools import docstring
@@ -43,7 +43,8 @@ class FunctionSource:
     Schemas come from signature and docstring. `async def` functions run in the event loop, all others in daemon
     threads. Cancelling a call cancels an async function; a synchronous one cannot be stopped: the call ends at once,
     `ToolContext.cancelled` turns true, and the thread is left behind until the function returns by itself
-    (`abandoned_threads` counts those).
+    (`abandoned_threads` counts those). What it gives then is told to `ToolCall.late`, unless it had seen that it was
+    stopped.
 
     The result of a generator is what it returns, if that is not None; else the list of what it yields. A yielded
     `Progress` is progress and no part of the result. Where the annotation has `Progress` among what is yielded (or
@@ -59,6 +60,7 @@ class FunctionSource:
         self.name = name
         self._threads = DaemonThreads()
         self._tools: dict[str, FunctionTool] = {}
+        self._verifiers: dict[str, FunctionTool] = {}
         if callable(functions) and not isinstance(functions, Iterable):
             functions = [functions]
         for function in functions:
@@ -68,6 +70,8 @@ class FunctionSource:
                 reason = f'another tool is named {made.spec.id!r} too; give one of them another name: @tool(name="…")'
                 raise refused(function, reason)
             self._tools[made.spec.id] = made
+            if made.verifier is not None:
+                self._verifiers[made.spec.id + VERIFY] = made.verifier
 
     @property
     def abandoned_threads(self) -> int:
@@ -79,7 +83,7 @@ class FunctionSource:
 
     def call(self, call: ToolCall) -> Coroutine[Any, Any, Any]:
         """The function's result as plain JSON values."""
-        found = self._tools.get(call.tool_id)
+        found = self._tools.get(call.tool_id) or self._verifiers.get(call.tool_id)
         if found is None:
             raise unknown_tool(call.tool_id, self.name, self._tools)
         return found(call)
@@ -92,9 +96,11 @@ class FunctionSource:
 class FunctionTool:
     """One function as a tool: what it is, and how it is called."""
 
-    __slots__ = ("_arguments", "_kind", "_listed", "_returned", "_threads", "function", "spec")
+    __slots__ = ("_arguments", "_kind", "_listed", "_returned", "_threads", "function", "spec", "verifier")
 
-    def __init__(self, function: Callable[..., Any], *, source: str, threads: DaemonThreads) -> None:
+    def __init__(
+        self, function: Callable[..., Any], *, source: str, threads: DaemonThreads, name: str | None = None
+    ) -> None:
         if inspect.isclass(function):
             raise refused(function, "it is a class; give a function, or a bound method of an instance")
         if not callable(function):
@@ -102,8 +108,9 @@ class FunctionTool:
                 f"a {type(function).__name__} cannot be a tool ({function!r:.80}); give a function"
             )
         options = options_of(function) or ToolOptions()
-        name = tool_name(function, options)
-        check_name(function, name)
+        if name is None:
+            name = tool_name(function, options)
+            check_name(function, name)
         refuse_variadic(function)
         namespace = {**mentioned_locals(function), **options.namespace}
         said = docstring.parse(_documentation(function))
@@ -135,6 +142,29 @@ class FunctionTool:
             requires_approval=options.requires_approval,
             in_process=True,
         )
+        self.verifier: FunctionTool | None = None
+        if options.verify is not None:
+            self.verifier = FunctionTool(options.verify, source=source, threads=threads, name=name + VERIFY)
+            verify = self.verifier.as_verifier(function, self.spec, options.verify_after_secs)
+            self.spec = self.spec.model_copy(update={"verify": verify})
+
+    def as_verifier(self, of: Callable[..., Any], tool: ToolSpec, after_secs: float | None) -> Verifier:
+        """This function as what looks whether a call of the tool took effect; it takes of its parameters what it names."""
+        wanted, there = self._arguments.schema["properties"], tool.parameters["properties"]
+        required = self._arguments.schema.get("required", ())
+        strange = [name for name in wanted if name not in there and name in required]
+        if strange:
+            raise refused(
+                of,
+                f"verify takes {', '.join(map(repr, strange))}, which the tool has not; it may take "
+                f"{', '.join(map(repr, there)) or 'none of its own'}, and a ToolContext for the call's key",
+            )
+        return Verifier(
+            tool=self.spec.id,
+            parameters={name: f"${{call.parameters.{name}}}" for name in wanted if name in there},
+            after_secs=after_secs,
+            by_key=bool(self._arguments.injected),
+        )
 
     async def __call__(self, call: ToolCall) -> Any:
         context = ToolContext.of(call, asyncio.get_running_loop())
@@ -156,6 +186,17 @@ class FunctionTool:
 
     async def _in_thread(self, positional: list[Any], named: dict[str, Any], context: ToolContext) -> Any:
         def work() -> Any:
+            try:
+                result = done()
+            except Exception as error:
+                if context.noticed:
+                    raise context.no_word(self.spec.id) from error
+                raise
+            if context.noticed:
+                raise context.no_word(self.spec.id)
+            return result
+
+        def done() -> Any:
             result = self.function(*positional, **named)
             if isinstance(result, GeneratorType):
                 result = self._drained(result, context)
@@ -163,7 +204,7 @@ class FunctionTool:
                 return _Unfinished(result)
             return self._returned.plain(result)
 
-        result = await self._threads.run(work)
+        result = await self._threads.run(work, context.goes_on)
         if isinstance(result, _Unfinished):  # a plain function around an async one
             value = result.value
             is_generator = isinstance(value, AsyncGeneratorType)

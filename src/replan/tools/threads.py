@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class _Job(Generic[T]):
-    __slots__ = ("abandoned", "context", "done", "function", "future", "loop")
+    __slots__ = ("abandoned", "context", "done", "function", "future", "loop", "outcome")
 
     def __init__(
         self, function: Callable[[], T], loop: asyncio.AbstractEventLoop, future: asyncio.Future[T]
@@ -30,14 +30,15 @@ class _Job(Generic[T]):
         self.future = future
         self.done = False
         self.abandoned = False
+        self.outcome: tuple[Any, Exception | None] = None, None
 
 
 class DaemonThreads:
     """Runs each function in a thread of its own, as many side by side as are asked for.
 
     Python cannot stop a thread. When the task that awaits `run` is cancelled, `run` ends at once and the thread is
-    left behind: it goes on until its function returns, its result is dropped, and it does not keep the process
-    alive. `abandoned` says how many of those are still running.
+    left behind: it goes on until its function returns, its result goes to whoever still waits for it, and it does not
+    keep the process alive. `abandoned` says how many of those are still running.
     """
 
     def __init__(self, name: str = "replan-tool", idle_secs: float = 10.0) -> None:
@@ -60,8 +61,13 @@ class DaemonThreads:
         """Threads that are still at work for a caller that has given up."""
         return self._abandoned
 
-    async def run(self, function: Callable[[], T]) -> T:
-        """The function's result, or its exception; one that is no `Exception` comes as `ToolCallError`."""
+    async def run(
+        self, function: Callable[[], T], left: Callable[[asyncio.Future[Any]], None] | None = None
+    ) -> T:
+        """The function's result, or its exception; one that is no `Exception` comes as `ToolCallError`.
+
+        `left` is told when the thread is left behind, and given what will have the result when it ends.
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         job = _Job(function, loop, future)
@@ -69,8 +75,8 @@ class DaemonThreads:
         try:
             return await future
         finally:
-            if not future.done() or future.cancelled():
-                self._abandon(job)
+            if (not future.done() or future.cancelled()) and self._abandon(job) and left is not None:
+                left(job.future)
 
     def release(self) -> None:
         """Let the idle threads end; busy ones end after their function, later calls start new ones."""
@@ -93,11 +99,22 @@ class DaemonThreads:
                 raise ToolCallError(f"no thread could be started: {error}", kind="unavailable") from error
         inbox.put(job)
 
-    def _abandon(self, job: _Job[Any]) -> None:
+    def _abandon(self, job: _Job[Any]) -> bool:
+        """Leave the job's thread to itself; its result goes to another future. True if somebody may wait for that."""
+        if job.loop.is_closed():
+            return False
+        later: asyncio.Future[Any] = job.loop.create_future()
+        later.add_done_callback(
+            lambda done: done.cancelled() or done.exception()
+        )  # nobody has to wait for it
         with self._lock:
+            job.future = later
             if not job.done:
                 job.abandoned = True
                 self._abandoned += 1
+            else:
+                job.loop.call_soon(_settle, later, *job.outcome)  # it ended while it was being left
+        return True
 
     def _work(self, inbox: SimpleQueue[_Job[Any] | None], releases: int) -> None:
         while True:
@@ -130,6 +147,7 @@ class DaemonThreads:
             error = _as_fault(raised)
         with self._lock:
             job.done = True
+            job.outcome = value, error
             if job.abandoned:
                 self._abandoned -= 1
             stays = releases == self._releases

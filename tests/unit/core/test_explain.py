@@ -22,6 +22,7 @@ from histories import (
 
 from replan.core import explain
 from replan.core.events import PlanRejected
+from replan.core.explain_doubts import outcome_unknown
 from replan.core.types import Failure, Fault, Step
 
 IN_DOUBT = [
@@ -68,7 +69,7 @@ def test_several_failures_are_counted_and_retries_told() -> None:
 
 
 def test_an_unknown_outcome_names_step_tool_and_key_and_what_to_do() -> None:
-    failure = explain.outcome_unknown(state_of(IN_DOUBT))
+    failure = outcome_unknown(state_of(IN_DOUBT))
     assert failure.kind == "outcome_unknown"
     assert failure.call_key == "m.1"
     assert failure.reason == (
@@ -82,7 +83,7 @@ def test_an_unknown_outcome_names_step_tool_and_key_and_what_to_do() -> None:
 
 def test_an_item_and_an_action_are_named() -> None:
     of = {"step_id": "send", "key": "m.1", "tool": "mail", "action_id": "a", "index": 3}
-    failure = explain.outcome_unknown(
+    failure = outcome_unknown(
         state_of(
             [*OPENED, PLANNED, begun("send", 5), called("once", **of), missed(TIMED_OUT, **of), doubted(**of)]
         )

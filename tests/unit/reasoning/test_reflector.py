@@ -360,7 +360,7 @@ def test_a_call_in_doubt_is_not_to_be_made_again(failure_view: Build, style: str
     readings = [ReadingView("print_queue", {}, output="[]")]
     prompt = step_prompt(style, failure_view(in_doubt=True, allowed=ACTION_TYPES, readings=readings))
     assert prompt.name == f"{style}/settle"
-    assert "never made again" in prompt.instructions or "never be made again" in prompt.instructions
+    assert "do not make the call again" in prompt.instructions or "never be made again" in prompt.instructions
     assert "print_queue" in prompt.user
     assert "Stamp a text." not in prompt.user  # a tool with an effect is no way to find out
     assert "verify_outcome, settle_outcome, trigger_overall_reflection" in prompt.user

@@ -497,6 +497,7 @@ async def test_options_are_carried_into_the_spec() -> None:
         "honours_key": True,
         "requires_approval": False,
         "in_process": True,
+        "verify": None,
     }
     assert spec.output_schema is not None
     assert spec.output_schema["properties"]["name"] == STRING

@@ -109,7 +109,8 @@ class _LangChainTool(AdoptedTool):
             if self._in_loop:
                 result = await self._tool.ainvoke(given, config)
             else:
-                result = await self._threads.run(lambda: self._tool.invoke(given, config))
+                work = context.in_time(lambda: self._tool.invoke(given, config), self.spec.id)
+                result = await self._threads.run(work, context.goes_on)
         except ToolException as error:
             raise ToolCallError(
                 str(error) or f"the tool {self.spec.id!r} failed and did not say why"

@@ -122,7 +122,8 @@ class _FunctionTool(AdoptedTool):
                 )
         try:
             if self._in_thread:
-                result = await self._threads.run(lambda: _run_here(self._tool, seen, arguments))
+                work = context.in_time(lambda: _run_here(self._tool, seen, arguments), self.spec.id)
+                result = await self._threads.run(work, context.goes_on)
             else:
                 result = await self._tool.on_invoke_tool(seen, arguments)
         except ModelBehaviorError as error:

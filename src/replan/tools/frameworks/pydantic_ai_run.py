@@ -16,6 +16,7 @@ from pydantic_ai.toolsets import AbstractToolset, ApprovalRequiredToolset, Wrapp
 from pydantic_ai.toolsets.abstract import ToolsetTool
 from pydantic_ai.usage import RunUsage
 
+from replan.tools.context import current
 from replan.tools.threads import DaemonThreads
 
 
@@ -55,7 +56,9 @@ class Executor(concurrent.futures.Executor):
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         future: concurrent.futures.Future[Any] = concurrent.futures.Future()
-        task = asyncio.ensure_future(self._threads.run(lambda: function(*args, **kwargs)))
+        context = current()
+        work = context.in_time(lambda: function(*args, **kwargs), "the tool")
+        task = asyncio.ensure_future(self._threads.run(work, context.goes_on))
 
         def settle(done: asyncio.Future[Any]) -> None:
             if future.cancelled() or done.cancelled():

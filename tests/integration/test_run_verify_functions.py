@@ -1,0 +1,123 @@
+"""`@tool(verify=…)`: a function that looks whether a call took effect."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from run_tasks import bench, plan, step
+
+from replan.core.types import Verifier
+from replan.errors import ToolDefinitionError
+from replan.testing import virtual_time
+from replan.tools import Catalog, ToolContext, tool
+from replan.tools.functions import FunctionSource
+
+PLAN = plan(
+    step("p", "pay", parameters={"order": "o-1", "amount": 5}, repeat=True),
+    step("q", "pay", "p", parameters={"order": "o-1", "amount": 5}, repeat=True),
+)
+
+
+async def spec_of(function: Any) -> Any:
+    catalog = Catalog([FunctionSource([function])])
+    await catalog.open()
+    assert [spec.id for spec in catalog.specs()] == ["pay"], "the verifier is no tool that a plan could call"
+    assert catalog.resolve("pay:verify") is None
+    return catalog.specs()[0]
+
+
+@pytest.mark.anyio
+async def test_the_verifier_takes_what_it_names_of_the_calls_parameters() -> None:
+    def paid(order: str, ctx: ToolContext) -> dict[str, str] | None: ...
+
+    @tool(verify=paid, verify_after_secs=7)
+    def pay(order: str, amount: float) -> dict[str, str]: ...
+
+    assert (await spec_of(pay)).verify == Verifier(
+        tool="pay:verify", parameters={"order": "${call.parameters.order}"}, after_secs=7, by_key=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"verify": "paid"}, "is no function"),
+        ({"verify": lambda order: None, "effect": "repeatable"}, "verify is for effect='once'"),
+        ({"verify_after_secs": 3}, "goes with verify=FUNCTION"),
+        ({"verify": lambda order: None, "verify_after_secs": -1}, "0 or more"),
+        ({"verify": lambda invoice: None}, "verify takes 'invoice', which the tool has not"),
+        ({"verify": lambda *all_of_it: None}, "name each parameter"),
+    ],
+)
+def test_a_verifier_that_cannot_work_is_refused_with_the_reason(options: Any, says: str) -> None:
+    def pay(order: str) -> None: ...
+
+    with pytest.raises(ToolDefinitionError, match=r".*") as caught:
+        FunctionSource([tool(**options)(pay)])
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("by_key", [True, False])
+@pytest.mark.parametrize("is_async", [True, False])
+def test_what_the_function_finds_is_the_output_and_settles_one_call_only(
+    is_async: bool, by_key: bool
+) -> None:
+    paid: dict[str, str] = {}
+
+    def look(order: str, ctx: ToolContext) -> dict[str, str] | None:
+        if by_key:
+            return {"order": order, "state": "paid"} if ctx.key in paid else None
+        return {"payment": next(iter(paid.values()))} if paid else None
+
+    async def look_async(order: str, ctx: ToolContext) -> dict[str, str] | None:
+        return look(order, ctx)
+
+    def look_blindly(order: str) -> dict[str, str] | None:
+        return {"payment": next(iter(paid.values()))} if paid else None
+
+    verify = look_blindly if not by_key else look_async if is_async else look
+
+    @tool(verify=verify, verify_after_secs=0.05)
+    async def pay(order: str, amount: float, ctx: ToolContext) -> dict[str, str]:
+        paid[ctx.key] = f"p-{len(paid) + 1}"
+        raise TimeoutError("no answer")
+
+    async def main() -> Any:
+        return (await (await bench(FunctionSource([pay]))).run(PLAN)).check()
+
+    ran = asyncio.run(main())  # threads know nothing of virtual time
+    assert len(paid) == 2, "each was made once, whatever came of it"
+    if by_key:
+        assert ran.result.is_success
+        assert ran.outputs() == {name: {"order": "o-1", "state": "paid"} for name in "pq"}
+    else:  # the same record for both: nobody can tell whose it is
+        assert ran.result.failure is not None
+        assert ran.result.failure.kind == "outcome_unknown"
+        assert ran.outputs() == {"p": {"payment": "p-1"}}
+
+
+def test_a_verifier_that_raises_cannot_tell_and_one_that_finds_nothing_says_no() -> None:
+    calls: list[str] = []
+    looks = iter([RuntimeError("down"), None, RuntimeError("down"), None, None, {"payment": "p-9"}])
+
+    async def look() -> dict[str, str] | None:
+        found = next(looks)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    @tool(verify=look, verify_after_secs=2)
+    async def pay(order: str, amount: float) -> None:
+        calls.append(order)
+        raise ConnectionResetError("cut")
+
+    async def main() -> Any:
+        return (await (await bench(FunctionSource([pay]))).run(plan(PLAN["steps"][0]))).check()
+
+    ran = virtual_time(main())
+    assert ran.result.is_success
+    assert calls == ["o-1", "o-1"]
+    assert [one.happened for one in ran.events("outcome_settled")] == [False, True]
+    assert {one.tool_id for one in ran.events("call_started")} == {"pay", "pay:verify"}
