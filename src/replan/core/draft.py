@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -43,10 +43,29 @@ class Draft:
         return self.actions[head][0] if head in self.actions else head
 
     def writers_before(self, step_id: StepId, name: str | None) -> list[StepId]:
-        """The steps before this one, in plan order, that write this metadata; any metadata if it is None."""
+        """The steps before this one, in plan order, whose writing of this metadata it sees; of any metadata for None.
+
+        The nearest that surely writes it, and those after that which may.
+        """
         mine = self.position[step_id]
-        names: Iterable[str] = self.writers if name is None else (name,)
-        return [one for each in names for one in self.writers.get(each, ()) if self.position[one] < mine]
+        found: dict[StepId, None] = {}
+        for each in self.writers if name is None else (name,):
+            for one in reversed(self.writers.get(each, ())):
+                if self.position[one] < mine:
+                    found[one] = None
+                    if self._surely_writes(one, each):
+                        break
+        return list(found)
+
+    def _surely_writes(self, step_id: StepId, name: str) -> bool:
+        """True if no success of the step is without this field of its output."""
+        step = self.steps[step_id]
+        if step.when is not None or step.for_each is not None or step.actions:
+            return False
+        tool = self.calls[step_id][0].tool
+        schema = (tool.output_schema if tool else None) or {}
+        required = schema.get("required")
+        return isinstance(required, list) and name in required
 
     def filled(self, call: PlannedCall) -> JsonObject:
         """The required parameters that the call leaves out and the metadata has."""

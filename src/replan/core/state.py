@@ -16,6 +16,7 @@ from replan.core.graph import Graph
 from replan.core.healing import Recovery, base_of
 from replan.core.ids import call_content, call_key, split_key
 from replan.core.ledger import Ledger, LedgerEntry
+from replan.core.metadata import Metadata
 from replan.core.people import Word
 from replan.core.policy import Policy
 from replan.core.progress import END_STATUS
@@ -98,7 +99,7 @@ class State:
     """Calls made; the rest of what was used is in `_asked`."""
     _asked: Usage = _NOTHING_USED
     _graph: Graph | None = field(default=None, compare=False, repr=False)
-    _metadata: JsonObject | None = None
+    _metadata: Metadata | None = None
     _ids: frozenset[str] = frozenset()
     """Ids of steps and actions that a later plan has left out."""
     _owners: dict[ActionId, StepState] | None = field(default=None, compare=False, repr=False)
@@ -118,12 +119,19 @@ class State:
     @property
     def metadata(self) -> JsonObject:
         """The task's metadata with what finished steps added; the last writer in plan order wins."""
+        return self._all_metadata().all
+
+    def metadata_of(self, step_id: StepId) -> JsonObject:
+        """The metadata that a step sees: of the steps of its plan, only those before it have added to it."""
+        return self._all_metadata().before(step_id)
+
+    def _all_metadata(self) -> Metadata:
         if self._metadata is None:
-            merged = dict(self.submitted.metadata) if self.submitted else {}
-            for step in (*self.earlier.values(), *self.steps.values()):
-                if step.metadata:
-                    merged.update(step.metadata)
-            self._metadata = merged
+            submitted = self.submitted.metadata if self.submitted else {}
+            earlier = (one.metadata for one in self.earlier.values())
+            self._metadata = Metadata(
+                submitted, earlier, ((name, one.metadata) for name, one in self.steps.items())
+            )
         return self._metadata
 
     @property

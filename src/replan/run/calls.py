@@ -77,7 +77,10 @@ class Call:
 class Scope:
     """What references mean for one step: finished outputs, metadata, the task, the item."""
 
-    def __init__(self, state: State, loaded: Loaded, item: Any = None, index: int | None = None) -> None:
+    def __init__(
+        self, step: Step, state: State, loaded: Loaded, item: Any = None, index: int | None = None
+    ) -> None:
+        self._step = step
         self._state = state
         self._loaded = loaded
         self._item = item
@@ -86,7 +89,7 @@ class Scope:
     def __call__(self, ref: Reference) -> tuple[Any, str]:
         match ref.head:
             case "metadata":
-                return self._state.metadata, "the metadata"
+                return self._state.metadata_of(self._step.step_id), "the metadata"
             case "task":
                 words = {"description": self._state.description, "id": self._state.task_id}
                 return words, "the task"
@@ -153,7 +156,7 @@ def outline(
         return Outline(name, None, raw, raw, fault)
     if changed is not None and not changed.whole and tools.resolve(planned_name) != tool:
         raw = mapped(raw, tool)
-    scope = Scope(state, loaded, item, slot.item)
+    scope = Scope(step.step, state, loaded, item, slot.item)
     parameters, broken = _resolved(raw, scope)
     planned = parameters if changed is None else _resolved(written, scope)[0]
     if changed is not None:  # what is put in place of a reference is used whatever that would give
@@ -161,7 +164,7 @@ def outline(
     if broken is not None:
         fault = Fault(category="dependency_error", kind="reference", message=str(broken))
         return Outline(name, tool, parameters, planned, fault)
-    parameters = _filled(tool, parameters, state)
+    parameters = _filled(tool, parameters, state.metadata_of(step.step.step_id))
     if found := schemas.parameter_problems(tool, parameters):
         text = f"the parameters do not fit tool {tool.id!r}: " + "; ".join(found[:10])
         text = hidden(text, secrets_of(tool, parameters))
@@ -290,17 +293,17 @@ def _is_as_edited(call: Call, state: State, known: Recovery) -> bool:
     if edited is None or call.tool.id != edited.tool_id:
         return False
     seen = shown(call.tool, call.parameters, state.policy.max_output_bytes)
-    filled = set(call.tool.parameters.get("required", ())) & state.metadata.keys()
+    filled = set(call.tool.parameters.get("required", ())) & state.metadata_of(call.step.step_id).keys()
     wanted = edited.parameters
     if any(name not in seen or seen[name] != value for name, value in wanted.items()):
         return False
     return all(name in filled for name in seen if name not in wanted)
 
 
-def _filled(tool: ToolSpec, parameters: JsonObject, state: State) -> JsonObject:
+def _filled(tool: ToolSpec, parameters: JsonObject, metadata: JsonObject) -> JsonObject:
     """Required parameters that the step leaves out, from metadata of the same name; never over a given value."""
     missing = [name for name in tool.parameters.get("required", ()) if name not in parameters]
-    found = {name: state.metadata[name] for name in missing if name in state.metadata} if missing else {}
+    found = {name: metadata[name] for name in missing if name in metadata} if missing else {}
     return {**parameters, **found} if found else parameters
 
 

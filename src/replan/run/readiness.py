@@ -75,7 +75,7 @@ def _heads(step: Step) -> set[str]:
 
 
 def _condition_scope(step: Step, state: State, loaded: Loaded) -> dict[str, Any]:
-    scope: dict[str, Any] = {"metadata": state.metadata}
+    scope: dict[str, Any] = {"metadata": state.metadata_of(step.step_id)}
     named = set(steps_in_condition(step.when or ""))
     for need in step.dependencies:
         if need in named:
@@ -96,7 +96,7 @@ def items_of(step: StepState, state: State, loaded: Loaded) -> list[Any] | None:
         return None
     try:
         literal = listed(wanted)
-        items = resolve(wanted if literal is None else literal, Scope(state, loaded))
+        items = resolve(wanted if literal is None else literal, Scope(step.step, state, loaded))
     except UnresolvedReference as error:
         raise CannotCall(Fault(category="dependency_error", kind="reference", message=str(error))) from None
     if not isinstance(items, list):

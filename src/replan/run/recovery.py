@@ -184,7 +184,7 @@ class Recovery:
             parameters=meant.parameters,
             planned=meant.planned,
             may=self._planned_effect(step, slot),
-            metadata=self._run.state.metadata,
+            metadata=self._run.state.metadata_of(step.step.step_id),
             allowed=allowed,
             healing=counted,
             available=self._available(),
