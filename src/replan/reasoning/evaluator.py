@@ -10,7 +10,7 @@ from replan.core.read_json import Unreadable, read_json
 from replan.core.types import Dimensions, Evaluation, JsonObject, Plan
 from replan.reasoning.ask import Talk, Violations, ask_typed
 from replan.reasoning.describe import data_text, task_data
-from replan.reasoning.grounding import ungrounded_numbers
+from replan.reasoning.grounding import ungrounded
 from replan.reasoning.history import final_steps, render_steps, shorten
 from replan.reasoning.prompts import Rendered, fence, load
 from replan.reasoning.read_values import texts, truth
@@ -165,7 +165,7 @@ def _doubts(found: Evaluation, task: TaskView, steps: Sequence[StepReport]) -> l
     doubts: list[str] = []
     if found.dimensions.correctness < _LEAST_CORRECTNESS:
         doubts.append(_CONTRADICTION.format(found.dimensions.correctness))
-    if strange := ungrounded_numbers(found.final_output, task, steps):
+    if strange := ungrounded(found.final_output, task, steps):
         doubts.append(_GROUNDING.format(", ".join(strange)))
     return doubts
 

@@ -13,6 +13,7 @@ from replan.errors import AnswerInvalid, PlanInvalid
 from replan.reasoning.ask import Talk, Violations, ask_typed
 from replan.reasoning.describe import data_text, output_text, task_data, tool_lines
 from replan.reasoning.fields import hints, item_problems, name_fields
+from replan.reasoning.invented import invented_links
 from replan.reasoning.loosen import loosen
 from replan.reasoning.prompts import Rendered, fence, load
 from replan.reasoning.schemas import plan_schema
@@ -64,7 +65,12 @@ async def make_plan(
         if talk.style != "small":
             return read_planned(answer, new_plan, check)
         planned = read_planned(answer, lambda answer: name_fields(new_plan(answer), tools), check_of_small)
-        if problems := [*objects_in_texts(planned.plan, tools), *item_problems(planned.plan, tools)]:
+        plan = planned.plan
+        if problems := [
+            *objects_in_texts(plan, tools),
+            *item_problems(plan, tools),
+            *invented_links(plan, task, tools),
+        ]:
             raise Violations(problems)
         return checked_again(planned, loosen(planned.plan, tools), check)
 

@@ -12,6 +12,7 @@ from replan.core.types import JsonObject, Plan, Step, ToolSpec
 from replan.errors import AnswerInvalid, ModelError, PlanInvalid
 from replan.reasoning.ask import Talk, Violations, ask_typed
 from replan.reasoning.fields import hints, item_problems, name_fields
+from replan.reasoning.invented import invented_links
 from replan.reasoning.loosen import loosen
 from replan.reasoning.planner import Planned, checked_again, objects_in_texts, read_planned
 from replan.reasoning.read_values import opened, text
@@ -19,6 +20,7 @@ from replan.reasoning.recovery_view import RepairView, ReplanView
 from replan.reasoning.replan_prompts import repair_prompt, replan_prompt
 from replan.reasoning.replan_schemas import small_replan_schema, step_repair_schema
 from replan.reasoning.schemas import plan_schema
+from replan.reasoning.view import StepReport
 
 
 class CannotRepair(ModelError):
@@ -64,7 +66,11 @@ async def make_replan(
             answer, lambda answer: name_fields(new_plan(answer), tools, view.usable), check_of_small
         )
         plan = planned.plan
-        if problems := [*objects_in_texts(plan, tools), *item_problems(plan, tools, view.usable)]:
+        if problems := [
+            *objects_in_texts(plan, tools),
+            *item_problems(plan, tools, view.usable),
+            *invented_links(plan, view.task, tools, known=_outputs(view.steps), kept=view.kept),
+        ]:
             raise Violations(problems)
         return checked_again(planned, _loosened(plan, tools, view), check)
 
@@ -82,6 +88,10 @@ async def make_replan(
     except AnswerInvalid as error:
         raise PlanInvalid(error.problems) from error
     return planned.model_copy(update={"corrections": refused})
+
+
+def _outputs(done: Sequence[StepReport]) -> list[Any]:
+    return [(step.value(), step.error_text()) for step in done]
 
 
 def _loosened(plan: Plan, tools: Sequence[ToolSpec], view: ReplanView) -> Plan:
@@ -155,7 +165,11 @@ async def repair_step(
         violations = tuple(check(step))
         if small:
             told = hints(plan, view.tools) if violations else []
-            told += [*objects_in_texts(plan, view.tools), *item_problems(plan, view.tools)]
+            told += [
+                *objects_in_texts(plan, view.tools),
+                *item_problems(plan, view.tools),
+                *invented_links(plan, view.task, view.tools, known=_outputs(view.done)),
+            ]
             about = f"step {step.step_id!r}: "
             violations += tuple(text for text in told if text.startswith(about))
         if violations:

@@ -8,7 +8,7 @@ from replan.core.types import Artifact, Plan, Step
 from replan.errors import AnswerInvalid
 from replan.reasoning.ask import Violations
 from replan.reasoning.evaluator import evaluate, evaluate_by_steps, evaluation_prompt
-from replan.reasoning.grounding import ungrounded_numbers
+from replan.reasoning.grounding import ungrounded
 from replan.reasoning.schemas import evaluation_schema
 from replan.reasoning.scores import read_scores
 from replan.reasoning.view import StepReport, TaskView
@@ -311,7 +311,7 @@ async def test_no_validator_is_asked_about_the_answer_of_a_failure(script: Any) 
     ],
 )
 def test_numbers_from_nowhere_are_noticed(text: Any, strange: list[str]) -> None:
-    assert ungrounded_numbers(text, TASK, STEPS) == strange
+    assert ungrounded(text, TASK, STEPS) == strange
 
 
 @pytest.mark.parametrize(
@@ -325,12 +325,88 @@ def test_numbers_from_nowhere_are_noticed(text: Any, strange: list[str]) -> None
     ],
 )
 def test_numbers_may_be_said_in_other_ways(output: Any, text: str) -> None:
-    assert ungrounded_numbers(text, TASK, [StepReport(step_id="a", output=output)]) == []
+    assert ungrounded(text, TASK, [StepReport(step_id="a", output=output)]) == []
 
 
 def test_an_output_that_is_not_seen_whole_may_hold_any_number() -> None:
     large = StepReport(step_id="a", artifact=Artifact(artifact_id="x", size=9))
-    assert ungrounded_numbers("99", TASK, [large]) == []
+    assert ungrounded("99", TASK, [large]) == []
+
+
+POSTED = StepReport(
+    step_id="p", tool="post", parameters={"text": "Read https://made.up/42?x=1 now"}, output={"ok": True}
+)
+LINK = StepReport(step_id="l", tool="make_link", output={"url": "https://real.example/page/"})
+ECHO = StepReport(step_id="e", tool="post", parameters=POSTED.parameters, output=dict(POSTED.parameters))
+
+
+@pytest.mark.parametrize(
+    ("text", "steps", "strange"),
+    [
+        pytest.param(
+            "Posted https://made.up/42?x=1.", [LINK, POSTED], ["made.up/42?x=1"], id="invented by the plan"
+        ),
+        pytest.param(
+            "Posted https://made.up/42?x=1.", [LINK, ECHO], ["made.up/42?x=1"], id="and repeated by its tool"
+        ),
+        pytest.param(
+            "See http://www.real.example/page.", [LINK, POSTED], [], id="from an output, spelt otherwise"
+        ),
+        pytest.param("See https://real.example/other", [LINK], ["real.example/other"], id="another page"),
+        pytest.param(
+            "Mailed bob@made.up",
+            [StepReport(step_id="m", parameters={"to": "bob@made.up"}, output={"sent": "bob@made.up"})],
+            ["bob@made.up"],
+            id="an invented mail address, repeated by its tool",
+        ),
+        pytest.param(
+            "Mailed ann@real.example",
+            [
+                StepReport(step_id="f", output={"email": "Ann@real.example"}),
+                StepReport(
+                    step_id="m", parameters={"to": "ann@real.example"}, output={"sent": "ann@real.example"}
+                ),
+            ],
+            [],
+            id="a mail address that was looked up",
+        ),
+    ],
+)
+def test_links_that_nobody_gave_are_noticed(text: str, steps: list[StepReport], strange: list[str]) -> None:
+    assert ungrounded(text, TASK, steps) == strange
+
+
+@pytest.mark.parametrize(
+    ("task", "parameters", "text", "strange"),
+    [
+        pytest.param("Book a table", {"guest": "Ann Miller"}, "Booked for Ann Miller.", [], id="a name may be known"),
+        pytest.param("Book a table", {"code": "AB-XYZ"}, "The code is AB-XYZ.", ["AB-XYZ"], id="a code"),
+        pytest.param("Book for AB-XYZ", {"code": "AB-XYZ"}, "The code is AB-XYZ.", [], id="a code that is given"),
+        pytest.param("Rates", {"to": "DKK", "language": "pt"}, "The rates are in DKK", [], id="a code that all know"),
+        pytest.param("Book a table for ann miller", {"guest": "Ann Miller"}, "Booked for Ann Miller.", [], id="given"),
+        pytest.param("Book a table", {"guest": "Ann Miller"}, "Booked.", [], id="not told"),
+        pytest.param("Note a wish", {"text": "Happy birthday, Sam!"}, "Noted: Happy birthday, Sam!", [], id="composed"),
+        pytest.param("Book", {"seats": 17}, "Booked 17 seats.", ["17"], id="a number"),
+        pytest.param("Book three seats", {"seats": 3}, "Booked 3 seats.", [], id="a number in words"),
+        pytest.param("Book on 14 August 2030", {"date": "2030-08-14"}, "Booked for 2030-08-14.", [], id="a date"),
+        pytest.param("Book for 4 pm", {"time": "16:00"}, "Booked for 16:00.", [], id="a time"),
+        pytest.param("Book for 4 p.m.", {"hour": 16}, "Booked for 16 o'clock.", [], id="an hour"),
+    ],
+)  # fmt: skip
+def test_what_a_plan_has_made_up_is_no_ground(
+    task: str, parameters: dict[str, Any], text: str, strange: list[str]
+) -> None:
+    step = StepReport(step_id="a", tool="book", parameters=parameters, output={"ok": True})
+    assert ungrounded(text, TaskView(description=task), [step]) == strange
+
+
+async def test_an_invented_link_in_an_answer_is_asked_about_and_not_believed(script: Any) -> None:
+    invented = answer(output="Posted https://made.up/42?x=1")
+    talk = script(invented, answer(output="Posted https://real.example/page"), style="small")
+    assert "real.example" in (await judge(talk, steps=[LINK, POSTED])).final_output
+    assert "made.up/42?x=1, which stands in no output" in talk.asked[1].request.turns[-1].text
+    with pytest.raises(AnswerInvalid, match=r"made\.up"):
+        await judge(script(invented, invented, style="small"), steps=[LINK, ECHO])
 
 
 async def test_only_the_small_model_is_held_to_the_numbers(script: Any) -> None:
