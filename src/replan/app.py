@@ -10,13 +10,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
-from pydantic import TypeAdapter
+from pydantic import SecretStr, TypeAdapter
 
 from replan.config import Settings
 from replan.config.options import Options, listed, mapping, policy_with, text_of
 from replan.core.events import Record
 from replan.core.policy import Policy, within
 from replan.core.result import TaskResult
+from replan.core.secrets import KnownSecrets
 from replan.core.state import State
 from replan.core.tool_stats import ToolKey, ToolStats
 from replan.core.types import JsonObject, Plan, ToolSpec
@@ -25,6 +26,7 @@ from replan.errors import InputError, ReplanError, StoreError, TaskHeld
 from replan.ports import Question, Store, TaskSummary, ToolSource, Warmable
 from replan.reasoning.prompts import check_all, load
 from replan.run.announcer import Announcer, OnEvent
+from replan.run.library_logs import keep_from_logs
 from replan.run.parts import Parts
 from replan.run.service import Service, Submission
 from replan.run.sync import run_to_end
@@ -32,7 +34,16 @@ from replan.run.through import see_through
 from replan.run.tool_record import ToolRecord
 from replan.run.typed import answer_problems, typed_result
 from replan.tools.direct import call_directly
-from replan.wiring import ModelChoice, Models, SystemClock, Ulids, driver_name, open_store, open_tools
+from replan.wiring import (
+    ModelChoice,
+    Models,
+    SystemClock,
+    Ulids,
+    driver_name,
+    open_store,
+    open_tools,
+    secrets_of_settings,
+)
 
 T = TypeVar("T")
 Evaluation: TypeAlias = Literal["model", "steps"]
@@ -94,6 +105,9 @@ class Replan:
             record=None if record is None else Path(record),
             replay=None if replay is None else Path(replay),
         )
+        self.secrets = KnownSecrets(self._catalog.secrets, self._models.secrets)
+        self.secrets.add_all(secrets_of_settings(self.settings))
+        keep_from_logs(self.secrets)
         self._record_in_prompts = (
             record is None and replay is None
         )  # a replay finds only what was asked alike
@@ -139,6 +153,7 @@ class Replan:
             driver=driver_name(),
             record=record,
             ask=self._ask,
+            secrets=self.secrets,
         )
         self._service = Service(parts)
         self._engine = LocalEngine(self._service.drive, self.settings.orchestrator.max_concurrent_tasks)
@@ -209,6 +224,7 @@ class Replan:
         evaluation: Evaluation | None = None,
         output_schema: Mapping[str, Any] | None = None,
         output_type: Any = None,
+        secrets: Mapping[str, str | SecretStr] | None = None,
     ) -> TaskResult[Any]: ...
 
     async def run(
@@ -223,8 +239,12 @@ class Replan:
         evaluation: Evaluation | None = None,
         output_schema: Mapping[str, Any] | None = None,
         output_type: Any = None,
+        secrets: Mapping[str, str | SecretStr] | None = None,
     ) -> TaskResult[Any]:
         """Run a task to its end. `output_type`: a type that `.output` will be, a Pydantic model for instance.
+
+        `secrets`: metadata that no log, prompt or recording shows, by name: `"env:VARIABLE"`, `"file:PATH"`, or a
+        `SecretStr`.
 
         What its validators refuse goes back to the model once; then the task has failed. If the caller is cancelled,
         so is the task.
@@ -243,6 +263,7 @@ class Replan:
                 plan=plan,
                 evaluation=evaluation,
                 output_schema=output_schema,
+                secrets=secrets,
             )
         )
         try:
@@ -268,9 +289,12 @@ class Replan:
         plan: Mapping[str, Any] | None = None,
         evaluation: Evaluation | None = None,
         output_schema: Mapping[str, Any] | None = None,
+        secrets: Mapping[str, str | SecretStr] | None = None,
     ) -> str:
         """Store a task and start it; its id. The same id with the same request is the same task."""
-        wanted = self._submission(text, metadata, context, task_id, timeout, plan, evaluation, output_schema)
+        wanted = self._submission(
+            text, metadata, context, task_id, timeout, plan, evaluation, output_schema, secrets
+        )
         self._check_models(
             wanted.policy, plans=wanted.plan is None, judges=wanted.policy.evaluation == "model"
         )
@@ -351,12 +375,15 @@ class Replan:
         """Answer a question of a waiting task. Whether a call took effect: yes (with its `output`), no, or cannot tell."""
         await self.service.answer(task_id, text, question_id, output=output, by=by)
 
-    async def resume(self, task_id: str) -> TaskResult:
+    async def resume(
+        self, task_id: str, *, secrets: Mapping[str, str | SecretStr] | None = None
+    ) -> TaskResult:
         """Drive on a task that nobody holds, to its end or until it waits. `TaskHeld` if somebody does, `TaskEnded` if it has ended.
 
-        `InputError` or `ModelUnavailable` if a tool or a model that it goes on with is not here; it stays as it is.
+        `InputError` or `ModelUnavailable` if a tool, a secret or a model that it goes on with is not here; it stays as it
+        is. `secrets`: those of its secret metadata that its log names no source of, or another source.
         """
-        state = await self.service.check_resumable(task_id)
+        state = await self.service.check_resumable(task_id, secrets)
         engine = self._engine_now()
         if engine.driving(task_id) is not None:
             raise TaskHeld(f"task {task_id!r} is being driven here already; wait for it or watch it")
@@ -378,9 +405,10 @@ class Replan:
         metadata: Mapping[str, Any] | None = None,
         plan: Mapping[str, Any] | None = None,
         evaluation: Evaluation | None = None,
+        secrets: Mapping[str, str | SecretStr] | None = None,
     ) -> Plan:
         """A checked plan for the task, which is neither stored nor run; with `plan`, that one checked."""
-        wanted = self._submission(text, metadata, None, None, None, plan, evaluation, None)
+        wanted = self._submission(text, metadata, None, None, None, plan, evaluation, None, secrets)
         return await self.service.plan_only(wanted)
 
     async def tasks(self, status: Sequence[str] = (), limit: int = 100) -> list[TaskSummary]:
@@ -417,7 +445,9 @@ class Replan:
 
     async def call(self, tool_id: str, parameters: Mapping[str, Any]) -> Any:
         """Call one tool directly, within its limits. Its parameters are checked; nothing is recorded."""
-        return await call_directly(self._catalog, tool_id, parameters, key=Ulids().new("call"))
+        return await call_directly(
+            self._catalog, tool_id, parameters, key=Ulids().new("call"), secrets=self.secrets
+        )
 
     # ── inside ──
 
@@ -449,6 +479,7 @@ class Replan:
         plan: Mapping[str, Any] | None,
         evaluation: Evaluation | None,
         output_schema: Mapping[str, Any] | None,
+        secrets: Mapping[str, str | SecretStr] | None,
     ) -> Submission:
         changes: Options = {}
         if timeout is not None:
@@ -458,6 +489,10 @@ class Replan:
         if output_schema is not None:
             changes["output_schema"] = mapping("output_schema", output_schema, {"type": "object"})
         settings: JsonObject = {"models": self._models.named()}
+        if endpoint := self._models.endpoint:
+            settings["endpoint"] = endpoint
+            if self._models.endpoint_has_password:
+                settings["endpoint_has_password"] = True
         return Submission(
             description=text_of("the task", text),
             policy=policy_with(self._policy, changes),
@@ -467,6 +502,7 @@ class Replan:
             plan=None if plan is None else mapping("plan", plan, {"steps": []}),
             tools=self._tool_names,
             settings=settings,
+            secrets=dict(secrets or {}),
         )
 
     def _check_models(self, policy: Policy, *, plans: bool, judges: bool) -> None:

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from replan.core.events import AnyEvent, Record, TaskSubmitted
 from replan.core.prices import Price, tokens_in
+from replan.core.secrets import KnownSecrets
 from replan.core.tool_stats import ToolKey, ToolStats
 from replan.core.types import Effect, Frozen, JsonObject, Role, ToolId, ToolSpec, Usage
 
@@ -104,6 +105,14 @@ class Reporting(Protocol):
         ...
 
 
+@runtime_checkable
+class Discreet(Protocol):
+    """A source that has keys or passwords of its own, which nobody may see."""
+
+    secrets: KnownSecrets
+    """What it knows, added to when it comes to know more (a token, say)."""
+
+
 class Gate(Protocol):
     """The limits of one tool: how many calls side by side, how many in a time."""
 
@@ -190,6 +199,9 @@ class ModelRequest(Frozen):
         return tokens_in(
             (self.instructions, json.dumps(self.json_schema), *(turn.text for turn in self.turns))
         )
+
+    hide: Callable[[str], str] | None = Field(default=None, exclude=True, repr=False)
+    """Takes the secrets out of a text that is to be written down: the answer, an error. No part of the request."""
 
 
 class ModelReply(Frozen):

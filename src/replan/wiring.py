@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,13 @@ from typing import Any, get_args
 
 from replan.config import Settings
 from replan.core.prices import Price
+from replan.core.secrets import (
+    KnownSecrets,
+    secret_places,
+    secrets_of_url,
+    url_without_secrets,
+    usable_key,
+)
 from replan.core.types import Role
 from replan.errors import ConfigError, InputError, ReplanError
 from replan.ports import Model, Priced, Store, ToolSource
@@ -86,6 +94,35 @@ def database_path(named: str | Path | None) -> Path:
 # ── tools ─────────────────────────────────────────────────────────────────────
 
 
+def secrets_of_settings(settings: Settings) -> Iterator[tuple[str, Any]]:
+    """What the configuration holds that nobody may see: keys, and what its tables have under secret names."""
+    yield from _held(settings.model_dump(mode="json"))
+
+
+def _held(values: Any) -> Iterator[tuple[str, Any]]:
+    for path, value in secret_places(values):
+        if not _VARIABLE.fullmatch(str(value)):
+            yield path[-1], value
+            yield path[-1], str(value).rpartition(" ")[2]  # the token of `Bearer …`
+    yield from _in_urls(values)
+
+
+_VARIABLE = re.compile(r"(?:\w+ )?\$\{\w+\}")
+_URL = re.compile(r"\w[\w+.-]*://[^\s\"'<>]+")
+
+
+def _in_urls(value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from _in_urls(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _in_urls(item)
+    elif isinstance(value, str) and "://" in value:
+        for found in _URL.findall(value):
+            yield from secrets_of_url(found)
+
+
 ToolLike = Callable[..., Any] | str | ToolSource | object
 """A function, a SPEC, a tool source, or a tool or toolset of another framework."""
 
@@ -143,7 +180,7 @@ def configured_sources(settings: Settings) -> list[ToolSource]:
                 endpoints,
                 name="tool_service",
                 protocol=service.protocol,
-                token=service.token or None,
+                token=usable_key(service.token, "[tool_service] token (APP_TOOL_SERVICE_TOKEN)"),
                 connect_timeout_secs=service.connect_timeout_secs,
                 timeout_secs=service.timeout_secs,
                 max_retries=service.max_retries,
@@ -178,9 +215,15 @@ class Models(Mapping[Role, Model]):
     ) -> None:
         self._settings = settings
         self._endpoint = endpoint
-        self._api_key = api_key
+        given = usable_key(api_key, "api_key")
+        self._key = given or usable_key(settings.llm.api_key, "[llm] api_key (APP_LLM_API_KEY)")
         self._record = record
         self._replay = replay
+        self.secrets = KnownSecrets()
+        """Keys, and passwords in addresses."""
+        self.secrets.add(self._key, "api_key")
+        for url in (endpoint, settings.llm.endpoint, settings.llm.fallback_endpoint):
+            self.secrets.add_all(secrets_of_url(url or ""))
         self._choices = self._chosen(model)
         self._open: dict[object, Model] = {}
 
@@ -199,6 +242,17 @@ class Models(Mapping[Role, Model]):
         if found is None:
             found = self._open[key] = self._made(choice)
         return found
+
+    @property
+    def endpoint(self) -> str | None:
+        """Where models are asked, without password or key, for a process that takes a task up later."""
+        base = self._base()
+        return None if base is None else url_without_secrets(base)
+
+    @property
+    def endpoint_has_password(self) -> bool:
+        """The address alone will not do for that process."""
+        return any(True for _ in secrets_of_url(self._base() or ""))
 
     def named(self) -> dict[str, str]:
         """The choice of each role in words, for a process that takes a task up later."""
@@ -271,7 +325,8 @@ class Models(Mapping[Role, Model]):
         from replan.llm.fallback import FallbackModel
         from replan.llm.provider import open_model
 
-        key = self._api_key or (llm.api_key or None)
+        self.secrets.add_all(_keys_of_environment())
+        key = self._key
 
         def at(endpoint: str | None) -> Model:
             return open_model(
@@ -298,6 +353,13 @@ class Models(Mapping[Role, Model]):
 async def _closed(model: Model) -> None:
     with contextlib.suppress(ReplanError):
         await model.aclose()
+
+
+def _keys_of_environment() -> Iterator[tuple[str, str]]:
+    """The keys that providers look for by themselves."""
+    for name, value in os.environ.items():
+        if name.endswith(("_API_KEY", "_ACCESS_KEY", "_SESSION_TOKEN")) or name == "HF_TOKEN":
+            yield name, value.strip()
 
 
 def driver_name() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -41,7 +40,7 @@ def of_error(error: BaseException, env: Mapping[str, str] = os.environ) -> int:
     if debugging(env):
         import traceback
 
-        traceback.print_exception(error, file=sys.stderr)
+        say("".join(traceback.format_exception(error)).rstrip("\n"))
     if isinstance(error, ReplanError):
         report_error(str(error) or type(error).__name__)
         return error.exit_code

@@ -28,6 +28,22 @@ def metadata_of(pairs: list[str], texts: Collection[str] = ()) -> dict[str, Any]
     return found
 
 
+def secrets_of(pairs: list[str]) -> dict[str, str]:
+    """`NAME=env:VAR` and `NAME=file:PATH` pairs: where secrets come from, never what they are."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, source = pair.partition("=")
+        name, kind = name.strip(), source.partition(":")[0]
+        if not equals or not name or kind not in ("env", "file"):
+            shown = name[:40] if equals else "…"
+            raise InputError(
+                f"--secret {shown}: expected NAME=env:VARIABLE or NAME=file:PATH; a secret itself would stay in the "
+                "history of the shell"
+            )
+        found[name] = source
+    return found
+
+
 def value_of(text: str) -> Any:
     """The JSON value that the text is, or else the text."""
     try:

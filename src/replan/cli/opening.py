@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from replan.cli.terminal import warn
+from replan.cli.terminal import SECRETS, warn
 
 if TYPE_CHECKING:
     from replan.app import Replan
@@ -38,8 +38,10 @@ def open_replan(
 ) -> Replan:
     """The facade with what the options say laid over the settings; nothing is opened before it is entered."""
     from replan.app import Replan
+    from replan.core.secrets import secrets_of_url
 
-    return Replan(
+    SECRETS.add_all(secrets_of_url(endpoint or ""))  # before anything can go wrong with it
+    replan = Replan(
         model,
         list(tools or ()),
         db=db,
@@ -49,6 +51,8 @@ def open_replan(
         replay=replay,
         **policy,
     )
+    SECRETS.also(replan.secrets)
+    return replan
 
 
 def tell_tool_problems(replan: Any) -> None:

@@ -43,5 +43,13 @@ Endpoint = Annotated[
         "--endpoint", metavar="URL", help="OpenAI-compatible base URL, like http://127.0.0.1:8000/v1."
     ),
 ]
+Secrets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--secret",
+        metavar="NAME=env:VAR",
+        help="Secret metadata, which no log or prompt shows: NAME=env:VARIABLE or NAME=file:PATH.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No picture of the progress on stderr.")]
 Events = Annotated[bool, typer.Option("--events", help="Print the events as NDJSON on stdout.")]

@@ -34,6 +34,7 @@ def run(
             help="Metadata of the task; a JSON VALUE is read as such.",
         ),
     ] = None,
+    secret: options.Secrets = None,
     task_id: Annotated[
         str | None, typer.Option("--task-id", metavar="ID", help="The task's id; default: a new one.")
     ] = None,
@@ -78,14 +79,14 @@ def run(
     import asyncio
 
     from replan.cli import opening
-    from replan.cli.inputs import metadata_of, plan_file, task_text
+    from replan.cli.inputs import metadata_of, plan_file, secrets_of, task_text
     from replan.cli.terminal import own_stdout, warn
 
     _exclusive({"--json": json, "--events": events})
     _exclusive({"--record": record, "--replay": replay})
     given = plan_file(plan) if plan else None
     words = task_text(text, given, plan)
-    facts = metadata_of(metadata or [])
+    facts, hidden = metadata_of(metadata or []), secrets_of(secret or [])
     settings = opening.settings_of(config)
     if (approve or settings.approval.mode) != "never" and not interactive:
         warn(
@@ -110,10 +111,11 @@ def run(
     )
     with own_stdout() as out:
         if plan_only:
-            asyncio.run(_plan(replan, words, facts, given, out))
+            asyncio.run(_plan(replan, words, {"metadata": facts, "secrets": hidden, "plan": given}, out))
             return
         request = {
             "metadata": facts,
+            "secrets": hidden,
             "task_id": task_id,
             "timeout": timeout,
             "plan": given,
@@ -144,7 +146,9 @@ async def _run(
     async with replan:
         tell_tool_problems(replan)
         if request["plan"] is not None:  # a bad plan is a bad input: said before there is a task
-            await replan.plan(text, metadata=request["metadata"], plan=request["plan"])
+            await replan.plan(
+                text, metadata=request["metadata"], plan=request["plan"], secrets=request["secrets"]
+            )
         if request["task_id"] is not None and await known(replan, request["task_id"]):
             say(f"task {request['task_id']} is there already: nothing that it has done is done again")
         task_id = await replan.submit(text, **request)
@@ -185,12 +189,10 @@ async def known(replan: Replan, task_id: str) -> bool:
     return True
 
 
-async def _plan(
-    replan: Replan, text: str, metadata: dict[str, Any], given: dict[str, Any] | None, out: Out
-) -> None:
+async def _plan(replan: Replan, text: str, request: dict[str, Any], out: Out) -> None:
     from replan.cli.opening import tell_tool_problems
 
     async with replan:
         tell_tool_problems(replan)
-        plan = await replan.plan(text, metadata=metadata, plan=given)
+        plan = await replan.plan(text, **request)
     out.json(plan.model_dump(mode="json", exclude_defaults=True))

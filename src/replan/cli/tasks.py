@@ -232,6 +232,7 @@ def resume(
     tools: options.Tools = None,
     model: options.Model = None,
     endpoint: options.Endpoint = None,
+    secret: options.Secrets = None,
     config: options.Config = None,
     db: options.Db = None,
     json: options.Json = False,
@@ -243,6 +244,7 @@ def resume(
 
     from replan.cli.exits import of_result
     from replan.cli.follow import to_the_end
+    from replan.cli.inputs import secrets_of
     from replan.cli.live import show_for
     from replan.cli.opening import open_replan, settings_of
     from replan.cli.report import tell_result
@@ -251,15 +253,23 @@ def resume(
         settings = settings_of(config)
         submitted = _submitted(await _history(task_id, settings, db))
         named = submitted.settings.get("models") or {}
+        if endpoint:  # another endpoint has other models, unless one is named for it
+            named = {}
+        begun_at = None if endpoint or (model and ":" in model) else _endpoint_of(submitted, settings)
         async with open_replan(
             settings,
             tools=tools or list(submitted.tools),
-            model=model or (None if endpoint or not all(named.values()) else named),
-            endpoint=endpoint,
+            model=model or (named if all(named.values()) else None),
+            endpoint=endpoint or begun_at,
             db=db,
         ) as replan:
+            given = secrets_of(secret or [])
             return await to_the_end(
-                replan, task_id, show_for(quiet=quiet), out if events else None, finish=replan.resume
+                replan,
+                task_id,
+                show_for(quiet=quiet),
+                out if events else None,
+                finish=lambda task_id: replan.resume(task_id, secrets=given),
             )
 
     with own_stdout() as out:
@@ -285,6 +295,22 @@ async def _past(task_id: str, settings: Settings, db: str | None) -> tuple[list[
 
     async with open_replan(settings, db=db) as replan:
         return list(await replan.history(task_id)), (await replan.summary(task_id)).held
+
+
+def _endpoint_of(submitted: TaskSubmitted, settings: Settings) -> str | None:
+    """Where the task's models were asked, if the configuration does not say that already."""
+    from replan.core.secrets import url_without_secrets
+    from replan.errors import InputError
+
+    begun_at: str | None = submitted.settings.get("endpoint")
+    if begun_at is None or begun_at == url_without_secrets(settings.llm.endpoint or ""):
+        return None
+    if submitted.settings.get("endpoint_has_password"):
+        raise InputError(
+            f"the task was begun with the endpoint {begun_at}, whose password no log keeps: give the whole address "
+            "again with --endpoint (or another --model)"
+        )
+    return begun_at
 
 
 def _submitted(records: list[Record]) -> TaskSubmitted:

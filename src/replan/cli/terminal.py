@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator
 from typing import IO, Any
 
+from replan.core.secrets import KnownSecrets
+
 _COLOURS = {"red": "31", "yellow": "33", "green": "32", "dim": "2", "bold": "1"}
 
 
@@ -21,8 +23,13 @@ def paint(text: str, colour: str, stream: IO[str] | None = None) -> str:
     return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"
 
 
+SECRETS = KnownSecrets()
+"""What no line of this process shows; `opening` has it know what a `Replan` knows."""
+
+
 def say(text: str) -> None:
     """A line for people, on stderr."""
+    text = SECRETS.hide(text)
     with contextlib.suppress(BrokenPipeError):
         print(text, file=sys.stderr, flush=True)
 
@@ -61,6 +68,7 @@ class Out:
         """One line (or several), passed on at once."""
         if self._stream is None:
             return
+        text = SECRETS.hide(text)
         try:
             self._stream.write(text + "\n")
             self._stream.flush()
@@ -69,6 +77,7 @@ class Out:
 
     def json(self, value: Any, *, compact: bool = False) -> None:
         """A JSON document: indented, or on one line."""
+        value = SECRETS.masked(value)
         self.line(json.dumps(value, ensure_ascii=False, default=str, indent=None if compact else 2))
 
     def answer(self, value: Any) -> None:

@@ -41,6 +41,8 @@ class Event(Frozen):
     """False: for watchers only."""
     signal: ClassVar[bool] = False
     """True: may be written by anyone, without holding the task."""
+    masked: bool = Field(default=False, exclude_if=lambda value: not value)
+    """A secret was cut out of it, which only the process that recorded it knows."""
 
 
 class TaskSubmitted(Event):
@@ -55,6 +57,8 @@ class TaskSubmitted(Event):
     """Where the tools come from, for a process that takes the task up later."""
     settings: JsonObject = {}
     """What else that process needs to go on (the model's name, say). No secrets."""
+    secrets: dict[str, str] = Field(default={}, exclude_if=lambda value: not value)
+    """Where the secret values of the metadata come from (`env:VAR`, `file:PATH`; empty: from the caller alone)."""
 
 
 class TaskStarted(Event):
@@ -198,6 +202,8 @@ class CallStarted(_OfCall):
 
 
 class CallCompleted(_OfCall):
+    sealed: ClassVar[frozenset[str]] = frozenset({"output", "artifact"})
+    """What was cleared of secrets when it came: it may be large, and is not looked through again."""
     type: Literal["call_completed"] = "call_completed"
     output: Any = None
     artifact: Artifact | None = None
@@ -586,6 +592,9 @@ def data_of(event: AnyEvent) -> JsonObject:
     return event.model_dump(mode="json", exclude={"type"})
 
 
+_ONLY_IF_SET = ("masked", "secrets")
+
+
 def dump(event: AnyEvent) -> str:
     """The `data` of an event as JSON text."""
     if isinstance(event, UnknownEvent):
@@ -594,6 +603,9 @@ def dump(event: AnyEvent) -> str:
         return json.dumps(event.data, ensure_ascii=False)
     fields = dict(event.__dict__)  # not the model: the same text in a third of the time
     del fields["type"]
+    for name in _ONLY_IF_SET:
+        if not fields.get(name, True):
+            del fields[name]
     return to_json(fields, inf_nan_mode="null").decode()
 
 

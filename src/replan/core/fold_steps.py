@@ -65,7 +65,7 @@ def _result_of(state: State, event: e._OfCall, ts: float) -> CallState | None:
 
 
 def _call_completed(state: State, event: e.CallCompleted, ts: float) -> None:
-    output = Output(event.output, event.artifact)
+    output = Output(event.output, event.artifact, event.masked)
     if event.artifact is not None:
         state.kept_apart = True
     if event.action_id is not None and event.action_id.startswith(READING):

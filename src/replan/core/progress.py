@@ -28,6 +28,8 @@ class Output(NamedTuple):
 
     value: Any = None
     artifact: Artifact | None = None
+    masked: bool = False
+    """A secret was cut out of it."""
 
 
 @dataclass(slots=True)

@@ -9,5 +9,6 @@ from replan.core.ids import canonical, digest
 def request_of(event: TaskSubmitted) -> str:
     """The same request gives the same, in whatever order its names come; where it is run from does not count."""
     asked = {**event.__dict__, "policy": event.policy.model_dump(mode="json")}
-    del asked["settings"], asked["tools"]
+    for name in ("settings", "tools", "secrets", "masked"):
+        del asked[name]
     return digest(canonical(asked))

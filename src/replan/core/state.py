@@ -30,6 +30,7 @@ from replan.core.progress import StepStatus as StepStatus
 from replan.core.progress import TaskStatus as TaskStatus
 from replan.core.progress import status_of as status_of
 from replan.core.refs import meaning, rewritten
+from replan.core.secrets import NOTHING_SECRET, KnownSecrets
 from replan.core.slots import Place
 from replan.core.slots import Slot as Slot
 from replan.core.types import ActionId, CallKey, JsonObject, Plan, Step, StepId, ToolSpec, Usage, shared
@@ -97,6 +98,10 @@ class State:
     llm_running: dict[str, e.LlmCallStarted] = field(default_factory=dict)
     tool_calls: int = 0
     """Calls made; the rest of what was used is in `_asked`."""
+    secrets: KnownSecrets = field(default=NOTHING_SECRET, compare=False, repr=False)
+    """What whoever drives the task knows to be secret; a reading of the log knows nothing."""
+    any_lost: bool = False
+    """The log has masks of which nobody knows any more what they stand for."""
     _asked: Usage = _NOTHING_USED
     _graph: Graph | None = field(default=None, compare=False, repr=False)
     _metadata: Metadata | None = None
@@ -154,6 +159,11 @@ class State:
         if self.recovery is None:
             self.recovery = Recovery()
         return self.recovery
+
+    @property
+    def hides(self) -> bool:
+        """True if values of this state may be masked."""
+        return self.any_lost or bool(self.secrets)
 
     @property
     def ended(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Literal, NewType, Self, TypeAlias, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 TaskId = NewType("TaskId", str)
 StepId: TypeAlias = str
@@ -200,6 +200,8 @@ class Artifact(Frozen):
     head: str = ""
     tail: str = ""
     shape: str = ""
+    masked: bool = Field(default=False, exclude_if=lambda value: not value)
+    """A secret was cut out of what is kept."""
 
 
 class Fault(Frozen):

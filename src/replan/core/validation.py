@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from replan.core.by_identity import MOST, ByIdentity
 from replan.core.patterns import readable
 from replan.core.schema_parts import TooDeep, rewritten
+from replan.core.secrets.masked import plain
 from replan.core.types import JsonObject
 
 SHOWN = 10
@@ -130,6 +131,8 @@ def faults(schema: JsonObject, value: Any) -> list[Fault]:
             return [too_deep]
         found = _found_in_large(validator, value) if _is_large(value) else _found(validator, value)
     except (ValueError, UnicodeError) as error:  # what JSON has not, and texts that are none
+        if (real := plain(value)) is not value:
+            return faults(schema, real)
         return [Fault((), "", None, value, f"it is no JSON: {_reason(error)}")]
     return sorted(found, key=lambda fault: [str(part) for part in fault.path])
 

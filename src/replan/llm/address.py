@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from replan.core.hosts import is_loopback
+from replan.core.secrets import url_without_secrets, usable_key
 from replan.errors import ConfigError
 from replan.llm.faults import EndpointError, unreachable, wrong_key
 
@@ -27,7 +28,7 @@ def base_url(endpoint: str) -> str:
         port_ok = False
     if parts.scheme not in ("http", "https") or not parts.hostname or not port_ok:
         raise ConfigError(
-            f"{endpoint!r} is no endpoint: give the base URL of an OpenAI-compatible API, "
+            f"{url_without_secrets(endpoint)!r} is no endpoint: give the base URL of an OpenAI-compatible API, "
             "such as http://127.0.0.1:8000/v1"
         )
     path = _OPERATION.sub("", parts.path).rstrip("/")
@@ -42,7 +43,7 @@ def key_for(url: str, api_key: str | None) -> str:
         return api_key
     own = os.environ.get("OPENAI_BASE_URL", "https://api.openai.com/v1")
     if urlsplit(url).netloc == urlsplit(own).netloc:
-        return os.environ.get("OPENAI_API_KEY") or "none"
+        return usable_key(os.environ.get("OPENAI_API_KEY"), "OPENAI_API_KEY") or "none"
     return "none"
 
 
@@ -69,21 +70,22 @@ async def served_models(client: Any, url: str, key: str) -> list[str]:
     """The names of the models that the endpoint serves."""
     import httpx2
 
+    shown = url_without_secrets(url)
     try:
         answer = await client.get(f"{url}/models", headers={"Authorization": f"Bearer {key}"}, timeout=10.0)
     except httpx2.TransportError as error:
-        raise EndpointError(unreachable(url, error), transient=True) from error
+        raise EndpointError(unreachable(shown, error), transient=True) from error
     if answer.status_code in (401, 403):
-        raise EndpointError(wrong_key(url, answer.status_code), status=answer.status_code, setup=True)
+        raise EndpointError(wrong_key(shown, answer.status_code), status=answer.status_code, setup=True)
     try:
         listed = answer.json()["data"] if answer.status_code == 200 else None
         names = [str(entry["id"]) for entry in listed] if listed is not None else []
     except (ValueError, KeyError, TypeError):
         names = []
     if not names:
-        slip = f" (is it {url}/v1?)" if looks_unversioned(url) else ""
+        slip = f" (is it {shown}/v1?)" if looks_unversioned(url) else ""
         raise EndpointError(
-            f"{url}/models did not list its models (status {answer.status_code}){slip}: "
+            f"{shown}/models did not list its models (status {answer.status_code}){slip}: "
             "name the model with --model or [llm] default_model",
             status=answer.status_code,
             transient=answer.status_code >= 500,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from replan.core.secrets import usable_key
 from replan.errors import ConfigError, ModelUnavailable
 
 if TYPE_CHECKING:
@@ -37,7 +39,11 @@ def of_provider(name: str, api_key: str | None) -> LibraryModel:
 
     def with_key(wanted: str) -> Any:
         made: Any = infer_provider_class(wanted)
-        return made(api_key=api_key) if api_key else infer_provider(wanted)
+        variable = f"{wanted.upper().replace('-', '_')}_API_KEY"
+        found = os.environ.get(variable)
+        # The library sends what it finds there as it is, line end and all.
+        key = api_key or (usable_key(found, variable) if found and not found.isalnum() else None)
+        return made(api_key=key) if key else infer_provider(wanted)
 
     try:
         infer_provider_class(provider)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from replan.core.prices import Price, tokens_in
+from replan.core.secrets import url_without_secrets
 from replan.core.types import Usage
 from replan.errors import ModelUnavailable
 from replan.llm import address, faults, forms, opening
@@ -95,6 +96,7 @@ class ProviderModel:
         self._url = None if endpoint is None else address.base_url(endpoint)
         self._given = name
         self._name = re.sub(r"^openai(-chat)?:", "", name) if self._url else name
+        self._shown = "" if self._url is None else url_without_secrets(self._url)
         self.name = self._full_name()
         self._prices = prices or {}
         self._library: LibraryModel | None = None
@@ -174,7 +176,7 @@ class ProviderModel:
     def _full_name(self) -> str:
         if self._url is None:
             return self._name
-        host = urlsplit(self._url).netloc
+        host = urlsplit(self._shown).netloc
         return f"{self._name}@{host}" if self._name else host
 
     async def _only_model(self, url: str, key: str) -> str:
@@ -183,7 +185,7 @@ class ProviderModel:
             return names[0]
         shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
         raise ModelUnavailable(
-            f"{url} serves {len(names)} models; name one with --model or [llm] default_model: {shown}",
+            f"{self._shown} serves {len(names)} models; name one with --model or [llm] default_model: {shown}",
             setup=True,
         )
 
@@ -259,7 +261,7 @@ class ProviderModel:
             ModelRequestTimeout,
         )
 
-        where = f"{self._url} (model {self._name!r})" if self._url else f"model {self._name!r}"
+        where = f"{self._shown} (model {self._name!r})" if self._url else f"model {self._name!r}"
         if isinstance(error, ModelHTTPError):
             return faults.of_status(
                 where, error, quota=isinstance(error, ModelQuotaExceededError), key=self._key_advice()
@@ -292,7 +294,7 @@ class ProviderModel:
                 self._client, self._url, address.key_for(self._url, self._api_key)
             )
         except EndpointError:
-            slip = f"; is its base URL {self._url}/v1?" if address.looks_unversioned(self._url) else ""
+            slip = f"; is its base URL {self._shown}/v1?" if address.looks_unversioned(self._url) else ""
             return EndpointError(f"{error}{slip}", status=404, setup=True)
         near = difflib.get_close_matches(self._name, names, n=3) or names[:8]
         return EndpointError(f"{error}; it serves: {', '.join(near)}", status=404, setup=True)

@@ -70,11 +70,13 @@ class RecordingModel:
         try:
             reply = await self._model.ask(request, on_text)
         except ModelUnavailable as error:
-            kind = {"message": str(error), "transient": error.transient, "setup": error.exit_code == 2}
+            said = str(error) if request.hide is None else request.hide(str(error))
+            kind = {"message": said, "transient": error.transient, "setup": error.exit_code == 2}
             self._write(request, {"error": kind})
             raise
         self.name = self._model.name
-        self._write(request, {"reply": reply.model_dump(mode="json")})
+        kept = reply if request.hide is None else reply.model_copy(update={"text": request.hide(reply.text)})
+        self._write(request, {"reply": kept.model_dump(mode="json")})
         return reply
 
     def price(self) -> Price | None:

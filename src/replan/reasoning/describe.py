@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from replan.core.types import JsonObject, ToolSpec
@@ -152,11 +152,10 @@ def _trimmed(node: Any) -> Any:
     return out
 
 
-def task_data(task: TaskView, tools: Sequence[ToolSpec], *, limit: int) -> str:
-    """Metadata and context as JSON, secrets masked at any depth; empty if there are none."""
-    secret = {*task.secrets, *(name for tool in tools for name in tool.secrets)}
+def task_data(task: TaskView, *, limit: int) -> str:
+    """Metadata and context as JSON; empty if there are none."""
     return "\n".join(
-        f"{name}: {shorten(_json(_masked(value, secret)), limit)}"
+        f"{name}: {shorten(_json(value), limit)}"
         for name, value in (("metadata", task.metadata), ("context", task.context))
         if value
     )
@@ -191,14 +190,6 @@ def people_text(task: TaskView, style: str) -> str:
         "People say:" if style == "small" else "What people were asked, and have said (it is to be heeded):"
     )
     return f"{title}\n{fence('people', chr(10).join(kept))}"
-
-
-def _masked(value: Any, secret: Collection[str]) -> Any:
-    if isinstance(value, dict):
-        return {key: "***" if key in secret else _masked(item, secret) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_masked(item, secret) for item in value]
-    return value
 
 
 def one_line(text: str) -> str:

@@ -122,7 +122,7 @@ def evaluation_prompt(
     style: str, task: TaskView, plan: Plan, steps: Sequence[StepReport], output_schema: JsonObject | None
 ) -> Rendered:
     """The evaluation prompt, filled in."""
-    data = task_data(task, (), limit=_DATA_CHARS[style])
+    data = task_data(task, limit=_DATA_CHARS[style])
     final = final_steps(plan, steps)
     rendered = render_steps(steps, limit=_STEP_CHARS[style], final=final, plain=style == "small")
     values = {

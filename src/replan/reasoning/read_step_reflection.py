@@ -15,11 +15,11 @@ from replan.core.reflection import (
     StepReflection,
     SuggestedAction,
 )
+from replan.core.secrets import MASK
 from replan.core.types import Category, JsonObject, ToolSpec
 from replan.reasoning.ask import Violations
 from replan.reasoning.read_values import fold, inside, named, opened, said, text, texts, truth
 from replan.reasoning.recovery_view import FailureView
-from replan.reasoning.secrecy import MASK
 from replan.reasoning.tool_names import ToolNames
 
 _STEP_FIELDS = {

@@ -10,6 +10,7 @@ from typing import get_args
 
 from replan.core.check_proposal import FITTING
 from replan.core.reflection import NATURES, STRATEGY_TYPES, ActionType, ProblemNature, StrategyType
+from replan.core.secrets import with_secret_fields
 from replan.core.types import Category, JsonObject, ToolSpec
 from replan.reasoning.listed import narrowed
 from replan.reasoning.schemas import TEXTS, closed, grammatical, inline
@@ -124,10 +125,11 @@ def concrete_parameters(tool: ToolSpec, *, all_of_them: bool) -> JsonObject:
     """A tool's parameters as final values, without references; with `all_of_them` those that it requires are."""
     whole = inline(tool.parameters)
     found = whole.get("properties")
+    secret = with_secret_fields(tool).secrets
     properties = {
         name: child
         for name, child in (found.items() if isinstance(found, dict) else ())
-        if name not in tool.secrets and not (isinstance(child, dict) and child.get("format") == "password")
+        if name not in secret
     }
     required = [name for name in whole.get("required", ()) if name in properties]
     ordered = [*required, *(name for name in properties if name not in required)]

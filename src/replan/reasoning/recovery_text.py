@@ -11,7 +11,6 @@ from replan.reasoning.describe import one_line, task_data, tool_lines
 from replan.reasoning.history import as_recorded, render_steps, shorten
 from replan.reasoning.prompts import fence
 from replan.reasoning.recovery_view import ReadingView, TryView
-from replan.reasoning.secrecy import Secrets
 from replan.reasoning.view import StepReport, TaskView
 
 
@@ -57,10 +56,10 @@ def compact(value: Any, limit: int) -> str:
 # ── task and tools ────────────────────────────────────────────────────────────
 
 
-def task_text(task: TaskView, tools: Sequence[ToolSpec], style: str) -> str:
+def task_text(task: TaskView, style: str) -> str:
     """The task with its data and the date."""
     today = f"Today is {task.today}." if task.today else ""
-    data = task_data(task, tools, limit=ROOM[style].data)
+    data = task_data(task, limit=ROOM[style].data)
     told = fence("task", shorten(task.description, 4 * ROOM[style].words + 8_000))
     if style == "small":
         return "\n".join(part for part in (section("Data:", "data", data), today, f"Task:\n{told}") if part)
@@ -102,10 +101,10 @@ def shown_tools(tools: Sequence[ToolSpec], first: Sequence[str], style: str) -> 
 # ── steps and their failures ──────────────────────────────────────────────────
 
 
-def step_text(step: Step, secrets: Secrets, style: str, *, called: Any = None, place: str = "") -> str:
+def step_text(step: Step, style: str, *, called: Any = None, place: str = "") -> str:
     """A step as planned, and as called where that is something else."""
     room = ROOM[style].step
-    planned = secrets.masked(step.parameters)
+    planned = step.parameters
     lines = [f"{step.step_id}{f' ({one_line(step.name)[:120]})' if step.name else ''}: {tools_of(step)}"]
     if step.for_each:
         lines.append(f"for each: {shorten(one_line(step.for_each), 200)}")
@@ -113,10 +112,10 @@ def step_text(step: Step, secrets: Secrets, style: str, *, called: Any = None, p
         lines.append(f"when: {shorten(one_line(step.when), 200)}")
     if not called or called != planned:
         if step.actions:
-            planned = {action.action_id: secrets.masked(action.parameters) for action in step.actions}
+            planned = {action.action_id: action.parameters for action in step.actions}
         lines.append(f"planned as: {compact(planned, room)}")
     if called:
-        lines.append(f"called with: {compact(secrets.masked(called), room)}")
+        lines.append(f"called with: {compact(called, room)}")
     if place:
         lines.append(f"which call: {place}")
     if step.expected_output:
@@ -188,7 +187,7 @@ def steps_text(title: str, steps: Sequence[StepReport], style: str, *, latest: b
 # ── rounds and plans ──────────────────────────────────────────────────────────
 
 
-def plan_text(plan: Plan, steps: Sequence[StepReport], secrets: Secrets, style: str) -> str:
+def plan_text(plan: Plan, steps: Sequence[StepReport], style: str) -> str:
     """A plan in one line a step, with what became of each."""
     status = {step.step_id: step.status for step in steps}
     shown = plan.steps[: 2 * ROOM[style].most_steps]
@@ -203,7 +202,7 @@ def plan_text(plan: Plan, steps: Sequence[StepReport], secrets: Secrets, style: 
             if step.actions
             else step.parameters
         )
-        line += f" {compact(secrets.masked(parameters), each)}"
+        line += f" {compact(parameters, each)}"
         if step.dependencies:
             line += f" after {', '.join(step.dependencies[:20])}"
         lines.append(f"{one_line(line)} -> {status.get(step.step_id, 'not run')}")

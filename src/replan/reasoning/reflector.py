@@ -38,7 +38,6 @@ from replan.reasoning.recovery_text import (
 )
 from replan.reasoning.recovery_view import FailureView, RoundView
 from replan.reasoning.schemas import inline
-from replan.reasoning.secrecy import Secrets
 
 R = TypeVar("R")
 
@@ -172,12 +171,10 @@ _TRUSTED = (
 def step_prompt(style: str, view: FailureView) -> Rendered:
     """The prompt about a failed step, or about a call in doubt, filled in."""
     tools = offered_tools(view, style)
-    specs = [*view.tools, *([view.tool] if view.tool is not None else [])]
-    secrets = Secrets(view.task, specs, view.step.parameters, *(a.parameters for a in view.step.actions))
     done = steps_text("Done:" if style == "small" else "Steps that have succeeded:", view.done, style)
     values = {
-        "task": task_text(view.task, specs, style),
-        "failure": _failure(view, style, secrets),
+        "task": task_text(view.task, style),
+        "failure": _failure(view, style),
         "surroundings": joined(
             tools_text("Tools:", tools, style, _left_out(view, tools)), _others(view, style), done
         ),
@@ -194,7 +191,7 @@ def step_prompt(style: str, view: FailureView) -> Rendered:
         ),
         "allowed": ", ".join(open_actions(view, style)),
     }
-    return load("settle" if view.in_doubt else "reflect_step", style).render(**secrets.hide_in(values))
+    return load("settle" if view.in_doubt else "reflect_step", style).render(**values)
 
 
 def _left_out(view: FailureView, shown: Sequence[ToolSpec]) -> int:
@@ -212,9 +209,9 @@ def _others(view: FailureView, style: str) -> str:
     return f"Tools with a like description and schema, the likeliest first: {', '.join(named)}"
 
 
-def _failure(view: FailureView, style: str, secrets: Secrets) -> str:
+def _failure(view: FailureView, style: str) -> str:
     called = None if view.fault.kind == "reference" else view.parameters
-    step = step_text(view.step, secrets, style, called=called, place=view.place)
+    step = step_text(view.step, style, called=called, place=view.place)
     unknown = "" if view.tool is not None else f"There is no tool {view.step.tool!r}."
     title = "" if view.in_doubt else "Failed step:" if style == "small" else "The step that failed:"
     told = section(title, "step", step).lstrip()
@@ -234,16 +231,15 @@ def _would_give(view: FailureView) -> str:
 
 def round_prompt(style: str, view: RoundView) -> Rendered:
     """The prompt about a round, filled in."""
-    secrets = Secrets(view.task, (), *(step.parameters for step in view.plan.steps))
     small = style == "small"
     values = {
-        "task": task_text(view.task, (), style),
+        "task": task_text(view.task, style),
         "plan": section(
             "Plan:"
             if small
             else f"The plan (version {view.plan.version}), one line a step, with what became of it:",
             "plan",
-            plan_text(view.plan, view.steps, secrets, style),
+            plan_text(view.plan, view.steps, style),
         ),
         "verdict": joined(
             steps_text("Steps:" if small else "What was run:", view.steps, style, latest=True),
@@ -263,4 +259,4 @@ def round_prompt(style: str, view: RoundView) -> Rendered:
             guidance_text(view.task, style),
         ),
     }
-    return load("reflect_overall", style).render(**secrets.hide_in(values))
+    return load("reflect_overall", style).render(**values)

@@ -27,7 +27,6 @@ from replan.reasoning.recovery_text import (
 )
 from replan.reasoning.recovery_view import RepairView, ReplanView
 from replan.reasoning.schemas import inline
-from replan.reasoning.secrecy import Secrets
 from replan.reasoning.view import StepReport
 
 _ORDERS = {
@@ -44,8 +43,7 @@ _ORDERS["replan"] = _ORDERS["replan_from_step"]
 def replan_prompt(style: str, view: ReplanView, tools: Sequence[ToolSpec]) -> Rendered:
     """The prompt for new steps, filled in."""
     small = style == "small"
-    secrets = Secrets(view.task, tools, *(step.parameters for step in view.previous.steps))
-    data = task_data(view.task, tools, limit=ROOM[style].data)
+    data = task_data(view.task, limit=ROOM[style].data)
     values = {
         "task": fence("task", shorten(view.task.description, 4 * ROOM[style].words + 8_000)),
         "today": f"Today is {view.task.today}." if view.task.today else "",
@@ -54,7 +52,7 @@ def replan_prompt(style: str, view: ReplanView, tools: Sequence[ToolSpec]) -> Re
         "previous": section(
             "Old plan:" if small else "The plan that was run, one line a step, with what became of it:",
             "plan",
-            plan_text(view.previous, view.steps, secrets, style),
+            plan_text(view.previous, view.steps, style),
         ),
         "done": joined(
             steps_text(
@@ -75,7 +73,7 @@ def replan_prompt(style: str, view: ReplanView, tools: Sequence[ToolSpec]) -> Re
     if not small:
         values["guidance"] = guidance_text(view.task, style)
         values["output"] = output_text(view.task)
-    return load("replan", style).render(**secrets.hide_in(values))
+    return load("replan", style).render(**values)
 
 
 def _results(view: ReplanView, small: bool) -> Sequence[StepReport]:
@@ -132,17 +130,16 @@ def repair_prompt(style: str, view: RepairView) -> Rendered:
     """The prompt for one step, filled in."""
     small = style == "small"
     step = view.step
-    secrets = Secrets(view.task, view.tools, step.parameters, *(action.parameters for action in step.actions))
     own = [step.tool, *(action.tool for action in step.actions)]
     tools = shown_tools(view.tools, own, style)
-    failed = section("" if small else "The step:", "step", step_text(step, secrets, style)).lstrip()
+    failed = section("" if small else "The step:", "step", step_text(step, style)).lstrip()
     error = section(
         "Error:" if small else "Why it failed:", "error", fault_text(view.fault, ROOM[style].error)
     )
     failing = StepReport(step.step_id, status="failed")
     budget = f"Left of the budget: {view.budget}" if view.budget else ""
     values = {
-        "task": task_text(view.task, view.tools, style),
+        "task": task_text(view.task, style),
         "step": f"{failed}\n{error}" if small else joined(failed, error),
         "surroundings": joined(
             tools_text("Tools:", tools, style, len(view.tools) - len(tools)),
@@ -150,7 +147,7 @@ def repair_prompt(style: str, view: RepairView) -> Rendered:
             section(
                 "Plan:" if small else "The whole plan, one line a step:",
                 "plan",
-                "" if small else plan_text(view.plan, [*view.done, failing], secrets, style),
+                "" if small else plan_text(view.plan, [*view.done, failing], style),
             ),
             section("Later steps use of its output:", "needed", lines_text(view.needed_by, style)),
             section(
@@ -165,4 +162,4 @@ def repair_prompt(style: str, view: RepairView) -> Rendered:
             guidance_text(view.task, style),
         ),
     }
-    return load("repair", style).render(**secrets.hide_in(values))
+    return load("repair", style).render(**values)

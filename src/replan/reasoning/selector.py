@@ -17,7 +17,6 @@ from replan.reasoning.recovery_text import ROOM, guidance_lines, joined, lines_t
 from replan.reasoning.recovery_view import Reselection, UsedTool
 from replan.reasoning.schemas import selection_schema
 from replan.reasoning.scores import read_scores
-from replan.reasoning.secrecy import Secrets
 from replan.reasoning.tool_names import ToolNames
 from replan.reasoning.view import TaskView
 
@@ -52,7 +51,7 @@ async def select_tools(
     offered = list(retrieve.narrow(task.description, tools)) if retrieve is not None else list(tools)
     names = ToolNames(tools)
     style = talk.style
-    data = task_data(task, tools, limit=_DATA_CHARS[style])
+    data = task_data(task, limit=_DATA_CHARS[style])
     values = {
         "task": fence("task", task.description),
         "tools": fence("tools", tool_index(offered, limit=_INDEX_CHARS[style])),
@@ -61,7 +60,7 @@ async def select_tools(
     if again is None:
         prompt = load("select", style).render(**values)
     else:
-        values |= Secrets(task, tools).hide_in(_past(again, style))
+        values |= _past(again, style)
         prompt = load("select_again", style).render(**values)
     dropped: dict[str, None] = {}
 

@@ -22,8 +22,6 @@ class TaskView(Frozen):
     """Advice for this kind of task, written by whoever runs the service."""
     people: tuple[str, ...] = ()
     """What people were asked and have said, in its order."""
-    secrets: tuple[str, ...] = ()
-    """Names in `metadata` and `context` whose values no prompt may show."""
 
 
 @dataclass(frozen=True, slots=True)

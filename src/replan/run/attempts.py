@@ -18,15 +18,17 @@ from replan.core.budget import limit_reached
 from replan.core.carried import carried
 from replan.core.events import AnyEvent, CallCompleted, CallFailed, CallStarted, OutcomeUnknown, StepProgress
 from replan.core.faults import classify, in_doubt, may_retry
+from replan.core.secrets import holds_lost, reveal_known
 from replan.core.state import Output
 from replan.core.types import VERIFY, Fault, JsonObject, StepId, ToolSpec
 from replan.errors import StoreError, ToolCallError
 from replan.ports import Progress, ToolCall, Tools
 from replan.run.calls import Call, own_copy
 from replan.run.context import Batch, Run
-from replan.run.masking import hidden, secrets_of, shown
 from replan.run.outputs import Packed, pack, storable
 from replan.run.places import Place, Places, PlacesClosed
+from replan.run.sealing import Sealed, sealed
+from replan.run.shown import shown
 from replan.run.stops import BudgetReached
 
 BASE_DELAY = 0.2
@@ -83,7 +85,7 @@ class Attempts:
     def begin(self, call: Call, *first: AnyEvent) -> Batch:
         """Charge and record the start of an attempt, after what comes `first`; raises as `allow` does."""
         self.allow()
-        parameters = shown(call.tool, call.parameters, self._policy.max_output_bytes)
+        parameters = shown(call.tool, call.parameters, self._policy.max_output_bytes, self._run.secrets)
         started = CallStarted(**call.labels(), effect=call.tool.effect, parameters=parameters)
         return self._run.record(*first, started)
 
@@ -165,7 +167,8 @@ class Attempts:
                 fault = self._fault(call, _failed(call.tool.id, error))
                 outcome = await self._after_all(call, fault, place, urgency)
             if isinstance(outcome, Packed):
-                return self._completed(call, outcome, started)
+                seen = await sealed(outcome, self._run, call.tool, self._policy.max_output_bytes)
+                return self._completed(call, seen, started)
             self._count(call, started, outcome)
             wait = self._retry_in(call, outcome)
             self._run.record(CallFailed(**call.labels(), error=outcome, retry_in_secs=wait))
@@ -189,13 +192,14 @@ class Attempts:
 
     def _completed(self, call: Call, packed: Packed, started: float) -> JsonObject:
         self._count(call, started)
-        call.answer = packed.value
+        call.answer = reveal_known(packed.value)
         self._run.record(
             CallCompleted(
                 **call.labels(),
                 output=None if packed.artifact else packed.value,
                 artifact=packed.artifact,
                 duration_secs=time.perf_counter() - started,
+                masked=isinstance(packed, Sealed),
             ),
             artifacts=() if packed.stored is None else (packed.stored,),
         )
@@ -257,12 +261,27 @@ class Attempts:
     def known(self, call: Call) -> Output | None:
         """The recorded output of this very call, if the ledger has it; None if the call has to be made."""
         entry = self._run.state.reusable(call.key, call.tool, call.step)
-        return None if entry is None else entry.output
+        if entry is None:
+            return None
+        if entry.output.masked and call.tool.effect != "once" and self._is_lost(entry.output):
+            return None  # it may be had again, with what no log keeps
+        return entry.output
+
+    def _is_lost(self, output: Output) -> bool:
+        if output.artifact is not None:
+            return output.artifact.artifact_id not in self._run.kept
+        return holds_lost(output.value)
 
     def reuse(self, call: Call, output: Output, value: Any) -> JsonObject:
         """Take the recorded output for this call. `value`: what the output holds, where metadata come from it."""
         self._run.record(
-            CallCompleted(**call.labels(), output=output.value, artifact=output.artifact, reused=True)
+            CallCompleted(
+                **call.labels(),
+                output=output.value,
+                artifact=output.artifact,
+                reused=True,
+                masked=output.masked,
+            )
         )
         return added_metadata(call.tool, value)
 
@@ -313,6 +332,7 @@ class Attempts:
 
     def _fault(self, call: Call, error: Exception) -> Fault:
         """What the error means, without the secrets that its message may quote."""
+        self._run.secrets.learn(call.tool, call.parameters)
         now = self._run.parts.clock.now()
         try:
             fault = classify(error, call.tool, now=now)
@@ -321,7 +341,7 @@ class Attempts:
                 f"the tool raised {type(error).__name__}, which cannot be read", happened="unknown"
             )
             fault = classify(unreadable, call.tool, now=now)
-        text = storable(hidden(fault.message, secrets_of(call.tool, call.parameters)))
+        text = storable(self._run.secrets.hide(fault.message))
         if len(text) > MOST_WORDS:
             ends = MOST_WORDS // 2
             text = f"{text[:ends]} …({len(text) - 2 * ends} characters left out)… {text[-ends:]}"

@@ -12,17 +12,19 @@ from replan.core.draft import references_of
 from replan.core.healing import Recovery
 from replan.core.ids import call_base, call_key, canonical
 from replan.core.meter import Meter
+from replan.core.paths import PathError, select
 from replan.core.policy import needs_approval
 from replan.core.refs import Reference, has_references, meaning, resolve, rewritten
 from replan.core.repeats import Deed, meant_by_order
+from replan.core.secrets import MASK, SecretLost, holds_lost, reveal, reveal_known
 from replan.core.slots import Place
 from replan.core.state import Slot, State, StepState, actions_of, is_meant_again
 from replan.core.types import Fault, JsonObject, Step, ToolSpec
 from replan.core.when import roots
 from replan.errors import UnresolvedReference
 from replan.ports import Gate, Tools
-from replan.run.masking import hidden, secrets_of, shown
 from replan.run.outputs import Loaded
+from replan.run.shown import shown
 
 
 class CannotCall(Exception):
@@ -87,6 +89,20 @@ class Scope:
         self._index = index
 
     def __call__(self, ref: Reference) -> tuple[Any, str]:
+        found, where = self._found(ref)
+        if not self._state.hides or not self._may_be_masked(ref):
+            return found, where
+        real = reveal_known(found)
+        if holds_lost(real):
+            _check_known(ref, real)
+        return real, where
+
+    def _may_be_masked(self, ref: Reference) -> bool:
+        step = self._state.steps.get(ref.head) or self._state.earlier.get(ref.head)
+        step = step or self._state.step_of_action(ref.head)
+        return step is None or any(call.output and call.output.masked for call in step.calls.values())
+
+    def _found(self, ref: Reference) -> tuple[Any, str]:
         match ref.head:
             case "metadata":
                 return self._state.metadata_of(self._step.step_id), "the metadata"
@@ -118,6 +134,27 @@ class Scope:
         if action is not None:
             value = [one[action] for one in value] if step.items is not None else value[action]
         return value, f"the output of {ref.head!r}"
+
+
+def _check_known(ref: Reference, value: Any) -> None:
+    """Raise if just the part that is meant is lost; what is lost beside it does no harm."""
+    try:
+        part = select(ref.path, value) if ref.path else value
+    except PathError:
+        return  # which is said better where it is resolved
+    if holds_lost(part):
+        raise UnresolvedReference(ref.raw, where="this task", why=_LOST)
+
+
+_LOST = (
+    "what it refers to held a secret, which no log keeps, and the process that knew it has ended: "
+    "get it anew in a step of its own"
+)
+
+
+def _lost_fault(what: str) -> Fault:
+    text = f"{what} a secret, which no log keeps, and the process that knew it has ended: give it as metadata, or refer to what holds it"
+    return Fault(category="dependency_error", kind="reference", message=text)
 
 
 class Outline(NamedTuple):
@@ -156,18 +193,32 @@ def outline(
         return Outline(name, None, raw, raw, fault)
     if changed is not None and not changed.whole and tools.resolve(planned_name) != tool:
         raw = mapped(raw, tool)
+    try:
+        raw, written = reveal(raw), reveal(written)
+        new = reveal(changed.parameters) if changed is not None else {}
+    except SecretLost:
+        return Outline(name, tool, raw, raw, _lost_fault("the step's parameters hold"))
     scope = Scope(step.step, state, loaded, item, slot.item)
     parameters, broken = _resolved(raw, scope)
     planned = parameters if changed is None else _resolved(written, scope)[0]
     if changed is not None:  # what is put in place of a reference is used whatever that would give
-        parameters = {**parameters, **changed.parameters}
+        parameters = {**parameters, **new}
+    state.secrets.learn(tool, parameters)
     if broken is not None:
         fault = Fault(category="dependency_error", kind="reference", message=str(broken))
         return Outline(name, tool, parameters, planned, fault)
-    parameters = _filled(tool, parameters, state.metadata_of(step.step.step_id))
+    try:
+        parameters = _filled(tool, parameters, state.metadata_of(step.step.step_id))
+    except SecretLost:
+        return Outline(name, tool, parameters, planned, _lost_fault("the metadata hold"))
+    state.secrets.learn(tool, parameters)
+    if stands := [secret for secret in tool.secrets if parameters.get(secret) == MASK]:
+        text = f"{', '.join(stands)}: {MASK} stands for a secret that is not shown, and is no value; refer to what holds it"
+        fault = Fault(category="parameter_error", kind="parameter", message=text)
+        return Outline(name, tool, parameters, planned, fault)
     if found := schemas.parameter_problems(tool, parameters):
         text = f"the parameters do not fit tool {tool.id!r}: " + "; ".join(found[:10])
-        text = hidden(text, secrets_of(tool, parameters))
+        text = state.secrets.hide(text)
         fault = Fault(category="parameter_error", kind="parameter", message=text)
         return Outline(name, tool, parameters, planned, fault)
     return Outline(name, tool, parameters, planned, None)
@@ -292,7 +343,8 @@ def _is_as_edited(call: Call, state: State, known: Recovery) -> bool:
     edited = known.edited.get((call.step.step_id, call.slot))
     if edited is None or call.tool.id != edited.tool_id:
         return False
-    seen = shown(call.tool, call.parameters, state.policy.max_output_bytes)
+    seen = shown(call.tool, call.parameters, state.policy.max_output_bytes, state.secrets)
+    seen = state.secrets.masked(seen)
     filled = set(call.tool.parameters.get("required", ())) & state.metadata_of(call.step.step_id).keys()
     wanted = edited.parameters
     if any(name not in seen or seen[name] != value for name, value in wanted.items()):
@@ -303,7 +355,7 @@ def _is_as_edited(call: Call, state: State, known: Recovery) -> bool:
 def _filled(tool: ToolSpec, parameters: JsonObject, metadata: JsonObject) -> JsonObject:
     """Required parameters that the step leaves out, from metadata of the same name; never over a given value."""
     missing = [name for name in tool.parameters.get("required", ()) if name not in parameters]
-    found = {name: metadata[name] for name in missing if name in metadata} if missing else {}
+    found = {name: reveal(metadata[name]) for name in missing if name in metadata} if missing else {}
     return {**parameters, **found} if found else parameters
 
 

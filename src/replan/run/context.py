@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticSerializationError
 
-from replan.core.events import AnyEvent
+from replan.core.events import AnyEvent, TaskSubmitted
+from replan.core.secrets import KnownSecrets, lost
 from replan.core.state import State, fold
 from replan.errors import ReplanError, StaleWriter, StoreError
 from replan.ports import Appended, Claim, NewArtifact
+from replan.run.knowing import known_to
 from replan.run.outputs import storable_value
 from replan.run.parts import Parts
 
@@ -60,7 +62,9 @@ class Run:
         "broken",
         "claim",
         "closed",
+        "kept",
         "parts",
+        "secrets",
         "state",
         "stopping",
         "task_id",
@@ -74,6 +78,10 @@ class Run:
         self.claim = claim
         self.state = state
         self.task_id = claim.task_id
+        self.secrets = state.secrets
+        """What is known to be secret: nothing of it is recorded, told or asked."""
+        self.kept: dict[str, Any] = {}
+        """Values of artifacts that hold secrets, which their stored form does not."""
         self.broken: StoreError | None = None
         """Why the log can no longer be written."""
         self.when_broken: Callable[[], None] | None = None
@@ -100,13 +108,23 @@ class Run:
             with contextlib.suppress(ReplanError):
                 await parts.store.release(claim)
             raise
-        return cls(parts, claim, fold(records))
+        state = State(secrets=KnownSecrets(parts.secrets))
+        if records and isinstance(first := records[0].event, TaskSubmitted):
+            whole = parts.given.restored(task_id, first)
+            state.secrets = known_to(whole, parts.tools, parts.secrets)
+            seen = state.secrets.masked_event(whole)
+            state.any_lost = any(one.event.masked for one in records)
+            later = [one._replace(event=lost(one.event)) if one.event.masked else one for one in records[1:]]
+            records = [records[0]._replace(event=seen), *later]
+        return cls(parts, claim, fold(records, state))
 
     def record(self, *events: AnyEvent, artifacts: Sequence[NewArtifact] = ()) -> Batch:
         """Record facts: they are in the state now, and in the log once the batch is durable."""
         if self.broken is not None:
             raise self.broken.with_traceback(None)
         state = self.state
+        if state.hides:
+            events = tuple([self.secrets.masked_event(event) for event in events])
         if self.closed or state.ended:  # a late answer after the end: it is nobody's any more
             raise StaleWriter(f"the drive of task {self.task_id!r} has ended")
         batch = self._batch
@@ -125,7 +143,8 @@ class Run:
     def tell(self, event: AnyEvent) -> None:
         """News for watchers only."""
         if self.parts.feed.heard(self.task_id):
-            self.parts.feed.tell(self.task_id, event, self.parts.clock.now(), self.state.round)
+            seen = self.secrets.masked_event(event)
+            self.parts.feed.tell(self.task_id, seen, self.parts.clock.now(), self.state.round)
 
     async def durable(self, batch: Batch) -> None:
         """Wait until the batch, and so everything before it, is in the log."""

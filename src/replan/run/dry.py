@@ -9,13 +9,13 @@ from typing import Any, cast
 
 from replan.core.events import AnyEvent, RoundStarted, TaskSubmitted
 from replan.core.explain_recovery import no_plan
-from replan.core.policy import Policy
 from replan.core.state import State
-from replan.core.types import JsonObject, Plan
+from replan.core.types import Plan
 from replan.errors import ModelError, PlanInvalid
 from replan.ports import Appended, Claim, NewArtifact, Store
 from replan.run import stages
 from replan.run.context import Run
+from replan.run.knowing import known_to
 from replan.run.parts import Parts
 from replan.run.stops import BudgetReached
 
@@ -37,19 +37,14 @@ class _NoLog:
         return done
 
 
-async def plan_unstored(
-    description: str, policy: Policy, metadata: JsonObject, given: JsonObject | None, parts: Parts
-) -> Plan:
+async def plan_unstored(submitted: TaskSubmitted, parts: Parts) -> Plan:
     """The plan that a task would get. Raises `PlanInvalid` and `ModelError` as planning does."""
     task_id = parts.ids.new("task")
-    state = State(task_id=task_id)
+    state = State(task_id=task_id, secrets=known_to(submitted, parts.tools, parts.secrets))
     run = Run(replace(parts, store=cast(Store, cast(Any, _NoLog()))), Claim(task_id, 0), state)
-    run.record(
-        TaskSubmitted(description=description, metadata=metadata, policy=policy, plan=given),
-        RoundStarted(round=1),
-    )
+    run.record(submitted, RoundStarted(round=1))
     try:
-        if given is None:
+        if submitted.plan is None:
             await stages.choose_tools(run)
         await stages.plan(run)
     except BudgetReached as stop:

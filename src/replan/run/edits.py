@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from replan.core.events import ApprovalRequested
+from replan.core.secrets import MASK
 from replan.core.types import JsonObject
 from replan.core.validation import faults
 from replan.errors import InputError
-from replan.run.masking import MASK
 
 
 class Edit(NamedTuple):

@@ -65,6 +65,8 @@ async def drive(task_id: str, parts: Parts, *, steal: bool = False) -> State:
                     await _Drive(run, people).attend()
             finally:
                 state = run.state
+                if state.ended:
+                    parts.given.forget(task_id)
                 await see_through(run.close())
         except TaskHeld:
             if state is None:

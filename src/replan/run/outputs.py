@@ -12,6 +12,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from replan.core.ids import digest
 from replan.core.outputs import artifacts_of, compose
 from replan.core.preview import artifact_of, holds_binary
+from replan.core.secrets import lost
 from replan.core.state import Output, StepState
 from replan.core.strict_json import read_strictly
 from replan.core.types import Artifact
@@ -85,8 +86,12 @@ class Loaded:
     async def load(self, store: ArtifactStore, task_id: str, artifacts: Iterable[Artifact]) -> None:
         for artifact in artifacts:
             if artifact.artifact_id not in self._values:
-                data = await store.artifact(task_id, artifact.artifact_id)
-                self._values[artifact.artifact_id] = json.loads(data)
+                kept: dict[str, Any] = getattr(store, "kept", {})
+                if artifact.artifact_id in kept:
+                    self._values[artifact.artifact_id] = kept[artifact.artifact_id]
+                    continue
+                value = json.loads(await store.artifact(task_id, artifact.artifact_id))
+                self._values[artifact.artifact_id] = lost(value) if artifact.masked else value
 
     async def load_steps(self, store: ArtifactStore, task_id: str, steps: Iterable[StepState]) -> None:
         for step in steps:

@@ -8,7 +8,7 @@ from replan.core.events import ApprovalRequested
 from replan.core.types import StepId
 from replan.run.calls import Call
 from replan.run.context import Run
-from replan.run.masking import shown
+from replan.run.shown import shown
 
 
 class Parking:
@@ -34,7 +34,9 @@ class Parking:
                         approval_id=run.parts.ids.new("appr"), call_key=call.key, step_id=step_id,
                         action_id=call.slot.action_id, index=call.slot.item, tool_id=call.tool.id,
                         effect=call.tool.effect,
-                        parameters=shown(call.tool, call.parameters, run.state.policy.max_output_bytes),
+                        parameters=shown(
+                            call.tool, call.parameters, run.state.policy.max_output_bytes, run.secrets
+                        ),
                         parameters_schema=call.tool.parameters,
                     )
                 )  # fmt: skip

@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from replan.core.secrets import KnownSecrets
 from replan.core.types import JsonObject, Role
 from replan.ports import Clock, Ids, Model, Question, Store, Tools
 from replan.run.feed import Feed
+from replan.run.given import Given
 from replan.run.late import LateAnswers
 from replan.run.tool_record import ToolRecord
 
@@ -31,6 +33,10 @@ class Parts:
     """By task: what is wrong with an answer beyond its schema, for callers that wait for it in this process."""
     late: LateAnswers = field(default_factory=LateAnswers)
     """Answers to calls that were given up, still on their way."""
+    secrets: KnownSecrets = field(default_factory=KnownSecrets)
+    """The keys of models and sources: secret in every task."""
+    given: Given = field(default_factory=Given)
+    """Requests of this process with their secrets."""
     ask: Callable[[str, str, Question], Awaitable[JsonObject | None]] | None = None
     """Asks a person on behalf of a running tool; gets the task's id, the step's, and the question."""
 

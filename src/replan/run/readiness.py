@@ -7,6 +7,7 @@ from typing import Any
 from replan.core.events import StepSkipped
 from replan.core.paths import PathError, kind_of
 from replan.core.refs import listed, references, resolve
+from replan.core.secrets import reveal_known
 from replan.core.state import State, StepState
 from replan.core.types import Fault, Step, StepId
 from replan.core.when import holds, roots, steps_in_condition
@@ -86,7 +87,7 @@ def _condition_scope(step: Step, state: State, loaded: Loaded) -> dict[str, Any]
     for name in named & state.earlier.keys():
         other = state.earlier[name]
         scope[name] = {"status": other.status, "output": loaded.output_of(other)}
-    return scope
+    return {name: reveal_known(value) for name, value in scope.items()} if state.hides else scope
 
 
 def items_of(step: StepState, state: State, loaded: Loaded) -> list[Any] | None:

@@ -28,7 +28,7 @@ from replan.reasoning.reflector import StepProposal, reflect_on_step
 from replan.run.attempts import added_metadata
 from replan.run.calls import Outline
 from replan.run.context import Run
-from replan.run.masking import shown
+from replan.run.shown import shown
 from replan.run.step_views import failure_view, referred_paths, tools_for
 from replan.run.talk import RoleTalk
 
@@ -161,7 +161,9 @@ class Recovery:
             action_id=slot.action_id,
             index=slot.item,
             tool_id=tool.id if tool is not None else meant.name,
-            parameters=shown(tool, meant.parameters, limit) if tool is not None else meant.parameters,
+            parameters=meant.parameters
+            if tool is None
+            else shown(tool, meant.parameters, limit, self._run.secrets),
             base=base,
             call_key=call.key if call is not None else None,
             error=fault,

@@ -9,7 +9,6 @@ from replan.core.outputs import artifacts_of
 from replan.core.people import lines
 from replan.core.slots import items_in_words
 from replan.core.state import CallState, State, StepState
-from replan.reasoning.secrecy import secret_names
 from replan.reasoning.view import CallReport, StepReport, TaskView
 from replan.run.context import Run
 from replan.run.outputs import Loaded
@@ -24,7 +23,6 @@ def view_of(run: Run) -> TaskView:
         today=datetime.fromtimestamp(run.parts.clock.now(), UTC).date().isoformat(),
         output_schema=state.policy.output_schema,
         people=lines(state.recovery.said) if state.recovery is not None else (),
-        secrets=tuple(sorted({name for tool in run.parts.tools.specs() for name in secret_names(tool)})),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic_core import PydanticSerializationError, to_json
@@ -30,6 +30,8 @@ from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld
 from replan.ports import TaskSummary
 from replan.run.dry import plan_unstored
 from replan.run.edits import edit_of
+from replan.run.given import read_secret, source_of
+from replan.run.knowing import known_to, places_of
 from replan.run.line import Line
 from replan.run.orchestrator import drive
 from replan.run.outputs import Loaded, storable
@@ -54,6 +56,8 @@ class Submission(NamedTuple):
     plan: JsonObject | None = None
     tools: tuple[str, ...] = ()
     settings: JsonObject = {}
+    secrets: Mapping[str, Any] = {}
+    """Secret metadata by name: where they come from (`env:VAR`, `file:PATH`), or a `SecretStr`."""
 
 
 class Service:
@@ -66,17 +70,29 @@ class Service:
         """Store a task; its id, and whether it is new. Nothing is accepted before it is stored."""
         check_submission(wanted)
         task_id = wanted.task_id or self.parts.ids.new("task")
+        event = self._event(wanted)
+        known = known_to(event, self.parts.tools, self.parts.secrets)
+        seen = known.masked_event(event)
+        if seen.masked:
+            self.parts.given.keep(task_id, event)
+        new = await self.parts.store.create(task_id, seen, self.parts.clock.now())
+        return task_id, new
+
+    def _event(self, wanted: Submission) -> TaskSubmitted:
+        """The request as it was made, with its secrets; the log gets it without."""
+        given = {name: read_secret(name, source) for name, source in wanted.secrets.items()}
         event = TaskSubmitted(
             description=wanted.description,
-            metadata=wanted.metadata,
+            metadata={**wanted.metadata, **given},
             context=wanted.context,
             policy=wanted.policy,
             plan=wanted.plan,
             tools=wanted.tools,
             settings=wanted.settings,
+            secrets={name: source_of(source) for name, source in wanted.secrets.items()},
         )
-        new = await self.parts.store.create(task_id, event, self.parts.clock.now())
-        return task_id, new
+        places = places_of(event, self.parts.tools)
+        return event.model_copy(update={"secrets": {**dict.fromkeys(places, ""), **event.secrets}})
 
     def drive(self, task_id: str) -> Coroutine[Any, Any, State]:
         return drive(task_id, self.parts)
@@ -195,14 +211,16 @@ class Service:
             raise TaskEnded(f"task {task_id!r} has ended ({state.status}); an ended task never changes")
         return state
 
-    async def check_resumable(self, task_id: str) -> State:
-        """The task's state; `TaskEnded`, or `InputError` if tools that it goes on with are not here.
+    async def check_resumable(self, task_id: str, secrets: Mapping[str, Any] | None = None) -> State:
+        """The task's state; `TaskEnded`, or `InputError` if tools or secrets that it goes on with are not here.
 
         Without them it would only come to its end, which cannot be taken back.
         """
         state = await self.state(task_id)
         if state.ended:
             raise TaskEnded(f"task {task_id!r} has ended ({state.status}); an ended task never changes")
+        if state.submitted is not None and state.cancel is None:
+            self.parts.given.give_again(task_id, state.submitted, secrets or {})
         missing = [name for name in _tools_needed(state) if self.parts.tools.resolve(name) is None]
         if missing and state.cancel is None:
             raise InputError(
@@ -272,9 +290,7 @@ class Service:
     async def plan_only(self, wanted: Submission) -> Plan:
         """A checked plan for a task that is neither stored nor run. `PlanInvalid` if none passes."""
         check_submission(wanted)
-        return await plan_unstored(
-            wanted.description, wanted.policy, wanted.metadata, wanted.plan, self.parts
-        )
+        return await plan_unstored(self._event(wanted), self.parts)
 
 
 A = TypeVar("A")
@@ -316,6 +332,8 @@ def check_submission(wanted: Submission) -> None:
         size = _json_size(name, value)
         if name != "plan" and size > MAX_METADATA_BYTES:
             raise InputError(f"{name} has {size} bytes; at most {MAX_METADATA_BYTES} are allowed")
+    if twice := sorted(wanted.secrets.keys() & wanted.metadata.keys()):
+        raise InputError(f"{', '.join(twice)}: given both as metadata and as a secret; give it once")
     if wanted.policy.output_schema is not None and (problem := schema_problem(wanted.policy.output_schema)):
         raise InputError(f"output_schema: {problem}")
 

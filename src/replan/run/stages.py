@@ -16,6 +16,7 @@ from replan.core.left_out import left_out as left_undone
 from replan.core.progress import StepState
 from replan.core.read_plan import PlanMisread, read_plan
 from replan.core.schemas import problems
+from replan.core.secrets import SecretLost, reveal
 from replan.core.types import Evaluation, JsonObject, Plan
 from replan.core.verdict import at_odds
 from replan.errors import AnswerInvalid, ModelError, PlanInvalid
@@ -97,6 +98,14 @@ def take_plan(run: Run) -> bool:
     given = run.state.submitted.plan if run.state.submitted else None
     if given is None:
         return False
+    try:
+        given = reveal(given)
+    except SecretLost:
+        raise PlanInvalid(
+            [
+                "the plan that was given holds a secret, which no log keeps: give the secret as metadata, and refer to it"
+            ]
+        ) from None
     tools = run.parts.tools.specs()
     try:
         checked = check(run, new_plan(run, given), tools)
@@ -181,7 +190,8 @@ async def judge(run: Run) -> None:
             return
         verdict = found
     verdict = verdict.model_copy(update={"evaluation_id": run.parts.ids.new("eval")})
-    packed = pack(verdict.final_output, state.policy.max_output_bytes)
+    answer = verdict.final_output if by_steps else run.secrets.masked(verdict.final_output)
+    packed = pack(answer, state.policy.max_output_bytes)
     run.record(
         EvaluationCompleted(
             evaluation=verdict.model_copy(update={"final_output": None if packed.artifact else packed.value}),

@@ -21,9 +21,9 @@ from replan.reasoning.recovery_view import (
 )
 from replan.run.calls import Outline
 from replan.run.context import Run
-from replan.run.masking import shown
 from replan.run.outputs import Loaded
 from replan.run.reports import report_of, view_of
+from replan.run.shown import shown
 
 _MOST_TRIES = 20
 _MOST_DONE = 60
@@ -78,7 +78,7 @@ def failure_view(
             else ""
         ),
         tool=tool,
-        parameters=shown(tool, meant.parameters, limit) if tool is not None else meant.parameters,
+        parameters=meant.parameters if tool is None else shown(tool, meant.parameters, limit, run.secrets),
         fault=fault,
         tools=run.parts.record.told(tools),
         substitutes=substitutes(tool, tools) if tool is not None else run.parts.tools.nearest(meant.name, 5),

@@ -10,10 +10,11 @@ from replan.core.budget import nearly_used
 from replan.core.events import BudgetWarning, LlmCallCompleted, LlmCallStarted, LlmToken
 from replan.core.types import Role, Usage
 from replan.errors import ModelUnavailable, ReplanError
-from replan.ports import Model, ModelReply, ModelRequest
+from replan.ports import Model, ModelReply, ModelRequest, Turn
 from replan.reasoning.prompts import Rendered
 from replan.run.asked import Asking
 from replan.run.context import Run
+from replan.run.knowing import learn_answer
 from replan.run.outputs import storable
 from replan.run.stops import BudgetReached
 
@@ -39,6 +40,7 @@ class RoleTalk:
         asking = Asking(run, model, request)
         asking.allow()
         warn(run)
+        request = self._without_secrets(request)
         call_id = run.parts.ids.new("llm")
         run.record(
             LlmCallStarted(
@@ -61,6 +63,9 @@ class RoleTalk:
             reply = await self._answer(model, watched, on_text if streaming else None)
         except Exception as error:
             before = f"; before that: {asking.because}" if isinstance(error, BudgetReached) else ""
+            said = tuple(run.secrets.hide(part) if isinstance(part, str) else part for part in error.args)
+            if said != error.args:  # an endpoint that repeats the key, say
+                error.args = said
             run.record(
                 LlmCallCompleted(
                     call_id=call_id, role=role, model=model.name, usage=asking.with_all(Usage()),
@@ -71,6 +76,7 @@ class RoleTalk:
         finally:
             del run.asking[call_id]
         reply = reply.model_copy(update={"text": storable(reply.text)})
+        self._learn(reply.text)
         run.record(
             LlmCallCompleted(
                 call_id=call_id, role=role, model=reply.model or model.name, usage=asking.with_all(reply.usage),
@@ -79,6 +85,26 @@ class RoleTalk:
             )
         )  # fmt: skip
         return reply
+
+    def _without_secrets(self, request: ModelRequest) -> ModelRequest:
+        """What is asked, in which no secret is: the one place where a prompt leaves."""
+        hide = self._run.secrets.hide
+
+        def hidden(text: str) -> str:
+            self._learn(text)  # a model's answer that is written down as it came
+            return hide(text)
+
+        if not self._run.secrets:
+            return request.model_copy(update={"hide": hidden})
+        turns = tuple(Turn(role=turn.role, text=hide(turn.text)) for turn in request.turns)
+        return request.model_copy(
+            update={"instructions": hide(request.instructions), "turns": turns, "hide": hidden}
+        )
+
+    def _learn(self, text: str) -> None:
+        """Know the secrets that an answer holds before any of it is kept."""
+        run = self._run
+        learn_answer(run.secrets, text, run.parts.tools, run.state.metadata)
 
     async def _answer(
         self, model: Model, request: ModelRequest, on_text: Callable[[str], None] | None

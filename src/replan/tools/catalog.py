@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any
 
+from replan.core.secrets import KnownSecrets, with_secret_fields
 from replan.core.tool_rules import (
     Named,
     ToolRules,
@@ -19,7 +20,7 @@ from replan.core.tool_rules import (
 )
 from replan.core.types import VERIFY, ToolSpec
 from replan.errors import ConfigError, ToolCallError
-from replan.ports import Gate, ToolCall, ToolSource
+from replan.ports import Discreet, Gate, ToolCall, ToolSource
 from replan.tools.gates import Gate as LimitsGate
 from replan.tools.listing import Listing, Problem, in_words
 from replan.tools.names import folded, nearest
@@ -67,6 +68,8 @@ class Catalog:
         self._bad_verifiers: list[tuple[str, str]] = []
         self._close_problems: list[Problem] = []
         self._watchers: list[Callable[[], None]] = []
+        self.secrets = KnownSecrets(*(source.secrets for source in sources if isinstance(source, Discreet)))
+        """The keys and passwords of all sources."""
 
     @property
     def problems(self) -> list[Problem]:
@@ -119,6 +122,7 @@ class Catalog:
             if not admits(self._rules, named[tool_id]):
                 continue
             rule = rule_of(self._rules, named[tool_id])
+            route = route._replace(spec=with_secret_fields(route.spec))
             if rule is not None:
                 route = route._replace(spec=applied(rule, route.spec))
             if tool_id not in self._gates:

@@ -9,12 +9,15 @@ from typing import Any
 
 from replan.core.faults import text_of
 from replan.core.schemas import parameter_problems
+from replan.core.secrets import KnownSecrets
 from replan.errors import InputError, ReplanError, ToolCallError
 from replan.ports import ToolCall
 from replan.tools.catalog import Catalog
 
 
-async def call_directly(catalog: Catalog, tool_id: str, parameters: Mapping[str, Any], *, key: str) -> Any:
+async def call_directly(
+    catalog: Catalog, tool_id: str, parameters: Mapping[str, Any], *, key: str, secrets: KnownSecrets
+) -> Any:
     """What the tool gives. `InputError` for an unknown tool or wrong parameters; an exception of the tool comes as
     `ToolCallError` with the place that raised it."""
     spec = catalog.resolve(tool_id)
@@ -22,20 +25,26 @@ async def call_directly(catalog: Catalog, tool_id: str, parameters: Mapping[str,
         near = ", ".join(catalog.nearest(tool_id)) or "none"
         raise InputError(f"the tool {tool_id!r} does not exist; there are: {near}")
     given = dict(parameters)
+    secrets.learn(spec, given)
     if found := parameter_problems(spec, given):
-        raise InputError(f"the parameters do not fit tool {spec.id!r}: " + "; ".join(found))
+        raise InputError(f"the parameters do not fit tool {spec.id!r}: " + secrets.hide("; ".join(found)))
     gate = catalog.gate(spec.id)
     if gate is not None:
         await gate.enter()
         gate.begin()
     try:
         return await catalog.call(ToolCall(spec.id, given, key))
+    except ToolCallError as error:
+        error.args = tuple(secrets.hide(part) if isinstance(part, str) else part for part in error.args)
+        raise
     except ReplanError:
         raise
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         raise ToolCallError(
-            f"tool {spec.id!r} raised {text_of(error)} ({Path(where.filename).name}:{where.lineno})"
+            secrets.hide(
+                f"tool {spec.id!r} raised {text_of(error)} ({Path(where.filename).name}:{where.lineno})"
+            )
         ) from error
     finally:
         if gate is not None:

@@ -13,28 +13,14 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, to_json
 from typing_extensions import TypedDict
 
+from replan.core.secrets import holds_secret, is_secret_parameter
 from replan.core.types import JsonObject
 from replan.errors import ToolCallError, ToolDefinitionError
 from replan.tools.annotations import adapted, admits_none, evaluate
 from replan.tools.context import ToolContext
 from replan.tools.decorator import innermost, refused
-from replan.tools.passwords import holds_password
 from replan.tools.returned import UNREADABLE, PlainSchema
 
-_SECRET_NAMES = frozenset(
-    [
-        "password",
-        "passwd",
-        "passphrase",
-        "api_key",
-        "apikey",
-        "secret_key",
-        "client_secret",
-        "access_token",
-        "auth_token",
-        "private_key",
-    ]
-)
 _MAX_SHOWN = 80
 
 
@@ -250,7 +236,7 @@ def _hidden(
         )
     hidden = []
     for key, part in properties.items():
-        if key in named or key.lower() in _SECRET_NAMES or holds_password(part, schema):
+        if key in named or is_secret_parameter(key) or holds_secret(part, schema):
             hidden.append(key)
             if part.get("type") == "string":
                 part.setdefault("format", "password")

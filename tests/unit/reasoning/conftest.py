@@ -61,8 +61,7 @@ STAMP = LABEL.model_copy(update={"id": "stamp", "aliases": ("Stamp It",), "descr
 QUEUE = ToolSpec(id="print_queue", description="What is being printed.", effect="reads")
 TASK = TaskView(
     description="Label the parcel for Bodø",
-    metadata={"team": "red", "pin": "hunter2-secret"},
-    secrets=("pin",),
+    metadata={"team": "red", "pin": "***"},
     today="2031-02-03",
 )
 STEP = Step(

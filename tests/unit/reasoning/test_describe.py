@@ -72,7 +72,7 @@ def test_a_parameter_that_is_called_title_is_kept() -> None:
 
 def test_without_tools_and_data_the_prompt_says_so() -> None:
     assert tool_lines([], style="small", limit=10) == "(there are no tools)"
-    assert task_data(TaskView(description="x"), [], limit=10) == ""
+    assert task_data(TaskView(description="x"), limit=10) == ""
 
 
 @pytest.mark.parametrize(

@@ -432,16 +432,6 @@ async def test_only_the_small_model_is_asked_again_when_its_success_is_not_corre
     assert (await judge(script(answer(overall=80, correctness=50), style="small"))).is_successful
 
 
-@pytest.mark.parametrize("style", ["standard", "small"])
-def test_secrets_do_not_reach_the_prompt(style: str) -> None:
-    task = TASK.model_copy(
-        update={"context": {"login": {"token": "hunter2", "user": "bo"}}, "secrets": ("token",)}
-    )
-    user = evaluation_prompt(style, task, PLAN, STEPS, None).user
-    assert "hunter2" not in user
-    assert '"user": "bo"' in user
-
-
 # ── without a model ───────────────────────────────────────────────────────────
 
 

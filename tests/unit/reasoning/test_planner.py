@@ -129,11 +129,9 @@ async def test_a_check_that_gives_only_violations_will_do(script: Any) -> None:
 
 @pytest.mark.parametrize("style", ["standard", "small"])
 def test_the_prompt_tells_what_a_planner_has_to_know(style: str) -> None:
-    secret = MAIL.model_copy(update={"secrets": ("token",)})
-    task = TASK.model_copy(update={"metadata": {"team": "red", "token": "hunter2"}})
-    user = plan_prompt(style, task, [WEATHER, secret]).user
+    task = TASK.model_copy(update={"metadata": {"team": "red"}})
+    user = plan_prompt(style, task, [WEATHER, MAIL]).user
     assert all(text in user for text in ("Mail Bob", "2031-02-03", "degrees: number", "weather", '"red"'))
-    assert "hunter2" not in user
 
 
 def test_a_hostile_description_stays_inside_its_fence() -> None:

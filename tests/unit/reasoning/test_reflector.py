@@ -246,31 +246,6 @@ def test_a_round_that_has_not_been_judged_says_so(round_view: BuildRound) -> Non
     assert "not been judged yet" in round_prompt("standard", round_view(evaluation=None)).user
 
 
-@pytest.mark.parametrize("style", STYLES)
-def test_no_secret_is_shown(failure_view: Build, round_view: BuildRound, style: str) -> None:
-    secret = "hunter2-secret"
-    spilled = Fault(category="tool_error", kind="tool", message=f"login with '{secret}' failed")
-    tries = [TryView("print_label", {"pin": "***"}, f"tool_error: {secret}")]
-    done = [StepReport("step_1", output={"echo": secret})]
-    reading = [ReadingView("print_queue", {}, output=secret)]
-    for view in (
-        failure_view(fault=spilled, tries=tries, done=done, people=(secret,)),
-        failure_view(fault=spilled, readings=reading, in_doubt=True),
-    ):
-        assert secret not in step_prompt(style, view).user
-    failed = [StepReport("step_2", status="failed", error=spilled)]
-    assert secret not in round_prompt(style, round_view(steps=failed, history=[secret], trigger=secret)).user
-
-
-@pytest.mark.parametrize("style", STYLES)
-def test_a_literal_in_a_secret_parameter_of_the_plan_is_a_secret(failure_view: Build, style: str) -> None:
-    step = Step(step_id="step_2", tool="print_label", parameters={"size": "A9", "pin": "only-in-the-plan"})
-    fault = Fault(category="tool_error", kind="tool", message="pin only-in-the-plan is wrong")
-    user = step_prompt(style, failure_view(step=step, fault=fault)).user
-    assert "only-in-the-plan" not in user
-    assert '"pin": "***"' in user
-
-
 def fences(prompt: Rendered) -> list[tuple[str, str]]:
     """Every fenced text with its label, read as the fences say."""
     found: list[tuple[str, str]] = []

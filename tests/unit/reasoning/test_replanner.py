@@ -242,24 +242,6 @@ def test_only_what_is_there_has_a_heading(style: str) -> None:
         assert word not in user
 
 
-@pytest.mark.parametrize("style", STYLES)
-def test_no_secret_is_shown(style: str) -> None:
-    secret = "hunter2-secret"
-    task = TASK.model_copy(update={"metadata": {"pin": secret}, "secrets": ("pin",)})
-    step = Step(step_id="step_2", tool="book", parameters={"pin": "only-in-the-plan", "room": 1})
-    plan = PLAN.model_copy(update={"steps": (step,)})
-    failed = [StepReport("step_2", "", "book", "failed", error=f"{secret} and only-in-the-plan are wrong")]
-    told = view(task=task, previous=plan, steps=failed, reason=secret, guidance={"root_causes": [secret]})
-    fault = Fault(category="tool_error", kind="tool", message=f"{secret} and only-in-the-plan are wrong")
-    for user in (
-        replan_prompt(style, told, TOOLS).user,
-        repair_prompt(style, repair_view(task=task, plan=plan, step=step, fault=fault, hint=secret)).user,
-    ):
-        assert secret not in user
-        assert "only-in-the-plan" not in user
-        assert '"pin": "***"' in user
-
-
 async def test_a_small_planner_can_only_take_ids_that_are_free(script: Any) -> None:
     talk = script(GOOD, style="small")
     await replan(talk, used_ids=["step_1", "step_2", "step_3", "step_5"])

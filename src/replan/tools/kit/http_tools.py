@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDic
 from pydantic import Field
 
 from replan.core.faults import retry_after_secs
+from replan.core.secrets import secrets_of_headers
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall
 from replan.tools.addresses import AddressRules, guarded_client, read_limited
@@ -71,7 +72,7 @@ def http(
     requests = _Requests(rules or AddressRules(), dict(headers or {}), timeout_secs, most_bytes)
     requests.check()
     made = [function for method, function in _tools(requests, timeout_secs + 5).items() if method in wanted]
-    return KitSource(made, name=name, close=requests.aclose)
+    return KitSource(made, name=name, close=requests.aclose, secrets=secrets_of_headers(headers or {}))
 
 
 def _tools(requests: _Requests, whole: float) -> dict[str, Callable[..., Any]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
+from replan.core.secrets import KnownSecrets
 from replan.tools.context import current
 from replan.tools.functions import FunctionSource
 
@@ -17,8 +18,11 @@ class KitSource(FunctionSource):
         functions: Sequence[Callable[..., Any]],
         name: str,
         close: Callable[[], Awaitable[None]] | None = None,
+        secrets: Iterable[tuple[str, str]] = (),
     ) -> None:
         super().__init__(functions, name=name)
+        self.secrets = KnownSecrets()
+        self.secrets.add_all(secrets)
         self._close = close
 
     async def aclose(self) -> None:

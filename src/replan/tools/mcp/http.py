@@ -24,7 +24,7 @@ from replan.core.faults import retry_after_secs
 from replan.errors import ToolCallError
 from replan.tools.bounds import IDLE_SECS, too_large
 from replan.tools.mcp.exchange import EXCHANGE, Exchange
-from replan.tools.mcp.servers import HttpServer, masked
+from replan.tools.mcp.servers import HttpServer
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -225,7 +225,7 @@ class CallClient(httpx2.AsyncClient):
         )
 
     def _hidden(self, text: str) -> str:
-        return masked(text, self._server.secrets())
+        return self._server.known.hide(text)
 
     def _tool(self, exchange: Exchange | None) -> str:
         return (

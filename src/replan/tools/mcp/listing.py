@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from replan.core.types import Effect, JsonObject, ToolSpec
 from replan.errors import InputError
-from replan.tools.passwords import password_names
 
 if TYPE_CHECKING:
     from mcp_types import Tool
@@ -101,7 +100,6 @@ def listed(
         parameters=tool.input_schema,
         output_schema=shown,
         source=source,
-        secrets=password_names(tool.input_schema),
         **{"effect": effect, **own},
     )
     return Listed(spec, output, wrapped)

@@ -44,7 +44,7 @@ class Person(Protocol):
 
 async def provider(server: HttpServer, told: OAuth) -> tuple[httpx2.Auth, Person | None]:
     """What authenticates the requests, and the person to be closed with it."""
-    storage = TokenFile(told.token_file or default_token_file(server.url, told.client_id))
+    storage = TokenFile(told.token_file or default_token_file(server.url, told.client_id), server.known)
     if told.client_secret is not None and told.client_id is not None:
         credentials = ClientCredentialsOAuthProvider(
             server.url, storage, told.client_id, told.client_secret, scope=told.scope, issuer=told.issuer

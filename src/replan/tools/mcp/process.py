@@ -10,7 +10,8 @@ import sys
 from collections import deque
 from typing import cast
 
-from replan.tools.mcp.servers import StdioServer, masked
+from replan.core.secrets import KnownSecrets
+from replan.tools.mcp.servers import StdioServer
 
 GRACE_SECS = 1.0
 """How long a server may take to end when its stdin is closed, and again when it is told to terminate."""
@@ -30,7 +31,7 @@ _INHERITED = (
 class ServerProcess(asyncio.SubprocessProtocol):
     """Started by `start`. `read` gives its output piece by piece; `stop` ends it and all that it started."""
 
-    def __init__(self, secrets: tuple[str, ...]) -> None:
+    def __init__(self, secrets: KnownSecrets) -> None:
         self._secrets = secrets
         self._stderr = bytearray()
         self._chunks: deque[bytes] = deque()
@@ -50,7 +51,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         env = {name: value for name in _INHERITED if (value := os.environ.get(name)) is not None}
         loop = asyncio.get_running_loop()
         transport, protocol = await loop.subprocess_exec(
-            lambda: cls(server.secrets()),
+            lambda: cls(_all_of(server)),
             server.command,
             *server.args,
             env={**env, **server.env},
@@ -72,7 +73,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
     @property
     def stderr(self) -> str:
         """The last of what it wrote there."""
-        return masked(self._stderr.decode("utf-8", "replace"), self._secrets).strip()
+        return self._secrets.hide(self._stderr.decode("utf-8", "replace")).strip()
 
     def obituary(self) -> str:
         """How it ended, or that it runs, and its last words."""
@@ -210,3 +211,11 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def _all_of(server: StdioServer) -> KnownSecrets:
+    """A program may print its whole environment when it fails: there, all that we have given it is hidden."""
+    known = KnownSecrets(server.known)
+    for value in server.secrets():
+        known.add(value)
+    return known

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from replan.core.secrets import KnownSecrets, secrets_of_headers
 from replan.errors import InputError
 
 _CREDENTIAL = re.compile(r"key|token|secret|passw|pwd|auth|credential|cookie", re.IGNORECASE)
@@ -28,6 +29,12 @@ class StdioServer:
     cwd: Path | None = None
     roots: tuple[Path, ...] = ()
     """Folders that the server is told it may work in (MCP roots); none: it is told of none."""
+    known: KnownSecrets = field(default_factory=KnownSecrets, compare=False, repr=False)
+    """What is known to be secret about it."""
+
+    def __post_init__(self) -> None:
+        for value in self.credentials():
+            self.known.add(value)
 
     def __str__(self) -> str:
         return self.command
@@ -70,13 +77,22 @@ class HttpServer:
     transport: Literal["http", "sse"] = "http"
     oauth: OAuth | None = None
     roots: tuple[Path, ...] = ()
+    known: KnownSecrets = field(default_factory=KnownSecrets, compare=False, repr=False)
+    """What is known to be secret about it; its tokens, too, once there are some."""
+
+    def __post_init__(self) -> None:
+        for value in self.credentials():
+            self.known.add(value)
 
     def __str__(self) -> str:
         return self.url.partition("?")[0].partition("#")[0]
 
     def secrets(self) -> tuple[str, ...]:
-        words = [word for value in self.headers.values() for word in (value, value.rpartition(" ")[2])]
-        query = [part.rpartition("=")[2] for part in urlsplit(self.url).query.split("&")]
+        words = [value for _, value in secrets_of_headers(self.headers)]
+        try:
+            query = [part.rpartition("=")[2] for part in urlsplit(self.url).query.split("&")]
+        except ValueError:  # which `checked` will say
+            query = []
         own = [self.oauth.client_secret] if self.oauth and self.oauth.client_secret else []
         return _long([*words, *query, *own])
 
@@ -159,10 +175,3 @@ def _name_of(word: str) -> str:
         if stem and stem != "/" and stem not in _NAMELESS:
             return _AFFIXES.sub("", stem) or stem
     return ""
-
-
-def masked(text: str, secrets: tuple[str, ...]) -> str:
-    """The text without the values that must not be shown."""
-    for secret in secrets:
-        text = text.replace(secret, "…")
-    return text

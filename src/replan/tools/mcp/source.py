@@ -13,7 +13,7 @@ from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall, ToolProblem
 from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters, unknown_tool
 from replan.tools.mcp.listing import Listed, Override, listed
-from replan.tools.mcp.servers import HttpServer, Server, checked, default_name, masked
+from replan.tools.mcp.servers import HttpServer, Server, checked, default_name
 from replan.tools.names import nearest
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ class McpSource:
             raise InputError(_NOT_INSTALLED)
         self.server = checked(HttpServer(target) if isinstance(target, str) else target, where)
         self.name = name or default_name(self.server)
+        self.secrets = self.server.known
+        """Credentials, and tokens once there are some; of a program's environment those that are so by name."""
         at = where or f"MCP server {self.name!r}"
         if protocol not in ("auto", "legacy"):
             raise InputError(f"{at}: protocol is auto or legacy, not {protocol!r}")
@@ -286,7 +288,7 @@ class McpSource:
 
     def _hidden(self, error: ToolCallError) -> str:
         """Its words, without what the server may have repeated of our credentials."""
-        return masked(str(error), self.server.credentials())
+        return self.secrets.hide(str(error))
 
     def _let_go(self) -> None:
         if self._connection is not None:

@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import BaseModel, ValidationError
 
+from replan.core.secrets import KnownSecrets
+
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -32,13 +34,18 @@ def default_token_file(url: str, client_id: str | None = None) -> Path:
 class TokenFile:
     """The library's `TokenStorage`. What cannot be read counts as not there: the person logs in again."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, known: KnownSecrets | None = None) -> None:
         self._path = path
+        self._known = KnownSecrets() if known is None else known
+        """Told of every token that passes here."""
 
     async def get_tokens(self) -> OAuthToken | None:
-        return _as(OAuthToken, await self._get("tokens"))
+        tokens = _as(OAuthToken, await self._get("tokens"))
+        self._tell(tokens)
+        return tokens
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
+        self._tell(tokens)
         await self._set("tokens", tokens)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
@@ -50,6 +57,11 @@ class TokenFile:
     async def forget_client(self) -> None:
         """Drop the registered client, and the tokens that only it can renew."""
         await asyncio.to_thread(self._write, {})
+
+    def _tell(self, tokens: OAuthToken | None) -> None:
+        if tokens is not None:
+            self._known.add(tokens.access_token, "access_token")
+            self._known.add(tokens.refresh_token, "refresh_token")
 
     async def _get(self, key: str) -> Any:
         return (await asyncio.to_thread(self._read)).get(key)

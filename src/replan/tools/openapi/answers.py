@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
 from replan.core.faults import retry_after_secs
+from replan.core.secrets import KnownSecrets
 from replan.core.types import JsonObject
 from replan.errors import ToolCallError
 from replan.tools.binary import data_url
@@ -113,7 +113,7 @@ def value_of(data: bytes, content_type: str, *, only_json: bool, title: str) -> 
 
 
 def failure(
-    status: int, headers: Any, data: bytes, *, title: str, secrets: Sequence[str], now: float
+    status: int, headers: Any, data: bytes, *, title: str, secrets: KnownSecrets, now: float
 ) -> HttpFailure:
     """The error for an answer with a status of 400 or more (problem details, RFC 9457, in their words)."""
     kind = bare(headers.get("content-type", ""))
@@ -126,7 +126,7 @@ def failure(
     text = _said(body) if body is not None else _text(data, headers.get("content-type", "")) or ""
     if body is None and ("html" in kind or text.lstrip()[:1] == "<"):
         text = _plain(text)
-    shown, reason = _hidden(text.strip(), secrets), _reason(status)
+    shown, reason = secrets.hide(text.strip()), _reason(status)
     if len(shown) > _SHOWN:
         shown = f"{shown[:_SHOWN]}… ({len(data):,} bytes)"
     message = f"{title}: {status}{reason}" + (f": {shown}" if shown else "")
@@ -135,7 +135,7 @@ def failure(
     error = HttpFailure(
         message, kind="http", status=status, happened="no" if clean else "unknown", retry_after=wait
     )
-    error.body = _hidden_in(body, secrets)
+    error.body = secrets.masked(body)
     return error
 
 
@@ -198,22 +198,3 @@ def _reason(status: int) -> str:
         return f" {HTTPStatus(status).phrase}"
     except ValueError:
         return ""
-
-
-def _hidden(text: str, secrets: Sequence[str]) -> str:
-    for secret in secrets:
-        text = text.replace(secret, "***")
-    return text
-
-
-def _hidden_in(value: Any, secrets: Sequence[str]) -> Any:
-    """The same in a JSON value, where a secret may be a number too."""
-    if isinstance(value, str):
-        return _hidden(value, secrets)
-    if isinstance(value, list):
-        return [_hidden_in(each, secrets) for each in value]
-    if isinstance(value, dict):
-        return {_hidden(key, secrets): _hidden_in(each, secrets) for key, each in value.items()}
-    if isinstance(value, bool) or value is None:
-        return value
-    return "***" if any(secret in json.dumps(value) for secret in secrets) else value

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urljoin
 
+from replan.core.secrets import KnownSecrets
 from replan.errors import ToolCallError
 from replan.tools.openapi.answers import MAX_ERROR_BYTES, failure
 from replan.tools.openapi.pages import origin
@@ -54,6 +54,7 @@ class Sender:
         credentials: Credentials,
         tokens: Sequence[ClientTokens],
         static: Mapping[str, str],
+        secrets: KnownSecrets,
         limit: int,
     ) -> None:
         self._client = client
@@ -62,6 +63,7 @@ class Sender:
         self._credentials = credentials
         self._tokens = tokens
         self._static = static
+        self._secrets = secrets
         self._limit = limit
         self._bearers: list[str] = []
         self.sent = False
@@ -88,17 +90,10 @@ class Sender:
                 answer.headers,
                 answer.data,
                 title=self._title,
-                secrets=self.secrets(),
+                secrets=self._secrets,
                 now=time.time(),
             )
         return answer
-
-    def secrets(self) -> list[str]:
-        """What must not be shown, the longest first."""
-        found = {*self._credentials.secrets(), *self._bearers, *self._static.values()}
-        found |= {text.partition(" ")[2] for text in self._static.values()}
-        found |= {json.dumps(text)[1:-1] for text in found}
-        return sorted((text for text in found if len(text) >= 4), key=len, reverse=True)
 
     async def _follow(self, request: Request) -> Answer:
         home, url, effect_done = origin(request.url), request.url, False
@@ -174,8 +169,7 @@ class Sender:
 
     def _failed(self, kind: str, error: Exception, what: str) -> ToolCallError:
         said = str(error) or type(error).__name__
-        for secret in self.secrets():
-            said = said.replace(secret, "***")
+        said = self._secrets.hide(said)
         return ToolCallError(f"{self._title}: the server {what}: {said}", kind=kind, happened=self.happened)
 
     def unforeseen(self, error: Exception) -> ToolCallError:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from replan.core.secrets import secrets_of_headers
 from replan.core.types import JsonObject
 from replan.errors import InputError
 from replan.tools.names import nearest
@@ -46,11 +47,7 @@ class Credentials:
 
     def secrets(self) -> list[str]:
         """The texts that must not be shown."""
-        found = [*self.headers.values(), *(text for _, text in (*self.query, *self.cookies))]
-        found += [text.partition(" ")[2] for text in self.headers.values()]
-        for text in self.headers.values():
-            if text.startswith("Basic "):
-                found.append(base64.b64decode(text[6:]).decode("utf-8", "replace").partition(":")[2])
+        found = [text for _, text in (*secrets_of_headers(self.headers), *self.query, *self.cookies)]
         found += [client.client_secret for client in self.clients]
         return [text for text in dict.fromkeys(found) if len(text) >= 4]
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from replan.core.schemas import problems as schema_problems
+from replan.core.secrets import KnownSecrets, secrets_of_headers, secrets_of_url
 from replan.core.types import JsonObject, ToolSpec
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress, ToolCall, ToolProblem
@@ -109,6 +110,12 @@ class OpenApiSource:
         self._environment = environment
         self._client: httpx2.AsyncClient | None = None
         self._tokens: dict[ClientCredentials, ClientTokens] = {}
+        self.secrets = KnownSecrets()
+        """Keys and passwords that requests are sent with, and tokens once there are some."""
+        self.secrets.add_all(secrets_of_headers(self._settings.headers))
+        for value in self._settings.auth.values():
+            self.secrets.add_all(_secrets_of(value))
+        self.secrets.add_all(secrets_of_url(self._place.url or ""))
         self._listing: Listing | None = None
         self._version: object = None
         self._lock = asyncio.Lock()
@@ -179,10 +186,12 @@ class OpenApiSource:
         return self._client
 
     def _sender(self, tool: OperationTool) -> Sender:
+        for text in tool.credentials.secrets():  # the environment may have given them
+            self.secrets.add(text)
         tokens = []
         for each in tool.credentials.clients:
             if each not in self._tokens:
-                self._tokens[each] = ClientTokens(each, self._http)
+                self._tokens[each] = ClientTokens(each, self._http, self.secrets)
             tokens.append(self._tokens[each])
         return Sender(
             self._http(),
@@ -191,6 +200,7 @@ class OpenApiSource:
             credentials=tool.credentials,
             tokens=tokens,
             static=self._settings.headers,
+            secrets=self.secrets,
             limit=self._max_result_bytes,
         )
 
@@ -236,6 +246,16 @@ class OpenApiSource:
             seen.add(following.url)
             request, by = request._replace(url=following.url), following.by
         return {"items": items, "pages": self._page_limit, "complete": False}
+
+
+def _secrets_of(value: Value) -> Iterator[tuple[str, str]]:
+    """What of a value of `auth` is nobody's business: not the user's name, and not the client's id."""
+    if isinstance(value, Mapping):
+        yield from ((name, str(value[name])) for name in ("password", "client_secret") if name in value)
+        return
+    yield "", str(value)
+    if ":" in str(value):
+        yield "password", str(value).partition(":")[2]
 
 
 def _value(tool: OperationTool, answer: Answer) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from replan.core.secrets import KnownSecrets
 from replan.errors import ToolCallError
 from replan.tools.openapi.security import ClientCredentials
 
@@ -29,11 +30,19 @@ class ClientTokens:
     """The token of one client. Calls that need it at the same time wait for the same answer."""
 
     def __init__(
-        self, of: ClientCredentials, client: Callable[[], httpx2.AsyncClient], *, ask_secs: float = _ASK_SECS
+        self,
+        of: ClientCredentials,
+        client: Callable[[], httpx2.AsyncClient],
+        secrets: KnownSecrets | None = None,
+        *,
+        ask_secs: float = _ASK_SECS,
     ) -> None:
         self._of = of
         self._client = client
         self._ask_secs = ask_secs
+        self._secrets = KnownSecrets() if secrets is None else secrets
+        """Told of every token."""
+        self._secrets.add(of.client_secret, "client_secret")
         self._token: str | None = None
         self._until = 0.0
         self._asking: asyncio.Task[str] | None = None
@@ -102,13 +111,14 @@ class ClientTokens:
         if status >= 300 or not isinstance(found.get("access_token"), str):
             said = " ".join(str(found[key]) for key in ("error", "error_description") if key in found)
             text = f"no token for {of.scheme!r}: the token endpoint answered {status} {said[:300]}".strip()
-            text = text.replace(of.client_secret, "***") if of.client_secret else text
+            text = self._secrets.hide(text)
             kind = "http" if status >= 400 else "unavailable"
             raise ToolCallError(text, kind=kind, happened="no", status=status if status >= 400 else None)
         secs = found.get("expires_in")
         known = isinstance(secs, int | float) and not isinstance(secs, bool)
         lasts = float(secs) if known and secs is not None else _UNSAID_SECS
         self._token = str(found["access_token"])
+        self._secrets.add(self._token, "access_token")
         self._until = time.monotonic() + max(lasts - _EARLY_SECS, lasts / 2)
         return self._token
 

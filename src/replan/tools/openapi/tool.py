@@ -21,7 +21,6 @@ from replan.tools.openapi.schemas import Schemas
 from replan.tools.openapi.security import Credentials, Value, credentials_of
 from replan.tools.openapi.servers import base_url_of
 from replan.tools.openapi.signature import ABSENT, Signature
-from replan.tools.passwords import password_names
 from replan.tools.schema_check import problem_of
 
 Answers = Literal["declared", "open", "checked", "none"]
@@ -149,7 +148,6 @@ def make_tool(
         source=settings.name,
         aliases=(operation.operation_id,) if operation.operation_id not in ("", operation.tool_id) else (),
         timeout_secs=settings.timeout_secs,
-        secrets=password_names(signature.schema),
         volatile=operation.value.get("x-replan-volatile") is True,
         honours_key=effect == "once" and bool(keys or settings.idempotency_header),
     )

@@ -13,7 +13,6 @@ from replan.core.faults import FaultKind
 from replan.core.types import JsonObject, ToolSpec
 from replan.errors import ToolCallError
 from replan.ports import ToolProblem
-from replan.tools.passwords import password_names
 
 PROTOCOL = "replan-tools/1"
 LIST_PATH = "/v1/tools"
@@ -129,8 +128,7 @@ def specs_from_wire(
             continue
         # What is no `once` to the server, it may make again whatever it remembers; the user may know better.
         kept = keys_are_durable and spec.effect == "once"
-        secrets = tuple(dict.fromkeys((*spec.secrets, *password_names(spec.parameters))))
-        changed = {"source": source, "honours_key": spec.honours_key or kept, "secrets": secrets}
+        changed = {"source": source, "honours_key": spec.honours_key or kept}
         specs.append(spec.model_copy(update=changed))
     return specs, problems
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from replan.core.secrets import KnownSecrets, secrets_of_headers
 from replan.core.types import ToolSpec
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall, ToolProblem
@@ -65,6 +66,9 @@ class RemoteSource:
             )
             for url in urls
         ]
+        self.secrets = KnownSecrets()
+        self.secrets.add(token, "token")
+        self.secrets.add_all(secrets_of_headers(headers or {}))
         self._specs: dict[str, ToolSpec] | None = None
         self._revision = ""
         self._problems: list[ToolProblem] = []

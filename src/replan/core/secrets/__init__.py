@@ -1,0 +1,54 @@
+"""What is secret, and how it is kept from sight: the one place that knows.
+
+`schemas` says what a schema calls secret, `names` what a name or a look does. `known` holds the values that are known
+to be secret and takes them out of texts and values, however they are written there. `masked` is a value that may be
+seen, while this process can still use what it stands for.
+"""
+
+from replan.core.secrets.keys import usable_key
+from replan.core.secrets.known import NOTHING_SECRET, KnownSecrets
+from replan.core.secrets.masked import MASK, Masked, SecretLost, holds_lost, lost, plain, reveal, reveal_known
+from replan.core.secrets.names import (
+    is_secret_name,
+    is_secret_parameter,
+    secret_places,
+    secrets_of_headers,
+    secrets_of_url,
+    url_without_secrets,
+    with_places,
+)
+from replan.core.secrets.schemas import (
+    holds_secret,
+    masked_parameters,
+    secret_names,
+    secrets_in,
+    secrets_of_schema,
+    with_secret_fields,
+)
+
+__all__ = [
+    "MASK",
+    "NOTHING_SECRET",
+    "KnownSecrets",
+    "Masked",
+    "SecretLost",
+    "holds_lost",
+    "holds_secret",
+    "is_secret_name",
+    "is_secret_parameter",
+    "lost",
+    "masked_parameters",
+    "plain",
+    "reveal",
+    "reveal_known",
+    "secret_names",
+    "secret_places",
+    "secrets_in",
+    "secrets_of_headers",
+    "secrets_of_schema",
+    "secrets_of_url",
+    "url_without_secrets",
+    "usable_key",
+    "with_places",
+    "with_secret_fields",
+]

@@ -1,0 +1,93 @@
+"""Values that may be seen masked, while this process can still use them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from replan.core.types import Frozen
+
+MASK = "***"
+
+
+class SecretLost(Exception):
+    """A value is needed that only an earlier process knew: its log holds a mask."""
+
+
+class Masked(str):
+    """A text as it may be seen; this process still has what it stands for. `SecretLost` if none has it any more."""
+
+    __slots__ = ("_real",)
+    _real: Any
+
+    @classmethod
+    def of(cls, shown: str, real: Any) -> Masked:
+        made = cls(shown)
+        made._real = real
+        return made
+
+    @property
+    def real(self) -> Any:
+        try:
+            return self._real
+        except AttributeError:
+            raise SecretLost from None
+
+    @property
+    def known(self) -> bool:
+        return hasattr(self, "_real")
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)  # what leaves the process is what may be seen
+
+
+def _walked(value: Any, of: Callable[[Masked], Any]) -> Any:
+    """The value with `of` in place of what is masked; the same object where nothing is."""
+    if isinstance(value, Masked):
+        return of(value)
+    if isinstance(value, dict):
+        made = {name: _walked(item, of) for name, item in value.items()}
+        return made if any(made[name] is not value[name] for name in made) else value
+    if isinstance(value, list):
+        items = [_walked(item, of) for item in value]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    return value
+
+
+def reveal(value: Any) -> Any:
+    """The value as a tool gets it. Raises `SecretLost`."""
+    return _walked(value, lambda masked: masked.real)
+
+
+def reveal_known(value: Any) -> Any:
+    """The same, where what is lost stays masked."""
+    return _walked(value, lambda masked: masked.real if masked.known else masked)
+
+
+def plain(value: Any) -> Any:
+    """The same for readers that know no texts but plain ones: what is lost becomes its mask."""
+    return _walked(value, lambda masked: masked.real if masked.known else str(masked))
+
+
+def holds_lost(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(holds_lost, value.values()))
+    if isinstance(value, list):
+        return any(map(holds_lost, value))
+    return isinstance(value, Masked) and not value.known
+
+
+def lost(value: Any) -> Any:
+    """The value from a log, with what was masked there marked as lost."""
+    if isinstance(value, str):
+        return Masked(value) if MASK in value else value
+    if isinstance(value, dict):
+        return {name: lost(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [lost(item) for item in value]
+    if isinstance(value, tuple):
+        return tuple(lost(item) for item in value)
+    if isinstance(value, Frozen):
+        changed = {name: new for name, old in value.__dict__.items() if (new := lost(old)) is not old}
+        return value.model_copy(update=changed) if changed else value
+    return value

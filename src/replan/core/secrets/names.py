@@ -1,0 +1,147 @@
+"""What is secret by its name or its looks: metadata that people give, and addresses."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+
+from replan.core.refs import whole
+from replan.core.secrets.masked import MASK
+
+_PARAMETER_NAMES = frozenset(
+    [
+        "password",
+        "passwd",
+        "passphrase",
+        "apikey",
+        "secretkey",
+        "clientsecret",
+        "accesstoken",
+        "authtoken",
+        "privatekey",
+    ]
+)
+_ENDINGS = (
+    "password", "passwd", "passphrase", "pwd", "secret", "apikey", "accesskey", "privatekey", "secretkey",
+    "token", "credential", "credentials", "authorization",
+)  # fmt: skip
+_SHORT_NAMES = frozenset(["pw", "pass", "tk", "tok", "pin", "auth", "bearer", "cookie", "jwt"])
+_SECRET_LOOKS = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----"
+    r"|^(?:sk|pk|rk)[-_](?:live|test|proj|ant|or)[-_]\S{8,}$|^sk-\S{16,}$|^gh[pousr]_\w{20,}$|^github_pat_\w{20,}$"
+    r"|^xox[abeprs]-\S{10,}$|^(?:AKIA|ASIA)[A-Z0-9]{16}$|^AIza[\w-]{30,}$|^glpat-\S{16,}$"
+    r"|^eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*$|^(?:Bearer|Basic) \S{8,}$"
+)
+"""What keys and tokens of well-known kinds look like."""
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.casefold())
+
+
+def is_secret_parameter(name: str) -> bool:
+    """True for a name of a parameter that can mean nothing but a secret."""
+    return _folded(name) in _PARAMETER_NAMES
+
+
+def is_secret_name(name: str) -> bool:
+    """True for a name under which people keep secrets (`api_key`, `githubToken`, `pw`)."""
+    folded = _folded(name)
+    return folded in _SHORT_NAMES or folded.endswith(_ENDINGS)
+
+
+def secret_places(value: Any, names: Iterable[str] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Where in a caller's value secrets are: under such names, under those in `names`, or by what they look like."""
+    yield from _places(value, (), frozenset(names), False)
+
+
+def _places(
+    value: Any, path: tuple[str, ...], names: frozenset[str], secret: bool
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            named = secret or key in names or is_secret_name(str(key))
+            yield from _places(item, (*path, str(key)), names, named)
+    elif isinstance(value, list | tuple):
+        for at, item in enumerate(value):
+            yield from _places(item, (*path, str(at)), names, secret)
+    elif is_reference(value) or value is None or isinstance(value, bool):
+        return
+    elif secret or _looks_secret(value):
+        yield path, value
+
+
+def _looks_secret(value: Any) -> bool:
+    return isinstance(value, str) and 8 < len(value) < 20_000 and _SECRET_LOOKS.search(value) is not None
+
+
+def with_places(value: Any, given: Mapping[str, Any], path: str = "") -> Any:
+    """The value with what is `given` put in, each at its place (`auth.token`)."""
+    if path in given:
+        return given[path]
+    dot = f"{path}." if path else ""
+    if isinstance(value, dict):
+        return {key: with_places(item, given, f"{dot}{key}") for key, item in value.items()}
+    if isinstance(value, list):
+        return [with_places(item, given, f"{dot}{at}") for at, item in enumerate(value)]
+    return value
+
+
+_PLAIN_HEADERS = frozenset(
+    ["accept", "accept-encoding", "accept-language", "content-type", "prefer", "user-agent"]
+)
+
+
+def secrets_of_headers(headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The values of headers, and the tokens in them; but of those that never hold one."""
+    for name, value in headers.items():
+        if name.lower() not in _PLAIN_HEADERS:
+            yield name, value
+            scheme, blank, token = value.partition(" ")
+            if blank:
+                yield name, token
+            if scheme.lower() == "basic":
+                with contextlib.suppress(ValueError):
+                    pair = base64.b64decode(token, validate=True).decode("utf-8", "replace")
+                    yield name, pair
+                    yield name, pair.partition(":")[2]
+
+
+def secrets_of_url(url: str) -> Iterator[tuple[str, str]]:
+    """What an address holds that is nobody's business: user and password together, and secret query parameters."""
+    try:
+        parts = urlsplit(url if "://" in url else f"//{url}")
+    except ValueError:
+        return
+    if parts.password:
+        yield "password", unquote(parts.password)
+        yield "", f"{unquote(parts.username or '')}:{unquote(parts.password)}"
+    elif parts.username:  # a token by itself, as some servers want it
+        yield "user", unquote(parts.username)
+    for name, value in parse_qsl(parts.query):
+        if is_secret_name(name):
+            yield name, value
+
+
+def url_without_secrets(url: str) -> str:
+    """The address as it may be shown and kept: no user, no password, no secret query parameter."""
+    try:
+        parts = urlsplit(url if "://" in url else f"//{url}")
+    except ValueError:
+        return MASK
+    place = parts.netloc.rpartition("@")[2]
+    query = "&".join(
+        f"{part.partition('=')[0]}={MASK}" if is_secret_name(part.partition("=")[0]) else part
+        for part in parts.query.split("&")
+        if part
+    )
+    shown = urlunsplit((parts.scheme, place, parts.path, query, ""))
+    return shown if "://" in url else shown.removeprefix("//")
+
+
+def is_reference(value: Any) -> bool:
+    return isinstance(value, str) and whole(value) is not None

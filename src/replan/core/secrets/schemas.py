@@ -1,0 +1,220 @@
+"""What a schema calls secret: behind references, in combinations, objects and lists."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import unquote
+
+from replan.core.by_identity import ByIdentity
+from replan.core.secrets.masked import MASK
+from replan.core.types import JsonObject, ToolSpec
+
+_SAME_VALUE = ("allOf", "anyOf", "oneOf", "if", "then", "else", "not")
+"""Keywords whose schemas are of the value itself (JSON Schema, core 10.2), with `dependentSchemas`."""
+_MOST_NODES = 2_000
+
+
+def _pointed(root: Any, reference: str) -> Any:
+    """What a local reference means; None if nothing."""
+    if reference == "#":
+        return root
+    if not reference.startswith("#/"):
+        return None
+    at = root
+    for token in reference[2:].split("/"):
+        key = unquote(token).replace("~1", "/").replace("~0", "~")
+        if isinstance(at, dict) and key in at:
+            at = at[key]
+        elif isinstance(at, list) and key.isdigit() and int(key) < len(at):
+            at = at[int(key)]
+        else:
+            return None
+    return at
+
+
+class SecretParts:
+    """Everything that a schema says of one value: its own words, and those of the schemas that it refers to or combines."""
+
+    __slots__ = ("_holds", "_nodes", "_root", "secret")
+
+    def __init__(self, nodes: Iterable[Any], root: Any) -> None:
+        self._root = root
+        self._nodes: list[JsonObject] = []
+        self._holds: bool | None = None
+        waiting, seen = list(nodes), set[int]()
+        while waiting and len(seen) < _MOST_NODES:
+            node = waiting.pop()
+            if not isinstance(node, dict) or id(node) in seen:
+                continue
+            seen.add(id(node))
+            self._nodes.append(node)
+            for word in _SAME_VALUE:
+                inner = node.get(word)
+                waiting += inner if isinstance(inner, list) else [inner]
+            depending = node.get("dependentSchemas")
+            waiting += depending.values() if isinstance(depending, dict) else []
+            for word in ("$ref", "$dynamicRef"):
+                if isinstance(reference := node.get(word), str):
+                    waiting.append(_pointed(root, reference))
+        self.secret = any(node.get("format") == "password" for node in self._nodes)
+
+    def field(self, name: str) -> SecretParts:
+        found: list[Any] = []
+        for node in self._nodes:
+            properties, patterns = node.get("properties"), node.get("patternProperties")
+            mine = [properties[name]] if isinstance(properties, dict) and name in properties else []
+            # Which pattern fits is not asked: a mask too many does less harm than one too few.
+            mine += patterns.values() if isinstance(patterns, dict) and not mine else []
+            found += mine or [node.get("additionalProperties"), node.get("unevaluatedProperties")]
+        return SecretParts(found, self._root)
+
+    def item(self, at: int) -> SecretParts:
+        found: list[Any] = []
+        for node in self._nodes:
+            first, items = node.get("prefixItems"), node.get("items")
+            rows = first if isinstance(first, list) else items if isinstance(items, list) else []
+            if at < len(rows):
+                found.append(rows[at])
+            else:
+                found += [items, node.get("additionalItems"), node.get("unevaluatedItems")]
+        return SecretParts(found, self._root)
+
+    def holds(self) -> bool:
+        """True if anything in the value may be a secret."""
+        if self._holds is None:
+            self._holds = self.secret or any(_says_password(node, self._root) for node in self._nodes)
+        return self._holds
+
+
+def _says_password(part: Any, root: Any) -> bool:
+    """True if a schema, or what it refers to, says `format: password` anywhere."""
+    waiting, seen = [part], set[int]()
+    while waiting:
+        at = waiting.pop()
+        if id(at) in seen or not isinstance(at, dict | list):
+            continue
+        seen.add(id(at))
+        if isinstance(at, list):
+            waiting += at
+            continue
+        if at.get("format") == "password":
+            return True
+        waiting += at.values()
+        if isinstance(reference := at.get("$ref"), str):
+            waiting.append(_pointed(root, reference))
+    return False
+
+
+def holds_secret(part: Any, root: Any) -> bool:
+    """True if a part of a schema, or what it refers to in the whole, is or has a secret."""
+    return _says_password(part, root)
+
+
+def _secret_fields(schema: JsonObject) -> tuple[str, ...]:
+    """The properties of an object schema that are secrets, or lists of some."""
+    parts = SecretParts([schema], schema)
+    names: dict[str, None] = {}
+    for node in parts._nodes:
+        properties = node.get("properties")
+        for name in properties if isinstance(properties, dict) else ():
+            field = parts.field(name)
+            if field.secret or field.item(0).secret:
+                names[name] = None
+    return tuple(names)
+
+
+def _named_anywhere(schema: JsonObject) -> frozenset[str]:
+    """The names of all properties that are secrets, at any depth, also in what is only referred to."""
+    found, waiting = set[str](), [schema]
+    while waiting:
+        at: Any = waiting.pop()
+        if isinstance(at, list):
+            waiting += at
+        elif isinstance(at, dict):
+            waiting += at.values()
+            properties = at.get("properties")
+            for name, part in properties.items() if isinstance(properties, dict) else ():
+                field = SecretParts([part], schema)
+                if field.secret or field.item(0).secret:
+                    found.add(name)
+    return frozenset(found)
+
+
+_any_password = ByIdentity[bool](lambda schema: '"password"' in json.dumps(schema, default=str))
+"""The quick answer for most schemas: no such word in it."""
+
+
+_fields_of = ByIdentity[tuple[str, ...]](
+    lambda schema: _secret_fields(schema) if _any_password(schema) else ()
+)
+_names_of = ByIdentity[frozenset[str]](
+    lambda schema: _named_anywhere(schema) if _any_password(schema) else frozenset()
+)
+
+
+def with_secret_fields(tool: ToolSpec) -> ToolSpec:
+    """The tool with every parameter named secret that its schema calls so, whatever source it is from."""
+    names = tuple(dict.fromkeys((*tool.secrets, *_fields_of(tool.parameters))))
+    return tool if names == tool.secrets else tool.model_copy(update={"secrets": names})
+
+
+def secret_names(tool: ToolSpec) -> frozenset[str]:
+    """The names under which a tool's secrets stand, at any depth."""
+    return _names_of(tool.parameters).union(tool.secrets)
+
+
+def masked_parameters(tool: ToolSpec, parameters: JsonObject) -> JsonObject:
+    """The parameters of a call without its secrets, by what the tool declares."""
+    if not tool.secrets and not _any_password(tool.parameters):
+        return parameters
+    schema = SecretParts([tool.parameters], tool.parameters)
+    return {
+        name: _masked_by(schema.field(name), value, name in tool.secrets)
+        for name, value in parameters.items()
+    }
+
+
+def _masked_by(parts: SecretParts, value: Any, secret: bool) -> Any:
+    if secret or parts.secret:
+        return MASK
+    if isinstance(value, dict) and parts.holds():
+        return {name: _masked_by(parts.field(name), item, False) for name, item in value.items()}
+    if isinstance(value, list) and parts.holds():
+        return [_masked_by(parts.item(at), item, False) for at, item in enumerate(value)]
+    return value
+
+
+def secrets_in(tool: ToolSpec, parameters: JsonObject) -> Iterator[tuple[str, Any]]:
+    """The secret values among the parameters, each with the name that it stands under."""
+    if not tool.secrets and not _any_password(tool.parameters):
+        return
+    schema = SecretParts([tool.parameters], tool.parameters)
+    for name, value in parameters.items():
+        parts = schema.field(name)
+        inside = name in tool.secrets and (parts.secret or not parts.holds())
+        yield from _leaves(name, value, inside, parts)
+
+
+def secrets_of_schema(schema: JsonObject | None, value: Any) -> Iterator[tuple[str, Any]]:
+    """The same of any value, by its schema."""
+    if schema is not None and _any_password(schema):
+        yield from _leaves("", value, False, SecretParts([schema], schema))
+
+
+def _leaves(name: str, value: Any, secret: bool, parts: SecretParts | None) -> Iterator[tuple[str, Any]]:
+    """The values that are no objects and no lists; with `parts` those only that it calls secret."""
+    if parts is not None and not secret:
+        if not parts.holds():
+            return
+        secret = parts.secret
+    inner = None if secret else parts
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(key, item, secret, inner.field(key) if inner is not None else None)
+    elif isinstance(value, list | tuple):
+        for at, item in enumerate(value):
+            yield from _leaves(name, item, secret, inner.item(at) if inner is not None else None)
+    elif secret and value is not None and not isinstance(value, bool):
+        yield name, value

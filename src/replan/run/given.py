@@ -1,0 +1,105 @@
+"""What the callers of this process have given that no log may have: secret metadata, whole requests.
+
+A secret of the metadata comes from the caller's own hand, or from a source that the log may name (`env:VAR`,
+`file:PATH`), so that another process finds it there again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
+
+from replan.core.events import TaskSubmitted
+from replan.core.secrets import lost, with_places
+from replan.errors import InputError
+
+_FORMS = "write NAME=env:VARIABLE or NAME=file:PATH"
+_MOST_BYTES = 1_000_000
+
+
+def read_secret(name: str, source: Any) -> str:
+    """The value that a source of a secret stands for; `InputError` says what is wrong with it, never what it holds."""
+    if isinstance(source, SecretStr):
+        return source.get_secret_value()
+    kind, colon, where = str(source).partition(":")
+    if not colon or kind not in ("env", "file") or not where:
+        raise InputError(
+            f"secret {name}: a secret is not written out where histories and logs would keep it: {_FORMS}"
+        )
+    if kind == "env":
+        value = os.environ.get(where)
+        if not value:
+            raise InputError(f"secret {name}: the environment has no {where}; set it, or give another source")
+        return value
+    try:
+        with Path(where).expanduser().open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        text = data.decode("utf-8-sig").rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise InputError(f"secret {name}: the file {where} is no UTF-8 text") from None
+    except OSError as error:
+        raise InputError(
+            f"secret {name}: the file {where} cannot be read: {error.strerror or error}"
+        ) from None
+    if not text or len(data) > _MOST_BYTES:
+        why = "is empty" if not text else f"is larger than {_MOST_BYTES:,} bytes"
+        raise InputError(f"secret {name}: the file {where} {why}")
+    return text
+
+
+def source_of(source: Any) -> str:
+    """What the log may say of a source: nothing of a value that was given itself."""
+    return "" if isinstance(source, SecretStr) else str(source)
+
+
+class Given:
+    """By task, as long as this process may drive it."""
+
+    def __init__(self) -> None:
+        self._whole: dict[str, TaskSubmitted] = {}
+        self._again: dict[str, dict[str, str]] = {}
+        """Secrets that were given for a task of an earlier process."""
+
+    def keep(self, task_id: str, event: TaskSubmitted) -> None:
+        self._whole[task_id] = event
+
+    def forget(self, task_id: str) -> None:
+        self._whole.pop(task_id, None)
+        self._again.pop(task_id, None)
+
+    def give_again(self, task_id: str, event: TaskSubmitted, secrets: Mapping[str, Any]) -> None:
+        """Take secrets for a task that is resumed; `InputError` if one is no secret of it, or one is still missing."""
+        if task_id in self._whole:
+            return
+        known = self._again.setdefault(task_id, {})
+        for name, source in secrets.items():
+            if name not in event.secrets:
+                has = ", ".join(event.secrets) or "none"
+                raise InputError(
+                    f"secret {name}: the task has no secret metadata of that name; it has: {has}"
+                )
+            known[name] = read_secret(name, source)
+        for name, source in event.secrets.items():
+            if name not in known and source:
+                known[name] = read_secret(name, source)
+        if missing := [name for name in event.secrets if name not in known]:
+            raise InputError(
+                f"task {task_id!r} was begun with {', '.join(missing)} as secret metadata, which no log keeps: give "
+                + " ".join(f"--secret {name}=env:VARIABLE" for name in missing)
+                + " (or file:PATH) again"
+            )
+
+    def restored(self, task_id: str, event: TaskSubmitted) -> TaskSubmitted:
+        """The request as it was made, as far as it can be had here; what cannot is marked as lost."""
+        if (whole := self._whole.get(task_id)) is not None:
+            return whole
+        if not event.masked:
+            return event
+        event = lost(event)
+        if again := self._again.get(task_id):
+            return event.model_copy(update={"metadata": with_places(event.metadata, again)})
+        return event

@@ -1,0 +1,287 @@
+"""What a schema, a name or a look calls secret, and how texts and values lose it."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import pickle
+import time
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replan.core.secrets import (
+    MASK,
+    KnownSecrets,
+    Masked,
+    SecretLost,
+    is_secret_name,
+    lost,
+    masked_parameters,
+    reveal,
+    secret_names,
+    secret_places,
+    secrets_in,
+    secrets_of_url,
+    url_without_secrets,
+    usable_key,
+    with_secret_fields,
+)
+from replan.core.types import ToolSpec
+from replan.errors import ConfigError
+
+PASSWORD = {"type": "string", "format": "password"}
+MAYBE = {"anyOf": [PASSWORD, {"type": "null"}]}
+LOGIN = {"type": "object", "properties": {"name": {"type": "string"}, "word": PASSWORD}}
+DEFS = {
+    "Login": LOGIN,
+    "Word": PASSWORD,
+    "a/b": PASSWORD,
+    "Ring": {"properties": {"next": {"$ref": "#/$defs/Ring"}}},
+}
+
+
+def tool(part: Any, *secrets: str) -> ToolSpec:
+    schema = {"type": "object", "properties": {"a": part, "b": {"type": "string"}}, "$defs": DEFS}
+    return ToolSpec(id="t", parameters=schema, secrets=secrets)
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "seen"),
+    [
+        (PASSWORD, "x1", MASK),
+        (MAYBE, "x1", MASK),
+        ({"oneOf": [{"type": "integer"}, MAYBE]}, "x1", MASK),
+        ({"allOf": [{"minLength": 2}, {"$ref": "#/$defs/Word"}]}, "x1", MASK),
+        ({"$ref": "#/$defs/a~1b"}, "x1", MASK),
+        ({"type": "array", "items": PASSWORD}, ["x1", "x2"], [MASK, MASK]),
+        ({"prefixItems": [{"type": "string"}, PASSWORD]}, ["n", "x1"], ["n", MASK]),
+        ({"items": {"$ref": "#/$defs/Login"}}, [{"name": "n", "word": "x1"}], [{"name": "n", "word": MASK}]),
+        ({"$ref": "#/$defs/Login"}, {"name": "n", "word": "x1"}, {"name": "n", "word": MASK}),
+        ({"additionalProperties": PASSWORD}, {"any": "x1"}, {"any": MASK}),
+        ({"patternProperties": {"^k": MAYBE}}, {"k1": "x1"}, {"k1": MASK}),
+        ({"if": {}, "then": LOGIN}, {"word": "x1", "name": "n"}, {"word": MASK, "name": "n"}),
+        ({"dependentSchemas": {"name": LOGIN}}, {"word": "x1"}, {"word": MASK}),
+        ({"$ref": "#/$defs/Ring"}, {"next": {"next": {}}}, {"next": {"next": {}}}),
+        ({"$ref": "#/$defs/Nothing"}, "x1", "x1"),
+        (True, "x1", "x1"),
+    ],
+)
+def test_what_a_schema_calls_a_password_is_masked_wherever_it_says_so(
+    part: Any, value: Any, seen: Any
+) -> None:
+    parameters = {"a": value, "b": "plain"}
+    assert masked_parameters(tool(part), parameters) == {"a": seen, "b": "plain"}
+    found = {str(one) for _, one in secrets_in(tool(part), parameters)}
+    assert all(one.startswith("x") for one in found)
+    assert bool(found) == (seen != value)
+
+
+def test_a_declared_parameter_is_a_secret_as_a_whole_and_a_nested_password_by_itself() -> None:
+    declared = tool({"type": "object"}, "a")
+    assert masked_parameters(declared, {"a": {"k": ["v", 7]}}) == {"a": MASK}
+    assert [value for _, value in secrets_in(declared, {"a": {"k": ["v", 7, True, None]}})] == ["v", 7]
+    nested = with_secret_fields(tool({"$ref": "#/$defs/Login"}))
+    assert nested.secrets == (), "only a part of it is"
+    assert secret_names(nested) == {"word"}
+    assert with_secret_fields(tool({"type": "array", "items": MAYBE})).secrets == ("a",)
+    assert [value for _, value in secrets_in(nested, {"a": {"name": "bob", "word": "w"}})] == ["w"]
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("key hunter22 is wrong", "key *** is wrong"),
+        ("hunter22x and xhunter22", "***x and x***"),
+        ("pin 4711 and 47110", "pin *** and 47110"),
+        ('{"pin": "1", "n": 1}', '{"pin": "***", "n": 1}'),
+        ("pin=1&n=1", "pin=***&n=1"),
+        ("nothing here, 1 true a", "nothing here, 1 true a"),
+    ],
+)
+def test_a_long_value_goes_anywhere_a_middling_one_as_a_word_and_a_short_one_beside_its_name(
+    text: str, left: str
+) -> None:
+    known = KnownSecrets()
+    for value, name in (("hunter22", "p"), ("4711", "pin"), ("1", "pin"), ("true", "flag"), ("a", "x")):
+        known.add(value, name)
+    assert known.hide(text) == left
+
+
+def test_a_common_value_is_hidden_under_its_own_name_only() -> None:
+    known = KnownSecrets()
+    known.add("test", "password")
+    assert known.masked({"password": "test", "kind": "test"}) == {"password": MASK, "kind": "test"}
+    assert known.hide("this is a test") == "this is a test"
+
+
+SECRETS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=12, max_size=60).filter(
+    lambda text: len(text.strip()) >= 12 and MASK not in text and len(set(text)) > 4
+)
+
+
+@given(SECRETS, st.text(max_size=20), st.text(max_size=20))
+def test_no_usual_way_of_writing_a_secret_survives(secret: str, before: str, after: str) -> None:
+    known = KnownSecrets()
+    known.add(secret, "key")
+    spelt = [
+        secret,
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+        json.dumps(json.dumps(secret))[1:-1],
+        repr(secret)[1:-1],
+        quote(secret, safe=""),
+        quote_plus(secret),
+        html.escape(secret),
+    ]
+    for text in spelt:
+        assert text not in known.hide(f"{before} {text} {after}")
+    for user in ("", "u", "us", "user"):
+        basic = base64.b64encode(f"{user}:{secret}".encode()).decode()
+        assert MASK in known.hide(f"Authorization: Basic {basic}")
+    assert secret not in json.dumps(known.masked({"a": [before + secret, {secret: 1}]}), ensure_ascii=False)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=20,
+    )
+)
+def test_a_masked_value_can_be_revealed_and_looks_as_it_is_stored(value: Any) -> None:
+    known = KnownSecrets()
+    known.add("correct horse", "key")
+    held = {"v": value, "text": "a correct horse b", "whole": "correct horse", "list": ["correct horse"]}
+    seen = known.masked(held)
+    assert seen["text"] == "a *** b"
+    assert json.loads(json.dumps(seen))["whole"] == MASK
+    assert reveal(seen) == held
+
+
+def test_what_holds_no_secret_is_the_same_object() -> None:
+    known = KnownSecrets()
+    value = {"a": [1, "x", {"b": None}]}
+    assert known.masked(value) is value
+    known.add("something else", "key")
+    assert known.masked(value) is value
+
+
+def test_a_number_that_is_a_secret_is_masked_as_one() -> None:
+    known = KnownSecrets()
+    known.add(834512, "pin")
+    seen = known.masked({"pin": 834512, "n": 834513})
+    assert (seen, reveal(seen)) == ({"pin": MASK, "n": 834513}, {"pin": 834512, "n": 834513})
+
+
+def test_what_a_log_has_masked_is_lost_and_said_to_be() -> None:
+    found = lost({"token": MASK, "n": 1, "text": "a *** b"})
+    with pytest.raises(SecretLost):
+        reveal(found)
+    assert reveal({"n": found["n"]}) == {"n": 1}
+
+
+def test_a_masked_text_leaves_the_process_without_its_secret() -> None:
+    masked = Masked.of(MASK, "the secret itself")
+    assert pickle.loads(pickle.dumps(masked)) == MASK
+    assert b"itself" not in pickle.dumps(masked)
+
+
+def test_what_others_come_to_know_later_is_known_at_once() -> None:
+    source = KnownSecrets()
+    task = KnownSecrets(KnownSecrets(source))
+    assert task.hide("a fresh-token-1") == "a fresh-token-1"
+    source.add("fresh-token-1", "token")
+    assert task.hide("a fresh-token-1") == "a ***"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "api_key",
+        "apiKey",
+        "API-KEY",
+        "githubToken",
+        "db_password",
+        "client_secret",
+        "pw",
+        "tk",
+        "Authorization",
+    ],
+)
+def test_names_that_mean_a_secret(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["key", "keyboard", "max_tokens", "passage", "secretary", "author", "monkey", "opinion"]
+)
+def test_names_that_mean_none(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+def test_metadata_are_looked_through_for_names_and_for_what_looks_like_a_key() -> None:
+    metadata = {
+        "project": "x",
+        "login": {"user": "bob", "password": "p-1"},
+        "notes": ["ghp_" + "a" * 36, "plain"],
+        "declared": 7,
+        "ref": {"token": "${metadata.other}"},
+        "flag_token": True,
+    }
+    assert dict(secret_places(metadata, ["declared"])) == {
+        ("login", "password"): "p-1",
+        ("notes", "0"): "ghp_" + "a" * 36,
+        ("declared",): 7,
+    }
+
+
+@pytest.mark.parametrize(
+    ("url", "shown", "secrets"),
+    [
+        ("http://bob:pw%211@host:8/v1", "http://host:8/v1", {"pw!1", "bob:pw!1"}),
+        ("http://tok-en@host/v1", "http://host/v1", {"tok-en"}),
+        ("https://h/v1?api_key=abc&page=2", "https://h/v1?api_key=***&page=2", {"abc"}),
+        ("h:80/v1", "h:80/v1", set()),
+        ("bob:pw@h:80", "h:80", {"pw", "bob:pw"}),
+        ("http://[::1]:8/x", "http://[::1]:8/x", set()),
+    ],
+)
+def test_an_address_is_shown_without_what_is_secret_in_it(url: str, shown: str, secrets: set[str]) -> None:
+    assert url_without_secrets(url) == shown
+    assert {value for _, value in secrets_of_url(url)} == secrets
+
+
+@pytest.mark.parametrize(
+    ("given_", "used"), [("k-1\n", "k-1"), ("k-1\r\n\n", "k-1"), ("", None), ("\n", None), (None, None)]
+)
+def test_line_ends_behind_a_key_are_cut(given_: str | None, used: str | None) -> None:
+    assert usable_key(given_, "x") == used
+
+
+@pytest.mark.parametrize("key", ["a-k\ney", "a-kéy", "a-key ", " a-key", "a\0key", "a\tkey"])
+def test_a_key_that_http_cannot_carry_is_an_error_that_names_the_setting_and_not_the_key(key: str) -> None:
+    with pytest.raises(ConfigError, match=r"\[llm\] api_key") as wrong:
+        usable_key(key, "[llm] api_key")
+    assert key.strip() not in str(wrong.value)
+    assert wrong.value.exit_code == 2
+
+
+def test_a_text_of_ten_megabytes_is_read_in_time_that_grows_with_it() -> None:
+    known = KnownSecrets()
+    for number in range(30):
+        known.add(f"secret-number-{number}-" + "q" * 20, f"k{number}")
+    text = "lorem ipsum secret-number dolor " * 30_000 + "secret-number-7-" + "q" * 20
+
+    def cost(text: str) -> float:
+        started = time.process_time()
+        known.hide(text)
+        return time.process_time() - started
+
+    cost(text)
+    assert known.hide(text).endswith(MASK)
+    assert cost(text * 4) < 20 * max(cost(text), 0.01)
