@@ -152,6 +152,26 @@ def test_by_steps_a_step_that_succeeds_in_the_place_of_another_makes_up_for_it()
     assert ran.result.score == 100
 
 
+def test_another_tool_does_not_pass_for_a_helped_step_under_its_id() -> None:
+    ran = run(
+        {
+            "execution_plan": [
+                plan(step("f", "find"), step("p", "pay")),
+                plan(step("x", "find", parameters={"n": 1}), step("p", "pay_by_card")),
+                plan(step("x", "find", parameters={"n": 1}), step("y", "pay_by_card")),
+            ],
+            "step_reflection": GIVE_UP,
+            "overall_reflection": [
+                replan("add_remediation_steps", step_id="p", suggestions=["look"]),
+                overall(False),
+            ],
+        },
+        evaluation="steps",
+    )
+    assert "with its own tool, pay" in ran.events("plan_rejected")[0].violations[0]
+    assert not ran.result.is_success
+
+
 # ── what an ended task leaves ─────────────────────────────────────────────────
 
 

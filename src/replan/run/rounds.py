@@ -186,6 +186,7 @@ async def _by_planner(
             for step in new
         ]
         if helps:
+            _check_restated(run, plan, about, new)
             try:
                 made = strategies.with_remediation(plan, about, new)
             except StrategyRefused as refused:
@@ -222,6 +223,24 @@ async def _by_planner(
         run.record(declined(planned.plan))
         return
     _record(run, started, planned.plan, planned.task_type, planned.corrections)
+
+
+def _check_restated(run: Run, plan: Plan, helped: Sequence[StepId], new: Sequence[Step]) -> None:
+    """A helped step that is written again stays the call that it was: another tool would pass for it."""
+    known = {step.step_id: _tools_of(run, step) for step in plan.steps if step.step_id in helped}
+    if found := [
+        f"step {step.step_id!r} runs again after the new ones with its own tool, {' and '.join(known[step.step_id])}: "
+        "a call of another one is a step of its own, with an id of its own"
+        for step in new
+        if step.step_id in known and _tools_of(run, step) != known[step.step_id]
+    ]:
+        raise PlanInvalid(found)
+
+
+def _tools_of(run: Run, step: Step) -> list[str]:
+    names = [action.tool for action in step.actions] if step.actions else [step.tool]
+    found = [(name, run.parts.tools.resolve(name)) for name in names]
+    return sorted(tool.id if tool is not None else name for name, tool in found)
 
 
 def _is_restated(step: Step, plan: Plan, stay: Sequence[StepId]) -> bool:
