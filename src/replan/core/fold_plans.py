@@ -29,7 +29,7 @@ def _planned(state: State, event: e.PlanGenerated, ts: float) -> None:
 def take_plan(state: State, plan: Plan) -> dict[StepId, StepState]:
     """Go by this plan from here on; the steps that it leaves out."""
     steps = tuple([step.lean() for step in plan.steps])
-    state.plan = plan.lean(steps=steps)
+    state.plan = state.begun = plan.lean(steps=steps)
     state._graph = state._owners = None
     state.plans += 1
     state.status = "executing"

@@ -58,6 +58,8 @@ class State:
     round: int = 0
     selection: e.ToolSelectionCompleted | None = None
     plan: Plan | None = None
+    begun: Plan | None = None
+    """The plan as it was made: without the steps that were written anew since."""
     plans: int = 0
     rejections: list[e.PlanRejected] = field(default_factory=list)
     steps: dict[StepId, StepState] = field(default_factory=dict)

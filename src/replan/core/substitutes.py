@@ -52,9 +52,10 @@ def likeness(tool: ToolSpec, other: ToolSpec) -> float:
     words = _overlap(_words(tool), _words(other))
     parameters = _overlap(_names(tool), _names(other))
     effect = 1.0 if tool.effect == other.effect else 0.0
-    if words == 0.0:
-        return 0.0
-    return 0.6 * words + 0.3 * parameters + 0.1 * effect
+    common = 0.6 * words + 0.3 * parameters
+    if words == 0.0 or common < LIKE_ENOUGH:
+        return 0.0  # an equal effect alone makes nothing alike
+    return common + 0.1 * effect
 
 
 def _words(tool: ToolSpec) -> set[str]:

@@ -29,6 +29,9 @@ _SECONDS = re.compile(
     r"|(Counted: [^\\\n]*?; seconds: )\d+"
 )
 """The prompts of a recovery tell how much time is used and left; a replay is faster than the model was."""
+_LEFT = re.compile(r"(?<=Left of the budget: )[^\\\n\"]*")
+_AMOUNT = re.compile(r"[\d.e+-]+ of ([\d.e+-]+)(?= (?:model calls|tokens|dollars|tool calls)\b)")
+"""What is left of the other limits depends on what steps beside the failed one have used by then."""
 _PIECE = 24
 """Characters of a replayed piece, as a model would stream them."""
 
@@ -48,6 +51,7 @@ def request_of(request: ModelRequest) -> JsonObject:
 def request_key(request: ModelRequest) -> str:
     """The key under which the answers to a request are kept: the same on every day, however fast the run is."""
     told = _DATE.sub("Today is any day.", canonical(request_of(request)))
+    told = _LEFT.sub(lambda found: _AMOUNT.sub(r"any of \1", found[0]), told)
     return digest(_SECONDS.sub(lambda found: f"{found[1] or found[2]}any", told))
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from replan.core.substitutes import EFFECT_WORDS
 from replan.core.types import Evaluation, Fault, Plan, Step, ToolSpec
 from replan.reasoning.describe import one_line, task_data, tool_lines
 from replan.reasoning.history import as_recorded, render_steps, shorten
@@ -29,11 +30,13 @@ class Room(NamedTuple):
     """A text in a model's or a person's words: a hint, guidance, a finding."""
     most_steps: int
     most_lines: int
+    short: int
+    """Tools in one line each."""
 
 
 ROOM = {
-    "standard": Room(40_000, 60, 6_000, 6_000, 12_000, 40_000, 16_000, 20_000, 6_000, 100, 40),
-    "small": Room(3_000, 10, 800, 800, 1_000, 2_500, 1_200, 1_500, 500, 12, 8),
+    "standard": Room(40_000, 60, 6_000, 6_000, 12_000, 40_000, 16_000, 20_000, 6_000, 100, 40, 12_000),
+    "small": Room(3_000, 10, 800, 800, 1_000, 2_500, 1_200, 1_500, 500, 12, 8, 3_000),
 }
 _MOST_TRIES = 12
 
@@ -99,6 +102,50 @@ def shown_tools(tools: Sequence[ToolSpec], first: Sequence[str], style: str) -> 
 
 
 # ── steps and their failures ──────────────────────────────────────────────────
+
+
+def tools_in_short(title: str, tools: Sequence[ToolSpec], room: int) -> str:
+    """Tools in one line each, as many as there is room for (characters)."""
+    shown: list[str] = []
+    for tool in tools:
+        line = f"{tool_lines([tool], style='small', limit=160)} ({EFFECT_WORDS[tool.effect]})"
+        room -= len(line) + 1
+        if room < 0 and shown:
+            break
+        shown.append(shorten(line, 2_000))
+    if len(tools) > len(shown):
+        shown.append(f"({len(tools) - len(shown)} more are not shown)")
+    return section(title, "tools", "\n".join(shown))
+
+
+def told_already(task: TaskView, done: Sequence[StepReport]) -> dict[str, str]:
+    """Long values that the prompt holds anyway, as JSON, and where."""
+    found: dict[str, str] = {}
+
+    def note(value: Any, where: str) -> None:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+        if len(text) > _LONG:
+            found.setdefault(text, f"({where}, {len(text):,} characters)")
+
+    for name, value in task.metadata.items():
+        note(value, f"as {name} in the data")
+    for one in done:
+        note(one.output, f"the output of {one.step_id}")
+        for name, value in one.output.items() if isinstance(one.output, dict) else ():
+            note(value, f"{name} in the output of {one.step_id}")
+    return found
+
+
+def once(parameters: Mapping[str, Any], told: Mapping[str, str]) -> dict[str, Any]:
+    """The parameters, with what the prompt tells elsewhere only named."""
+    return {
+        name: told.get(json.dumps(value, ensure_ascii=False, default=str), value) if told else value
+        for name, value in parameters.items()
+    }
+
+
+_LONG = 300
+"""Characters of a value from which on it is told only once."""
 
 
 def step_text(step: Step, style: str, *, called: Any = None, place: str = "") -> str:
@@ -187,8 +234,8 @@ def steps_text(title: str, steps: Sequence[StepReport], style: str, *, latest: b
 # ── rounds and plans ──────────────────────────────────────────────────────────
 
 
-def plan_text(plan: Plan, steps: Sequence[StepReport], style: str) -> str:
-    """A plan in one line a step, with what became of each."""
+def plan_text(plan: Plan, steps: Sequence[StepReport], style: str, otherwise: str = "not run") -> str:
+    """A plan in one line a step, with what became of each; `otherwise`: of a step that is not told of."""
     status = {step.step_id: step.status for step in steps}
     shown = plan.steps[: 2 * ROOM[style].most_steps]
     each = max(40, ROOM[style].plan // max(1, len(shown)))
@@ -196,7 +243,9 @@ def plan_text(plan: Plan, steps: Sequence[StepReport], style: str) -> str:
     for step in shown:
         line = f"{step.step_id}: {tools_of(step)}"
         if step.for_each:
-            line += f" for each {step.for_each}"
+            line += f" for each {shorten(one_line(step.for_each), 200)}"
+        if step.when and style != "small":
+            line += f" when {shorten(one_line(step.when), 200)}"
         parameters = (
             {action.action_id: action.parameters for action in step.actions}
             if step.actions
@@ -205,7 +254,9 @@ def plan_text(plan: Plan, steps: Sequence[StepReport], style: str) -> str:
         line += f" {compact(parameters, each)}"
         if step.dependencies:
             line += f" after {', '.join(step.dependencies[:20])}"
-        lines.append(f"{one_line(line)} -> {status.get(step.step_id, 'not run')}")
+        became = status.get(step.step_id, otherwise)
+        # JSON is on one line anyhow, and the spaces of code in it are its own
+        lines.append((one_line(line) if style == "small" else line) + (f" -> {became}" if became else ""))
     if len(plan.steps) > len(shown):
         lines.append(f"({len(plan.steps) - len(shown)} more steps)")
     return "\n".join(lines)

@@ -71,6 +71,10 @@ class FailureView:
     in_doubt: bool = False
     trusted: bool = False
     """A reading that a call in doubt did not happen leads to a second one, with nobody asked."""
+    plan: Plan | None = None
+    """The plan as it was made."""
+    selected: Sequence[str] = ()
+    """Ids of the tools that were selected for the plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,8 @@ class RoundView:
     repeats: Sequence[str]
     done_effects: Sequence[str] = ()
     """Effects that have taken place, in one line each."""
+    tools: Sequence[ToolSpec] = ()
+    """What another plan may use, those that were selected first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,5 +172,7 @@ class RepairView:
     """Steps that refer to its output, with what they refer to, in one line each."""
     tools: Sequence[ToolSpec]
     budget: str = ""
+    begun: Plan | None = None
+    """The plan as it was made: it is what is shown."""
     done_effects: Sequence[str] = ()
     """What calls of the step have done already, in one line each."""

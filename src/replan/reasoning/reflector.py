@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from replan.core.reflection import STRATEGY_TYPES, OverallReflection, StepReflection
 from replan.core.substitutes import EFFECT_WORDS
-from replan.core.types import JsonObject, ToolSpec
+from replan.core.types import JsonObject
 from replan.errors import AnswerInvalid
 from replan.reasoning.ask import Talk, Violations, ask_typed
 from replan.reasoning.describe import people_text, shape
@@ -27,17 +29,21 @@ from replan.reasoning.recovery_text import (
     guidance_text,
     joined,
     lines_text,
+    once,
     plan_text,
     readings_text,
     section,
     step_text,
     steps_text,
     task_text,
+    told_already,
+    tools_in_short,
     tools_text,
     tries_text,
 )
 from replan.reasoning.recovery_view import FailureView, RoundView
 from replan.reasoning.schemas import inline
+from replan.reasoning.view import StepReport
 
 R = TypeVar("R")
 
@@ -170,16 +176,20 @@ _TRUSTED = (
 
 def step_prompt(style: str, view: FailureView) -> Rendered:
     """The prompt about a failed step, or about a call in doubt, filled in."""
-    tools = offered_tools(view, style)
-    done = steps_text("Done:" if style == "small" else "Steps that have succeeded:", view.done, style)
+    small = style == "small"
+    told = {} if small else told_already(view.task, view.done)
+    called = {} if small else {**told, **_as_called(view)}
+    tries = [replace(one, parameters=once(one.parameters, called)) for one in view.tries]
     values = {
         "task": task_text(view.task, style),
-        "failure": _failure(view, style),
+        "failure": _failure(view, style, told),
         "surroundings": joined(
-            tools_text("Tools:", tools, style, _left_out(view, tools)), _others(view, style), done
+            _tools(view, style),
+            "" if small else _plan(view, style),
+            steps_text("Done:" if small else "Steps that have succeeded:", view.done, style),
         ),
         "history": joined(
-            section("Tried before for this step, the latest last:", "tries", tries_text(view.tries, style)),
+            section("Tried before for this step, the latest last:", "tries", tries_text(tries, style)),
             section("Readings since:", "readings", readings_text(view.readings, style)),
             section("Seen more than once:", "repeats", lines_text(view.repeats, style)),
         ),
@@ -194,8 +204,45 @@ def step_prompt(style: str, view: FailureView) -> Rendered:
     return load("settle" if view.in_doubt else "reflect_step", style).render(**values)
 
 
-def _left_out(view: FailureView, shown: Sequence[ToolSpec]) -> int:
-    return 0 if view.in_doubt else max(0, len(view.tools) - len(shown))
+def _as_called(view: FailureView) -> dict[str, str]:
+    """Long values of the failed call, which its tries need not repeat."""
+    texts = (
+        (name, json.dumps(value, ensure_ascii=False, default=str)) for name, value in view.parameters.items()
+    )
+    return {text: f"({name} as in the failed call)" for name, text in texts if len(text) > 300}
+
+
+def _tools(view: FailureView, style: str) -> str:
+    """The failed tool and those that could stand in for it in full, the others in one line each."""
+    shown = offered_tools(view, style)
+    if style == "small" or view.in_doubt:
+        left = 0 if view.in_doubt else max(0, len(view.tools) - len(shown))
+        return joined(tools_text("Tools:", shown, style, left), _others(view, style))
+    own = view.tool.id if view.tool is not None else ""
+    full = [tool for tool in shown if tool.id == own or tool.id in view.substitutes]
+    known = {tool.id for tool in full}
+    chosen = [tool for tool in view.tools if tool.id in view.selected and tool.id not in known]
+    others = [tool for tool in view.tools if tool.id not in view.selected and tool.id not in known]
+    return joined(
+        tools_text(
+            "The failed tool, and those that are like it:" if own else "Tools with a like name:", full, style
+        )
+        if full
+        else "",
+        _others(view, style),
+        tools_in_short("The other tools of the plan, in short:", chosen, ROOM[style].short),
+        tools_in_short("Further tools that may be used, in short:", others, ROOM[style].short // 3),
+    )
+
+
+def _plan(view: FailureView, style: str) -> str:
+    """The plan as it was made, one line a step; what became of the steps beside this one is not told."""
+    if view.plan is None:
+        return ""
+    known = [*view.done, StepReport(view.step.step_id, status="failed")]
+    return section(
+        "The plan as it was made, one line a step:", "plan", plan_text(view.plan, known, style, "")
+    )
 
 
 def _others(view: FailureView, style: str) -> str:
@@ -209,8 +256,8 @@ def _others(view: FailureView, style: str) -> str:
     return f"Tools with a like description and schema, the likeliest first: {', '.join(named)}"
 
 
-def _failure(view: FailureView, style: str) -> str:
-    called = None if view.fault.kind == "reference" else view.parameters
+def _failure(view: FailureView, style: str, known: Mapping[str, str]) -> str:
+    called = None if view.fault.kind == "reference" else once(view.parameters, known)
     step = step_text(view.step, style, called=called, place=view.place)
     unknown = "" if view.tool is not None else f"There is no tool {view.step.tool!r}."
     title = "" if view.in_doubt else "Failed step:" if style == "small" else "The step that failed:"
@@ -240,6 +287,11 @@ def round_prompt(style: str, view: RoundView) -> Rendered:
             else f"The plan (version {view.plan.version}), one line a step, with what became of it:",
             "plan",
             plan_text(view.plan, view.steps, style),
+        )
+        + (
+            ""
+            if small
+            else "\n\n" + tools_in_short("Tools that another plan may use:", view.tools, ROOM[style].short)
         ),
         "verdict": joined(
             steps_text("Steps:" if small else "What was run:", view.steps, style, latest=True),

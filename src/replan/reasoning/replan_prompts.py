@@ -147,7 +147,7 @@ def repair_prompt(style: str, view: RepairView) -> Rendered:
             section(
                 "Plan:" if small else "The whole plan, one line a step:",
                 "plan",
-                "" if small else plan_text(view.plan, [*view.done, failing], style),
+                "" if small else plan_text(view.begun or view.plan, [*view.done, failing], style, ""),
             ),
             section("Later steps use of its output:", "needed", lines_text(view.needed_by, style)),
             section(

@@ -40,8 +40,9 @@ async def repair(run: Run, step: StepState, fault: Fault, hint: str) -> str:
         return found
 
     try:
+        talk = RoleTalk(run, "planning")
         await repair_step(
-            RoleTalk(run, "planning"), view=repair_view(run, step, fault, hint, tools),
+            talk, view=repair_view(run, step, fault, hint, tools, talk.style),
             new_step=new_step, check=check,
         )  # fmt: skip
     except CannotRepair as error:

@@ -9,21 +9,42 @@ from replan.core.outputs import artifacts_of
 from replan.core.people import lines
 from replan.core.slots import items_in_words
 from replan.core.state import CallState, State, StepState
+from replan.core.types import JsonObject, StepId
 from replan.reasoning.view import CallReport, StepReport, TaskView
 from replan.run.context import Run
 from replan.run.outputs import Loaded
 
 
-def view_of(run: Run) -> TaskView:
+def view_of(run: Run, step: StepState | None = None) -> TaskView:
+    """The task; for a prompt about one `step` without what steps beside it happen to have added."""
     state = run.state
     return TaskView(
         description=state.description,
-        metadata=state.metadata,
+        metadata=state.metadata if step is None else _metadata_before(run, step),
         context=state.submitted.context if state.submitted else {},
         today=datetime.fromtimestamp(run.parts.clock.now(), UTC).date().isoformat(),
         output_schema=state.policy.output_schema,
         people=lines(state.recovery.said) if state.recovery is not None else (),
     )
+
+
+def before(run: Run, step: StepState) -> list[StepState]:
+    """The steps with an output that stand before this one, whatever else is done: of earlier plans, and all it needs."""
+    state, found = run.state, set[StepId]()
+    left = list(step.step.dependencies)
+    while left:
+        if (name := left.pop()) in state.steps and name not in found:
+            found.add(name)
+            left += state.steps[name].step.dependencies
+    needed = [one for name, one in state.steps.items() if name in found and one.status == "succeeded"]
+    return [*state.earlier.values(), *needed]
+
+
+def _metadata_before(run: Run, step: StepState) -> JsonObject:
+    merged = dict(run.state.submitted.metadata) if run.state.submitted else {}
+    for one in before(run, step):
+        merged.update(one.metadata or {})
+    return merged
 
 
 def reports(run: Run, loaded: Loaded, whole: Collection[str] = ()) -> list[StepReport]:

@@ -18,7 +18,7 @@ from replan.reasoning.recovery_view import (
 from replan.run.context import Run
 from replan.run.outputs import Loaded
 from replan.run.reports import history, report_of, view_of
-from replan.run.step_views import budget_left, effects_of
+from replan.run.step_views import budget_left, effects_of, tools_for
 
 _SUMMARY = 200
 """Characters of a tool's execution summary (specification §4.1)."""
@@ -41,6 +41,7 @@ def round_view(run: Run) -> RoundView:
         round=state.round,
         repeats=[*repeats(state), *repeated_in_step(state)],
         done_effects=effects_done(run),
+        tools=tools_for(run),
     )
 
 

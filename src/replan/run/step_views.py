@@ -22,7 +22,7 @@ from replan.reasoning.recovery_view import (
 from replan.run.calls import Outline
 from replan.run.context import Run
 from replan.run.outputs import Loaded
-from replan.run.reports import report_of, view_of
+from replan.run.reports import before, report_of, view_of
 from replan.run.shown import shown
 
 _MOST_TRIES = 20
@@ -64,12 +64,16 @@ def failure_view(
     in_doubt: bool,
     style: str,
 ) -> FailureView:
-    """A failed call, as the reflection on it is shown it. `healing` counts this failure already."""
+    """A failed call, as the reflection on it is shown it. `healing` counts this failure already.
+
+    What steps beside it happen to have done by now is left out: a replay asks the same, however fast each of them is.
+    """
     tools = tools_for(run)
     tool = meant.tool
     limit = run.state.policy.max_output_bytes
+    chosen = {one.tool_id for one in run.state.selection.tools} if run.state.selection else set()
     return FailureView(
-        task=view_of(run),
+        task=view_of(run, None if style == "small" else step),
         step=step.step,
         place=slot.words()
         + (
@@ -82,7 +86,9 @@ def failure_view(
         fault=fault,
         tools=run.parts.record.told(tools),
         substitutes=substitutes(tool, tools) if tool is not None else run.parts.tools.nearest(meant.name, 5),
-        done=[report_of(one, Loaded(), whole=False, state=run.state) for one in _near(run, step)],
+        done=[report_of(one, Loaded(), whole=False, state=run.state) for one in _near(run, step, style)],
+        plan=run.state.begun,
+        selected=[one.id for one in tools if one.id in chosen],
         # this failure is told above; the built-in model's recordings have it here too
         tries=tries_of(healing if style == "small" else step.healing, slot),
         readings=[
@@ -142,8 +148,10 @@ def _counters(healing: Healing, slot: Slot, older: OlderLimits, call: CallState 
     }
 
 
-def _near(run: Run, step: StepState) -> Iterable[StepState]:
-    """The succeeded steps that matter to this one: what it depends on, then others."""
+def _near(run: Run, step: StepState, style: str) -> Iterable[StepState]:
+    """The succeeded steps that stand before this one; to the built-in model, as in its recordings, others too."""
+    if style != "small":
+        return before(run, step)[-_MOST_DONE:]
     steps = run.state.steps
     first = [steps[name] for name in step.step.dependencies if name in steps]
     others = (*run.state.earlier.values(), *steps.values())
@@ -151,18 +159,22 @@ def _near(run: Run, step: StepState) -> Iterable[StepState]:
     return list(found.values())[:_MOST_DONE]
 
 
-def repair_view(run: Run, step: StepState, fault: Fault, hint: str, tools: Sequence[ToolSpec]) -> RepairView:
-    """A step to be written anew."""
+def repair_view(
+    run: Run, step: StepState, fault: Fault, hint: str, tools: Sequence[ToolSpec], style: str
+) -> RepairView:
+    """A step to be written anew; as of a failure, without the luck of the steps beside it."""
     state = run.state
     assert state.plan is not None
+    small = style == "small"
     return RepairView(
-        task=view_of(run),
+        task=view_of(run, None if small else step),
         plan=state.plan,
+        begun=state.plan if small else state.begun,
         step=step.step,
         fault=fault,
         hint=hint,
         tries=tries_of(step.healing),
-        done=[report_of(one, Loaded(), whole=False, state=run.state) for one in _near(run, step)],
+        done=[report_of(one, Loaded(), whole=False, state=run.state) for one in _near(run, step, style)],
         needed_by=[
             f"{name} refers to {', '.join(paths)}"
             for name, paths in referred_paths(run, step.step.step_id).items()
