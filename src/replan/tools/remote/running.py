@@ -18,6 +18,8 @@ class Answer(NamedTuple):
 
     output: bytes | None
     error: JsonObject | None = None
+    refused: bool = False
+    """The call was turned away before it was made: the request itself is answered with the error."""
 
     def stored(self) -> bytes:
         return b"o" + self.output if self.output is not None else b"e" + dumps(self.error)
@@ -27,8 +29,8 @@ class Answer(NamedTuple):
         return cls(stored[1:]) if stored[:1] == b"o" else cls(None, loads(stored[1:]))
 
     @classmethod
-    def failed(cls, error: ToolCallError) -> Answer:
-        return cls(None, error_to_wire(error))
+    def failed(cls, error: ToolCallError, *, refused: bool = False) -> Answer:
+        return cls(None, error_to_wire(error), refused)
 
 
 class Running:
@@ -38,6 +40,8 @@ class Running:
         self.content = content
         self.waiters: list[Waiter] = []
         self.task: asyncio.Task[Answer]
+        self.admitted = asyncio.Event()
+        """It is not going to be turned away any more."""
         self._ended = ended
         self._giving_up: asyncio.TimerHandle | None = None
 
@@ -111,6 +115,10 @@ class Waiter:
             self._called_off.set_result(None)
         if self._lost:
             self._running.give_up()
+
+    async def admitted(self) -> None:
+        """Until the call is not turned away any more."""
+        await self._running.admitted.wait()
 
     async def answer(self) -> Answer:
         """The call's answer; an error when the deadline has passed or the call was called off."""

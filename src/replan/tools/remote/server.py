@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from replan.core.hosts import is_loopback
 from replan.errors import InputError
 from replan.ports import ToolSource
+from replan.tools.remote.http_limits import BODY_SECS, HEADER_SECS, limited
 from replan.tools.remote.keys import TTL_SECS, Keys
 from replan.tools.remote.service import Service
 
@@ -98,9 +99,15 @@ async def running(
     insecure: bool = False,
     tls: Tls | None = None,
     grace_secs: float = GRACE_SECS,
+    header_secs: float = HEADER_SECS,
+    body_secs: float = BODY_SECS,
     **limits: Any,
 ) -> AsyncIterator[Serving]:
-    """A server that listens while the context is open; signals are the caller's."""
+    """A server that listens while the context is open; signals are the caller's.
+
+    `header_secs`, `body_secs`: how long the head and the body of a request over HTTP may take to arrive (a body longer
+    for its size).
+    """
     if port is None and grpc_port is None:
         raise InputError("neither a port for HTTP nor one for gRPC was given")
     if token is not None and (not token.isascii() or not token.isprintable() or " " in token or not token):
@@ -118,7 +125,7 @@ async def running(
         if port is not None:
             bound = _listening(host, port)
             stack.callback(bound.close)
-            await stack.enter_async_context(_http(service, token, bound, tls))
+            await stack.enter_async_context(_http(service, token, bound, tls, header_secs, body_secs))
             urls.append(f"{'https' if tls else 'http'}://{_shown(host)}:{bound.getsockname()[1]}")
         if grpc_port is not None:
             number = await stack.enter_async_context(_grpc(service, token, host, grpc_port, tls))
@@ -134,7 +141,12 @@ async def running(
 
 @contextlib.asynccontextmanager
 async def _http(
-    service: Service, token: str | None, bound: socket.socket, tls: Tls | None
+    service: Service,
+    token: str | None,
+    bound: socket.socket,
+    tls: Tls | None,
+    header_secs: float,
+    body_secs: float,
 ) -> AsyncIterator[None]:
     try:
         import uvicorn
@@ -166,6 +178,9 @@ async def _http(
     )
     with _tls_errors(tls):
         config.load()
+    config.http_protocol_class = limited(
+        config.http_protocol_class, header_secs=header_secs, body_secs=body_secs
+    )
     server = Server(config)
     task = asyncio.create_task(server.serve([bound]))
     started = asyncio.create_task(up.wait())

@@ -22,6 +22,7 @@ from replan.tools.remote.messages import (
     Execute,
     Listing,
     dumps,
+    error_from_wire,
     error_to_wire,
     execute_from_wire,
     loads,
@@ -36,6 +37,9 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 HEARTBEAT_SECS = 15.0
+DRAIN_SECS = 5.0
+DRAIN_BYTES = 256 * 2**20
+"""So long and so much of a refused request's body is read on, for its client to get the answer."""
 _METHODS = {LIST_PATH: "GET", EXECUTE_PATH: "POST", CANCEL_PATH: "POST", HEALTH_PATH: "GET"}
 _STATUS = {"parameter": 422, "unknown_tool": 404, "unavailable": 503}
 
@@ -51,10 +55,12 @@ class HttpApp:
         if scope["type"] != "http":
             return
         headers = {name.decode("latin-1"): value for name, value in scope["headers"]}
+        has_body = "transfer-encoding" in headers or headers.get("content-length", b"0") != b"0"
+        incoming = _Incoming(receive, whole=not has_body)
         try:
-            await self._route(scope, headers, receive, send)
+            await self._route(scope, headers, incoming.receive, send)
         except ToolCallError as error:
-            await _refuse(send, error)
+            await _refuse(send, error, None if b"100-continue" in headers.get("expect", b"") else incoming)
 
     async def _route(self, scope: Scope, headers: dict[str, bytes], receive: Receive, send: Send) -> None:
         path, method = scope["path"], scope["method"]
@@ -112,6 +118,7 @@ class HttpApp:
         waiter = self._service.execute(request)
         answer = await _unless_gone(asyncio.ensure_future(waiter.answer()), receive)
         if answer is not None:
+            _let_through(answer)
             await _send(send, 200, _line(answer))
 
     async def _body(self, headers: dict[str, bytes], receive: Receive) -> bytes:
@@ -151,7 +158,11 @@ class _Streaming:
     async def answer(self, receive: Receive, send: Send) -> None:
         answer = asyncio.ensure_future(self._waiter.answer())
         gone = asyncio.ensure_future(_disconnect(receive))
+        admitted = asyncio.ensure_future(self._waiter.admitted())
         try:
+            await asyncio.wait({answer, gone, admitted}, return_when=asyncio.FIRST_COMPLETED)
+            if answer.done():
+                _let_through(answer.result())
             await _start(send, 200, STREAM_TYPE)
             while not answer.done():
                 ends: set[asyncio.Future[Any]] = {answer, gone, self._wake}
@@ -164,7 +175,7 @@ class _Streaming:
             last = self._lines() + _line(answer.result()) + b"\n"
             await send({"type": "http.response.body", "body": last, "more_body": False})
         finally:
-            await _ended(answer, gone)
+            await _ended(answer, gone, admitted)
 
     def _lines(self) -> bytes:
         if self._wake.done():
@@ -192,6 +203,12 @@ def _line(answer: Answer) -> bytes:
     if answer.output is not None:
         return b'{"output":' + answer.output + b"}"
     return dumps({"error": answer.error})
+
+
+def _let_through(answer: Answer) -> None:
+    """Raise the error of a call that was turned away: it answers the request."""
+    if answer.refused and answer.error is not None:
+        raise error_from_wire(answer.error)
 
 
 def _object(body: bytes) -> dict[str, Any]:
@@ -231,14 +248,43 @@ async def _ended(*tasks: asyncio.Future[Any]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _refuse(send: Send, error: ToolCallError) -> None:
+class _Incoming:
+    """A request's body on its way. What of it nobody has read is drained when the request is refused."""
+
+    def __init__(self, receive: Receive, *, whole: bool) -> None:
+        self._receive = receive
+        self.whole = whole
+
+    async def receive(self) -> MutableMapping[str, Any]:
+        message = await self._receive()
+        if message["type"] != "http.request" or not message.get("more_body"):
+            self.whole = True
+        return message
+
+    async def drain(self) -> None:
+        """Read the rest and drop it, within limits: a client that is still sending does not see an answer before a reset."""
+        size = 0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECS):
+                while not self.whole and size < DRAIN_BYTES:
+                    size += len((await self.receive()).get("body", b""))
+
+
+async def _refuse(send: Send, error: ToolCallError, incoming: _Incoming | None) -> None:
+    """`incoming`: None where the client waits to be told to send its body, which it will not be."""
     status = error.status or _STATUS.get(error.kind, 400)
     extra = [(b"www-authenticate", b"Bearer")] if status == 401 else []
     if error.retry_after is not None:
         extra.append((b"retry-after", str(max(1, round(error.retry_after))).encode()))
-    if status == 413:
-        extra.append((b"connection", b"close"))  # the rest of the body is not read
-    await _send(send, status, dumps({"error": error_to_wire(error)}), extra)
+    if incoming is None or incoming.whole:
+        await _send(send, status, dumps({"error": error_to_wire(error)}), extra)
+        return
+    extra.append((b"connection", b"close"))
+    body = dumps({"error": error_to_wire(error)})
+    await _start(send, status, JSON_TYPE, [(b"content-length", str(len(body)).encode()), *extra])
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+    await incoming.drain()
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 async def _send(send: Send, status: int, body: bytes, extra: list[tuple[bytes, bytes]] | None = None) -> None:

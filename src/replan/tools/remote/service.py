@@ -209,13 +209,14 @@ class Service:
         """The answer that is remembered; or the call, made and remembered."""
         try:
             known = await self._keys.begin(request.key, running.content)
-        except Exception as error:  # noqa: BLE001 - a full disk: what cannot be remembered is not done
-            text = f"the key of the call cannot be remembered: {error}"
-            return Answer.failed(ToolCallError(text, kind="unavailable", happened="no"))
+        except Exception as reason:  # noqa: BLE001 - a full disk: what cannot be remembered is not done
+            text = f"the key of the call cannot be remembered: {reason}"
+            error = ToolCallError(text, kind="unavailable", happened="no", status=503)
+            return Answer.failed(error, refused=True)
         if known.answer is not None:
             return Answer.read(known.answer)
         if known.state == "other":
-            return Answer.failed(_other_call())
+            return Answer.failed(_other_call(), refused=True)
         if known.state == "begun" and spec.effect == "once" and not spec.honours_key:
             text = (
                 f"a call of {spec.id!r} with this key was begun before and nobody knows how it ended; "
@@ -232,6 +233,7 @@ class Service:
         return answer
 
     async def _call(self, spec: ToolSpec, request: Execute, running: Running) -> Answer:
+        running.admitted.set()
         call = ToolCall(
             spec.id,
             request.parameters,
