@@ -347,6 +347,8 @@ class Replan:
     async def cancel(self, task_id: str, reason: str = "", by: str = "") -> None:
         """Ask for the task's end; `TaskEnded` if it has ended."""
         await self.service.cancel(task_id, reason, by)
+        if self._engine is not None:
+            self._engine.let_through(task_id)
 
     async def approve(
         self,

@@ -10,10 +10,11 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from cli_process import BY_STEPS, COMMAND, environment, folder, one_step, replan
 
 
@@ -36,6 +37,14 @@ def started(cwd: Path, *args: str) -> Iterator[subprocess.Popen[str]]:
     finally:
         process.kill()
         process.communicate()
+
+
+def until(there: Callable[[], bool]) -> None:
+    """Wait until it is so, which it has to become."""
+    deadline = time.monotonic() + 30
+    while not there():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def read_until(process: subprocess.Popen[str], part: str) -> None:
@@ -64,8 +73,55 @@ def test_ctrl_c_cancels_the_task_and_leaves_with_exit_code_3(tmp_path: Path) -> 
     assert events[-1]["type"] == "task_cancelled"
 
 
-def test_a_second_ctrl_c_stops_at_once_and_the_task_stays_in_the_log(tmp_path: Path) -> None:
-    folder(tmp_path, one_step("stubborn"))
+DEAF_TOOLS = '''
+import asyncio, sys, time
+from pathlib import Path
+from replan import tool
+
+
+@tool(effect="reads")
+async def hold() -> str:
+    """Hold up everything when it is cancelled, but for the second time."""
+    if Path("held").exists():
+        return "at last"
+    Path("held").touch()
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        sys.stderr.write("holding on\\n")
+        time.sleep(60)
+    return "never"
+
+
+@tool(effect="once")
+async def deaf(how: str) -> str:
+    """Ignore every cancellation."""
+    sys.stderr.write("deaf now\\n")
+    for _ in range(1000):
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            if how == "raises":
+                await asyncio.shield(asyncio.sleep(60))
+    return "never"
+
+
+@tool(effect="once")
+def sleepy() -> str:
+    """Sleep in a thread."""
+    sys.stderr.write("deaf now\\n")
+    time.sleep(60)
+    return "never"
+'''
+
+
+def deaf_folder(at: Path, tool: str, **parameters: str) -> None:
+    folder(at, {"steps": [{"step_id": "only", "tool": tool, "parameters": parameters}]})
+    (at / "tools.py").write_text(DEAF_TOOLS, encoding="utf-8")
+
+
+def test_a_second_ctrl_c_stops_at_once_and_the_task_goes_on_where_it_is_resumed(tmp_path: Path) -> None:
+    deaf_folder(tmp_path, "hold")
     with started(tmp_path, *BY_STEPS, "--task-id", "t-1") as process:
         read_until(process, "only started")
         process.send_signal(signal.SIGINT)
@@ -75,7 +131,52 @@ def test_a_second_ctrl_c_stops_at_once_and_the_task_stays_in_the_log(tmp_path: P
     assert process.returncode == 130
     assert "stopped at once" in said
     resumed = replan("tasks", "resume", "t-1", cwd=tmp_path)
-    assert resumed.returncode == 3, resumed.stderr
+    assert (resumed.returncode, resumed.stdout) == (0, "at last\n"), resumed.stderr
+
+
+def test_a_cancellation_by_another_command_stays_though_the_driver_is_killed(tmp_path: Path) -> None:
+    deaf_folder(tmp_path, "hold")
+    with started(tmp_path, *BY_STEPS, "--task-id", "t-1") as process:
+        read_until(process, "only started")
+        assert replan("tasks", "cancel", "t-1", cwd=tmp_path).returncode == 0
+        read_until(process, "holding on")
+        process.kill()
+        process.communicate(timeout=30)
+    assert replan("tasks", "resume", "t-1", cwd=tmp_path).returncode == 3
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    ("tool", "parameters"),
+    [("deaf", {"how": "swallows"}), ("deaf", {"how": "raises"}), ("sleepy", {})],
+    ids=["swallows", "shields", "thread"],
+)
+def test_a_tool_that_does_not_listen_is_left_behind(
+    tmp_path: Path, number: signal.Signals, tool: str, parameters: dict[str, str]
+) -> None:
+    deaf_folder(tmp_path, tool, **parameters)
+    with started(tmp_path, *BY_STEPS, "--task-id", "t-1") as process:
+        read_until(process, "deaf now")
+        process.send_signal(number)
+        _, said = process.communicate(timeout=30)  # it would take a minute
+    assert process.returncode == 3, said
+    assert "Traceback" not in said
+    assert "destroyed" not in said
+    assert replan("tasks", "show", "t-1", "--json", cwd=tmp_path).returncode == 0
+
+
+def test_what_is_told_to_end_ends_its_programs_first(tmp_path: Path) -> None:
+    parameters = {"program": "sh", "arguments": ["-c", "echo $$ > pid; sleep 60; echo done > done"]}
+    folder(tmp_path, {"steps": [{"step_id": "only", "tool": "run_command", "parameters": parameters}]})
+    run = ("run", "--plan", "plan.json", "--evaluation", "steps", "--tools", "kit:shell=sh")
+    with started(tmp_path, *run, "--task-id", "t-1") as process:
+        until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip() != "")
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 3, said
+    pid = int((tmp_path / "pid").read_text())
+    until(lambda: not Path(f"/proc/{pid}").exists() if Path("/proc").exists() else True)
+    assert not (tmp_path / "done").exists()
 
 
 CRASH_TOOLS = '''

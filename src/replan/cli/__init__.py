@@ -24,4 +24,6 @@ def main() -> NoReturn:
         from replan.cli.exits import of_error
 
         code = of_error(error)
+    if loop := sys.modules.get("replan.cli.loop"):
+        loop.leave(code)
     sys.exit(code)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from replan.app import Replan
     from replan.core.result import TaskResult
 
+_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 FRAME_SECS = 0.1
 """Between two drawings of the picture."""
 LAST_RECORDS_SECS = 5.0
@@ -27,7 +28,10 @@ LAST_RECORDS_SECS = 5.0
 
 @contextlib.contextmanager
 def interrupts(first: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C calls `first` in the running event loop; a second one ends the process at once, with exit code 130."""
+    """Ctrl-C calls `first` in the running event loop; a second one ends the process at once, with exit code 130.
+
+    Being told to end (SIGTERM: `timeout`, `docker stop`) and the terminal's going away (SIGHUP) count as Ctrl-C.
+    """
     loop = asyncio.get_running_loop()
     pressed = 0
 
@@ -39,19 +43,29 @@ def interrupts(first: Callable[[], None]) -> Iterator[None]:
         else:
             stop_at_once()
 
-    before = signal.signal(signal.SIGINT, on_signal)
+    before = {
+        number: signal.signal(number, on_signal)
+        for number in _SIGNALS
+        if number == signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN  # nohup
+    }
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def stop_at_once() -> None:
     """Leave without waiting for anything; the task stays in the log and can be resumed."""
     if sys.stderr.isatty():
-        os.write(2, b"\x1b[?25h\n")  # the cursor, which the live picture hides
-    os.write(2, b"stopped at once; `replan tasks resume` goes on from the log\n")
+        _write(b"\x1b[?25h\n")  # the cursor, which the live picture hides
+    _write(b"stopped at once; `replan tasks resume` goes on from the log\n")
     os._exit(INTERRUPTED)
+
+
+def _write(text: bytes) -> None:
+    with contextlib.suppress(OSError):  # the terminal may be gone
+        os.write(2, text)
 
 
 async def to_the_end(
@@ -91,7 +105,7 @@ async def _cancel(replan: Replan, task_id: str) -> None:
     from replan.errors import TaskEnded
 
     with contextlib.suppress(TaskEnded):
-        await replan.cancel(task_id, reason="interrupted", by="Ctrl-C")
+        await replan.service.cancel(task_id, reason="interrupted", by="Ctrl-C", until_resumed=True)
 
 
 async def watch(replan: Replan, task_id: str, show: Show, events: Out | None, *, after: int = 0) -> None:

@@ -76,10 +76,9 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Run one task: plan it, run the plan, judge the outcome, print the answer."""
-    import asyncio
-
     from replan.cli import opening
     from replan.cli.inputs import metadata_of, plan_file, secrets_of, task_text
+    from replan.cli.loop import run as run_loop
     from replan.cli.terminal import own_stdout, warn
 
     _exclusive({"--json": json, "--events": events})
@@ -111,7 +110,7 @@ def run(
     )
     with own_stdout() as out:
         if plan_only:
-            asyncio.run(_plan(replan, words, {"metadata": facts, "secrets": hidden, "plan": given}, out))
+            run_loop(_plan(replan, words, {"metadata": facts, "secrets": hidden, "plan": given}, out))
             return
         request = {
             "metadata": facts,
@@ -121,7 +120,7 @@ def run(
             "plan": given,
             "evaluation": evaluation,
         }
-        code = asyncio.run(_run(replan, words, request, out, json=json, events=events, quiet=quiet))
+        code = run_loop(_run(replan, words, request, out, json=json, events=events, quiet=quiet))
     raise typer.Exit(code)
 
 

@@ -240,8 +240,7 @@ def resume(
     quiet: options.Quiet = False,
 ) -> None:
     """Drive a task on from its log, when no living process drives it; finished steps do not run again."""
-    import asyncio
-
+    from replan.cli import loop
     from replan.cli.exits import of_result
     from replan.cli.follow import to_the_end
     from replan.cli.inputs import secrets_of
@@ -273,7 +272,7 @@ def resume(
             )
 
     with own_stdout() as out:
-        ended = asyncio.run(drive(out))
+        ended = loop.run(drive(out))
         tell_result(ended, out, json=json, events=events)
     raise typer.Exit(of_result(ended))
 

@@ -468,6 +468,8 @@ class CancelRequested(Event):
     type: Literal["cancel_requested"] = "cancel_requested"
     reason: str = ""
     by: str = ""
+    until_resumed: bool = False
+    """It is withdrawn where the task is resumed before it has ended."""
 
 
 class TaskCompleted(Event):

@@ -334,6 +334,8 @@ class State:
     def _resumed(self, event: e.TaskResumed, ts: float) -> None:
         self.started = True
         self.llm_running.clear()
+        if self.cancel is not None and self.cancel.until_resumed:
+            self.cancel = None
 
     def _round(self, event: e.RoundStarted, ts: float) -> None:
         self.round = event.round
@@ -377,7 +379,7 @@ class State:
             fold_recovery.judged(self, event)
 
     def _cancel(self, event: e.CancelRequested, ts: float) -> None:
-        if self.cancel is None:
+        if self.cancel is None or self.cancel.until_resumed:
             self.cancel = event
         self.waiting = None
 

@@ -15,7 +15,9 @@ class LocalEngine:
 
     def __init__(self, drive: Callable[[str], Awaitable[State]], max_concurrent: int) -> None:
         self._drive = drive
-        self._places = asyncio.Semaphore(max(1, max_concurrent))
+        self._free = max(1, max_concurrent)
+        self._queue: dict[str, asyncio.Future[bool]] = {}
+        """Who waits for a place; the result: whether it has got one."""
         self._driving: dict[str, asyncio.Task[State]] = {}
         self._context = contextvars.Context()
         """For the callbacks of all tasks: each would have one of its own."""
@@ -33,9 +35,42 @@ class LocalEngine:
     def driving(self, task_id: str) -> asyncio.Task[State] | None:
         return self._driving.get(task_id)
 
+    def let_through(self, task_id: str) -> None:
+        """Drive a task that waits for a place at once, without one: it has nothing to do any more but to end."""
+        waiter = self._queue.get(task_id)
+        if waiter is not None and not waiter.done():
+            waiter.set_result(False)
+
     async def _take(self, task_id: str) -> State:
-        async with self._places:
+        has_place = await self._place(task_id)
+        try:
             return await self._drive(task_id)
+        finally:
+            if has_place:
+                self._give()
+
+    async def _place(self, task_id: str) -> bool:
+        if self._free and not self._queue:
+            self._free -= 1
+            return True
+        waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._queue[task_id] = waiter
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled() and waiter.result():
+                self._give()
+            raise
+        finally:
+            del self._queue[task_id]
+
+    def _give(self) -> None:
+        """Hand a place to who has waited longest."""
+        for waiter in self._queue.values():
+            if not waiter.done():
+                waiter.set_result(True)
+                return
+        self._free += 1
 
     def _ended(self, task: asyncio.Task[State]) -> None:
         task_id = task.get_name()

@@ -127,9 +127,16 @@ class Service:
     async def history(self, task_id: str) -> list[Record]:
         return await self.parts.store.read(task_id)
 
-    async def cancel(self, task_id: str, reason: str = "", by: str = "") -> None:
-        """Ask for the task's end. A task that nobody drives is ended here and now."""
-        await self.parts.store.signal(task_id, CancelRequested(reason=reason, by=by), self.parts.clock.now())
+    async def cancel(
+        self, task_id: str, reason: str = "", by: str = "", *, until_resumed: bool = False
+    ) -> None:
+        """Ask for the task's end. A task that nobody drives is ended here and now.
+
+        `until_resumed`: if its driver is gone before it has ended the task, whoever drives it on withdraws that.
+        """
+        summary = await self.parts.store.summary(task_id)
+        asked = CancelRequested(reason=reason, by=by, until_resumed=until_resumed and summary.held)
+        await self.parts.store.signal(task_id, asked, self.parts.clock.now())
         summary = await self.parts.store.summary(task_id)
         if not summary.held:
             with contextlib.suppress(TaskHeld):  # taken up just now: its driver sees the signal

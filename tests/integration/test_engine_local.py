@@ -1,0 +1,115 @@
+"""Tasks of one process: so many at a time, the others in the order they came, and none waits in vain."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from replan import Replan, tool
+from replan.config import Settings
+from replan.engine.local import LocalEngine
+
+pytestmark = pytest.mark.anyio
+
+
+class Drives:
+    """Tasks that end when they are told to."""
+
+    def __init__(self, limit: int) -> None:
+        self.running: list[str] = []
+        self.ends: dict[str, asyncio.Event] = {}
+        self.most = 0
+        self.engine = LocalEngine(self.drive, limit)  # type: ignore[arg-type]
+
+    async def drive(self, task_id: str) -> str:
+        self.running.append(task_id)
+        self.most = max(self.most, len(self.running))
+        try:
+            await self.ends.setdefault(task_id, asyncio.Event()).wait()
+        finally:
+            self.running.remove(task_id)
+        return task_id
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(["start", "end", "stop"]), st.integers(0, 5)), max_size=30),
+    st.integers(1, 3),
+)
+def test_no_more_run_than_there_are_places_and_no_place_is_lost(
+    steps: list[tuple[str, int]], limit: int
+) -> None:
+    async def main() -> None:
+        drives = Drives(limit)
+        tasks: dict[str, asyncio.Task[Any]] = {}
+        for what, number in steps:
+            name = str(number)
+            if what == "start":
+                drives.ends.pop(name, None)
+                tasks[name] = drives.engine.start(name)
+            elif what == "end" and name in drives.ends:
+                drives.ends[name].set()
+            elif what == "stop" and name in tasks:
+                tasks[name].cancel()
+            for _ in range(3):
+                await asyncio.sleep(0)
+        assert drives.most <= limit
+        await drives.engine.aclose()
+        again = [drives.engine.start(f"again {n}") for n in range(limit)]
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert len(drives.running) == limit
+        for task in again:
+            drives.ends[task.get_name()].set()
+        await asyncio.gather(*again)
+
+    asyncio.run(main())
+
+
+async def test_a_task_that_is_let_through_needs_no_place_and_gives_none_back() -> None:
+    drives = Drives(1)
+    first, second, third = (drives.engine.start(name) for name in "abc")
+    await asyncio.sleep(0)
+    drives.engine.let_through("c")
+    drives.engine.let_through("c")
+    drives.engine.let_through("a")  # it is running
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert drives.running == ["a", "c"]
+    drives.ends["c"].set()
+    await third
+    assert drives.running == ["a"]
+    drives.ends["a"].set()
+    await first
+    await asyncio.sleep(0)
+    assert drives.running == ["b"]
+    drives.ends["b"].set()
+    await second
+
+
+async def test_waiting_for_a_queued_task_that_is_cancelled_ends_at_once(tmp_path: Path) -> None:
+    going, go = asyncio.Event(), asyncio.Event()
+
+    @tool(effect="reads")
+    async def hold() -> str:
+        going.set()
+        await go.wait()
+        return "held"
+
+    plan = {"steps": [{"step_id": "a", "tool": "hold"}]}
+    settings = Settings.model_validate({"orchestrator": {"max_concurrent_tasks": 1}})
+    async with Replan(tools=[hold], db=tmp_path / "x.db", settings=settings) as replan:
+        first = await replan.submit("hold", plan=plan, evaluation="steps")
+        await going.wait()
+        second = await replan.submit("hold", plan=plan, evaluation="steps")
+        waiting = asyncio.create_task(replan.wait(second))
+        await asyncio.sleep(0)
+        await replan.cancel(second)
+        assert (await waiting).status == "cancelled"
+        go.set()
+        assert (await replan.wait(first)).succeeded
