@@ -19,7 +19,13 @@ from pathlib import Path
 import pytest
 
 from replan.cli.tool_stats import rows_of, table
-from replan.core.events import CancelRequested, StepReady, TaskCompleted, TaskStarted, TaskSubmitted
+from replan.core.events import (
+    CancelRequested,
+    StepReady,
+    TaskCompleted,
+    TaskStarted,
+    TaskSubmitted,
+)
 from replan.core.tool_stats import ToolKey, ToolStats
 from replan.errors import StaleWriter, StoreBusy, StoreError, StoreUnusable, TaskHeld
 from replan.store import schema
@@ -55,6 +61,44 @@ def said(child: subprocess.Popen[str]) -> object:
 
 
 # ── locked ──
+
+
+async def test_what_is_to_be_written_waits_for_another_process_and_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "log.db"
+    store = SqliteStore(path)
+    await store.create("t", EVENT, 1.0)
+    claim = await store.claim("t")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    waiting = store.append(claim, [TaskStarted()], ts=2.0, round=1)
+    while not caplog.messages:
+        assert not waiting.done()
+        await asyncio.wait({waiting}, timeout=0.05)
+    assert caplog.messages == [f"the database {path} is locked by another process; waiting for it"]
+    other.execute("ROLLBACK")
+    other.close()
+    assert await waiting == (2, 2)
+    await store.aclose()
+
+
+@pytest.mark.parametrize("then", ["deleted", "replaced", "moved"])
+async def test_no_task_ends_in_a_database_that_is_not_there_any_more(tmp_path: Path, then: str) -> None:
+    path = tmp_path / "log.db"
+    store = SqliteStore(path)
+    await store.create("t", EVENT, 1.0)
+    claim = await store.claim("t")
+    await store.append(claim, [TaskStarted()], ts=2.0, round=1)
+    if then == "moved":
+        path.rename(tmp_path / "other.db")
+    else:
+        path.unlink()
+        if then == "replaced":
+            path.touch()
+    with pytest.raises(StoreUnusable, match="deleted or replaced"):
+        await store.append(claim, [TaskCompleted()], ts=3.0, round=1)
+    await store.aclose()
 
 
 async def test_a_locked_database_is_busy_after_the_wait_and_loses_nothing(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from replan.errors import StoreUnusable
 
-BUSY_SECS = 5.0
+BUSY_SECS = 60.0
+"""How long another process may hold the file before what has to be written is given up."""
 _OURS = frozenset({"task", "event"})
 """Tables that every release's database has."""
 

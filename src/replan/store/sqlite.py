@@ -69,13 +69,21 @@ class SqliteStore:
                 raise StoreUnusable(f"the database {path} cannot be used: {why}") from None
             raise translate(error, path) from None
         self._connection = opened[0]
+        self._connection.execute(
+            f"PRAGMA busy_timeout = {int(1000 * min(busy_secs, 0.5))}"
+        )  # the writer waits itself
         self._prompt = opened[2]
-        self._writer = Writer(opened[0], opened[2], path, synced=synchronous != "normal")
+        self._writer = Writer(opened[0], opened[2], path, synced=synchronous != "normal", busy_secs=busy_secs)
         self._reader = Reader(opened[1], path)
         self._watchers = Watchers(self._reader.look)
         self._driven: dict[str, int] = {}
         """Tasks that this process drives: their fences."""
         self._closed = False
+        self._identity = _identity(path)
+
+    def _is_there(self) -> bool:
+        """Whether the file that is written to is still the one of that name."""
+        return _identity(self.path) == self._identity
 
     async def aclose(self) -> None:
         """Finish what is queued, end followers, and let go of every task."""
@@ -205,6 +213,15 @@ class SqliteStore:
             )
             return Appended(first, last)
 
+        if any(isinstance(event, e.TERMINAL) for event in events) and not self._is_there():
+            lost: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
+            lost.set_exception(
+                StoreUnusable(
+                    f"the database {self.path} was deleted or replaced while task {task_id!r} ran: what has been done "
+                    "is in no log any more, and nothing vouches for the task's end; let the file be where it is"
+                )
+            )
+            return lost
         large = bool(artifacts) or count > PROMPT_EVENTS or size > PROMPT_BYTES
         future = self._writer.submit(work, chain=claim, large=large)
         if self._watchers.waiting(task_id):
@@ -317,6 +334,14 @@ def _refusal(db: sqlite3.Connection, claim: Claim) -> ReplanError:
     if row[0] != claim.fence:
         return StaleWriter(f"task {claim.task_id!r} has been taken over by another driver, or was given back")
     return TaskEnded(f"task {claim.task_id!r} has ended ({row[1]}); an ended task never changes")
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _storable(text: str) -> str:

@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Hashable
 from pathlib import Path
@@ -23,6 +25,11 @@ from typing import Any, NamedTuple
 
 from replan.errors import ReplanError, StoreBusy, StoreError, StoreFull, StoreUnusable
 
+_LOG = logging.getLogger("replan.store")
+_TELL_SECS = 1.0
+"""So long another process may hold the file before a word is said."""
+_CLOSING_SECS = 2.0
+"""How long it is waited for where the store is being closed."""
 GROUP = 512
 PROMPT_COMMITS = 250
 """So many commits in the event loop, then a checkpoint in the thread: about a thousand pages."""
@@ -45,13 +52,20 @@ class Writer:
     """
 
     def __init__(
-        self, connection: sqlite3.Connection, prompt: sqlite3.Connection, path: Path, *, synced: bool
+        self,
+        connection: sqlite3.Connection,
+        prompt: sqlite3.Connection,
+        path: Path,
+        *,
+        synced: bool,
+        busy_secs: float,
     ) -> None:
         self._connection = connection
         self._prompt = prompt
         self._synced = synced
         self._prompt_left = PROMPT_COMMITS
         self._path = path
+        self._busy_secs = busy_secs
         self._jobs: deque[_Job] = deque()
         self._turn = threading.Lock()
         """Held by whoever takes jobs, until they are committed."""
@@ -150,7 +164,7 @@ class Writer:
         done: list[_Done] = []
         execute = self._connection.execute
         try:
-            execute("BEGIN IMMEDIATE")
+            self._begin()
         except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to the callers
             return [self._fail(job, error) for job in jobs]
         try:
@@ -171,6 +185,25 @@ class Writer:
                 return [self._fail(jobs[0], error)]
             return [one for job in jobs for one in self._commit([job])]
         return done
+
+    def _begin(self) -> None:
+        """Begin to write, which may mean to wait for another process: running work waits rather than ends."""
+        since, told = time.monotonic(), False
+        while True:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                waited = time.monotonic() - since
+                busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+                if not busy or waited >= (
+                    min(self._busy_secs, _CLOSING_SECS) if self._closing else self._busy_secs
+                ):
+                    raise
+                if not told and waited >= _TELL_SECS:
+                    told = True
+                    _LOG.warning("the database %s is locked by another process; waiting for it", self._path)
+            else:
+                return
 
     def _fail(self, job: _Job, error: BaseException) -> _Done:
         failure = translate(error, self._path)

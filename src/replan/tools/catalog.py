@@ -29,6 +29,10 @@ from replan.tools.routes import Listed, Route, by_folded_name, routes_of, with_u
 __all__ = ["Catalog", "Problem"]
 
 
+_MOST_GONE = 1000
+"""So many tools that are not there any more keep their ids."""
+
+
 class Catalog:
     """Every tool of every source, under an id of its own; itself a `ToolSource`.
 
@@ -110,7 +114,7 @@ class Catalog:
             if listing.specs is None
         }
         routes = routes_of(listed, given=self._given, absent=absent)
-        self._given |= {(route.source_name, route.own_id): tool_id for tool_id, route in routes.items()}
+        self._keep({(route.source_name, route.own_id): tool_id for tool_id, route in routes.items()})
         named = {tool_id: Named(tool_id, each.source_name, each.own_id) for tool_id, each in routes.items()}
         complete = all(listing.specs is not None for listing in self._listings)
         self._own_problems = [
@@ -144,6 +148,14 @@ class Catalog:
                 self.remembered[listing.name] = tuple(spec.id for spec in listing.specs)
         for changed in self._watchers:
             changed()
+
+    def _keep(self, here: dict[tuple[str, str], str]) -> None:
+        """Remember the ids of the tools that are here, and of the latest that are gone; a list may change for ever."""
+        gone = [(key, tool_id) for key, tool_id in self._given.items() if key not in here]
+        self._given = {**dict(gone[-_MOST_GONE:]), **here}
+        if len(gone) > _MOST_GONE:
+            kept = set(self._given.values())
+            self._gates = {tool_id: gate for tool_id, gate in self._gates.items() if tool_id in kept}
 
     def specs(self) -> list[ToolSpec]:
         """Every usable tool, in the order of the sources and of their lists."""

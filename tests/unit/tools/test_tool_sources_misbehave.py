@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from catalog_naps import Naps, settled
 
-from replan.core.tool_rules import ToolRules
+from replan.core.tool_rules import ToolRule, ToolRules
 from replan.core.types import ToolSpec
 from replan.ports import ToolCall
 from replan.tools import Catalog
@@ -135,6 +135,32 @@ async def test_a_source_whose_list_changes_each_time_it_is_listed_is_asked_ever_
     assert naps.secs == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0]
     assert odd.asked == asked + 8
     await catalog.aclose()
+
+
+async def test_what_is_kept_of_tools_that_are_gone_is_bounded() -> None:
+    odd = Odd(
+        lambda: [ToolSpec(id="stays"), *(ToolSpec(id=f"t{odd.asked}_{n}") for n in range(50))],
+    )
+    rules = ToolRules(rules=(("*", ToolRule(max_concurrent=1)),))
+
+    async def at_once(secs: float) -> None:
+        await asyncio.sleep(0)
+
+    catalog = Catalog([odd], rules=rules, sleep=at_once)
+    try:
+        await catalog.open()
+        first = catalog.gate("stays")
+        while odd.asked < 200:
+            odd.changed()
+            for _ in range(5):
+                await asyncio.sleep(0)
+        assert len(catalog.specs()) == 51
+        assert catalog.gate("stays") is first is not None
+        assert catalog.resolve("t1_0") is None
+        sizes = [len(each) for each in (catalog._given, catalog._gates, catalog._away)]
+        assert max(sizes) <= 1200
+    finally:
+        await catalog.aclose()
 
 
 async def test_a_source_that_speaks_after_the_end_is_not_asked() -> None:
