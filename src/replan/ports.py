@@ -197,7 +197,11 @@ class ModelRequest(Frozen):
     def tokens(self) -> int:
         """About how many tokens are asked."""
         return tokens_in(
-            (self.instructions, json.dumps(self.json_schema), *(turn.text for turn in self.turns))
+            (
+                self.instructions,
+                json.dumps(self.json_schema, default=str),
+                *(turn.text for turn in self.turns),
+            )
         )
 
     hide: Callable[[str], str] | None = Field(default=None, exclude=True, repr=False)

@@ -128,6 +128,14 @@ async def test_thoughts_that_are_no_answer_lead_to_the_next_way() -> None:
     assert ways(server) == ["native", "tool"]
 
 
+@pytest.mark.parametrize("kind", ["text/plain", "text/html; charset=utf-8", "application/octet-stream"])
+async def test_an_answer_may_be_called_what_it_is_not(kind: str) -> None:
+    with ScriptedEndpoint(SCRIPT, habits=Habits(content_type=kind)) as server:
+        reply, _ = await twice(server, listening=False)
+    assert json.loads(reply.text) == PLAN
+    assert ways(server) == ["native", "native"]
+
+
 async def test_an_answer_that_is_only_broken_is_left_to_its_correction() -> None:
     with ScriptedEndpoint({"execution_plan": '{"steps": [{"step_id": "a"'}) as server:
         async with asking(server) as model:

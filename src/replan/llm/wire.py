@@ -35,7 +35,7 @@ class LenientTransport(Transport):
         content = await response.aread()
         await response.aclose()
         status, content = completion(content)
-        return _with(response, status, content=content)
+        return _with(response, status, content=content, json=content.lstrip()[:1] == b"{")
 
 
 def completion(content: bytes) -> tuple[int, bytes]:
@@ -64,8 +64,11 @@ def status_of(error: Any) -> int:
     return _UNKNOWN
 
 
-def _with(response: httpx2.Response, status: int, **body: Any) -> httpx2.Response:
+def _with(response: httpx2.Response, status: int, *, json: bool = False, **body: Any) -> httpx2.Response:
     headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_BODY]
+    if json:  # whatever it was called
+        headers = [(name, value) for name, value in headers if name != "content-type"]
+        headers.append(("content-type", "application/json"))
     return httpx2.Response(status, headers=headers, extensions=response.extensions, **body)
 
 

@@ -46,7 +46,7 @@ class Habits:
 
     `schema`, `tool`, `words`: what comes back when it is asked with a JSON schema, a tool, or in words.
     `stream`: `noisy` puts ids, comments and empty data between the events; `unfinished` gives no reason for its end;
-    `broken` sends what cannot be read. `usage`: it says what was used. `system_role`: it takes a message of the system.
+    `broken` sends what cannot be read. `content_type` of whole answers. `usage`: it says what was used. `system_role`: it takes a message of the system.
     `bare_refusals`: it does not say what it refuses.
     """
 
@@ -54,6 +54,7 @@ class Habits:
     tool: Odd = "right"
     words: Odd = "right"
     stream: Literal["right", "noisy", "unfinished", "broken"] = "right"
+    content_type: str = "application/json"
     usage: bool = True
     system_role: bool = True
     bare_refusals: bool = False

@@ -141,7 +141,7 @@ class Handler(BaseHTTPRequestHandler):
             self._send(200, data[: len(data) // 2], "application/json", claim=len(data))
             self.close_connection = True
         else:
-            self._send(200, data, "application/json")
+            self._send(200, data, self._end.habits.content_type)
 
     def _stream(self, body: JsonObject, text: str, function: str | None, fault: EndpointFault | None) -> None:
         self.send_response(200)
