@@ -128,6 +128,15 @@ async def test_thoughts_that_are_no_answer_lead_to_the_next_way() -> None:
     assert ways(server) == ["native", "tool"]
 
 
+@pytest.mark.parametrize("text", ['{"reason": "no such tool"}', '[{"steps": []}]', '{"plan": {"steps": []}}'])
+async def test_an_answer_of_another_shape_that_the_schema_knows_is_an_answer(text: str) -> None:
+    schema = {**SCHEMA, "properties": {**SCHEMA["properties"], "reason": {"type": "string"}}}
+    with ScriptedEndpoint({"execution_plan": text}) as server:
+        async with asking(server) as model:
+            assert (await model.ask(request(json_schema=schema))).text == text
+    assert ways(server) == ["native"]
+
+
 @pytest.mark.parametrize("kind", ["text/plain", "text/html; charset=utf-8", "application/octet-stream"])
 async def test_an_answer_may_be_called_what_it_is_not(kind: str) -> None:
     with ScriptedEndpoint(SCRIPT, habits=Habits(content_type=kind)) as server:

@@ -14,8 +14,8 @@ _MOST = 10_000
 Form = Literal["good", "broken", "none"]
 
 
-def form_of(text: str, needed: Sequence[str]) -> Form:
-    """Whether the text holds an answer with something of what is needed, a broken one, or none at all.
+def form_of(text: str, fields: Sequence[str]) -> Form:
+    """Whether the text holds an answer with any of these fields, a broken one, or none at all.
 
     `broken` is the model's slip, which it can correct; `none` says that it was not asked in a way that it understood.
     """
@@ -23,8 +23,9 @@ def form_of(text: str, needed: Sequence[str]) -> Form:
         values = candidates(text)
     except Unreadable as error:
         return "broken" if error.begun else "none"
-    found = (meant(value, needed) for value in values)
-    return "good" if any(isinstance(value, dict) and _has(value, needed) for value in found) else "none"
+    found = (meant(value, fields) for value in values)
+    good = any(isinstance(value, dict) and (not fields or _count(value, fields)) for value in found)
+    return "good" if good else "none"
 
 
 def meant(value: Any, needed: Sequence[str]) -> Any:
@@ -43,10 +44,6 @@ def meant(value: Any, needed: Sequence[str]) -> Any:
             return best[0] if all(one == best[0] for one in best) else value
         level = [child for one in level for child in _inside(one)][:_MOST]
     return value
-
-
-def _has(value: dict[str, Any], needed: Sequence[str]) -> bool:
-    return not needed or any(key in value for key in needed)
 
 
 def _count(value: Any, needed: Sequence[str]) -> int:

@@ -73,7 +73,7 @@ def piece_of(event: Any) -> str:
             return ""
 
 
-def text_of(response: ModelResponse, needed: Sequence[str] = ()) -> str:
+def text_of(response: ModelResponse, fields: Sequence[str] = ()) -> str:
     """The answer's text; empty for a refusal. Some servers put all of an answer among the thoughts."""
     from pydantic_ai import messages as m
 
@@ -87,7 +87,7 @@ def text_of(response: ModelResponse, needed: Sequence[str] = ()) -> str:
         thoughts = "".join(
             part.content for part in response.parts if isinstance(part, m.ThinkingPart)
         ).strip()
-        if thoughts[:1] == "{" and thoughts[-1:] == "}" and form_of(thoughts, needed) == "good":
+        if thoughts[:1] == "{" and thoughts[-1:] == "}" and form_of(thoughts, fields) == "good":
             return thoughts
     return text
 

@@ -70,23 +70,23 @@ class Ladder:
         """What worked after such answers."""
         self.lost_streams = 0
 
-    def climb(self, schema_name: str, needed: Sequence[str], *, streamed: bool) -> Climb:
+    def climb(self, schema_name: str, fields: Sequence[str], *, streamed: bool) -> Climb:
         """One question's way down, from where the last one like it has found its answer."""
         own = self.by_schema.get(schema_name, self.way)
         mode = max(own.mode, self.way.mode, key=MODES.index)
         # The same once more may be enough; each further try is made in the next mode.
         position = MODES.index(mode) + max(0, self.stumbles.get(schema_name, 0) - 1)
         mode = MODES[min(position, len(MODES) - 1)]
-        return Climb(self, schema_name, needed, own._replace(mode=mode, streamed=own.streamed and streamed))
+        return Climb(self, schema_name, fields, own._replace(mode=mode, streamed=own.streamed and streamed))
 
 
 class Climb:
     """The way down of one question. Each method says whether there is another way to try: `way`."""
 
-    def __init__(self, ladder: Ladder, schema_name: str, needed: Sequence[str], first: Way) -> None:
+    def __init__(self, ladder: Ladder, schema_name: str, fields: Sequence[str], first: Way) -> None:
         self._ladder = ladder
         self._schema = schema_name
-        self._needed = needed
+        self._fields = fields
         self._first = first
         self.way = first
         self._tried = {first}
@@ -123,7 +123,7 @@ class Climb:
 
     def answered(self, text: str, *, cut: bool) -> bool:
         """An answer came. `cut`: the endpoint says that it is incomplete or withheld, which no other way mends."""
-        form = form_of(text, self._needed)
+        form = form_of(text, self._fields)
         if form == "good":
             self._remember()
             return False

@@ -117,8 +117,8 @@ class ProviderModel:
         library = await self._ready()
         watcher: Watcher | None = request.watcher
         relay = None if on_text is None else Relay(on_text)
-        needed = tuple(request.json_schema.get("required", ()))
-        climb = self._ladder.climb(request.schema_name, needed, streamed=relay is not None)
+        fields = tuple(request.json_schema.get("properties", ()))
+        climb = self._ladder.climb(request.schema_name, fields, streamed=relay is not None)
         because = ""
         while True:
             way = climb.way
@@ -133,7 +133,7 @@ class ProviderModel:
                 if not climb.failed(error):
                     raise await self._with_advice(error) from error.__cause__
                 continue
-            text = forms.text_of(response, needed)
+            text = forms.text_of(response, fields)
             usage = self._used(request, response, text)
             if not climb.answered(text, cut=response.finish_reason in ("length", "content_filter")):
                 break
