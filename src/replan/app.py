@@ -16,7 +16,7 @@ from replan.config import Settings
 from replan.config.options import Options, listed, mapping, policy_with, text_of
 from replan.core.events import Record
 from replan.core.policy import Policy, within
-from replan.core.result import TaskResult
+from replan.core.result import TaskResult, WaitingFor
 from replan.core.secrets import KnownSecrets
 from replan.core.state import State
 from replan.core.tool_stats import ToolKey, ToolStats
@@ -28,6 +28,7 @@ from replan.reasoning.prompts import check_all, load
 from replan.run.announcer import Announcer, OnEvent
 from replan.run.library_logs import keep_from_logs
 from replan.run.parts import Parts
+from replan.run.results import agreed
 from replan.run.service import Service, Submission
 from replan.run.sync import run_to_end
 from replan.run.through import see_through
@@ -357,13 +358,26 @@ class Replan:
         *,
         parameters: Mapping[str, Any] | None = None,
         by: str = "",
-    ) -> None:
-        """Agree to a call that waits, with other `parameters` if given. None: the only approval that is open.
+    ) -> WaitingFor:
+        """Agree to a call that waits, with `parameters` laid over those shown. None: the only approval that is open.
 
-        A task that nobody drives meanwhile goes on with `resume`.
+        The call that was agreed to, as it will be made. A task that nobody drives meanwhile goes on with `resume`.
         """
         given = None if parameters is None else dict(parameters)
-        await self.service.resolve_approval(task_id, approval_id, approved=True, parameters=given, by=by)
+        return agreed(
+            await self.service.resolve_approval(task_id, approval_id, approved=True, parameters=given, by=by)
+        )
+
+    async def approval(
+        self,
+        task_id: str,
+        approval_id: str | None = None,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> WaitingFor:
+        """A call that waits, in full (large values whole, secrets masked), or as it would be with other `parameters`."""
+        given = None if parameters is None else dict(parameters)
+        return agreed(await self.service.approval(task_id, approval_id, parameters=given))
 
     async def reject(
         self, task_id: str, approval_id: str | None = None, *, reason: str = "", by: str = ""

@@ -372,4 +372,8 @@ class ToolMemory(Protocol):
 class Store(EventLog, TaskIndex, ArtifactStore, ToolMemory, Protocol):
     """One database that does all of it."""
 
+    async def seal_key(self) -> bytes:
+        """The key of this database's seals (`core.seals`), made when it is asked for first; the same ever after."""
+        ...
+
     async def aclose(self) -> None: ...

@@ -130,8 +130,11 @@ def test_a_call_waits_for_a_yes_from_another_process(home: Path) -> None:
     bad = replan("tasks", "approve", "t-1", "--parameters", "[1]", "--db", "r.db", cwd=home)
     assert bad.returncode == 2
     assert "has to be a JSON object" in bad.stderr
+    shown = replan("tasks", "approve", "t-1", "--show", "--db", "r.db", cwd=home)
+    assert 'send({"to": "Ann"}) in step s' in shown.stdout
     said = replan("tasks", "approve", "t-1", "--db", "r.db", cwd=home)
     assert said.returncode == 0
+    assert 'approved: send({"to": "Ann"}) in step s' in said.stderr
     assert "replan tasks resume t-1" in said.stderr
     with ScriptedEndpoint({"evaluation": verdict(), **answers}) as endpoint:
         went_on = replan(

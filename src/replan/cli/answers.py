@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,11 +10,13 @@ import typer
 
 from replan.cli import options
 from replan.cli.terminal import own_stdout, say
+from replan.cli.words import clean
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from replan.app import Replan
+    from replan.core.result import WaitingFor
 
 TaskName = Annotated[str, typer.Argument(metavar="ID", help="The task's id.")]
 Approval = Annotated[
@@ -28,8 +31,15 @@ def approve(
     approval: Approval = None,
     parameters: Annotated[
         str | None,
-        typer.Option("--parameters", metavar="JSON", help="Make the call with these instead of those shown."),
+        typer.Option(
+            "--parameters",
+            metavar="JSON",
+            help="Make the call with these over those shown; null leaves one out.",
+        ),
     ] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Print the call in full, and agree to nothing.")
+    ] = False,
     by: By = "replan tasks approve",
     config: options.Config = None,
     db: options.Db = None,
@@ -38,10 +48,14 @@ def approve(
     from replan.cli.inputs import json_object
 
     given = None if parameters is None else json_object(parameters, "--parameters")
-    _speak(
-        task_id, config, db, lambda replan: replan.approve(task_id, approval, parameters=given, by=by),
-        "approved",
-    )  # fmt: skip
+    if show:
+        _show(task_id, config, db, lambda replan: replan.approval(task_id, approval, parameters=given))
+        return
+
+    async def agree(replan: Replan) -> str:
+        return f"approved: {call_words(await replan.approve(task_id, approval, parameters=given, by=by))}"
+
+    _speak(task_id, config, db, agree)
 
 
 def reject(
@@ -53,9 +67,12 @@ def reject(
     db: options.Db = None,
 ) -> None:
     """Do not agree to a call that waits; the task looks for another way."""
-    _speak(
-        task_id, config, db, lambda replan: replan.reject(task_id, approval, reason=reason, by=by), "rejected"
-    )
+
+    async def refuse(replan: Replan) -> str:
+        await replan.reject(task_id, approval, reason=reason, by=by)
+        return "rejected"
+
+    _speak(task_id, config, db, refuse)
 
 
 def answer(
@@ -78,26 +95,51 @@ def answer(
     from replan.cli.inputs import json_value
 
     given = None if output is None else json_value(output, "--output")
-    _speak(
-        task_id, config, db, lambda replan: replan.answer(task_id, text, question, output=given, by=by),
-        "answered",
-    )  # fmt: skip
+
+    async def say_it(replan: Replan) -> str:
+        await replan.answer(task_id, text, question, output=given, by=by)
+        return "answered"
+
+    _speak(task_id, config, db, say_it)
 
 
-def _speak(
-    task_id: str, config: Path | None, db: str | None, say_it: Callable[[Replan], Awaitable[None]], done: str
+def call_words(one: WaitingFor, most: int | None = None) -> str:
+    """The call as a person reads it; `most` characters of its parameters."""
+    text = json.dumps(one.parameters, ensure_ascii=False, default=str)
+    marks = ", ".join(f"{name} #{mark}" for name, mark in one.hidden.items())
+    hidden = f" (not shown: {marks})" if marks else ""
+    return f"{one.tool_id}({clean(text, most or len(text))}) in step {one.step_id}{hidden}"
+
+
+def _show(
+    task_id: str, config: Path | None, db: str | None, look: Callable[[Replan], Awaitable[WaitingFor]]
 ) -> None:
-    """Write what a person says into the task's log, and tell who goes on."""
+    """Print a call that waits, in full."""
     import asyncio
 
     from replan.cli.opening import open_replan, settings_of
 
-    async def write() -> bool:
+    async def read() -> WaitingFor:
         async with open_replan(settings_of(config), db=db) as replan:
-            await say_it(replan)
-            return (await replan.summary(task_id)).held
+            return await look(replan)
+
+    with own_stdout() as out:
+        out.line(call_words(asyncio.run(read())))
+
+
+def _speak(
+    task_id: str, config: Path | None, db: str | None, say_it: Callable[[Replan], Awaitable[str]]
+) -> None:
+    """Write what a person says into the task's log, and tell what was done and who goes on."""
+    import asyncio
+
+    from replan.cli.opening import open_replan, settings_of
+
+    async def write() -> tuple[str, bool]:
+        async with open_replan(settings_of(config), db=db) as replan:
+            return await say_it(replan), (await replan.summary(task_id)).held
 
     with own_stdout():
-        held = asyncio.run(write())
+        done, held = asyncio.run(write())
         after = "its driver goes on" if held else f"go on with `replan tasks resume {task_id}`"
         say(f"{done}; {after}")

@@ -8,6 +8,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
+from replan.cli.answers import call_words
 from replan.cli.terminal import say
 from replan.cli.words import clean
 from replan.errors import InputError, TaskEnded
@@ -36,40 +37,49 @@ async def answer_all(replan: Replan, result: TaskResult) -> bool:
 
 async def _approval(replan: Replan, task_id: str, one: WaitingFor) -> bool:
     say(f"{clean(one.text, 1_000)}")
-    say(f"  {one.tool_id}({clean(json.dumps(one.parameters, ensure_ascii=False, default=str), 2_000)})")
+    say(f"  {call_words(one, 2_000)}")
+    given: dict[str, Any] | None = None
     while True:
-        said = _line("  yes, no, or other parameters as a JSON object: ").strip()
+        said = _line("  yes, no, show (all of it), or other parameters as a JSON object: ").strip()
         if not said:
             return False
-        if said.casefold() in ("y", "yes"):
-            await replan.approve(task_id, one.id, by=BY)
-            return True
         if said.casefold() in ("n", "no"):
             reason = _line("  why not (may be empty): ").strip()
             await replan.reject(task_id, one.id, reason=reason, by=BY)
             return True
-        if await _edited(replan, task_id, one, said):
-            return True
+        agrees = said.casefold() in ("y", "yes")
+        try:
+            if agrees:
+                await replan.approve(task_id, one.id, parameters=given, by=BY)
+                return True
+            wanted = given if said.casefold() == "show" else {**(given or {}), **_object(said)}
+            changed = await replan.approval(task_id, one.id, parameters=wanted)
+        except TaskEnded:
+            raise
+        except InputError as error:
+            say(f"  {clean(str(error), 1_000)}")
+            if agrees or one.id not in {open_.id for open_ in (await replan.result(task_id)).waiting_for}:
+                return True
+            continue
+        given = wanted
+        say(
+            f"  {call_words(changed)}"
+            if said.casefold() == "show"
+            else f"  so it would be {call_words(changed, 2_000)}"
+        )
 
 
-async def _edited(replan: Replan, task_id: str, one: WaitingFor, said: str) -> bool:
+def _object(said: str) -> dict[str, Any]:
     try:
         parameters: Any = json.loads(said)
     except ValueError as error:
         at = f": {error}" if said.startswith("{") else ""
-        say(f"  {clean(said, 60)!r} is neither yes nor no, nor a JSON object{at}")
-        return False
+        raise InputError(f"{clean(said, 60)!r} is neither yes nor no, nor a JSON object{at}") from None
     if not isinstance(parameters, dict):
-        say(f'  {clean(said, 60)!r} is no JSON object: parameters are written like {{"name": "value"}}')
-        return False
-    try:
-        await replan.approve(task_id, one.id, parameters=parameters, by=BY)
-    except TaskEnded:
-        raise
-    except InputError as error:
-        say(f"  {clean(str(error), 1_000)}")
-        return one.id not in {open_.id for open_ in (await replan.result(task_id)).waiting_for}
-    return True
+        raise InputError(
+            f'{clean(said, 60)!r} is no JSON object: parameters are written like {{"name": "value"}}'
+        )
+    return parameters
 
 
 async def _question(replan: Replan, task_id: str, one: WaitingFor) -> bool:

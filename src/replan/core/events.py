@@ -339,6 +339,10 @@ class ApprovalRequested(Event):
     parameters: JsonObject
     parameters_schema: JsonObject = {}
     """What other parameters have to look like (JSON Schema)."""
+    seals: dict[str, str] = {}
+    """Of what is not shown as it is (a secret, a large value): its seal (`core.seals`), by parameter."""
+    kept: dict[str, str] = {}
+    """Of a large value: the artifact that has all of it, secrets masked."""
 
 
 class ApprovalResolved(Event):

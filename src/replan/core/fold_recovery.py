@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from replan.core import events as e
 from replan.core.fingerprint import labels_of, prints_of
 from replan.core.fold_plans import count, replace_step, take_plan
-from replan.core.healing import Healing, Override, Reading, Recovery, RoundNote
+from replan.core.healing import Edited, Healing, Override, Reading, Recovery, RoundNote
 from replan.core.ids import canonical, digest
 from replan.core.lineage import replacements
 from replan.core.people import Said, word_of
@@ -295,7 +295,10 @@ def _approval_resolved(state: State, event: e.ApprovalResolved, ts: float) -> No
         )
         step.healing.overrides[slot] = edited
         kept = {name: value for name, value in asked.parameters.items() if name not in event.without}
-        known.edited[asked.step_id, slot] = Override(asked.tool_id, {**kept, **event.parameters}, whole=True)
+        seals = {
+            name: one for name, one in asked.seals.items() if name in kept and name not in event.parameters
+        }
+        known.edited[asked.step_id, slot] = Edited(asked.tool_id, {**kept, **event.parameters}, seals)
         state.ledger.vacate(asked.call_key, (asked.step_id, slot))
 
 

@@ -168,6 +168,16 @@ class RoundNote:
     outcome: str = ""
 
 
+class Edited(NamedTuple):
+    """A call as a person has changed it."""
+
+    tool_id: ToolId
+    parameters: JsonObject
+    """All of them, as they may be seen."""
+    seals: dict[str, str]
+    """Of those that were not shown and not changed."""
+
+
 @dataclass(slots=True)
 class Recovery:
     """The recovery of a whole task."""
@@ -201,8 +211,8 @@ class Recovery:
     """The keys of the calls that approvals were asked for."""
     approvals: dict[str, e.ApprovalResolved] = field(default_factory=dict)
     """What was said, by call key."""
-    edited: dict[Place, Override] = field(default_factory=dict)
-    """What a person wants to be called instead: tool, and the parameters as they may be seen."""
+    edited: dict[Place, Edited] = field(default_factory=dict)
+    """What a person wants to be called instead."""
     latest: dict[Place, str] = field(default_factory=dict)
     """The approval that was asked for last, by the call's place."""
     questions: dict[str, e.QuestionAsked] = field(default_factory=dict)

@@ -77,7 +77,9 @@ class WaitingFor(BaseModel):
     step_id: str | None = None
     tool_id: str | None = None
     parameters: dict[str, Any] | None = None
-    """Of the call to be agreed to, secrets masked."""
+    """Of the call to be agreed to, secrets masked, large values cut."""
+    hidden: dict[str, str] = {}
+    """Of those that are not shown as they are: a mark, which is another for another value."""
 
 
 T = TypeVar("T", default=Any)

@@ -16,6 +16,7 @@ from replan.core.paths import PathError, select
 from replan.core.policy import needs_approval
 from replan.core.refs import Reference, has_references, meaning, resolve, rewritten
 from replan.core.repeats import Deed, meant_by_order
+from replan.core.seals import seal
 from replan.core.secrets import MASK, SecretLost, holds_lost, reveal, reveal_known
 from replan.core.slots import Place
 from replan.core.state import Slot, State, StepState, actions_of, is_meant_again
@@ -24,7 +25,6 @@ from replan.core.when import roots
 from replan.errors import UnresolvedReference
 from replan.ports import Gate, Tools
 from replan.run.outputs import Loaded
-from replan.run.shown import shown
 
 
 class CannotCall(Exception):
@@ -243,7 +243,14 @@ def _resolved(raw: JsonObject, scope: Scope) -> tuple[JsonObject, UnresolvedRefe
 
 
 def prepare(
-    step: StepState, slot: Slot, state: State, tools: Tools, loaded: Loaded, *, item: Any = None
+    step: StepState,
+    slot: Slot,
+    state: State,
+    tools: Tools,
+    loaded: Loaded,
+    *,
+    item: Any = None,
+    seal_key: bytes = b"",
 ) -> Call:
     """The call that a place in the plan makes. `CannotCall` if it cannot be made, `NeedsApproval` if not yet."""
     meant = outline(step, slot, state, tools, loaded, item)
@@ -268,7 +275,7 @@ def prepare(
         text = f"this very call was made before, and nobody knows whether it took effect: {doubt.fault.message if doubt.fault else 'cut off'}"
         raise CannotCall(Fault(category="unknown", kind="in_doubt", message=text, happened="unknown"))
     if needs_approval(state.policy, step.step, tool) and state.reusable(call.key, tool, step.step) is None:
-        _check_approved(call, state)
+        _check_approved(call, state, seal_key)
     return call
 
 
@@ -313,7 +320,7 @@ def _written(step: Step, action_id: str | None) -> str:
     return canonical(rewritten(parameters, meaning))
 
 
-def _check_approved(call: Call, state: State) -> None:
+def _check_approved(call: Call, state: State, seal_key: bytes) -> None:
     """Raise unless a person has agreed to just this call: what runs is what was shown."""
     known = state.recovery
     if known is not None:
@@ -324,7 +331,7 @@ def _check_approved(call: Call, state: State) -> None:
             raise CannotCall(Fault(category="unknown", kind="rejected", message=text))
         if said is not None and said.parameters is None:
             return
-        if _is_as_edited(call, state, known):
+        if _is_as_edited(call, known, seal_key):
             return
         if said is not None:
             text = f"a person has agreed to this call of {call.tool.id!r} only with other parameters"
@@ -335,21 +342,17 @@ def _check_approved(call: Call, state: State) -> None:
     raise NeedsApproval(call)
 
 
-def _is_as_edited(call: Call, state: State, known: Recovery) -> bool:
-    """True if the call is made with just what a person has put in place of what was asked.
-
-    Required parameters that were left out may be filled in from the metadata.
-    """
+def _is_as_edited(call: Call, known: Recovery, seal_key: bytes) -> bool:
+    """True if the call is made with just what a person has put in place of what was asked, hidden values included."""
     edited = known.edited.get((call.step.step_id, call.slot))
-    if edited is None or call.tool.id != edited.tool_id:
+    if edited is None or call.tool.id != edited.tool_id or call.parameters.keys() != edited.parameters.keys():
         return False
-    seen = shown(call.tool, call.parameters, state.policy.max_output_bytes, state.secrets)
-    seen = state.secrets.masked(seen)
-    filled = set(call.tool.parameters.get("required", ())) & state.metadata_of(call.step.step_id).keys()
-    wanted = edited.parameters
-    if any(name not in seen or seen[name] != value for name, value in wanted.items()):
-        return False
-    return all(name in filled for name in seen if name not in wanted)
+    return all(
+        seal(seal_key, call.tool.id, name, value) == edited.seals[name]
+        if name in edited.seals
+        else edited.parameters[name] == value
+        for name, value in call.parameters.items()
+    )
 
 
 def _filled(tool: ToolSpec, parameters: JsonObject, metadata: JsonObject) -> JsonObject:

@@ -64,6 +64,7 @@ class Run:
         "closed",
         "kept",
         "parts",
+        "seal_key",
         "secrets",
         "state",
         "stopping",
@@ -93,6 +94,8 @@ class Run:
         """Nothing new is begun: what runs is being stopped."""
         self.asking: dict[str, Asking] | None = None
         """The model calls that this drive has under way, by id."""
+        self.seal_key = b""
+        """Of what an approval does not show; there is none where nobody is asked."""
         self.told: set[str] | None = None
         """Sentences for people that are said once."""
         self._batch: Batch | None = None
@@ -116,7 +119,15 @@ class Run:
             state.any_lost = any(one.event.masked for one in records)
             later = [one._replace(event=lost(one.event)) if one.event.masked else one for one in records[1:]]
             records = [records[0]._replace(event=seen), *later]
-        return cls(parts, claim, fold(records, state))
+        run = cls(parts, claim, fold(records, state))
+        if run.state.policy.interactive:
+            try:
+                run.seal_key = await parts.store.seal_key()
+            except BaseException:
+                with contextlib.suppress(ReplanError):
+                    await parts.store.release(claim)
+                raise
+        return run
 
     def record(self, *events: AnyEvent, artifacts: Sequence[NewArtifact] = ()) -> Batch:
         """Record facts: they are in the state now, and in the log once the batch is durable."""

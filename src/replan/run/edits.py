@@ -18,10 +18,17 @@ class Edit(NamedTuple):
     changes: JsonObject
     without: tuple[str, ...]
 
+    def over(self, shown: JsonObject) -> JsonObject:
+        """The call as it will be made, as far as it may be seen."""
+        return {name: value for name, value in {**shown, **self.changes}.items() if name not in self.without}
+
 
 def edit_of(asked: ApprovalRequested, given: JsonObject) -> Edit:
-    """What differs from what was shown. `InputError` if the call would not fit its tool, or a secret is changed."""
-    shown = asked.parameters
+    """What is given, laid over what was shown: what is not mentioned stays. `null` leaves out what cannot be null.
+
+    `InputError` if the call would not fit its tool, or a secret is changed.
+    """
+    shown, schema = asked.parameters, asked.parameters_schema or {"type": "object"}
     masked = {name for name, value in shown.items() if _holds_mask(value)}
     changes = {name: value for name, value in given.items() if name not in shown or shown[name] != value}
     if secret := masked & changes.keys():
@@ -33,17 +40,26 @@ def edit_of(asked: ApprovalRequested, given: JsonObject) -> Edit:
         raise InputError(
             f"{', '.join(strange)}: {MASK} stands for a secret that is not shown, and is no value"
         )
-    without = tuple(name for name in shown if name not in given and name not in masked)
-    made = {**{name: shown[name] for name in masked}, **given}
-    unchanged = made.keys() - changes.keys()
-    found = [
-        str(error)
-        for error in faults(asked.parameters_schema or {"type": "object"}, made)
-        if not error.path or error.path[0] not in unchanged
-    ]
+    without = tuple(
+        name
+        for name, value in changes.items()
+        if value is None and _problems(schema, {**shown, name: None}, name)
+    )
+    edit = Edit({name: value for name, value in changes.items() if name not in without}, without)
+    made = edit.over(shown)
+    found = [text for name in (*edit.changes, *without, "") for text in _problems(schema, made, name)]
     if found:
         raise InputError(f"the parameters do not fit tool {asked.tool_id!r}: " + "; ".join(found[:10]))
-    return Edit(changes, without)
+    return edit
+
+
+def _problems(schema: JsonObject, parameters: JsonObject, name: str) -> list[str]:
+    """What is wrong with one parameter, or with all of them together (`""`): not with what is shown only in part."""
+    return [
+        str(fault)
+        for fault in faults(schema, parameters)
+        if (str(fault.path[0]) if fault.path else "") == name
+    ]
 
 
 def _holds_mask(value: Any) -> bool:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from replan.core.events import ApprovalRequested
+from replan.core.seals import seals_of
 from replan.core.types import StepId
 from replan.run.calls import Call
 from replan.run.context import Run
+from replan.run.outputs import pack
 from replan.run.shown import shown
+
+_NO_LIMIT = 2**62
 
 
 class Parking:
@@ -29,19 +33,27 @@ class Parking:
         run = self._run
         for call in calls:
             if call.key not in run.state.mending().asked:
-                run.record(
-                    ApprovalRequested(
-                        approval_id=run.parts.ids.new("appr"), call_key=call.key, step_id=step_id,
-                        action_id=call.slot.action_id, index=call.slot.item, tool_id=call.tool.id,
-                        effect=call.tool.effect,
-                        parameters=shown(
-                            call.tool, call.parameters, run.state.policy.max_output_bytes, run.secrets
-                        ),
-                        parameters_schema=call.tool.parameters,
-                    )
-                )  # fmt: skip
+                self._ask(call)
         self._waiting[step_id] = {call.key for call in calls}
         self._look_at(step_id)
+
+    def _ask(self, call: Call) -> None:
+        """Show the call: secrets masked, a large value cut and kept beside, where a person can see all of it."""
+        run, tool = self._run, call.tool
+        limit = run.state.policy.max_output_bytes
+        seen = run.secrets.masked(shown(tool, call.parameters, limit, run.secrets))
+        whole = run.secrets.masked(shown(tool, call.parameters, _NO_LIMIT, run.secrets))
+        large = {name: pack(whole[name], 0) for name, value in seen.items() if value != whole[name]}
+        run.record(
+            ApprovalRequested(
+                approval_id=run.parts.ids.new("appr"), call_key=call.key, step_id=call.step.step_id,
+                action_id=call.slot.action_id, index=call.slot.item, tool_id=tool.id, effect=tool.effect,
+                parameters=seen, parameters_schema=tool.parameters,
+                seals=seals_of(run.seal_key, tool.id, call.parameters, seen),
+                kept={name: one.stored.artifact_id for name, one in large.items() if one.stored is not None},
+            ),
+            artifacts=[one.stored for one in large.values() if one.stored is not None],
+        )  # fmt: skip
 
     def look(self) -> None:
         """See who has been answered. A call that waits although it was answered before would wait for ever."""

@@ -47,13 +47,7 @@ def waiting_for(state: State) -> tuple[WaitingFor, ...]:
     known = state.recovery
     if known is None:
         return ()
-    approvals = [
-        WaitingFor(
-            kind="approval", id=one.approval_id, step_id=one.step_id, tool_id=one.tool_id, parameters=one.parameters,
-            text=f"May {one.tool_id!r} be called in step {one.step_id!r}?",
-        )
-        for one in open_approvals(state)
-    ]  # fmt: skip
+    approvals = [agreed(one) for one in open_approvals(state)]
     questions = [
         WaitingFor(
             kind=one.kind, id=one.question_id, text=one.text, background=one.background, step_id=one.step_id
@@ -61,6 +55,15 @@ def waiting_for(state: State) -> tuple[WaitingFor, ...]:
         for one in known.open_questions()
     ]
     return (*approvals, *questions)
+
+
+def agreed(one: ApprovalRequested) -> WaitingFor:
+    """A call that a person is asked for, or has agreed to."""
+    return WaitingFor(
+        kind="approval", id=one.approval_id, step_id=one.step_id, tool_id=one.tool_id, parameters=one.parameters,
+        text=f"May {one.tool_id!r} be called in step {one.step_id!r}?",
+        hidden={name: mark[:8] for name, mark in one.seals.items()},
+    )  # fmt: skip
 
 
 def open_approvals(state: State) -> list[ApprovalRequested]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -152,7 +153,9 @@ class Service:
         parameters: JsonObject | None = None,
         by: str = "",
     ) -> ApprovalRequested:
-        """Agree to a call, or not; with `parameters` to that call with others. The approval that is answered.
+        """Agree to a call, or not; with `parameters`, laid over those that are shown, to that call with others.
+
+        The call that was agreed to, as it will be made.
 
         None answers the only one that is open. Whoever drives the task goes on; if nobody does, resume it.
         """
@@ -161,6 +164,7 @@ class Service:
             {one.approval_id: one for one in open_approvals(state)}, approval_id, task_id, "approval"
         )
         edit = None if parameters is None else edit_of(asked, parameters)
+        made = asked.parameters if edit is None else edit.over(asked.parameters)
         event = ApprovalResolved(
             approval_id=asked.approval_id,
             approved=approved,
@@ -171,7 +175,28 @@ class Service:
         )
         said = await self.parts.store.signal(task_id, event, self.parts.clock.now())
         await self._check_first(task_id, said, lambda other: other.approval_id, "approval")
-        return asked
+        return asked.model_copy(update={"parameters": made})
+
+    async def approval(
+        self, task_id: str, approval_id: str | None = None, *, parameters: JsonObject | None = None
+    ) -> ApprovalRequested:
+        """A call that waits for a yes, in full: large values whole, secrets masked. Nothing is agreed to.
+
+        With `parameters`: as it would be made with these laid over what is shown.
+        """
+        state = await self._open_state(task_id)
+        asked = _one_of(
+            {one.approval_id: one for one in open_approvals(state)}, approval_id, task_id, "approval"
+        )
+        changed = (
+            asked.parameters if parameters is None else edit_of(asked, parameters).over(asked.parameters)
+        )
+        whole = {
+            name: json.loads(await self.parts.store.artifact(task_id, artifact_id))
+            for name, artifact_id in asked.kept.items()
+            if name in changed and changed[name] == asked.parameters[name]
+        }
+        return asked.model_copy(update={"parameters": {**changed, **whole}})
 
     async def answer(
         self,

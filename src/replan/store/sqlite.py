@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
@@ -46,6 +47,7 @@ class SqliteStore:
         self, path: Path, *, synchronous: str = "normal", busy_secs: float = schema.BUSY_SECS
     ) -> None:
         self.path = path
+        self._seal_key: bytes | None = None
         if str(path) == ":memory:":
             raise StoreUnusable("a database in memory cannot be resumed: give --db a file")
         try:
@@ -299,6 +301,17 @@ class SqliteStore:
 
     async def artifact(self, task_id: str, artifact_id: str) -> bytes:
         return await self._reader.artifact(task_id, artifact_id)
+
+    async def seal_key(self) -> bytes:
+        if self._seal_key is None:
+            made = secrets.token_bytes(32)
+
+            def work(db: sqlite3.Connection) -> bytes:
+                db.execute("INSERT OR IGNORE INTO seal_key VALUES (1, ?)", (made,))
+                return bytes(db.execute("SELECT key FROM seal_key").fetchone()[0])
+
+            self._seal_key = await self._writer.submit(work, large=True, durable=True)
+        return self._seal_key
 
     # ── tools ──
 
