@@ -2,7 +2,8 @@
 
 The status comes first, since it is an answer to exactly this question. Words in the code and the message decide
 where the status is vague (400, none at all) and outweigh it where they are specific. They are the words of
-English error texts, in families, never the codes of one service.
+English error texts, in families, never the codes of one service; Chinese ones are read as the English words that they
+stand for (`core.error_chinese`).
 """
 
 from __future__ import annotations

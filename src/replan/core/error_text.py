@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
+from replan.core.error_chinese import in_english
+
 MAX_BODY = 16_384
 """Characters of a body that is read; a longer one is no error message."""
 MAX_TEXT = 2_000
@@ -23,7 +25,7 @@ def words(text: str) -> str:
 
     CamelCase, snake_case and kebab-case are split.
     """
-    text = _URL.sub(" ", text[:MAX_TEXT].replace("\u2019", "'"))
+    text = _URL.sub(" ", in_english(text[:MAX_TEXT]).replace("\u2019", "'"))
     text = _SENTENCE.sub(" . ", _HUMP.sub(" ", text)).lower()
     text = text.replace("can't", "can not").replace("cannot", "can not").replace("n't", " not")
     return " ".join(re.findall(r"[^\W_]+|\.", text))
@@ -57,7 +59,7 @@ LONGEST_STATED_WAIT = 3_600.0
 
 def stated_wait(text: str) -> float | None:
     """Seconds to wait that a text asks for; None where it asks for none, or for more than an hour."""
-    text = text[:MAX_TEXT]
+    text = in_english(text[:MAX_TEXT])
     if found := _WAIT.search(text):
         secs = 0.0
         for number, unit in re.findall(_SPAN, found[1], re.IGNORECASE):

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from replan.core.error_chinese import in_english
 from replan.core.error_class import error_class, names_parameter
 from replan.core.error_text import (
     MAX_BODY,
@@ -299,3 +302,69 @@ def test_a_very_long_message_is_read_at_its_start_only(part: str) -> None:
     long = part * 1_000_000
     assert error_class(status=500, message=long) in ("transient", "throttled")
     assert len(words(long)) < 10_000
+
+
+# ── Chinese ───────────────────────────────────────────────────────────────────
+
+CHINESE: list[tuple[str, str | None]] = [
+    ("工具服务连接超时", "transient"),
+    ("连接被重置", "transient"),
+    ("連線逾時", "transient"),
+    ("網路錯誤", "transient"),
+    ("服务暂不可用，请稍后重试", "transient"),
+    ("服务器内部错误", "transient"),
+    ("系统繁忙", "transient"),
+    ("未知错误", "transient"),
+    ("请求过于频繁", "throttled"),
+    ("調用頻率超過限制", "throttled"),
+    ("接口限流", "throttled"),
+    ("权限不足，无法删除", "outside"),
+    ("令牌已过期", "outside"),
+    ("未登录", "outside"),
+    ("账户余额不足", "outside"),
+    ("今日配额已用完", "outside"),
+    ("命令未找到", "outside"),
+    ("参数city无效：没有这个城市", "caller"),
+    ("日期格式不正确，应为 YYYY-MM-DD", "caller"),
+    ("缺少必填参数 date", "caller"),
+    ("不支持TIFF格式", "caller"),
+    ("该用户不存在", "caller"),
+    ("名称重复", "caller"),
+    ("打印完成", None),
+]
+
+
+@pytest.mark.parametrize(("message", "expected"), CHINESE)
+def test_chinese_errors_are_read_by_the_rules_for_english_ones(message: str, expected: str | None) -> None:
+    assert error_class(status=None, message=message) == expected
+
+
+def test_structure_outweighs_words_in_any_language() -> None:
+    assert error_class(status=404, message="服务器内部错误") == "caller"
+    assert error_class(status=503, message="权限不足") == "transient"
+    assert error_class(status=403, message="сервер недоступен") == "outside"
+    assert error_class(status=None, message="сервер недоступен") is None, "a language that nobody promised"
+
+
+def test_a_parameter_is_recognised_in_a_chinese_message() -> None:
+    assert names_parameter("city 不能为空", ["city"])
+    assert names_parameter("参数错误", ["city"])
+    assert not names_parameter("服务器内部错误", ["city"])
+
+
+@pytest.mark.parametrize(
+    ("text", "secs"),
+    [("请在3秒后重试", 3.0), ("2分鐘後再試", 120.0), ("请500毫秒后重试", 0.5), ("三天后见", None)],
+)
+def test_a_wait_is_read_in_chinese_too(text: str, secs: float | None) -> None:
+    assert stated_wait(text) == secs
+
+
+@given(st.text(st.characters(max_codepoint=0x4DFF), max_size=200))
+def test_a_text_without_chinese_is_left_as_it_is(text: str) -> None:
+    assert in_english(text) == text
+
+
+@given(st.text(st.sampled_from("请求超时参数无效连接错误abc 1：，"), max_size=300))
+def test_any_chinese_text_has_a_class_or_none(text: str) -> None:
+    assert error_class(status=None, message=text) in ("transient", "throttled", "caller", "outside", None)
