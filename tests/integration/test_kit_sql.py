@@ -548,3 +548,53 @@ async def test_a_data_file_that_is_not_there_is_told_with_those_that_are(
     assert f"there is no data file {named!r} in the folder; there are: 'sales data.csv'" in str(caught.value)
     assert (caught.value.kind, caught.value.happened) == ("parameter", "no")
     await source.aclose()
+
+
+def made(path: Path, *statements: str) -> Path:
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        for statement in statements:
+            db.execute(statement)
+        db.commit()
+    return path
+
+
+async def told_by(source: Any) -> str:
+    (told,) = [spec.description for spec in await source.tools() if spec.id == "sql_query"]
+    await source.aclose()
+    return str(told)
+
+
+async def test_two_files_are_told_apart_by_name_dialect_and_rows(tmp_path: Path) -> None:
+    table = "CREATE TABLE orders (id INTEGER, who TEXT)"
+    shop = made(tmp_path / "shop.db", table, "INSERT INTO orders VALUES (1, 'Ann'), (2, NULL), (3, 'Cy')")
+    fair = made(tmp_path / "fair.db", table)
+    first, second = await told_by(sql(shop)), await told_by(sql(fair))
+    assert "Database shop.db, in the SQL of SQLite." in first
+    assert "orders(id INTEGER, who TEXT) with rows like (1, Ann) (2, NULL)." in first
+    assert "Database fair.db" in second
+    assert "with rows like" not in second
+    assert str(tmp_path) not in first
+
+
+async def test_rows_are_told_in_short_and_without_bytes(tmp_path: Path) -> None:
+    wide = ", ".join(f"c{n} TEXT" for n in range(40))
+    path = made(
+        tmp_path / "x.db",
+        "CREATE TABLE pics (name TEXT, pic BLOB)",
+        "INSERT INTO pics VALUES ('a\nb', x'ff00'), ('c', x'01')",
+        f"CREATE TABLE wide ({wide})",
+        f"INSERT INTO wide VALUES ({', '.join(repr('x' * 500) for _ in range(40))})",
+    )
+    told = await told_by(sql(path))
+    assert "pics(name TEXT, pic BLOB) with rows like (a b) (c)" in told
+    assert len(told) < 3_000
+
+
+async def test_rows_of_duckdb_and_of_data_files_are_told_too(duckdb_path: Path, tmp_path: Path) -> None:
+    assert "in the SQL of DuckDB." in await told_by(sql(duckdb_path))
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    (folder / "sales.csv").write_text("a,b\n1,x\n2,y\n3,z\n")
+    told = await told_by(data(folder))
+    assert "Files in the folder reports" in told
+    assert "'sales.csv'(a BIGINT, b VARCHAR) with rows like (1, x) (2, y)." in told

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,6 +25,8 @@ MOST_BYTES = 1_000_000
 OUTLINE_SECS = 5.0
 MOST_OUTLINE = 1_500
 """Characters of a description that tell of tables."""
+MOST_WITH_ROWS = 2_500
+"""The same, with rows of them."""
 Statement = Annotated[str, Field(min_length=1, max_length=100_000)]
 Values = Annotated[list[Any], Field(max_length=1000)]
 
@@ -57,7 +60,8 @@ def sql(
     made = _reading(database, kind, timeout_secs)
     if write:
         made.append(_writing(database, kind, timeout_secs, remember_keys))
-    return DatabaseSource(made, name, database)
+    dialect = "SQLite" if kind == "sqlite" else "DuckDB"
+    return DatabaseSource(made, name, database, f"Database {file.name}, in the SQL of {dialect}.")
 
 
 def data(root: str | os.PathLike[str] = ".", *, timeout_secs: float = 30.0, name: str = "data") -> KitSource:
@@ -70,41 +74,98 @@ def data(root: str | os.PathLike[str] = ".", *, timeout_secs: float = 30.0, name
     _need_duckdb()
     folder = Root(root).path
     found = DatabaseProcesses("data", folder, timeout_secs=timeout_secs, most_bytes=MOST_BYTES)
-    return DatabaseSource(_reading(found, "data", timeout_secs), name, found)
+    about = f"Files in the folder {folder.name}, in the SQL of DuckDB."
+    return DatabaseSource(_reading(found, "data", timeout_secs), name, found, about)
 
 
 class DatabaseSource(KitSource):
-    """A source whose tools say which tables there are: who writes a statement has to know them."""
+    """A source whose tools say which file they are for, and which tables there are, with some rows.
 
-    def __init__(self, functions: list[Callable[..., Any]], name: str, database: DatabaseProcesses) -> None:
+    Who writes a statement has to know them, and who chooses among several databases has to tell them apart.
+    """
+
+    def __init__(
+        self, functions: list[Callable[..., Any]], name: str, database: DatabaseProcesses, about: str
+    ) -> None:
         super().__init__(functions, name=name, close=lambda: asyncio.to_thread(database.close))
         self._database = database
+        self._about = about
 
     async def tools(self) -> Sequence[ToolSpec]:
         specs = await super().tools()
-        try:
+        tables: list[Table] = []
+        rows: dict[str, list[str]] = {}
+        with contextlib.suppress(ToolCallError, TimeoutError, OSError):  # `sql_tables` will say why
             async with asyncio.timeout(OUTLINE_SECS):
-                outline = outlined(await self._threads.run(self._database.tables))
-        except (ToolCallError, TimeoutError, OSError):  # `sql_tables` will say why
-            outline = ""
-        if not outline:
-            return specs
-        takes = [spec for spec in specs if "statement" in spec.parameters.get("properties", {})]
-        return [
-            spec.model_copy(update={"description": f"{spec.description} {outline}"})
-            if spec in takes
-            else spec
-            for spec in specs
-        ]
+                tables = await self._threads.run(self._database.tables)
+                rows = await self._threads.run(lambda: sampled(self._database, tables))
+        return [self._told(spec, outlined(tables, rows)) for spec in specs]
+
+    def _told(self, spec: ToolSpec, outline: str) -> ToolSpec:
+        takes = "statement" in spec.parameters.get("properties", {})
+        parts = [spec.description, self._about, *([outline] if takes and outline else [])]
+        return spec.model_copy(update={"description": " ".join(parts)})
 
 
-def outlined(tables: Sequence[Table]) -> str:
-    """Tables with their columns in one line; with their names only, or not at all, where that would be too long."""
+def sampled(database: Database, tables: Sequence[Table]) -> dict[str, list[str]]:
+    """The first rows of the first tables, each as short text; none where the database cannot tell them."""
+    asked = [(table["name"], _row(table)) for table in tables[:_SAMPLED_TABLES]]
+    parts = [
+        f"SELECT * FROM (SELECT {_literal(name)} AS t, {row} AS r FROM {_source(name)} LIMIT {_SAMPLED_ROWS})"
+        for name, row in asked
+        if row
+    ]
+    found: dict[str, list[str]] = {}
+    if not parts:
+        return found
+    with contextlib.suppress(ToolCallError):
+        for one in database.query(" UNION ALL ".join(parts), [], _SAMPLED_TABLES * _SAMPLED_ROWS)["rows"]:
+            text = " ".join(str(one["r"]).split())
+            found.setdefault(str(one["t"]), []).append(
+                text[:_SAMPLED_CHARS] + "…" * (len(text) > _SAMPLED_CHARS)
+            )
+    return found
+
+
+_SAMPLED_TABLES = 8
+_SAMPLED_ROWS = 2
+_SAMPLED_COLUMNS = 12
+_SAMPLED_CHARS = 160
+
+
+def _row(table: Table) -> str:
+    """An expression for a row as text: its first columns, those of bytes left out."""
+    names = [column["name"] for column in table["columns"] if "BLOB" not in column["type"].upper()]
+    texts = [f"coalesce(substr(CAST({_identifier(name)} AS VARCHAR), 1, 40), 'NULL')" for name in names]
+    return " || ', ' || ".join(texts[:_SAMPLED_COLUMNS])
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _source(name: str) -> str:
+    """A table as a statement names it: that of a database, or a data file by its path."""
+    return _identifier(name) if "." not in name and "/" not in name else quoted(name)
+
+
+def outlined(tables: Sequence[Table], rows: Mapping[str, Sequence[str]] | None = None) -> str:
+    """Tables with columns and some rows in one line; with less, or not at all, where that would be too long."""
     if not tables:
         return ""
-    for words in (_columns, _name):
+    samples = rows or {}
+
+    def with_rows(table: Table) -> str:
+        shown = samples.get(table["name"])
+        return f"{_columns(table)} with rows like ({') ('.join(shown)})" if shown else _columns(table)
+
+    for words, most in ((with_rows, MOST_WITH_ROWS), (_columns, MOST_OUTLINE), (_name, MOST_OUTLINE)):
         told = f"Tables: {'; '.join(words(table) for table in tables)}."
-        if len(told) <= MOST_OUTLINE:
+        if len(told) <= most:
             return told
     return ""
 
