@@ -111,6 +111,13 @@ async def test_the_same_id_with_the_same_request_is_the_same_task(db: Path) -> N
         assert source.counts["t"] == 1
 
 
+def _nested(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -148,6 +155,8 @@ async def test_two_callers_of_one_id_share_one_task(db: Path) -> None:
         pytest.param({"text": "x" * 200_001}, "at most 200000", id="a text too long"),
         pytest.param({"text": "half \ud83d"}, "no text", id="half a character"),
         pytest.param({"task_id": "a b"}, "no task id", id="a bad id"),
+        pytest.param({"metadata": {"a": 10**5000}}, "metadata cannot be kept as JSON", id="a long number"),
+        pytest.param({"metadata": {"a": _nested(230)}}, "metadata cannot be kept as JSON", id="deep"),
         pytest.param({"metadata": {"a": object()}}, "metadata cannot be kept as JSON", id="metadata that are no JSON"),
         pytest.param({"metadata": {"a": "x" * 2_000_000}}, "at most 1000000", id="large metadata"),
         pytest.param({"output_schema": {"type": "nonsense"}}, "output_schema", id="a bad schema"),

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from replan.errors import InputError
+
+MOST_BYTES = 16 * 2**20
+"""Of a file that an option names."""
+MOST_LEVELS = 100
+MOST_DIGITS = 1_000
+"""Of a whole number; JSON has no limit, and reading them takes ever longer."""
+_BRACKETS_AND_TEXTS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
 
 def metadata_of(pairs: list[str], texts: Collection[str] = ()) -> dict[str, Any]:
@@ -47,17 +55,58 @@ def secrets_of(pairs: list[str]) -> dict[str, str]:
 def value_of(text: str) -> Any:
     """The JSON value that the text is, or else the text."""
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return _read(text)
+    except _Unusable as error:
+        shown = text if len(text) <= 40 else text[:40] + "…"
+        raise InputError(f"{shown}: {error}; write it in double quotes if it is meant as a text") from None
     except ValueError:
         return text
+
+
+class _Unusable(ValueError):
+    """JSON that cannot be worked with."""
 
 
 def json_value(text: str, what: str) -> Any:
     """The JSON value that an option gives; `what` names the option in messages."""
     try:
-        return json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
+        return _read(text)
+    except ValueError as error:
         raise InputError(f"{what} has to be JSON: {error}") from None
+
+
+def _read(text: str) -> Any:
+    """The JSON value; `ValueError` also for what is too deep or too large a number to be worked with."""
+    if _is_deep(text):
+        raise _Unusable(f"it is nested more than {MOST_LEVELS} levels deep")
+    return json.loads(text, parse_constant=_no_constant, parse_int=_whole, parse_float=_number)
+
+
+def _is_deep(text: str) -> bool:
+    """Whether brackets are nested too deep, outside of texts."""
+    depth = 0
+    for found in _BRACKETS_AND_TEXTS.finditer(text):
+        mark = found.group()
+        if mark in "[{":
+            depth += 1
+            if depth > MOST_LEVELS:
+                return True
+        elif mark in "]}":
+            depth -= 1
+    return False
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise _Unusable(f"a number of {len(digits):,} digits; at most {MOST_DIGITS:,} can be worked with")
+    return int(digits)
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), -float("inf")):
+        raise _Unusable(f"{text[:40]} is larger than any number that can be worked with")
+    return number
 
 
 def json_object(text: str, what: str) -> dict[str, Any]:
@@ -76,22 +125,28 @@ def json_file(path: Path, what: str) -> Any:
     """The JSON document in a file, `-` for stdin; `what` names it in messages."""
     name = "stdin" if str(path) == "-" else str(path)
     try:
-        raw = sys.stdin.buffer.read() if name == "stdin" else path.read_bytes()
+        if name == "stdin":
+            raw = sys.stdin.buffer.read(MOST_BYTES + 1)
+        else:
+            with path.open("rb") as file:
+                raw = file.read(MOST_BYTES + 1)
     except FileNotFoundError:
         raise InputError(f"there is no {what} file {name}") from None
     except IsADirectoryError:
         raise InputError(f"{name} is a folder; name a JSON file with the {what}") from None
     except OSError as error:
         raise InputError(f"the {what} file {name} cannot be read: {error.strerror or error}") from None
+    if len(raw) > MOST_BYTES:
+        raise InputError(f"{name}: the {what} file is larger than {MOST_BYTES:,} bytes")
     try:
-        return json.loads(raw.decode("utf-8-sig"))
+        return _read(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise InputError(f"{name}: the {what} file is not UTF-8 text (byte {error.start})") from None
     except json.JSONDecodeError as error:
         message = error.msg[:1].lower() + error.msg[1:]
         raise InputError(f"{name}:{error.lineno}:{error.colno}: not valid JSON: {message}") from None
-    except RecursionError:
-        raise InputError(f"{name}: the {what} is nested too deeply") from None
+    except ValueError as error:
+        raise InputError(f"{name}: the {what} cannot be used: {error}") from None
 
 
 def plan_file(path: Path) -> dict[str, Any]:
@@ -107,7 +162,9 @@ def plan_file(path: Path) -> dict[str, Any]:
 def task_text(text: str | None, plan: dict[str, Any] | None, plan_path: Path | None) -> str:
     """The task's words: as given, from stdin for `-`, or from the plan that is to be run."""
     if text == "-":
-        text = sys.stdin.read()
+        text = sys.stdin.read(MOST_BYTES + 1)
+        if len(text) > MOST_BYTES:
+            raise InputError(f"the task on stdin is longer than {MOST_BYTES:,} characters")
     if text is None and plan is not None:
         text = str(plan.get("task_description") or f"Run the plan {plan_path}")
     if text is None:

@@ -8,7 +8,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from replan.core.events import (
     TERMINAL,
@@ -386,7 +386,9 @@ def _tools_needed(state: State) -> list[str]:
 
 def _json_size(name: str, value: Any) -> int:
     try:
-        return len(to_json(value))
+        data = to_json(value)
+        from_json(data)  # what the log could not give back: thousands of digits, hundreds of levels
+        return len(data)
     except (PydanticSerializationError, ValueError, RecursionError) as error:
         raise InputError(f"{name} cannot be kept as JSON: {error}") from None
 

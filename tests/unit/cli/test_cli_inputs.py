@@ -51,7 +51,11 @@ BAD_FILES = [
     pytest.param(b"", "plan.json:1:1: not valid JSON", id="empty"),
     pytest.param(b'"\xff"', "the plan file is not UTF-8 text", id="not UTF-8"),
     pytest.param(b"3", 'a plan is an object like {"steps": [...]}; found int', id="no object"),
-    pytest.param(b"[" * 100_000, "nested too deeply", id="too deep"),
+    pytest.param(b"[" * 100_000, "nested more than 100 levels deep", id="too deep"),
+    pytest.param(b'{"a": ' * 101 + b"1" + b"}" * 101, "nested more than 100 levels deep", id="objects"),
+    pytest.param(b'{"n": ' + b"9" * 5_000 + b"}", "a number of 5,000 digits", id="a long number"),
+    pytest.param(b'{"n": -1e999}', "larger than any number", id="a large number"),
+    pytest.param(b" " * (16 * 2**20 + 1), "larger than 16,777,216 bytes", id="large"),
 ]
 
 
@@ -64,6 +68,23 @@ def test_a_plan_file_that_cannot_be_read_is_told_with_its_place(
     with pytest.raises(InputError) as caught:
         plan_file(file)
     assert message in str(caught.value)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero")
+def test_a_file_without_an_end_is_read_up_to_the_limit() -> None:
+    with pytest.raises(InputError, match="larger than"):
+        plan_file(Path("/dev/zero"))
+
+
+@pytest.mark.parametrize("text", ["[" * 3_000, '{"a":' * 3_000, "9" * 5_000, "-" + "1" * 1_001, "[1e400]"])
+def test_metadata_that_cannot_be_worked_with_is_told(text: str) -> None:
+    with pytest.raises(InputError, match="in double quotes if it is meant as a text"):
+        metadata_of([f"a={text}"])
+
+
+def test_brackets_in_texts_do_not_count() -> None:
+    text = "[" * 500 + '\\"{'
+    assert metadata_of([f'a=["{text}", "{text}"]']) == {"a": ["[" * 500 + '"{'] * 2}
 
 
 def test_a_missing_file_and_a_folder_are_told(tmp_path: Path) -> None:
