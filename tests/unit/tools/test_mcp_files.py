@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from replan.errors import InputError
 from replan.tools.expand import expand
 from replan.tools.mcp import HttpServer, McpSource, OAuth, StdioServer, from_command, from_file, from_table
-from replan.tools.mcp.servers import default_name, masked
+from replan.tools.mcp.servers import default_name
 
 VARIABLE = st.from_regex(r"[A-Z_][A-Z0-9_]{0,8}", fullmatch=True)
 PLAIN = st.text(st.characters(blacklist_characters="${}", blacklist_categories=["Cs"]), max_size=20)
@@ -110,7 +110,7 @@ def test_a_file_of_claude_desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert files.server.env == {"K": "k-123456", "N": "1"}
     assert isinstance(far.server, HttpServer)
     assert far.server.headers == {"Authorization": "Bearer k-123456"}
-    assert masked("sent Bearer k-123456 and k-123456", far.server.secrets()) == "sent … and …"
+    assert far.server.known.hide("sent Bearer k-123456 and k-123456") == "sent *** and ***"
 
 
 def test_a_file_of_vs_code_with_comments(tmp_path: Path) -> None:
