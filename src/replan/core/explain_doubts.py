@@ -54,6 +54,14 @@ def outcome_unknown(state: State) -> Failure:
     )
 
 
+def with_account(state: State, failure: Failure) -> Failure:
+    """Another end of a task that has a call in doubt: it says the same of it."""
+    if not state.in_doubt or failure.in_doubt:
+        return failure
+    known = outcome_unknown(state)
+    return failure.model_copy(update={"done": known.done, "undone": known.undone, "in_doubt": known.in_doubt})
+
+
 def _cause(call: CallState) -> str:
     why = call.fault.message if call.fault else "it was cut off before its result was recorded"
     return f"{call_words(call)}, attempt {call.attempt}: {why}"

@@ -101,6 +101,17 @@ def is_like(verifier: Verifier, call: JsonObject, other: JsonObject) -> bool:
     return all(call["parameters"].get(name) == other["parameters"].get(name) for name in names)
 
 
+def secret_names(verifier: Verifier, tool: ToolSpec) -> list[str]:
+    """The reading's parameters that get secrets of the call: they are masked there too."""
+    return [
+        name
+        for name, value in verifier.parameters.items()
+        if any(
+            found[3] in tool.secrets for found in _PARAMETER.finditer(json.dumps(value, ensure_ascii=False))
+        )
+    ]
+
+
 def by_key(verifier: Verifier) -> bool:
     """True if the verifier looks for the very call, by its key."""
     return verifier.by_key or any(re.search(r"\bcall\s*\.\s*key\b", text) for text in _texts(verifier))

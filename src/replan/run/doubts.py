@@ -29,7 +29,7 @@ from replan.run.places import Place
 FIRST_WAIT_SECS, LONGEST_WAIT_SECS = 0.5, 30.0
 """Between two looks: ever longer, up to this."""
 MOST_FAILED_LOOKS = 4
-"""Readings of a verifier that may fail one after another; then a person is asked."""
+"""Readings of a verifier that have to fail one after another, up to when a "no" would count, before a person is asked."""
 
 
 class Again(NamedTuple):
@@ -111,7 +111,7 @@ class Doubts:
             now = run.parts.clock.now()
             if isinstance(found, Fault):
                 failed += 1
-                if failed >= MOST_FAILED_LOOKS:
+                if failed >= MOST_FAILED_LOOKS and now >= due:
                     return Unsettled(f"{by} could not look: {found.message}")
             else:
                 failed = 0
@@ -136,6 +136,9 @@ class Doubts:
         value = verify.call_value(call.key, tool, parameters)
         asked = verify.reading_parameters(verifier, value)
         reader = self._reader(tool, verifier)
+        if reader is None:
+            text = f"{verifier.tool!r} is not here, or may not be read with"
+            return Fault(category="external_error", kind="unavailable", message=text)
         about = call_base(self._run.task_id, reader.id, [asked, call.key])
         key = f"{about}.v{self._run.state.tool_calls + 1}"
         reading = Call(step.step, call.slot.reading(), reader, asked, key, about=call.key)
@@ -144,7 +147,8 @@ class Doubts:
             return outcome
         return verify.records(verifier, value, asked, reading.answer)
 
-    def _reader(self, tool: ToolSpec, verifier: Verifier) -> ToolSpec:
+    def _reader(self, tool: ToolSpec, verifier: Verifier) -> ToolSpec | None:
+        """What looks; None: it is not here now, or may not be read with."""
         if not verifier.happened:
             return ToolSpec(
                 id=tool.id + VERIFY, effect="reads", source=tool.source, in_process=True,
@@ -152,8 +156,9 @@ class Doubts:
             )  # fmt: skip
         reader = self._run.parts.tools.resolve(verifier.tool)
         if reader is None or not reader.may_verify:
-            raise verify.CannotTell(f"{verifier.tool!r} is not here, or may not be read with")
-        return reader
+            return None
+        hidden = verify.secret_names(verifier, tool)
+        return reader.model_copy(update={"secrets": (*reader.secrets, *hidden)}) if hidden else reader
 
     def _unclaimed(
         self, call: CallState, tool: ToolSpec, verifier: Verifier, found: list[verify.Found]

@@ -34,6 +34,7 @@ from replan.core.events import (
     TaskStarted,
     TaskTimedOut,
 )
+from replan.core.explain_doubts import with_account
 from replan.core.state import State
 from replan.core.types import Failure
 from replan.errors import ModelError, PlanInvalid, StoreError, TaskHeld
@@ -185,20 +186,21 @@ class _Drive:
                 raise error
             elif error is not None:
                 close_running(run)
-                run.record(failed_with(run.state, self._failure(error)))
+                run.record(failed_with(run.state, with_account(run.state, self._failure(error))))
         await run.settle()  # an end that cannot be written is none
 
     def _record_stop(self) -> None:
         run = self.run
         if run.state.cancel is not None:
             close_running(run)
-            run.record(TaskCancelled(failure=explain.cancelled(run.state)))
+            run.record(TaskCancelled(failure=with_account(run.state, explain.cancelled(run.state))))
             return
         limit = run.state.policy.budget.task_timeout_secs or 0.0
         reason = explain.timed_out(run.state, limit).reason  # says what had not finished
         close_running(run)
         failure = explain.timed_out(run.state, limit)
-        run.record(TaskTimedOut(failure=failure.model_copy(update={"reason": reason})))
+        failure = failure.model_copy(update={"reason": reason})
+        run.record(TaskTimedOut(failure=with_account(run.state, failure)))
 
     def _failure(self, error: BaseException) -> Failure:
         state = self.run.state

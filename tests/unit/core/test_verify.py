@@ -1,0 +1,125 @@
+"""Declared verifiers: what they read, which records they find, and that each record settles one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replan.core.nothing import is_nothing
+from replan.core.types import ToolSpec, Verifier
+from replan.core.verify import (
+    CannotTell,
+    call_value,
+    reading_parameters,
+    records,
+    secret_names,
+    unclaimed,
+)
+
+PAY = ToolSpec(
+    id="pay",
+    effect="once",
+    parameters={
+        "type": "object",
+        "properties": {"to": {"type": "string"}, "cents": {"type": "integer"}, "memo": {"default": "x"}},
+    },
+    secrets=("to",),
+)
+
+
+def declared(happened: str, **more: Any) -> Verifier:
+    return Verifier(tool="payments", happened=happened, **more)
+
+
+def found(verifier: Verifier, output: Any, key: str = "k.1", **parameters: Any) -> list[Any]:
+    call = call_value(key, PAY, parameters)
+    return [one.output for one in records(verifier, call, {}, output)]
+
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1, max_size=12)
+
+
+@given(TEXTS, TEXTS, st.integers(-(10**12), 10**12))
+def test_a_value_of_the_call_is_a_value_whatever_signs_it_has(to: str, other: str, cents: int) -> None:
+    output = {"payments": [{"to": to, "cents": cents}, {"to": other + to, "cents": cents}]}
+    verifier = declared("output.payments[?to == call.parameters.to && cents == ${call.parameters.cents}]")
+    if not to.strip() and not cents:
+        return  # a record of nothing
+    assert found(verifier, output, to=to, cents=cents) == [{"to": to, "cents": cents}]
+
+
+@given(
+    st.lists(st.booleans(), min_size=1, max_size=8),
+    st.lists(st.booleans(), min_size=8, max_size=8),
+    st.booleans(),
+)
+def test_as_many_like_calls_are_settled_as_there_are_records(
+    happened: list[bool], answered: list[bool], alike: bool
+) -> None:
+    """Of like calls some have happened; of those some have answered by themselves, the others are in doubt."""
+    book = [
+        {"to": "Ada"} if alike else {"to": "Ada", "id": f"p-{number}"}
+        for number, made in enumerate(happened)
+        if made
+    ]
+    verifier = declared("output[?to == call.parameters.to]")
+    known = [entry for entry, told in zip(book, answered, strict=False) if told]
+    claims: list[str] = []
+    for number in range(len(happened)):
+        call = call_value(f"k.{number}", PAY, {"to": "Ada"})
+        left = unclaimed(records(verifier, call, {}, book), claims, known)
+        if left:
+            claims.append(left[0].record)
+    assert len(claims) == len(book) - len(known)
+
+
+def test_what_is_read_is_asked_with_values_of_the_call() -> None:
+    verifier = declared(
+        "output",
+        parameters={"q": "${call.parameters.to}/{{call.key}}", "n": ["${call.parameters.cents}"], "m": "${call.parameters.memo}"},
+    )  # fmt: skip
+    call = call_value("k.7", PAY, {"to": "Ada", "cents": 5})
+    assert reading_parameters(verifier, call) == {"q": "Ada/k.7", "n": [5], "m": "x"}
+    assert secret_names(verifier, PAY) == ["q"]
+
+
+@pytest.mark.parametrize(
+    ("happened", "output", "expected"),
+    [
+        ("output.payments", {"payments": [], "total": 0}, []),
+        ("output", {"payments": [], "total": 0}, []),
+        ("length(output.payments)", {"payments": []}, []),
+        ("output.paid", {"paid": True, "id": 7}, [{"paid": True, "id": 7}]),
+        ("output.paid", {"paid": False, "id": 7}, []),
+        ("output.nowhere", {"paid": True}, []),
+        ("output.ids", {"ids": [7, 8]}, [7, 8]),
+        ("'call.key' == `\"call.key\"`", {"x": 1}, [{"x": 1}]),
+        ("output.call.key == call.key", {"call": {"key": "k.1"}}, [{"call": {"key": "k.1"}}]),
+    ],
+)
+def test_what_says_that_it_happened(happened: str, output: Any, expected: list[Any]) -> None:
+    assert found(declared(happened), output, to="Ada") == expected
+
+
+def test_what_cannot_be_computed_is_no_answer() -> None:
+    with pytest.raises(CannotTell):
+        found(declared("sum(output.texts) > `0`"), {"texts": ["a"]}, to="Ada")
+    with pytest.raises(CannotTell):
+        found(declared("output[?cents == call.parameters.cents]"), [{}], to="Ada")
+
+
+JSON = st.recursive(
+    st.sampled_from([None, False, 0, "", 0.0, " "]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(JSON)
+def test_an_envelope_around_nothing_is_nothing(value: Any) -> None:
+    assert is_nothing(value)
+    assert not is_nothing([value, "x"])
+    assert not is_nothing({"a": value, "b": {"c": 1}})
