@@ -336,3 +336,29 @@ def test_actions_that_come_to_one_call_are_made_once() -> None:
     )
     assert ran.source.counts["pay"] == 1
     assert ran.statuses()["s"] == "failed"
+
+
+def test_what_may_be_done_again_is_told_apart_from_what_may_not() -> None:
+    tools = {
+        "pay": pays(),
+        "write": FakeTool(output="written", effect="repeatable"),
+        "look": FakeTool(output={"n": 1}, **READS),
+    }
+    first = plan(
+        step("a", "pay", parameters={"n": 1, "memo": 'for "Ann"'}),
+        step("w", "write", parameters={"file": "a.txt"}),
+        step("r", "look"),
+    )
+    answers = {
+        "execution_plan": [first, plan(step("step_1", "look", parameters={"other": True}))],
+        "evaluation": [verdict(30, success=False), verdict()],
+        "overall_reflection": overall(True, replanning_strategy={"reason": "more", "type": "full_replan"}),
+    }
+    ran = run(tools, answers)
+    asked = [one for one in ran.model.requests if one.schema_name == "execution_plan"][1].turns[-1].text
+    once, _, rest = asked.partition("may be done again where it has to be")
+    never = once[once.index("never do it again") :]
+    assert 'pay {"n": 1, "memo": "for \\"Ann\\""} in a' in never
+    assert "write {" not in never
+    assert 'write {"file": "a.txt"} in w' in rest
+    assert "look {" not in never

@@ -11,7 +11,7 @@ from replan.core.types import Evaluation, Fault, Plan, Step, ToolSpec
 from replan.reasoning.describe import one_line, task_data, tool_lines
 from replan.reasoning.history import as_recorded, render_steps, shorten
 from replan.reasoning.prompts import fence
-from replan.reasoning.recovery_view import ReadingView, TryView
+from replan.reasoning.recovery_view import DoneCall, ReadingView, TryView
 from replan.reasoning.view import StepReport, TaskView
 
 
@@ -287,6 +287,22 @@ def lines_text(lines: Sequence[str], style: str) -> str:
     each = max(80, 2 * ROOM[style].words // max(1, len(kept)))
     left = [f"({len(lines) - len(kept)} earlier ones are left out)"] if len(kept) < len(lines) else []
     return "\n".join([*left, *(f"- {shorten(one_line(line), each)}" for line in kept)])
+
+
+def done_text(then: str, lines: Sequence[str], done: Sequence[DoneCall], style: str) -> str:
+    """What has taken effect. A strong model is told apart what may be done again; `then`: what goes for the rest."""
+    if style == "small" or not done:
+        return section(f"Has taken effect{then}:", "effects", lines_text(lines, style))
+    once = [one.text for one in done if not one.repeatable]
+    again = [one.text for one in done if one.repeatable]
+    return joined(
+        section(
+            f"Has taken effect, each once more with every call{then}:", "effects", lines_text(once, style)
+        ),
+        section(
+            "Has been done, and may be done again where it has to be:", "repeatable", lines_text(again, style)
+        ),
+    )
 
 
 def counters_text(counters: Mapping[str, str], budget: str) -> str:

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from replan.core.reflection import ActionType
 from replan.core.types import Evaluation, Fault, JsonObject, Plan, Step, ToolSpec
 from replan.reasoning.view import StepReport, TaskView
+
+
+class DoneCall(NamedTuple):
+    """A call that has taken effect."""
+
+    text: str
+    """Tool, parameters as JSON, step."""
+    repeatable: bool
+    """Doing it again is as doing it once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +107,8 @@ class RoundView:
     repeats: Sequence[str]
     done_effects: Sequence[str] = ()
     """Effects that have taken place, in one line each."""
+    done: Sequence[DoneCall] = ()
+    """The same, told apart by whether they may be repeated."""
     tools: Sequence[ToolSpec] = ()
     """What another plan may use, those that were selected first."""
 
@@ -152,6 +164,7 @@ class ReplanView:
     guidance: JsonObject
     suggestions: Sequence[str]
     done_effects: Sequence[str]
+    done: Sequence[DoneCall] = field(default=(), kw_only=True)
     tried_plans: Sequence[str]
     """Earlier plans in one line each."""
     budget: str

@@ -24,6 +24,7 @@ from replan.reasoning.recovery_schemas import overall_reflection_schema, step_re
 from replan.reasoning.recovery_text import (
     ROOM,
     counters_text,
+    done_text,
     evaluation_text,
     fault_text,
     guidance_text,
@@ -295,7 +296,7 @@ def round_prompt(style: str, view: RoundView) -> Rendered:
         ),
         "verdict": joined(
             steps_text("Steps:" if small else "What was run:", view.steps, style, latest=True),
-            section("Has taken effect, and stays:", "effects", lines_text(view.done_effects, style)),
+            done_text(", and stays", view.done_effects, view.done, style),
             section("Verdict on the round:", "evaluation", evaluation_text(view.evaluation, style)),
             "" if small or view.evaluation is not None else "The round has not been judged yet.",
             section("Why it is looked at now:", "reason", view.trigger[: ROOM[style].words]),

@@ -10,6 +10,7 @@ from replan.reasoning.history import shorten
 from replan.reasoning.prompts import Rendered, fence, load
 from replan.reasoning.recovery_text import (
     ROOM,
+    done_text,
     evaluation_text,
     fault_text,
     guidance_lines,
@@ -59,7 +60,7 @@ def replan_prompt(style: str, view: ReplanView, tools: Sequence[ToolSpec]) -> Re
                 "Results:" if small else "Results and errors:", _results(view, small), style, latest=True
             ),
             _usable(view),
-            section("Has taken effect; never do it again:", "effects", lines_text(view.done_effects, style)),
+            done_text("; never do it again", view.done_effects, view.done, style),
         ),
         "findings": joined(
             section("Verdict:", "evaluation", evaluation_text(view.evaluation, style)),

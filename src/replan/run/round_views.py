@@ -11,6 +11,7 @@ from replan.core.reflection import Strategy
 from replan.core.types import JsonObject, Plan, StepId
 from replan.reasoning.history import cut
 from replan.reasoning.recovery_view import (
+    DoneCall,
     ReplanView,
     RoundView,
     UsedTool,
@@ -18,7 +19,7 @@ from replan.reasoning.recovery_view import (
 from replan.run.context import Run
 from replan.run.outputs import Loaded
 from replan.run.reports import history, report_of, view_of
-from replan.run.step_views import budget_left, effects_of, tools_for
+from replan.run.step_views import budget_left, done_calls, effects_of, tools_for
 
 _SUMMARY = 200
 """Characters of a tool's execution summary (specification §4.1)."""
@@ -41,6 +42,7 @@ def round_view(run: Run) -> RoundView:
         round=state.round,
         repeats=[*repeats(state), *repeated_in_step(state)],
         done_effects=effects_done(run),
+        done=calls_done(run),
         tools=tools_for(run),
     )
 
@@ -48,6 +50,11 @@ def round_view(run: Run) -> RoundView:
 def effects_done(run: Run) -> list[str]:
     """Every effect that has taken place, in one line each."""
     return [line for step in run.state.every_step() for line in effects_of(step)]
+
+
+def calls_done(run: Run) -> list[DoneCall]:
+    """The same, told apart by whether it may be repeated."""
+    return [one for step in run.state.every_step() for one in done_calls(step)]
 
 
 def _trigger(run: Run) -> str:
@@ -131,6 +138,7 @@ def replan_view(
         guidance=guidance,
         suggestions=strategy.suggestions,
         done_effects=effects_done(run),
+        done=calls_done(run),
         tried_plans=history_lines(run),
         budget=budget_left(run),
     )

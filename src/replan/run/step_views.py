@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 
 from replan.core import budget
@@ -14,6 +15,7 @@ from replan.core.state import CallState, Slot, StepState
 from replan.core.substitutes import substitutes
 from replan.core.types import Fault, StepId, ToolSpec
 from replan.reasoning.recovery_view import (
+    DoneCall,
     FailureView,
     ReadingView,
     RepairView,
@@ -47,6 +49,18 @@ def effects_of(step: StepState) -> list[str]:
     """What calls of the step have done; what was only taken from an earlier call is told there."""
     return [
         f"{call.tool_id} with {call.parameters} in {step.step.step_id}"
+        for call in step.every_call()
+        if call.status == "succeeded" and call.effect != "reads" and not call.reused
+    ]
+
+
+def done_calls(step: StepState) -> list[DoneCall]:
+    """The same, told apart by whether it may be repeated."""
+    return [
+        DoneCall(
+            f"{call.tool_id} {json.dumps(call.parameters, ensure_ascii=False, default=str)} in {step.step.step_id}",
+            call.effect == "repeatable",
+        )
         for call in step.every_call()
         if call.status == "succeeded" and call.effect != "reads" and not call.reused
     ]
