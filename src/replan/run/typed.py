@@ -40,7 +40,7 @@ def typed_result(result: TaskResult, adapter: TypeAdapter[Any], wanted: Any) -> 
         return result.model_copy(update={"final_output": typed})
     failure = Failure(
         kind="judgement",
-        reason=f"the answer is no {wanted}: {found[0]}",
+        reason=f"the answer is no {wanted.__name__ if isinstance(wanted, type) else wanted}: {found[0]}",
         root_causes=tuple(found),
         advice=(_OTHER_TYPE.format(result.task_id),),
     )
