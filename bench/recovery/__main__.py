@@ -5,6 +5,8 @@
     python -m bench.recovery --only public       recorded failures, and recorded errors of HTTP services
     python -m bench.recovery --only peers        the injected faults, beside LangGraph, Pydantic AI and OpenAI Agents
     python -m bench.recovery --only beside       makespans with a step that fails and is recovered
+    python -m bench.recovery --only reworded     one failing call in other words for ever: what the guard sees of it
+    python -m bench.recovery --only silent       wrong answers without an error: who notices
     python -m bench.recovery --json FILE         the raw rows too
 
 In place of a model stands an oracle that knows the right plan. It plans with exactly one fault and judges as it is;
@@ -32,13 +34,17 @@ from bench.recovery.gold import COLLECTIONS, golds
 from bench.recovery.inject import KINDS, inject
 from bench.recovery.peers import NOT_THERE, PEERS, Peer
 from bench.recovery.replan_runs import run
+from bench.recovery.reworded import Reworded, reworded
+from bench.recovery.reworded import told as reworded_told
 from bench.recovery.row import Row
+from bench.recovery.silent import Silent, silent
+from bench.recovery.silent import told as silent_told
 from bench.recovery.task import Case
 
 RIGHTS = (1.0, 0.8, 0.5)
 EACH = 25
 PEERS_EACH = 6
-PARTS = ("injected", "public", "peers", "beside")
+PARTS = ("injected", "public", "peers", "beside", "reworded", "silent")
 
 
 def injected(each: int, seed: int) -> list[Case]:
@@ -120,7 +126,19 @@ def part_beside(asked: Any) -> list[Beside]:
     return found
 
 
-def lines(found: Sequence[Row | Beside]) -> Iterator[dict[str, Any]]:
+def part_reworded(asked: Any) -> list[Reworded]:
+    found = reworded()
+    print("\n".join(reworded_told(found)), end="\n\n", flush=True)
+    return found
+
+
+def part_silent(asked: Any) -> list[Silent]:
+    found = silent()
+    print("\n".join(silent_told(found)), end="\n\n", flush=True)
+    return found
+
+
+def lines(found: Sequence[Row | Beside | Reworded | Silent]) -> Iterator[dict[str, Any]]:
     for one in found:
         yield {"what": type(one).__name__.lower(), **asdict(one)}
 
@@ -141,8 +159,9 @@ def main(arguments: Sequence[str]) -> None:
     asked = parser.parse_args(arguments)
     print(f"Python {platform.python_version()}, {platform.machine()}, seed {asked.seed}")
     print(report.LEGEND, end="\n\n", flush=True)
-    found: list[Row | Beside] = []
-    for part, make in zip(PARTS, (part_injected, part_public, part_peers, part_beside), strict=True):
+    found: list[Row | Beside | Reworded | Silent] = []
+    parts = (part_injected, part_public, part_peers, part_beside, part_reworded, part_silent)
+    for part, make in zip(PARTS, parts, strict=True):
         if asked.only in (None, part):
             found += make(asked)
     if asked.json is not None:
