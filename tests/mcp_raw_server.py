@@ -110,7 +110,8 @@ class Server:
         whole = {"jsonrpc": "2.0", **message}
         if self.options.fault == "id last" and "id" in message:
             whole["id"] = whole.pop("id")
-        self.write(json.dumps(whole, ensure_ascii=False))
+        mark = "\ufeff" if self.options.fault == "byte order mark" else ""
+        self.write(mark + json.dumps(whole, ensure_ascii=False))
 
     def request(self, method: str, **params: Any) -> dict[str, Any]:
         with self.answered:
@@ -172,6 +173,8 @@ class Server:
                 page["nextCursor"] = str(at + size)
             if fault == "circle":
                 page["nextCursor"] = "0"
+            if fault == "empty cursor":
+                page.setdefault("nextCursor", "")
             self.send(id=number, result=page)
         elif method == "ping":
             self.send(id=number, result={})

@@ -175,6 +175,9 @@ def configured_sources(settings: Settings) -> list[ToolSource]:
         from replan.tools.remote import RemoteSource
 
         endpoints = [url for url in (service.endpoint, service.fallback_endpoint) if url]
+        if "protocol" in service.model_fields_set and service.protocol == "grpc":
+            # As the older service's file has it, where the protocol is said apart and the scheme says no more than "host".
+            endpoints = [re.sub(r"^http(s?)://", r"grpc\1://", url, flags=re.IGNORECASE) for url in endpoints]
         sources.append(
             RemoteSource(
                 endpoints,

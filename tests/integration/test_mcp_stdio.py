@@ -143,6 +143,18 @@ async def test_a_list_without_end_is_cut_off(fault: str, word: str) -> None:
     assert "echo" in specs(tools)
 
 
+async def test_an_empty_cursor_ends_a_list() -> None:
+    async with opened("--fault", "empty cursor", "--page", "10") as source:
+        names = [spec.id for spec in await source.tools()]
+        assert len(names) == len(set(names)) > 20
+        assert not source.problems()
+
+
+async def test_lines_may_begin_with_a_mark_of_byte_order() -> None:
+    async with opened("--fault", "byte order mark") as source:
+        assert await call(source, "add", a=1, b=1) == {"sum": 2}
+
+
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 async def test_servers_of_every_older_protocol(version: str) -> None:
     async with opened("--version", version, "--page", "2") as source:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import enum
 import inspect
 import sys
 import types
@@ -74,7 +75,9 @@ def adapted(annotation: Any, seen: dict[type, Any] | None = None) -> Any:
         return annotation
     arguments = get_args(annotation)
     origin = get_origin(annotation)
-    if not arguments or origin is typing.Literal:
+    if origin is typing.Literal:
+        return _readable_literal(annotation, arguments)
+    if not arguments:
         return annotation
     if origin is Annotated:
         notes = annotation.__metadata__
@@ -91,6 +94,21 @@ def adapted(annotation: Any, seen: dict[type, Any] | None = None) -> Any:
     if hasattr(annotation, "copy_with"):
         return annotation.copy_with(changed)
     return origin[changed] if origin is not None else annotation
+
+
+def _readable_literal(annotation: Any, members: tuple[Any, ...]) -> Any:
+    """A literal that also takes the values of the enum members in it: JSON has no others."""
+    by_value = {(type(each.value), each.value): each for each in members if isinstance(each, enum.Enum)}
+    if not by_value:
+        return annotation
+
+    def member(value: Any) -> Any:
+        try:
+            return by_value.get((type(value), value), value)
+        except TypeError:  # a list or an object
+            return value
+
+    return Annotated[annotation, BeforeValidator(member)]
 
 
 def _is_annotation(part: Any) -> bool:

@@ -136,6 +136,8 @@ def tool(
             namespace=mentioned_locals(inner),
         )
         refuse_variadic(inner)
+        if inspect.ismethod(inner):  # it cannot carry attributes, and its function belongs to every instance
+            target = inner = functools.partial(inner)
         try:
             setattr(inner, _MARK, options)
         except AttributeError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,9 @@ from replan.core.secrets import KnownSecrets
 from replan.errors import InputError, ReplanError, ToolCallError
 from replan.ports import ToolCall
 from replan.tools.catalog import Catalog
+
+_TELL_SECS = 0.1
+_LET_GO_SECS = 1.0
 
 
 async def call_directly(
@@ -33,7 +37,7 @@ async def call_directly(
         await gate.enter()
         gate.begin()
     try:
-        return await catalog.call(ToolCall(spec.id, given, key))
+        return await _within(spec.timeout_secs, catalog, ToolCall(spec.id, given, key))
     except ToolCallError as error:
         error.args = tuple(secrets.hide(part) if isinstance(part, str) else part for part in error.args)
         raise
@@ -49,3 +53,25 @@ async def call_directly(
     finally:
         if gate is not None:
             gate.leave()
+
+
+async def _within(secs: float | None, catalog: Catalog, call: ToolCall) -> Any:
+    """The answer within the tool's own limit. A tool that does not listen when it is stopped is left behind."""
+    if secs is None:
+        return await catalog.call(call)
+    # A source that keeps the time itself may tell a little earlier what has become of the call.
+    call = call._replace(deadline_secs=secs - min(_TELL_SECS, secs / 4))
+    task = asyncio.ensure_future(catalog.call(call))
+    try:
+        done, _ = await asyncio.wait({task}, timeout=secs)
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait({task}, timeout=_LET_GO_SECS)
+        raise
+    if not done:
+        task.cancel()
+        await asyncio.wait({task}, timeout=_LET_GO_SECS)
+    if task.done() and not task.cancelled() and (done or task.exception() is None):
+        return task.result()
+    task.add_done_callback(lambda ended: None if ended.cancelled() else ended.exception())
+    raise ToolCallError(f"{call.tool_id!r} gave no answer within its {secs:g} seconds", kind="timeout")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from replan.tools.expand import expand
 from replan.tools.mcp import HttpServer, McpSource, OAuth, StdioServer, from_command, from_file, from_table
 from replan.tools.mcp.servers import default_name
 
+pytestmark = pytest.mark.anyio
 VARIABLE = st.from_regex(r"[A-Z_][A-Z0-9_]{0,8}", fullmatch=True)
 PLAIN = st.text(st.characters(blacklist_characters="${}", blacklist_categories=["Cs"]), max_size=20)
 
@@ -28,6 +30,7 @@ def written(path: Path, document: Any) -> Path:
 
 def one(entry: dict[str, Any]) -> McpSource:
     (source,) = from_table({"it": entry})
+    assert isinstance(source, McpSource)
     return source
 
 
@@ -174,9 +177,6 @@ def test_oauth_and_settings_of_tools() -> None:
         pytest.param(
             {"mcpServers": {"a": {}}}, "a: it needs a command or an url; it has nothing", id="nothing"
         ),
-        pytest.param(
-            {"mcpServers": {"a": {"type": "tcp"}}}, "a: the type 'tcp'", id="a type that is not known"
-        ),
         pytest.param({"mcpServers": {"a": {"type": "http", "command": "x"}}}, "needs an url", id="no url"),
         pytest.param({"mcpServers": {"a": {"command": ""}}}, "a: command is", id="no command"),
         pytest.param({"mcpServers": {"a": {"command": "x", "args": "-y"}}}, "a: args is a list", id="args"),
@@ -315,3 +315,69 @@ def test_a_list_of_tools_that_is_none_is_told(tmp_path: Path) -> None:
     entry = {"command": "x", "disabledTools": "delete"}
     with pytest.raises(InputError, match="s: disabledTools is a list of names of tools"):
         from_file(written(tmp_path / "mcp.json", {"mcpServers": {"s": entry}}))
+
+
+# ── what other clients have besides ───────────────────────────────────────────
+
+
+async def test_a_server_of_an_unknown_type_takes_no_other_along(tmp_path: Path) -> None:
+    servers = {
+        "tunnel": {"type": "websocket", "url": "ws://127.0.0.1:1"},
+        "local": {"type": "stdio", "command": "npx"},
+    }
+    unusable, usable = from_file(written(tmp_path / "mcp.json", {"servers": servers}))
+    assert isinstance(usable, McpSource)
+    assert [spec.id for spec in await unusable.tools()] == []
+    (problem,) = unusable.problems()
+    assert "tunnel: the type 'websocket' is not known" in problem.message
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
+def test_a_file_may_begin_with_a_mark_of_byte_order(tmp_path: Path, encoding: str) -> None:
+    text = json.dumps({"mcpServers": {"it": {"command": "npx", "args": ["ü"]}}}, ensure_ascii=False)
+    mark = codecs.BOM_UTF16_LE if encoding == "utf-16-le" else b""
+    (tmp_path / "mcp.json").write_bytes(mark + text.encode(encoding))
+    (source,) = from_file(tmp_path / "mcp.json")
+    assert isinstance(source, McpSource)
+    assert source.server == StdioServer("npx", ("ü",))
+
+
+ENV_FILE = """
+# comment
+PLAIN=one two   # behind
+export EXPORTED=three
+QUOTED="four # five\\n"
+SINGLE='six'
+EMPTY=
+URL=http://host/a#b
+BOTH=file
+"""
+
+
+@pytest.mark.parametrize("place", ["dev.env", "${workspaceFolder}/dev.env"])
+def test_the_variables_of_an_env_file_are_given_to_the_server(tmp_path: Path, place: str) -> None:
+    (tmp_path / "dev.env").write_text(ENV_FILE)
+    (tmp_path / ".vscode").mkdir()
+    entry = {"command": "npx", "envFile": place, "env": {"BOTH": "entry"}}
+    (source,) = from_file(written(tmp_path / ".vscode" / "mcp.json", {"servers": {"it": entry}}))
+    assert isinstance(source.server, StdioServer)
+    assert source.server.env == {
+        "PLAIN": "one two",
+        "EXPORTED": "three",
+        "QUOTED": "four # five\n",
+        "SINGLE": "six",
+        "EMPTY": "",
+        "URL": "http://host/a#b",
+        "BOTH": "entry",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "match"), [(None, "envFile 'x.env' cannot be read"), ("A=1\nwhat is this", "line 2 is not")]
+)
+def test_an_env_file_that_cannot_be_read_is_told(tmp_path: Path, text: str | None, match: str) -> None:
+    if text is not None:
+        (tmp_path / "x.env").write_text(text)
+    servers = {"it": {"command": "npx", "envFile": "x.env"}}
+    with pytest.raises(InputError, match=match):
+        from_file(written(tmp_path / "mcp.json", {"servers": servers}))

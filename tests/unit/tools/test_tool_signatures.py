@@ -650,3 +650,60 @@ def gen_progress() -> Iterator[Progress]:
 )
 async def test_the_output_schema_of_a_generator_is_that_of_its_result(function: Any, schema: Any) -> None:
     assert (await spec_of(function)).output_schema == schema
+
+
+class Plain(enum.Enum):
+    RED = "red"
+    TWO = 2
+
+
+class Worded(enum.StrEnum):
+    LOUD = "loud"
+
+
+async def test_members_of_enums_in_a_literal_are_called_by_their_values() -> None:
+    def paint(color: Literal[Plain.RED, Plain.TWO], how: Literal[Worded.LOUD, "low"] = "low") -> list[str]:
+        return [repr(color), repr(how)]
+
+    source = FunctionSource([paint])
+    for given, expected in (
+        ({"color": "red"}, [repr(Plain.RED), "'low'"]),
+        ({"color": 2, "how": "loud"}, [repr(Plain.TWO), repr(Worded.LOUD)]),
+    ):
+        assert await source.call(ToolCall("paint", given, "key")) == expected
+    for wrong in ("blue", True, [], 2.5):
+        with pytest.raises(ToolCallError) as caught:
+            await source.call(ToolCall("paint", {"color": wrong}, "key"))
+        assert caught.value.kind == "parameter"
+
+
+class Counter:
+    def __init__(self, start: int) -> None:
+        self.start = start
+
+    def count(self, by: int) -> int:
+        """Count on."""
+        return self.start + by
+
+    async def count_async(self, by: int) -> int:
+        return self.start + by
+
+
+async def test_a_bound_method_can_be_marked_without_marking_its_class() -> None:
+    one, two = Counter(10), Counter(20)
+    source = FunctionSource(
+        [tool(effect="reads")(one.count), tool(name="other")(two.count), tool(two.count_async)]
+    )
+    found = {spec.id: spec for spec in await source.tools()}
+    assert {name: spec.effect for name, spec in found.items()} == {
+        "count": "reads",
+        "other": "once",
+        "count_async": "once",
+    }
+    assert found["count"].description == "Count on."
+    assert list(found["count"].parameters["properties"]) == ["by"]
+    assert await source.call(ToolCall("count", {"by": 1}, "key")) == 11
+    assert await source.call(ToolCall("other", {"by": 1}, "key")) == 21
+    assert await source.call(ToolCall("count_async", {"by": 1}, "key")) == 21
+    (spec,) = await FunctionSource([two.count]).tools()
+    assert spec.effect == "once"

@@ -126,7 +126,7 @@ class Connection:
             page = await self._client.list_tools(cursor=cursor)
             tools += page.tools
             cursor = page.next_cursor
-            if cursor is None:
+            if not cursor:  # some servers end with an empty one, which would begin anew
                 break
             if cursor in seen:
                 text = f"the list was cut off: its pages go round in a circle (cursor {cursor[:40]!r})"

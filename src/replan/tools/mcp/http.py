@@ -144,7 +144,7 @@ class CallClient(httpx2.AsyncClient):
                     return self._failed(request, exchange, too_large(self._tool(exchange), self._max_bytes))
         finally:
             await response.aclose()
-        body = b"".join(parts)
+        body = b"".join(parts).removeprefix(b"\xef\xbb\xbf")  # a mark of byte order
         if exchange is None or exchange.call is None or number is None or _has_id(body, number):
             return _with_body(response, body)
         try:

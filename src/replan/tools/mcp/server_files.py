@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from replan.errors import InputError
 from replan.tools.expand import expanded
 from replan.tools.mcp.servers import HttpServer, OAuth, Server, StdioServer, checked
 from replan.tools.mcp.source import McpSource
+from replan.tools.mcp.unusable import UnusableServer
 
 _ALLOW = ("includeTools", "enabledTools", "enabled_tools", "allowedTools")
 _DENY = ("excludeTools", "disabledTools", "disabled_tools")
@@ -42,15 +44,16 @@ def from_command(text: str) -> McpSource:
     return McpSource(StdioServer(words[0], tuple(words[1:])))
 
 
-def from_file(path: str | Path) -> list[McpSource]:
+def from_file(path: str | Path) -> list[McpSource | UnusableServer]:
     """Every server of a JSON file of another client, in its order, those that are disabled left out.
 
-    `InputError` says file, server and key. Comments and commas before a closing bracket, which editors allow, are
+    A server of a type that is not known here is a source without tools that says so. `InputError` for all else that is
+    wrong says file, server and key. Comments and commas before a closing bracket, which editors allow, are
     read over.
     """
     path = Path(path).expanduser()
     try:
-        text = path.read_text("utf-8-sig")
+        text = _decoded(path.read_bytes())
     except FileNotFoundError:
         raise InputError(f"there is no file {path} with MCP servers") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -69,7 +72,7 @@ def from_file(path: str | Path) -> list[McpSource]:
     return [source for source in made if source is not None]
 
 
-def from_table(table: Mapping[str, Any]) -> list[McpSource]:
+def from_table(table: Mapping[str, Any]) -> list[McpSource | UnusableServer]:
     """The servers of a table `{name: {command or url, …}}`, for instance of a configuration file in TOML."""
     if not isinstance(table, Mapping):
         raise InputError(
@@ -97,21 +100,29 @@ def _servers_of(document: Any, where: str) -> Mapping[str, Any]:
     raise InputError(f"{where}: it has neither mcpServers nor servers (it has {has}); right is {right}")
 
 
-def _source(name: str, entry: Any, where: str, workspace: Path) -> McpSource | None:
+def _decoded(raw: bytes) -> str:
+    """UTF-8, or what a mark of byte order says: some editors and shells write UTF-16."""
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return raw.decode("utf-16")
+    return raw.decode("utf-8-sig")
+
+
+def _source(name: str, entry: Any, where: str, workspace: Path) -> McpSource | UnusableServer | None:
     if not isinstance(entry, Mapping):
         raise InputError(f"{where}: a server is an object with command or url, not {_kind(entry)}")
     read = _Entry(entry, where, workspace)
     if read.flag("disabled") or not read.flag("enabled", True):
         return None
+    kind = read.text("type") or read.text("transport")
+    if kind is not None and kind not in (*_STDIO, *_HTTP, *_SSE):
+        why = f"{where}: the type {kind!r} is not known; there are stdio, http and sse"
+        return UnusableServer(name, why)
     server = checked(_server(read), where)
     return McpSource(server, name=name, where=where, **_options(read))
 
 
 def _server(read: _Entry) -> Server:
     kind = read.text("type") or read.text("transport")
-    known = (*_STDIO, *_HTTP, *_SSE)
-    if kind is not None and kind not in known:
-        raise InputError(f"{read.where}: the type {kind!r} is not known; there are stdio, http and sse")
     url = next((found for key in _URLS if (found := read.text(key))), None)
     command = read.value("command")
     if kind in _STDIO or (kind is None and command is not None and url is None):
@@ -155,10 +166,38 @@ def _stdio(read: _Entry, command: Any) -> StdioServer:
     return StdioServer(
         words[0],
         (*words[1:], *map(str, args)),
-        read.texts("env"),
+        {**_env_file(read), **read.texts("env")},
         Path(cwd).expanduser() if cwd is not None else None,
         read.roots(),
     )
+
+
+_ASSIGNED = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.]*)\s*=\s*(.*)")
+
+
+def _env_file(read: _Entry) -> dict[str, str]:
+    """The variables of VS Code's `envFile`: NAME=VALUE lines, values in quotes or not; `env` wins over them."""
+    told = read.text("envFile")
+    if told is None:
+        return {}
+    path = read.workspace / Path(told).expanduser()
+    try:
+        lines = _decoded(path.read_bytes()).splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{read.where}: envFile {told!r} cannot be read: {error}") from None
+    found: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if (assigned := _ASSIGNED.fullmatch(line)) is None:
+            raise InputError(f"{read.where}: envFile {told!r}: line {number} is not NAME=VALUE")
+        name, value = assigned[1], assigned[2].strip()
+        if quoted := re.fullmatch(r"""(["'])(.*?)\1(?:\s+#.*)?""", value):
+            value = quoted[2].replace("\\n", "\n") if quoted[1] == '"' else quoted[2]
+        else:
+            value = re.sub(r"(^|\s+)#.*$", "", value)
+        found[name] = value
+    return found
 
 
 def _oauth(read: _Entry) -> OAuth | None:

@@ -118,7 +118,7 @@ class _Lines:
         return self._too_large(self._asked(head, (tail + end)[-_TAIL:]))
 
     def _read(self, line: bytes) -> SessionMessage | None:
-        line = line.strip()
+        line = line.removeprefix(b"\xef\xbb\xbf").strip()  # a mark of byte order, as some runtimes begin with
         if not line:
             return None
         asked = line[:_HEAD], line[-_TAIL:]
