@@ -95,16 +95,22 @@ class _Evaluator:
                 return left if is_empty(left, self._meter) else self.walk(children[1], data)
             case "multi_select_list":
                 self._meter.step(len(children))
-                return None if self._nothing(data) else [self.walk(child, data) for child in children]
+                return None if self._nothing(data) else [self._part(child, data) for child in children]
             case "multi_select_dict":
                 self._meter.step(len(children))
                 if self._nothing(data):
                     return None
-                return {pair["value"]: self.walk(pair["children"][0], data) for pair in children}
+                return {pair["value"]: self._part(pair["children"][0], data) for pair in children}
             case "function_expression":
                 return self._function(node["value"], children, data)
             case _:
                 raise PathError(f"{kind} cannot be worked out here")
+
+    def _part(self, node: Any, data: Any) -> Any:
+        """As `walk`, with the short way for a field of an item and for a literal."""
+        if self._lenient and type(data) is dict and node["type"] == "field":
+            return data.get(node["value"])
+        return node["value"] if node["type"] == "literal" else self.walk(node, data)
 
     def _nothing(self, data: Any) -> bool:
         return self._lenient and data is None
@@ -117,6 +123,8 @@ class _Evaluator:
 
     def _needed(self, node: Any, data: Any, what: str) -> Any:
         """A value that something is computed with."""
+        if self._lenient:
+            return self._part(node, data)
         try:
             return self.walk(node, data)
         except Missing as error:
@@ -172,7 +180,7 @@ class _Evaluator:
         if kind == "filter_projection":
             items = inner._filtered(children[2], items)
         found = (
-            items if children[1]["type"] == "identity" else [inner.walk(children[1], one) for one in items]
+            items if children[1]["type"] == "identity" else [inner._part(children[1], one) for one in items]
         )
         self._meter.step(1 + len(found) // 4)
         return [one for one in found if one is not None]
@@ -214,7 +222,7 @@ class _Evaluator:
     # ── computing ──
 
     def _compared(self, name: str, children: list[Any], data: Any) -> Any:
-        self._meter.step()
+        self._meter.step(3)
         left_node, right_node = children
         if name in ("eq", "ne") and _NULL in children:  # the question whether it is there
             same = self._if_there(left_node, data) is None and self._if_there(right_node, data) is None
@@ -246,7 +254,7 @@ class _Evaluator:
         return bool(left == right)
 
     def _function(self, name: str, children: list[Any], data: Any) -> Any:
-        self._meter.step(2)
+        self._meter.step(4)
         given: list[Any] = []
         signature = _TABLE[name]["signature"]
         for at, child in enumerate(children):

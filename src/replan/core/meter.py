@@ -13,7 +13,7 @@ MOST_STEPS = 100_000
 """Looks at a value; some tens of milliseconds."""
 MOST_MADE = 16_000_000
 """What may be made: characters of texts, and so many for each value around them."""
-_EACH = 32
+_EACH = 128
 """Characters that a value counts for, whatever it holds."""
 _OPENED = 200
 """Characters of a text that are read as JSON in one step."""
@@ -78,18 +78,30 @@ class Meter:
             self.step(self._weigh(value, self._left * _EACH) // _EACH)
 
     def _weigh(self, value: Any, most: int) -> int:
-        """The size of a value; it is left half way where that is more than `most`."""
-        size, nodes = 0, [value]
-        while nodes and size <= most:
-            node = nodes.pop()
-            size += _EACH
-            if isinstance(node, str):
-                size += len(node)
-            elif isinstance(node, dict):
-                size += sum(map(len, node))
-                nodes.extend(node.values())
-            elif isinstance(node, list):
-                nodes.extend(node)
+        """The size of a value with everything in it, parts that are shared counted each time; left where it passes `most`."""
+        try:
+            return self._weight(value, most, {})
+        except RecursionError:
+            raise PathError("the value is nested too deep") from None
+
+    def _weight(self, value: Any, most: int, known: dict[int, int]) -> int:
+        if isinstance(value, str):
+            return _EACH + len(value)
+        if not isinstance(value, list | dict):
+            return _EACH
+        if (size := known.get(id(value))) is not None:
+            return size
+        size = _EACH + (sum(map(len, value)) if isinstance(value, dict) else 0)
+        for item in value.values() if isinstance(value, dict) else value:
+            if isinstance(item, str):
+                size += _EACH + len(item)
+            elif isinstance(item, list | dict):
+                size += self._weight(item, most - size, known)
+            else:
+                size += _EACH
+            if size > most:
+                break
+        known[id(value)] = size
         return size
 
     def opened(self, data: Any) -> Any:
