@@ -295,7 +295,7 @@ def outputs(story: Story, final: State) -> Iterator[str]:
         async def read(name: str = name, step: Any = step) -> Any:
             loaded = Loaded()
             await loaded.load_steps(story.store, final.task_id, [step])
-            return resolve({"all": f"${{{name}.output}}"}, Scope(final, loaded))
+            return resolve({"all": f"${{{name}.output}}"}, Scope(step.step, final, loaded))
 
         try:
             virtual_time(read())
