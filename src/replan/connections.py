@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import ssl
 from collections.abc import Iterable
 from typing import Any
@@ -31,6 +32,8 @@ class Transport(httpx2.AsyncHTTPTransport):
 
     def __init__(self, url: str, **options: Any) -> None:
         proxy = proxy_to(url)
+        if options.get("verify", True) is True:
+            options["verify"] = trusted(url)
         try:
             super().__init__(proxy=proxy, **options)
         except (ImportError, ValueError) as error:
@@ -49,6 +52,25 @@ class Transport(httpx2.AsyncHTTPTransport):
     async def aclose(self) -> None:
         await super().aclose()
         await self._network.settled()
+
+
+def trusted(url: str) -> ssl.SSLContext:
+    """Whose certificates count; `InputError` where the environment names files that cannot be read.
+
+    Without encryption nobody has to vouch for the server; who is sent on to an encrypted one then trusts nobody.
+    """
+    try:
+        return httpx2.create_ssl_context()
+    except OSError as error:
+        if urlsplit(url).scheme == "http":
+            return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        named = [
+            f"{name}={os.environ[name]}" for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)
+        ]
+        raise InputError(
+            f"the certificates that the environment names ({', '.join(named) or 'none'}) cannot be used: "
+            f"{error.strerror or error}; name a file of trusted certificates, or unset the variable"
+        ) from None
 
 
 def proxy_to(url: str) -> str | None:

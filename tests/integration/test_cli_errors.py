@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -180,3 +182,64 @@ def test_an_error_becomes_a_message_and_an_exit_code(
     assert ("Traceback" in said.err) == traceback
     if code == 1 and not traceback:
         assert "REPLAN_DEBUG=1" in said.err
+
+
+@pytest.mark.parametrize(
+    ("variables", "named"),
+    [
+        pytest.param({"SSL_CERT_FILE": "/nowhere/ca.pem"}, "SSL_CERT_FILE=/nowhere/ca.pem", id="no file"),
+        pytest.param({"SSL_CERT_FILE": os.devnull}, f"SSL_CERT_FILE={os.devnull}", id="no certificates"),
+        pytest.param(
+            {"ALL_PROXY": "gopher://u:pw@127.0.0.1:9"}, "the proxy that the environment names", id="proxy"
+        ),
+    ],
+)
+def test_what_the_environment_says_of_connections_is_named_and_not_asked_about_this_machine(
+    variables: dict[str, str], named: str, tmp_path: Path
+) -> None:
+    folder(tmp_path)
+    far = ("run", "hi", "--endpoint", "https://models.invalid/v1", "--model", "m")
+    done = replan(*far, cwd=tmp_path, env=variables)
+    assert done.returncode in (1, 2)
+    assert named in done.stderr
+    assert "fault of Replan" not in done.stderr
+    assert "pw" not in done.stderr
+    with ScriptedEndpoint({"execution_plan": {"steps": []}, "evaluation": JUDGED}) as endpoint:
+        near = replan("run", "hi", "--endpoint", endpoint.url, cwd=tmp_path, env=variables)
+    assert (near.returncode, near.stdout) == (0, "done\n"), near.stderr
+
+
+JUDGED = {
+    "overall_score": 95, "is_successful": True, "final_output": "done",
+    "dimensions": {"completeness": 95, "correctness": 95, "efficiency": 95, "reliability": 95},
+}  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX")
+@pytest.mark.parametrize(
+    ("redirected", "code", "said"),
+    [
+        (">&-", 0, "stdout is closed: nobody gets the answer"),
+        (">/dev/full", 2, "stdout cannot be written"),
+        ("2>&-", 0, ""),
+        (">&- 2>&- <&-", 0, ""),
+    ],
+)
+def test_streams_that_are_closed_or_full_are_no_fault_of_replan(
+    redirected: str, code: int, said: str, tmp_path: Path
+) -> None:
+    folder(tmp_path)
+    line = shlex.join([*COMMAND, *BY_STEPS, "--task-id", "t-1"])
+    done = subprocess.run(
+        ["sh", "-c", f"{line} {redirected}"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert "fault of Replan" not in done.stderr
+    shown = replan("tasks", "result", "t-1", cwd=tmp_path)
+    assert (shown.returncode, shown.stdout) == (0, "7\n"), shown.stderr

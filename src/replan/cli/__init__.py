@@ -9,7 +9,7 @@ def main() -> NoReturn:
     """Run the command line and leave with its exit code; errors are one message on stderr."""
     import sys
 
-    from replan.cli.terminal import settle_streams
+    from replan.cli.terminal import finish_streams, settle_streams
 
     settle_streams()
     from replan.cli.commands import app
@@ -24,6 +24,7 @@ def main() -> NoReturn:
         from replan.cli.exits import of_error
 
         code = of_error(error)
+    finish_streams()
     if loop := sys.modules.get("replan.cli.loop"):
         loop.leave(code)
     sys.exit(code)

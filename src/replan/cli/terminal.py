@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from replan.core.secrets import KnownSecrets
+from replan.errors import InputError
 
 _COLOURS = {"red": "31", "yellow": "33", "green": "32", "dim": "2", "bold": "1"}
 
@@ -30,7 +31,7 @@ SECRETS = KnownSecrets()
 def say(text: str) -> None:
     """A line for people, on stderr."""
     text = SECRETS.hide(text)
-    with contextlib.suppress(BrokenPipeError):
+    with contextlib.suppress(OSError, ValueError):  # nobody reads it, or it cannot be written
         print(text, file=sys.stderr, flush=True)
 
 
@@ -45,13 +46,46 @@ def report_error(text: str) -> None:
 
 
 def settle_streams() -> None:
-    """Let any text through: pipes get UTF-8, a terminal of another encoding a stand-in for what it cannot show."""
+    """Let any text through: pipes get UTF-8, a terminal of another encoding a stand-in for what it cannot show.
+
+    Streams that were closed before the start lead nowhere; else the next file that is opened would get their number,
+    and what is printed.
+    """
+    closed = [number for number in range(3) if not _is_open(number)]
+    for _ in closed:
+        os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - for the whole of the process
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if 1 in closed:
+        warn("stdout is closed: nobody gets the answer; it stays in the log (`replan tasks result ID`)")
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             if stream.isatty():
                 stream.reconfigure(errors="replace")
             else:
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
+def finish_streams() -> None:
+    """Write what is left; what cannot be written must not become another exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 class Out:
@@ -74,6 +108,12 @@ class Out:
             self._stream.flush()
         except BrokenPipeError:
             self._stream = None
+        except OSError as error:
+            self._stream = None
+            raise InputError(
+                f"stdout cannot be written: {error.strerror or error}; what a task has given stays in the log: "
+                "`replan tasks result ID` shows it"
+            ) from None
 
     def json(self, value: Any, *, compact: bool = False) -> None:
         """A JSON document: indented, or on one line."""
@@ -110,11 +150,12 @@ def own_stdout() -> Iterator[Out]:
         with contextlib.redirect_stdout(sys.stderr):
             yield Out(real)
     finally:
-        sys.stderr.flush()
-        with contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(OSError):
+            sys.stderr.flush()
+        with contextlib.suppress(OSError):
             real.flush()
         os.dup2(kept, descriptor)
-        with contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(OSError):
             real.close()
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from replan.core.hosts import is_loopback
 from replan.core.secrets import url_without_secrets, usable_key
-from replan.errors import ConfigError
+from replan.errors import ConfigError, InputError, ModelUnavailable
 from replan.llm.faults import EndpointError, unreachable, wrong_key
 
 _VERSIONED = re.compile(r"/v\d[\w.]*(/|$)")
@@ -58,8 +58,12 @@ def new_client(url: str) -> Any:
 
     from replan.llm.wire import LenientTransport
 
+    try:
+        transport = LenientTransport(url)
+    except InputError as error:  # the environment's proxy or certificates
+        raise ModelUnavailable(str(error), setup=True) from None
     return httpx2.AsyncClient(
-        transport=LenientTransport(url),
+        transport=transport,
         trust_env=not is_loopback(urlsplit(url).hostname or ""),
         timeout=httpx2.Timeout(600.0, connect=10.0),
         follow_redirects=True,
