@@ -75,6 +75,7 @@ def drawn(seed: int, variant: str = "plain") -> Case:
         crashes = (rng.randint(1, 60),) if rng.random() < 0.2 else ()
     elif variant == "doubts":
         policy["interactive"] = rng.random() < 0.3
+        policy["trust_model_settlement"] = seed % 2 == 0
         person = rng.choice(["anyhow", "never", "while it runs"])
         crashes = (rng.randint(1, 60),) if rng.random() < 0.3 else ()
     anew = rng.random() < INVENTIVE
