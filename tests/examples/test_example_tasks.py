@@ -22,6 +22,8 @@ from replan.llm.recorder import ReplayModel
 pytestmark = pytest.mark.anyio
 
 CASES = plans.read_lines(TASKS)
+FOLDER = Path(plans.__file__).parent
+DEVELOPMENT = plans.read_lines(FOLDER / "dev30.jsonl")
 BY_ID = {case["id"]: case for case in CASES}
 
 
@@ -67,14 +69,20 @@ def checked(plan: Plan, tools: list[ToolSpec]) -> Checked:
 def test_there_are_twenty_tasks_with_three_to_eight_tools_and_none_is_of_the_development_sets() -> None:
     assert len(BY_ID) == len(CASES) == 20
     assert all(3 <= len(case["tools"]) <= 8 for case in CASES)
-    folder = Path(plans.__file__).parent
     tuned_on = [
-        case["task"] for name in ("tasks.jsonl", "dev.jsonl") for case in plans.read_lines(folder / name)
+        case["task"]
+        for name in ("tasks.jsonl", "dev.jsonl", "dev30.jsonl")
+        for case in plans.read_lines(FOLDER / name)
     ]
     assert not {case["task"] for case in CASES} & set(tuned_on)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_there_are_thirty_tasks_to_develop_with() -> None:
+    assert len({case["id"] for case in DEVELOPMENT}) == len(DEVELOPMENT) == 30
+    assert all(3 <= len(case["tools"]) <= 6 for case in DEVELOPMENT)
+
+
+@pytest.mark.parametrize("case", [*CASES, *DEVELOPMENT], ids=lambda case: case["id"])
 def test_every_expected_plan_passes_the_checks_and_is_right_by_its_own_measure(case: JsonObject) -> None:
     for tool in case["tools"]:
         jsonschema.Draft202012Validator.check_schema(tool["parameters"])

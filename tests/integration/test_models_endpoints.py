@@ -145,6 +145,14 @@ async def test_an_answer_may_be_called_what_it_is_not(kind: str) -> None:
     assert ways(server) == ["native", "native"]
 
 
+async def test_an_answer_that_is_only_ever_thought_is_taken_from_there_in_the_end() -> None:
+    habits = Habits(schema="thoughts", tool="thoughts", words="thoughts")
+    with ScriptedEndpoint({"execution_plan": f"Let me see.\n{json.dumps(PLAN)}"}, habits=habits) as server:
+        async with asking(server) as model:
+            assert json.dumps(PLAN) in (await model.ask(request())).text
+    assert ways(server) == ["native", "tool", "words"]
+
+
 async def test_an_answer_that_is_only_broken_is_left_to_its_correction() -> None:
     with ScriptedEndpoint({"execution_plan": '{"steps": [{"step_id": "a"'}) as server:
         async with asking(server) as model:

@@ -20,10 +20,10 @@ _SPACE = " \t\r\n\ufeff\u200b\u2060\u00a0"
 _END_OF_THOUGHTS = re.compile(
     r"</(?:\w+:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|analysis)\s*>"
     r"|\[/THINK\]|◁/think▷|<\|END_THINKING\|>"
-    r"|<\|message\|>|<channel\|>",
+    r"|<\|message\|>|<channel\|>|assistantfinal(?=\s*[\[{`])",
     re.IGNORECASE,
 )
-"""Where thinking models stop thinking; the beginning is often swallowed by the server. The last two end the header of
+"""Where thinking models stop thinking; the beginning is often swallowed by the server. The last three end the header of
 a channel, of which the last one is the answer's."""
 _FENCE = re.compile(r"^\s*```\w*\s*|\s*```\s*$")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")

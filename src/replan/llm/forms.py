@@ -84,12 +84,17 @@ def text_of(response: ModelResponse, fields: Sequence[str] = ()) -> str:
             return part.args_as_json_str() if not isinstance(part.args, str) else part.args
     text = "".join(part.content for part in response.parts if isinstance(part, m.TextPart))
     if not text.strip():
-        thoughts = "".join(
-            part.content for part in response.parts if isinstance(part, m.ThinkingPart)
-        ).strip()
+        thoughts = thoughts_of(response).strip()
         if thoughts[:1] == "{" and thoughts[-1:] == "}" and form_of(thoughts, fields) == "good":
             return thoughts
     return text
+
+
+def thoughts_of(response: ModelResponse) -> str:
+    """What the model has thought, where the endpoint tells."""
+    from pydantic_ai import messages as m
+
+    return "".join(part.content for part in response.parts if isinstance(part, m.ThinkingPart))
 
 
 def usage_of(response: ModelResponse) -> Usage:

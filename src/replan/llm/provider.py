@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
+from replan.core.answers import form_of
 from replan.core.prices import Price, tokens_in
 from replan.core.secrets import url_without_secrets
 from replan.core.types import Usage
@@ -140,6 +141,8 @@ class ProviderModel:
             if watcher is not None:
                 watcher.used(usage)
             because = "there was no answer in the form that was asked for"
+        if not text.strip() and form_of(thoughts := forms.thoughts_of(response), fields) == "good":
+            text = thoughts  # no way of asking has brought more
         if relay is not None and not way.streamed and text:
             relay(text)
         return ModelReply(text=text, model=response.model_name or self.name, usage=usage, endpoint=self.name)

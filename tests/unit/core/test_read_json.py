@@ -38,6 +38,7 @@ TEXT = json.dumps(PLAN)
             id="after a channel of thoughts",
         ),
         pytest.param(f"<|channel>thought\nfirst {{'a': 1}}<channel|>{TEXT}", id="after another channel"),
+        pytest.param(f"analysisfirst {{'a': 1}}assistantfinal{TEXT}", id="after a channel without its marks"),
         pytest.param(f"[THINK]is it {{'a': 1}}?[/THINK]{TEXT}", id="after thoughts in square brackets"),
         pytest.param(f"<think>{TEXT}", id="thoughts that never end"),
         pytest.param(TEXT.replace("}]", "},]").replace("1.5}", "1.5,}"), id="trailing commas"),
