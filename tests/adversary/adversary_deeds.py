@@ -10,10 +10,10 @@ from adversary_cases import Story
 
 from replan.core import events as e
 from replan.core.check_plan import Toolbox, check_plan
+from replan.core.filling import resolve
 from replan.core.fingerprint import prints_of
 from replan.core.ids import split_key
 from replan.core.policy import needs_approval
-from replan.core.refs import resolve
 from replan.core.slots import READING
 from replan.core.state import State
 from replan.core.types import Plan, Step, ToolSpec

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from replan.core import schemas
+from replan.core.filling import resolve
 from replan.core.ids import canonical, digest
 from replan.core.meter import Missing
 from replan.core.nothing import is_nothing
 from replan.core.paths import PathError, check_path, select
-from replan.core.refs import Reference, references, resolve
+from replan.core.refs import Reference, references
 from replan.core.types import JsonObject, ToolSpec, Verifier
 from replan.errors import UnresolvedReference
 

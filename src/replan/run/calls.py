@@ -9,12 +9,13 @@ from replan.core import schemas
 from replan.core.canonical import one_form
 from replan.core.check_proposal import mapped
 from replan.core.draft import references_of
+from replan.core.filling import resolve
 from replan.core.healing import Recovery
 from replan.core.ids import call_base, call_key, canonical
 from replan.core.meter import Meter
 from replan.core.paths import PathError, select
 from replan.core.policy import needs_approval
-from replan.core.refs import Reference, has_references, meaning, resolve, rewritten
+from replan.core.refs import Reference, has_references, meaning, rewritten
 from replan.core.repeats import Deed, meant_by_order
 from replan.core.seals import seal
 from replan.core.secrets import MASK, SecretLost, holds_lost, reveal, reveal_known

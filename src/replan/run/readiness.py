@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from replan.core.events import StepSkipped
+from replan.core.filling import resolve
 from replan.core.paths import PathError, kind_of
-from replan.core.refs import listed, references, resolve
+from replan.core.refs import listed, references
 from replan.core.secrets import reveal_known
 from replan.core.state import State, StepState
 from replan.core.types import Fault, Step, StepId

@@ -7,16 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from replan.core.refs import (
-    Reference,
-    escape,
-    has_references,
-    parse,
-    references,
-    resolve,
-    whole,
-    written_as_text,
-)
+from replan.core.filling import resolve
+from replan.core.refs import Reference, escape, has_references, parse, references, whole, written_as_text
 from replan.errors import UnresolvedReference
 
 OUTPUT = {
