@@ -34,8 +34,9 @@ _ENGLISH = re.compile(
     r"|bad gateway"
     r")\b"
 )
+_HAN = re.compile(r"[\u3400-\u9fff]+")
 _CHINESE = re.compile(
-    r"(超时|逾时|逾時|超時)(?!时间|时长|時間|参数|參數|值|设置|必须|应)|(连接|連接|連線).{0,6}(断开|中断|丢失|重置|关闭|斷開|中斷|重設|關閉)"
+    r"(超时|逾时|逾時|超時)(?!时间|时长|時間|参数|參數|值|设置|必须|应|无效|不能|不合法)|(连接|連接|連線).{0,6}(断开|中断|丢失|重置|关闭|斷開|中斷|重設|關閉)"
     r"|(无|無|未|没有|沒有)(响应|回应|應答|应答|回應)"
 )
 
@@ -45,4 +46,5 @@ def speaks_of_doubt(text: str) -> bool:
     status = stated_status(text)
     if status is not None and (status >= 500 or status == 408):
         return True
-    return bool(_ENGLISH.search(f". {words(text)}") or _CHINESE.search(text[:2_000]))
+    # each language by itself: what is read as English elsewhere tells a limit from a time-out less well
+    return bool(_ENGLISH.search(f". {words(_HAN.sub(' ', text))}") or _CHINESE.search(text[:2_000]))
