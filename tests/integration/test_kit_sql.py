@@ -441,6 +441,42 @@ async def test_files_of_a_folder_are_tables(tmp_path: Path) -> None:
         await call(source, "sql_query", statement="SELECT 1 FROM read_csv('sales.csv')")
 
 
+@pytest.mark.parametrize(
+    ("name", "statement"),
+    [
+        ("o'brien.csv", "SELECT city FROM 'o''brien.csv'"),
+        ("o'brien.csv", 'SELECT city FROM "o\'brien.csv"'),
+        ("o'brien.csv", 'SELECT city FROM "o\'brien"'),
+        ("a''b.csv", "SELECT city FROM 'a''''b.csv'"),
+        ('say "x".csv', "SELECT city FROM 'say \"x\".csv'"),
+    ],
+)
+async def test_names_of_files_are_written_as_sql_writes_them(
+    tmp_path: Path, name: str, statement: str
+) -> None:
+    (tmp_path / name).write_text("city,price\nUlm,2\n")
+    source = data(tmp_path)
+    assert (await call(source, "sql_query", statement=statement))["rows"] == [{"city": "Ulm"}]
+    await source.aclose()
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16", "utf-16-le", "utf-16-be", "utf-32"]
+)
+async def test_text_files_may_be_in_other_encodings(tmp_path: Path, encoding: str) -> None:
+    rows = "".join(f"{number},Müller – „5 €“\n" for number in range(300))
+    (tmp_path / "sales.csv").write_bytes(f"id,name\n{rows}".encode(encoding))
+    (tmp_path / "names.jsonl").write_bytes('{"name": "Café €"}\n'.encode(encoding))
+    source = data(tmp_path)
+    found = await call(source, "sql_query", statement="SELECT count(*) AS n, min(name) AS name FROM sales")
+    assert found["rows"] == [{"n": 300, "name": "Müller – „5 €“"}]
+    found = await call(source, "sql_query", statement="SELECT name FROM 'names.jsonl'")
+    assert found["rows"] == [{"name": "Café €"}]
+    names = [[column["name"] for column in table["columns"]] for table in await call(source, "sql_tables")]
+    assert names == [["name"], ["id", "name"]]
+    await source.aclose()
+
+
 async def test_links_out_of_a_folder_of_data_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "secret.csv").write_text("x\n1\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -13,6 +14,7 @@ import duckdb
 from replan.errors import ToolCallError
 from replan.tools.kit.databases import Changed, Parameters, Rows, Table, interrupted, refused, rows_of
 from replan.tools.kit.duckdb_queries import reading, the_only
+from replan.tools.kit.encodings import in_utf8
 from replan.tools.kit.rooted import Root, kind_of
 from replan.tools.names import nearest
 
@@ -169,13 +171,17 @@ class FolderOfData:
     @contextlib.contextmanager
     def _open(self, mentions: str, files: Iterable[tuple[str, str]]) -> Iterator[duckdb.DuckDBPyConnection]:
         """A database in memory with a view of each of the files that the statement mentions, and no other."""
-        with _connected(":memory:") as connection:
+        mentions += mentions.replace("''", "'")  # as a name in quotes is written in SQL
+        with (
+            _connected(":memory:") as connection,
+            tempfile.TemporaryDirectory(prefix="replan-data-") as copies,
+        ):
             allowed = []
             stems: dict[str, list[str]] = {}
             for path, reader in files:
                 stem = Path(path).name.partition(".")[0]
                 if path in mentions or stem in mentions:
-                    full = str(self._root.path / path)
+                    full = _readable(self._root.path / path, reader, Path(copies))
                     allowed.append(full)
                     stems.setdefault(stem, []).append(path)
                     with (
@@ -184,11 +190,20 @@ class FolderOfData:
                         source = f"{reader}({_quoted(full, chr(39))})"
                         connection.execute(f"CREATE VIEW {_quoted(path)} AS SELECT * FROM {source}")
             _name_otherwise(connection, stems)
-            listed = ", ".join(_quoted(path, "'") for path in allowed)
+            listed = ", ".join(_quoted(full, "'") for full in allowed)
             connection.execute(f"SET allowed_paths = [{listed}]")
             _lock(connection)
             with _told(connection, self._timeout_secs):
                 yield connection
+
+
+def _readable(file: Path, reader: str, copies: Path) -> str:
+    """The file, or a copy of it in UTF-8. What cannot be read at all DuckDB tells itself."""
+    if reader == "read_parquet" or file.suffix == ".gz":
+        return str(file)
+    with contextlib.suppress(OSError):
+        return str(in_utf8(file, copies))
+    return str(file)
 
 
 @contextlib.contextmanager

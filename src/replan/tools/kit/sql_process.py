@@ -10,9 +10,11 @@ import contextlib
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import weakref
@@ -139,16 +141,18 @@ class _Worker:
     """One process. Used by one thread at a time."""
 
     def __init__(self, order: dict[str, Any]) -> None:
+        self._folder = tempfile.mkdtemp(prefix="replan-sql-")  # of its own: it may be ended in the middle
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-c", _BOOT],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env=plain_environment(),
+                env={**plain_environment(), "TMPDIR": self._folder},
                 start_new_session=True,
             )
         except OSError as error:
+            shutil.rmtree(self._folder, ignore_errors=True)
             raise refused(f"a process for the statement cannot be started: {error}", "unavailable") from error
         self._committing = False
         self._late = False
@@ -216,6 +220,7 @@ class _Worker:
                 with contextlib.suppress(OSError):
                     pipe.close()
         self._process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _send(self, said: dict[str, Any]) -> None:
         assert self._process.stdin is not None

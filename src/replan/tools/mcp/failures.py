@@ -41,7 +41,7 @@ def failure(error: BaseException, tool_id: str, server: str, max_bytes: int) -> 
 
 
 def _answered(error: MCPError, tool_id: str, server: str, max_bytes: int) -> ToolCallError:
-    code, said = error.code, error.message.strip() or f"error {error.code}"
+    code, said = error.code, with_remedy(error.message.strip()) or f"error {error.code}"
     if code == TOO_LARGE or _TOO_LARGE.search(said):
         return too_large(tool_id, max_bytes)
     if code == types.PARSE_ERROR:
@@ -69,6 +69,18 @@ def _answered(error: MCPError, tool_id: str, server: str, max_bytes: int) -> Too
         return ToolCallError(f"{tool_id!r} needs a person to open an address first: {said}", happened="no")
     happened = "unknown" if code == types.INTERNAL_ERROR else None
     return ToolCallError(f"{said} (code {code})", happened=happened)
+
+
+_ASKED_BACK = re.compile(r"back-channel|elicitation/create", re.IGNORECASE)
+_REMEDY = (
+    " (its tool asks a person in the way of the protocols before 2026-07-28, which the newest has no more; "
+    'let it be spoken to in an older one: McpSource(…, protocol="legacy"), or "protocol": "legacy" in its entry)'
+)
+
+
+def with_remedy(said: str) -> str:
+    """The words of an error, and what to do where a server cannot put its question in the protocol that was agreed on."""
+    return said + _REMEDY if _ASKED_BACK.search(said[:2000]) else said
 
 
 def says_no_such_tool(said: str, tool_id: str) -> bool:

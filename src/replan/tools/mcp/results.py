@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from replan.core.schemas import problems
 from replan.errors import ToolCallError
 from replan.tools.binary import data_url
-from replan.tools.mcp.failures import says_no_such_tool
+from replan.tools.mcp.failures import says_no_such_tool, with_remedy
 from replan.tools.mcp.listing import Listed
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _parsed(text: str) -> Any:
 
 def reported(text: str, tool: Listed) -> ToolCallError:
     """The error that a tool reports (`isError`). What it says of the outcome is for `core.faults` to tell."""
-    said = text or "the tool reported an error without a word"
+    said = with_remedy(text) or "the tool reported an error without a word"
     if says_no_such_tool(text, tool.spec.id):
         return ToolCallError(said, kind="unknown_tool", happened="no")
     if _PARAMETER.match(text):
