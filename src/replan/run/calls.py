@@ -11,21 +11,20 @@ from replan.core.check_proposal import mapped
 from replan.core.draft import references_of
 from replan.core.filling import resolve
 from replan.core.healing import Recovery
-from replan.core.ids import call_base, call_key, canonical
+from replan.core.ids import call_base, call_key
 from replan.core.meter import Meter
 from replan.core.paths import PathError, select
 from replan.core.policy import needs_approval
-from replan.core.refs import Reference, has_references, meaning, rewritten
-from replan.core.repeats import Deed, meant_by_order
+from replan.core.refs import Reference, has_references
 from replan.core.seals import seal
 from replan.core.secrets import MASK, SecretLost, holds_lost, reveal, reveal_known
-from replan.core.slots import Place
-from replan.core.state import Slot, State, StepState, actions_of, is_meant_again
+from replan.core.state import Slot, State, StepState
 from replan.core.types import Fault, JsonObject, Step, ToolSpec
 from replan.core.when import roots
 from replan.errors import UnresolvedReference
 from replan.ports import Gate, Tools
 from replan.run.outputs import Loaded
+from replan.run.repeated import unmeant
 
 
 class CannotCall(Exception):
@@ -261,8 +260,9 @@ def prepare(
     base = _base(state, tool, meant.parameters)
     place = (step.step.step_id, slot)
     occurrence = state.occurrence(base, place)
-    if tool.effect == "once" and (twin := state.twin(base, occurrence, place)) is not None:
-        _check_meant(step, slot, tool, twin, state, tools)
+    twin = state.twin(base, occurrence, place) if tool.effect == "once" else None
+    if twin is not None and (text := unmeant(step, slot, tool, twin, state, tools)):
+        raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
     call = Call(step.step, slot, tool, meant.parameters, call_key(base, occurrence))
     under_way = state.latest_try(call.key)
     if (
@@ -288,37 +288,6 @@ def _base(state: State, tool: ToolSpec, parameters: JsonObject) -> str:
         if state.ledger.knows(older) and not state.ledger.knows(base):
             return older
     return base
-
-
-def _check_meant(
-    step: StepState, slot: Slot, tool: ToolSpec, twin: Place, state: State, tools: Tools
-) -> None:
-    """Raise if two steps make one call with an effect, and nothing says that it is meant twice."""
-    if is_meant_again(step.step, slot.action_id):
-        return
-    deeds = {name: _deeds(one.step, tools) for name, one in state.steps.items()}
-    mine = Deed(tool, _written(step.step, slot.action_id))
-    if meant_by_order(twin[0], step.step.step_id, mine, state.graph(), deeds):
-        return
-    other = f"step {twin[0]!r}" + (f", {words}" if (words := twin[1].words()) else "")
-    text = (
-        f"{other} makes this very call of {tool.id!r} already, so its effect would come twice; "
-        "set `repeat: true` on the step if that is meant, else leave it out"
-    )
-    raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
-
-
-def _deeds(step: Step, tools: Tools) -> list[Deed]:
-    names = [one.tool for one in step.actions] or [step.tool]
-    found = zip(map(tools.resolve, names), actions_of(step), strict=True)
-    return [Deed(tool, _written(step, action)) for tool, action in found if tool is not None]
-
-
-def _written(step: Step, action_id: str | None) -> str:
-    parameters = step.parameters
-    if action_id is not None:
-        parameters = next(one.parameters for one in step.actions if one.action_id == action_id)
-    return canonical(rewritten(parameters, meaning))
 
 
 def _check_approved(call: Call, state: State, seal_key: bytes) -> None:
