@@ -435,6 +435,13 @@ class Replan:
         """The task's row in the list."""
         return await self.service.parts.store.summary(task_id)
 
+    async def delete(self, task_id: str, *, unfinished: bool = False) -> None:
+        """Remove a task with its log. The same id given again is a new task, whose effects are made again.
+
+        `TaskHeld` while somebody drives it, `InputError` for one that has not ended, unless `unfinished`.
+        """
+        await self.service.parts.store.delete(task_id, unfinished=unfinished)
+
     async def history(self, task_id: str) -> list[Record]:
         """The task's whole log."""
         return await self.service.history(task_id)

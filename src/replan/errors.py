@@ -60,8 +60,11 @@ class PlanInvalid(InputError):
 class TaskNotFound(InputError):
     """No task with that id in this store."""
 
-    def __init__(self, task_id: str) -> None:
-        super().__init__(f"there is no task {task_id!r} in this store (see `replan tasks list`)")
+    def __init__(self, task_id: str, nearest: str | None = None) -> None:
+        near = (
+            f"; did you mean {nearest!r}?" if nearest else " (`replan tasks list` shows those that there are)"
+        )
+        super().__init__(f"there is no task {task_id!r} in this store{near}")
 
 
 class TaskExists(InputError):
@@ -69,6 +72,15 @@ class TaskExists(InputError):
 
     def __init__(self, task_id: str) -> None:
         super().__init__(f"task {task_id!r} exists already with a different request; choose another id")
+
+
+class TaskUnfinished(InputError):
+    """The task has not ended; deleting it would lose work."""
+
+    def __init__(self, task_id: str, status: str) -> None:
+        super().__init__(
+            f"task {task_id!r} has not ended ({status}): deleting it loses work; cancel it first, or force it"
+        )
 
 
 class TaskEnded(InputError):

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -27,7 +27,7 @@ from replan.ports import Model, Priced, Store, ToolSource
 from replan.tools.catalog import Catalog
 from replan.tools.frameworks import gather
 from replan.tools.functions import FunctionSource
-from replan.tools.specs import load_sources
+from replan.tools.specs import load_sources, same_spec
 
 ROLES: tuple[Role, ...] = get_args(Role)
 LOCAL = "local"
@@ -132,9 +132,12 @@ def open_tools(tools: Sequence[ToolLike], settings: Settings | None = None) -> C
     functions: list[Callable[..., Any]] = []
     sources: list[ToolSource] = []
     foreign: list[object] = []
+    named: set[str] = set()
     for tool in tools:
         if isinstance(tool, str):
-            sources += load_sources(tool)
+            if (same := same_spec(tool)) not in named:
+                named.add(same)
+                sources += load_sources(tool)
         elif _is_source(tool):
             sources.append(tool)  # type: ignore[arg-type]
         else:
@@ -152,16 +155,20 @@ def open_tools(tools: Sequence[ToolLike], settings: Settings | None = None) -> C
     sources += adopted
     if settings is None:
         return Catalog(sources)
-    sources += configured_sources(settings)
+    sources += configured_sources(settings, named)
     return Catalog(
         sources, rules=settings.tools.tool_rules(), list_timeout_secs=settings.tools.list_timeout_secs
     )
 
 
-def configured_sources(settings: Settings) -> list[ToolSource]:
-    """The sources that the configuration names; `ConfigError` or `InputError` for what cannot be used."""
+def configured_sources(settings: Settings, named: Collection[str] = ()) -> list[ToolSource]:
+    """The sources that the configuration names; `ConfigError` or `InputError` for what cannot be used.
+
+    `named`: SPECs that were loaded already (`same_spec`): the same again would have every tool twice.
+    """
     section = settings.tools
-    sources = [source for spec in section.sources for source in load_sources(spec)]
+    specs = {same_spec(spec): spec for spec in section.sources}
+    sources = [source for same, spec in specs.items() if same not in named for source in load_sources(spec)]
     if section.mcp_servers:
         from replan.tools.mcp import from_table
 

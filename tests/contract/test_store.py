@@ -852,3 +852,37 @@ async def test_the_names_of_a_source_are_those_it_listed_last(store: Store) -> N
     await store.remember_tools({"mail": ["send", "read"], "née 北京": []})
     await store.remember_tools({"mail": ("send",)})
     assert await store.remembered_tools() == {"mail": ("send",), "née 北京": ()}
+
+
+# ── deleting ──
+
+
+async def test_an_ended_task_can_be_deleted_with_all_that_it_has(store: Store) -> None:
+    claim = await claimed(store)
+    await store.append(claim, steps(0, 2), ts=2.0, round=1, artifacts=[NewArtifact("a", b"x")])
+    await add(store, claim, TaskFailed(failure=Failure(kind="step", reason="no")))
+    await store.release(claim)
+    await store.create("other", submitted(), 1.0)
+
+    await store.delete("t")
+
+    with pytest.raises(TaskNotFound):
+        await store.read("t")
+    with pytest.raises(InputError):
+        await store.artifact("t", "a")
+    assert [row.task_id for row in await store.list_tasks()] == ["other"]
+    assert await store.create("t", submitted(), 3.0)
+    assert len(await store.read("t")) == 1
+
+
+async def test_a_task_that_is_driven_or_has_not_ended_is_kept(store: Store) -> None:
+    claim = await claimed(store)
+    with pytest.raises(TaskHeld):
+        await store.delete("t", unfinished=True)
+    await store.release(claim)
+    with pytest.raises(InputError, match="has not ended"):
+        await store.delete("t")
+    assert len(await store.read("t")) == 1
+    await store.delete("t", unfinished=True)
+    with pytest.raises(TaskNotFound):
+        await store.delete("t")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from replan.cli import options
+from replan.cli.again import again
+from replan.cli.task_ids import TaskName, full_id
 from replan.cli.terminal import own_stdout, say
 from replan.cli.words import clean
 
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from replan.app import Replan
     from replan.core.result import WaitingFor
 
-TaskName = Annotated[str, typer.Argument(metavar="ID", help="The task's id.")]
 Approval = Annotated[
     str | None,
     typer.Argument(metavar="APPROVAL", help="Which; not needed where only one is open.", show_default=False),
@@ -49,11 +50,11 @@ def approve(
 
     given = None if parameters is None else json_object(parameters, "--parameters")
     if show:
-        _show(task_id, config, db, lambda replan: replan.approval(task_id, approval, parameters=given))
+        _show(task_id, config, db, lambda replan, found: replan.approval(found, approval, parameters=given))
         return
 
-    async def agree(replan: Replan) -> str:
-        return f"approved: {call_words(await replan.approve(task_id, approval, parameters=given, by=by))}"
+    async def agree(replan: Replan, found: str) -> str:
+        return f"approved: {call_words(await replan.approve(found, approval, parameters=given, by=by))}"
 
     _speak(task_id, config, db, agree)
 
@@ -68,8 +69,8 @@ def reject(
 ) -> None:
     """Do not agree to a call that waits; the task looks for another way."""
 
-    async def refuse(replan: Replan) -> str:
-        await replan.reject(task_id, approval, reason=reason, by=by)
+    async def refuse(replan: Replan, found: str) -> str:
+        await replan.reject(found, approval, reason=reason, by=by)
         return "rejected"
 
     _speak(task_id, config, db, refuse)
@@ -96,8 +97,8 @@ def answer(
 
     given = None if output is None else json_value(output, "--output")
 
-    async def say_it(replan: Replan) -> str:
-        await replan.answer(task_id, text, question, output=given, by=by)
+    async def say_it(replan: Replan, found: str) -> str:
+        await replan.answer(found, text, question, output=given, by=by)
         return "answered"
 
     _speak(task_id, config, db, say_it)
@@ -112,34 +113,37 @@ def call_words(one: WaitingFor, most: int | None = None) -> str:
 
 
 def _show(
-    task_id: str, config: Path | None, db: str | None, look: Callable[[Replan], Awaitable[WaitingFor]]
+    task_id: str, config: Path | None, db: str | None, look: Callable[[Replan, str], Awaitable[WaitingFor]]
 ) -> None:
     """Print a call that waits, in full."""
     import asyncio
 
-    from replan.cli.opening import open_replan, settings_of
+    from replan.cli.opening import open_stored, settings_of
 
     async def read() -> WaitingFor:
-        async with open_replan(settings_of(config), db=db) as replan:
-            return await look(replan)
+        async with open_stored(settings_of(config), db) as replan:
+            return await look(replan, await full_id(replan, task_id))
 
     with own_stdout() as out:
         out.line(call_words(asyncio.run(read())))
 
 
 def _speak(
-    task_id: str, config: Path | None, db: str | None, say_it: Callable[[Replan], Awaitable[str]]
+    task_id: str, config: Path | None, db: str | None, say_it: Callable[[Replan, str], Awaitable[str]]
 ) -> None:
     """Write what a person says into the task's log, and tell what was done and who goes on."""
     import asyncio
 
-    from replan.cli.opening import open_replan, settings_of
+    from replan.cli.opening import open_stored, settings_of
 
-    async def write() -> tuple[str, bool]:
-        async with open_replan(settings_of(config), db=db) as replan:
-            return await say_it(replan), (await replan.summary(task_id)).held
+    async def write() -> tuple[str, str, bool]:
+        async with open_stored(settings_of(config), db) as replan:
+            found = await full_id(replan, task_id)
+            return found, await say_it(replan, found), (await replan.summary(found)).held
 
     with own_stdout():
-        done, held = asyncio.run(write())
-        after = "its driver goes on" if held else f"go on with `replan tasks resume {task_id}`"
+        found, done, held = asyncio.run(write())
+        after = (
+            "the process that drives it goes on" if held else f"continue: {again('tasks', 'resume', found)}"
+        )
         say(f"{done}; {after}")

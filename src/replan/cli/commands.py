@@ -9,6 +9,7 @@ import typer
 
 from replan.cli.config import config_app
 from replan.cli.doctor import doctor
+from replan.cli.init import init
 from replan.cli.model import model_app
 from replan.cli.run import run
 from replan.cli.tasks import tasks_app
@@ -51,3 +52,4 @@ app.add_typer(tools_app)
 app.add_typer(model_app)
 app.add_typer(config_app)
 app.command()(doctor)
+app.command()(init)

@@ -6,7 +6,8 @@ import importlib.util
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -15,6 +16,7 @@ import typer
 
 from replan.cli import options
 from replan.cli.terminal import own_stdout, paint
+from replan.cli.words import counted
 
 if TYPE_CHECKING:
     from replan.config import Loaded, Settings
@@ -30,10 +32,15 @@ class Finding:
     todo: str = ""
 
 
-def doctor(config: options.Config = None, db: options.Db = None, json: options.Json = False) -> None:
-    """Check Python, extras, configuration, model and store; exit code 1 if something does not work."""
+def doctor(
+    tools: options.Tools = None,
+    config: options.Config = None,
+    db: options.Db = None,
+    json: options.Json = False,
+) -> None:
+    """Check Python, extras, configuration, model, store and sources of tools; exit code 1 if something does not work."""
     with own_stdout() as out:
-        findings = list(examine(config, db))
+        findings = list(examine(config, db, tools or []))
         if json:
             out.json({"ok": _well(findings), "checks": [asdict(finding) for finding in findings]})
         else:
@@ -51,7 +58,7 @@ def _well(findings: list[Finding]) -> bool:
     return all(finding.state != "problem" for finding in findings)
 
 
-def examine(config: Path | None, db: str | None) -> Iterator[Finding]:
+def examine(config: Path | None, db: str | None, tools: Sequence[str] = ()) -> Iterator[Finding]:
     """Every check in turn; one that fails does not stop the others."""
     from replan.config import Settings
 
@@ -62,6 +69,7 @@ def examine(config: Path | None, db: str | None) -> Iterator[Finding]:
     settings = loaded.settings if loaded else Settings()
     yield _guarded("model", lambda: _model(settings))
     yield _guarded("store", lambda: _store(settings, db))
+    yield from _tools(settings, tools)
 
 
 def _guarded(name: str, check: Callable[[], Finding]) -> Finding:
@@ -123,7 +131,7 @@ def _configuration(config: Path | None) -> tuple[Loaded | None, Finding]:
     files = ", ".join(str(file) for file in loaded.files) or "no config.toml here, defaults are used"
     if loaded.warnings:
         return loaded, Finding(
-            "config", "note", f"{files}; {len(loaded.warnings)} warnings", "replan config check"
+            "config", "note", f"{files}; {counted(len(loaded.warnings), 'warning')}", "replan config check"
         )
     return loaded, Finding("config", "ok", files)
 
@@ -201,14 +209,45 @@ def _endpoint(url: str, api_key: str | None, model: str | None) -> Finding:
     )
 
 
+def _tools(settings: Settings, specs: Sequence[str]) -> Iterator[Finding]:
+    """A finding for each source, and one for each that cannot be used."""
+    import asyncio
+
+    from replan.errors import ReplanError
+    from replan.wiring import open_tools
+
+    async def listed() -> tuple[dict[str, int], list[str]]:
+        catalog = open_tools(list(specs), settings)
+        try:
+            await catalog.open()
+            counts = Counter(spec.source for spec in catalog.specs())
+            return dict(counts), [str(problem) for problem in catalog.problems]
+        finally:
+            await catalog.aclose()
+
+    try:
+        counts, problems = asyncio.run(listed())
+    except ReplanError as error:
+        yield Finding("tools", "problem", str(error), "correct [tools] sources, or --tools")
+        return
+    if not counts and not problems:
+        yield Finding(
+            "tools", "note", "no source is configured", '[tools] sources = ["tools.py"], or --tools tools.py'
+        )
+    for source, count in counts.items():
+        yield Finding(f"tools {source}", "ok", counted(count, "tool"))
+    for problem in problems:
+        yield Finding("tools", "problem", problem)
+
+
 def _store(settings: Settings, db: str | None) -> Finding:
     import asyncio
 
-    from replan.cli.opening import open_replan
+    from replan.cli.opening import open_replan, without_tools
     from replan.config import mask
 
     async def count() -> int:
-        async with open_replan(settings, db=db) as replan:
+        async with open_replan(without_tools(settings), db=db) as replan:
             return len(await replan.tasks(limit=1_000))
 
     tasks = asyncio.run(count())

@@ -7,9 +7,9 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from replan.cli.exits import INTERRUPTED
 from replan.cli.live import Show
@@ -17,6 +17,7 @@ from replan.cli.terminal import Out, say
 
 if TYPE_CHECKING:
     from replan.app import Replan
+    from replan.core.events import Record
     from replan.core.result import TaskResult
 
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -74,13 +75,13 @@ async def to_the_end(
     show: Show,
     events: Out | None,
     *,
-    after: int = 0,
+    past: Sequence[Record] = (),
     finish: Callable[[str], Awaitable[TaskResult]] | None = None,
 ) -> TaskResult:
-    """Show the task until it ends, and give its result; Ctrl-C asks it to end first.
+    """Show the task until it ends or is left waiting, and give its result; Ctrl-C asks it to end first.
 
-    `events`: where to write each stored record (after `after`) as a line of JSON. `finish`: what gives the result in the end;
-    None: `replan.wait`.
+    `events`: where to write each stored record as a line of JSON. `past`: what was told or drawn before, or long ago: the
+    picture begins with it, and nothing of it is told again. `finish`: what gives the result in the end; None: `replan.wait`.
     """
     cancelling: set[asyncio.Task[None]] = set()
 
@@ -89,9 +90,14 @@ async def to_the_end(
         cancelling.add(asyncio.create_task(_cancel(replan, task_id)))
 
     with interrupts(cancel):
-        watching = asyncio.create_task(watch(replan, task_id, show, events, after=after))
+        for record in past:
+            show.recall(record)
+        begun = past[-1].seq if past else 0
+        last: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        watching = asyncio.create_task(watch(replan, task_id, show, events, after=begun, last=last))
         try:
             result = await (finish or replan.wait)(task_id)
+            last.set_result((await replan.summary(task_id)).last_seq)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LAST_RECORDS_SECS):
                     await asyncio.shield(watching)
@@ -108,21 +114,59 @@ async def _cancel(replan: Replan, task_id: str) -> None:
         await replan.service.cancel(task_id, reason="interrupted", by="Ctrl-C", until_resumed=True)
 
 
-async def watch(replan: Replan, task_id: str, show: Show, events: Out | None, *, after: int = 0) -> None:
-    """Feed every record to the picture and, the stored ones, to `events`, until the task ends or waits for a person."""
+async def watch(
+    replan: Replan,
+    task_id: str,
+    show: Show,
+    events: Out | None,
+    *,
+    after: int = 0,
+    last: asyncio.Future[int] | None = None,
+) -> None:
+    """Feed every record to the picture and, the stored ones, to `events`, until the task ends.
+
+    `last`: will be the seq of the last record there is to see, once whoever finishes the task knows it. Without it, the
+    watch ends when the task is left waiting for a person.
+    """
     drawing = asyncio.create_task(_draw(show))
+    records = replan.watch(task_id, after=after, ephemeral=True)
+    seen = after
     try:
-        async for record in replan.watch(task_id, after=after, ephemeral=True):
+        while (record := await _next(records, last, seen)) is not None:
             show.take(record)
-            if events is not None and record.seq > 0:
-                events.json(record.wire(), compact=True)
-            if record.type == "task_waiting" and await _is_left_waiting(replan, task_id):
+            if record.seq > 0:
+                seen = record.seq
+                if events is not None:
+                    events.json(record.wire(), compact=True)
+            if last is None and record.type == "task_waiting" and await _is_left_waiting(replan, task_id):
                 break
     finally:
         drawing.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await drawing
         show.close()
+
+
+async def _next(records: AsyncIterator[Record], last: asyncio.Future[int] | None, seen: int) -> Record | None:
+    """The next record; None if there is none, or `last` was seen."""
+    coming = asyncio.ensure_future(_one(records))
+    either: set[asyncio.Future[Any]] = {coming} if last is None else {coming, last}
+    try:
+        while not coming.done():
+            if last is not None and last.done():
+                if seen >= last.result():
+                    return None
+                either = {coming}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        return coming.result()
+    finally:
+        if not coming.done():
+            coming.cancel()
+            await asyncio.wait({coming})
+
+
+async def _one(records: AsyncIterator[Record]) -> Record | None:
+    return await anext(records, None)
 
 
 async def _is_left_waiting(replan: Replan, task_id: str) -> bool:

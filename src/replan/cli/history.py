@@ -9,7 +9,7 @@ from typing import Any
 
 from replan.cli.story import story
 from replan.cli.terminal import Out
-from replan.cli.words import clean, secs
+from replan.cli.words import clean, counted, secs, times
 from replan.core import events as e
 from replan.core.events import Record
 from replan.core.slots import items_in_words
@@ -65,10 +65,10 @@ def tell(out: Out, records: Sequence[Record], *, held: bool = True) -> None:
         out.line(f"  metadata: {_short(state.metadata, 300)}")
     _tell_models(out, records)
     for number, rejection in enumerate(state.rejections, 1):
-        out.line(f"  plan sent back ({number}): {clean('; '.join(rejection.violations), 1_000)}")
+        out.line(f"  plan {number} rejected: {clean('; '.join(rejection.violations), 1_000)}")
     if state.plan is not None:
         mode = f", {state.mode.mode} ({clean(state.mode.reason)})" if state.mode else ""
-        out.line(f"plan {state.plan.version}: {len(state.steps)} steps{mode}")
+        out.line(f"plan {state.plan.version}: {counted(len(state.steps), 'step')}{mode}")
         _tell_steps(out, state)
     if told := story(records):
         failed = any(isinstance(record.event, _WENT_WRONG) for record in records)
@@ -124,8 +124,8 @@ def _tell_step(out: Out, state: State, step: StepState, more: str) -> None:
     if step.healing is not None and step.healing.failures():
         failed = len(step.healing.failures())
         repairs = step.healing.repairs - step.healing.repairs_before
-        anew = f", written anew {repairs} times" if repairs > 1 else ", written anew once" if repairs else ""
-        out.line(f"    failed {failed} times before{anew}" if failed > 1 else f"    failed once before{anew}")
+        rewritten = f", rewritten {times(repairs)}" if repairs else ""
+        out.line(f"    failed {times(failed)} before{rewritten}")
     earlier = [
         call for call in step.former or () if call.status != "failed"
     ]  # the failed ones stand in the story

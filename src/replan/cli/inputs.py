@@ -172,3 +172,41 @@ def task_text(text: str | None, plan: dict[str, Any] | None, plan_path: Path | N
     if not text.strip():
         raise InputError("the task is empty: say what is to be done in a sentence")
     return text
+
+
+def one_text(words: list[str] | None) -> str | None:
+    """The task's words, which are one argument; `InputError` shows how to quote several."""
+    if not words:
+        return None
+    if len(words) > 1:
+        from shlex import quote
+
+        raise InputError(f"put the task in quotes: replan run {quote(' '.join(words))} …")
+    return words[0]
+
+
+def secret_text(given: str, what: str) -> str:
+    """A secret that an option gives: `env:VARIABLE`, `file:PATH`, or the text itself. A line end is cut."""
+    import os
+
+    kind, colon, name = given.partition(":")
+    if colon and kind == "env":
+        if not os.environ.get(name):
+            raise InputError(f"{what}: the variable {name} is not set")
+        return os.environ[name].rstrip("\r\n")
+    if colon and kind == "file":
+        try:
+            return Path(name).expanduser().read_text("utf-8").rstrip("\r\n")
+        except OSError as error:
+            raise InputError(f"{what}: {name} cannot be read: {error.strerror or error}") from None
+        except UnicodeDecodeError:
+            raise InputError(f"{what}: {name} is not UTF-8 text") from None
+    return given.rstrip("\r\n")
+
+
+def recording_file(path: Path) -> None:
+    """`InputError` where a recording cannot be written: said before a model is asked, and paid."""
+    if path.is_dir():
+        raise InputError(f"--record {path} is a folder; name a file in it, like {path / 'run.jsonl'}")
+    if not path.parent.is_dir():
+        raise InputError(f"--record {path}: there is no folder {path.parent}")

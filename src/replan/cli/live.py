@@ -23,6 +23,10 @@ class Show(Protocol):
     view: PictureState
 
     def take(self, record: Record) -> None: ...
+    def recall(self, record: Record) -> None:
+        """A record from before: a part of the picture, and no news."""
+        ...
+
     def tick(self) -> None: ...
     def close(self) -> None: ...
 
@@ -34,6 +38,10 @@ class Nothing:
         self.view = PictureState()
 
     def take(self, record: Record) -> None:
+        self.view.task_id = record.task_id
+        self.view.apply(record)
+
+    def recall(self, record: Record) -> None:
         self.view.task_id = record.task_id
         self.view.apply(record)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from replan.cli.terminal import SECRETS, warn
+from replan.errors import InputError
 
 if TYPE_CHECKING:
     from replan.app import Replan
@@ -53,6 +54,40 @@ def open_replan(
     )
     SECRETS.also(replan.secrets)
     return replan
+
+
+def open_stored(settings: Settings, db: str | None) -> Replan:
+    """The facade over the store alone: no source of tools is imported, started or asked.
+
+    `InputError` where `db` names a file that is not there: who reads does not make one.
+    """
+    from replan.wiring import database_path
+
+    if db is not None and not (path := database_path(db)).exists():
+        near = nearest_file(path)
+        hint = f"; did you mean {near}?" if near else ""
+        raise InputError(f"there is no database {path}{hint}")
+    return open_replan(without_tools(settings), db=db)
+
+
+def without_tools(settings: Settings) -> Settings:
+    """The settings without any source of tools."""
+    from replan.config import Settings
+
+    bare = Settings()
+    return settings.model_copy(update={"tools": bare.tools, "tool_service": bare.tool_service})
+
+
+def nearest_file(path: Path) -> Path | None:
+    """The file beside this one whose name is the most like it."""
+    from difflib import get_close_matches
+
+    try:
+        names = [each.name for each in path.parent.iterdir() if each.is_file()]
+    except OSError:
+        return None
+    near = get_close_matches(path.name, names, 1, cutoff=0.75)
+    return path.with_name(near[0]) if near else None
 
 
 def tell_tool_problems(replan: Any) -> None:

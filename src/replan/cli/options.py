@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 import typer
+
+from replan.cli.again import carried_config, carried_db
 
 Config = Annotated[
     Path | None,
     typer.Option(
         "--config",
         metavar="FILE",
-        help="Configuration file instead of ./config.toml; FILE.{APP_ENV}.toml lies over it.",
+        help="Configuration file instead of ./config.toml; FILE.{APP_ENV}.toml overrides it.",
+        callback=carried_config,
     ),
 ]
 Db = Annotated[
     str | None,
-    typer.Option("--db", metavar="URL", help="sqlite:///FILE; default: one in the state folder."),
+    typer.Option(
+        "--db", metavar="URL", help="sqlite:///FILE; default: one in the state folder.", callback=carried_db
+    ),
+]
+PlanForm: TypeAlias = Literal["json", "mermaid", "dot", "svg"]
+PlanFormat = Annotated[
+    PlanForm, typer.Option("--format", help="JSON, or a drawing: Mermaid, Graphviz DOT, SVG.")
+]
+ApiKey = Annotated[
+    str | None,
+    typer.Option(
+        "--api-key",
+        metavar="KEY",
+        help="The endpoint's key: env:VARIABLE, file:PATH, or itself (which stays in the shell's history).",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Tools = Annotated[

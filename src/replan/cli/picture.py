@@ -74,7 +74,7 @@ class PictureState(Board):
 
     def _resumed(self, event: e.TaskResumed, ts: float) -> None:
         self.model_calls.clear()
-        self.notes.append("taken up again" + (f": {event.reason}" if event.reason else ""))
+        self.notes.append("resumed" + (f": {event.reason}" if event.reason else ""))
 
     def _cancel(self, event: e.CancelRequested, ts: float) -> None:
         self.cancelling = True
@@ -126,7 +126,9 @@ class PictureState(Board):
 
     def _rejected(self, event: e.PlanRejected, ts: float) -> None:
         more = f" (and {len(event.violations) - 1} more)" if len(event.violations) > 1 else ""
-        self.notes.append(f"plan sent back: {event.violations[0] if event.violations else ''}{more}")
+        count = "1 error" if len(event.violations) == 1 else f"{len(event.violations)} errors"
+        first = event.violations[0] if event.violations else ""
+        self.notes.append(f"plan rejected, {count}: {first}{more}")
 
     # ── the plan ──
 
@@ -210,7 +212,7 @@ class PictureState(Board):
 
     def _call_failed(self, event: e.CallFailed, ts: float) -> None:
         if step := self.steps.get(event.step_id):
-            again = "" if event.retry_in_secs is None else f"; again in {event.retry_in_secs:.1f} s"
+            again = "" if event.retry_in_secs is None else f"; retrying in {event.retry_in_secs:.1f} s"
             step.message = f"{event.error.message}{again}"
 
     def _unknown(self, event: e.OutcomeUnknown, ts: float) -> None:

@@ -89,9 +89,9 @@ class PlainLines:
                     f"{_attempt(event.attempt)}"
                 )
             case e.CallFailed() if event.retry_in_secs is not None:
-                return f"{_place(event)}: {event.error.message}; again in {event.retry_in_secs:.1f} s"
+                return f"{_place(event)}: {event.error.message}; retrying in {event.retry_in_secs:.1f} s"
             case e.CallCompleted(reused=True) if few:
-                return f"{_place(event)}: this very call was made before, its output is used"
+                return f"{_place(event)}: this call was made before; its recorded output is used"
             case e.StepCompleted() if few:
                 return f"{event.step_id} done{self._took(event.step_id)}"
             case e.StepCompleted():

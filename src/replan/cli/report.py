@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from replan.cli.again import again
 from replan.cli.terminal import Out, paint, say
-from replan.cli.words import clean, secs
+from replan.cli.words import clean, counted, secs
 
 if TYPE_CHECKING:
     from replan.core.result import TaskResult
@@ -24,7 +25,7 @@ def tell_result(result: TaskResult, out: Out, *, json: bool, events: bool) -> No
         if result.is_success:
             out.answer(result.final_output)
         else:
-            say(f"no answer; what there is: {clean(_as_text(result.final_output), 2_000)}")
+            say(f"no answer; partial output: {clean(_as_text(result.final_output), 2_000)}")
     for line in summary(result):
         say(line)
 
@@ -36,7 +37,12 @@ def summary(result: TaskResult) -> list[str]:
     if result.final_score is not None:
         parts.append(f"with {result.final_score:g} of 100")
     used = result.usage
-    parts.append(f"({_count(used.llm_calls, 'model call')}, {_count(used.tool_calls, 'tool call')})")
+    spent = [counted(used.llm_calls, "model call"), counted(used.tool_calls, "tool call")]
+    if tokens := used.input_tokens + used.output_tokens:
+        spent.append(f"{tokens:,} tokens")
+    if used.cost_usd:
+        spent.append(f"${used.cost_usd:.4f}" if used.cost_usd < 1 else f"${used.cost_usd:.2f}")
+    parts.append(f"({', '.join(spent)})")
     lines = [f"{' '.join(parts)} {paint(result.task_id, 'dim')}"]
     lines += [f"  done in substance, but: {clean(text, 1_000)}" for text in result.shortfall]
     for one in result.waiting_for:
@@ -49,11 +55,14 @@ def summary(result: TaskResult) -> list[str]:
             lines.append(
                 f"    {one.tool_id}({clean(dumps(one.parameters, ensure_ascii=False, default=str), 1_000)})"
             )
-            lines.append(f"    replan tasks approve {result.task_id} {one.id}   (or reject … --reason TEXT)")
+            lines.append(f"    to agree:  {again('tasks', 'approve', result.task_id, one.id)}")
+            lines.append(f"    to refuse: {again('tasks', 'reject', result.task_id, one.id)} --reason TEXT")
         else:
-            lines.append(f"    replan tasks answer {result.task_id} --question {one.id} TEXT")
+            lines.append(
+                f"    to answer: {again('tasks', 'answer', result.task_id, '--question', one.id)} TEXT"
+            )
     if result.waiting_for:
-        lines.append(f"  then: replan tasks resume {result.task_id}")
+        lines.append(f"  then continue: {again('tasks', 'resume', result.task_id)}")
     failure = result.failure
     if failure is not None:
         lines.append(f"  why: {clean(failure.reason, 2_000)}")
@@ -69,11 +78,11 @@ def summary(result: TaskResult) -> list[str]:
                 f" and {len(finished) - 10} more" if len(finished) > 10 else ""
             )
             lines.append(
-                f"  finished steps: {shown} (their outputs: replan tasks result {result.task_id} --json)"
+                f"  finished steps: {shown} (their outputs: {again('tasks', 'result', result.task_id, '--json')})"
             )
         if len(failure.tried) > 1:
             lines.append(f"  tried: {clean('; '.join(failure.tried[:4]), 600)}")
-            lines.append(f"  (all of it: replan tasks show {result.task_id})")
+            lines.append(f"  (all of it: {again('tasks', 'show', result.task_id)})")
         for label, texts in (
             ("done", failure.done),
             ("not done", failure.undone),
@@ -82,7 +91,7 @@ def summary(result: TaskResult) -> list[str]:
             lines += [f"  {label}: {clean(text, 1_000)}" for text in texts[:10]]
             if len(texts) > 10:
                 lines.append(
-                    f"  {label}: {len(texts) - 10} more (replan tasks result {result.task_id} --json)"
+                    f"  {label}: {len(texts) - 10} more ({again('tasks', 'result', result.task_id, '--json')})"
                 )
         lines += [f"  to do: {clean(advice, 1_000)}" for advice in failure.advice]
     return lines
@@ -92,7 +101,3 @@ def _as_text(value: object) -> str:
     from json import dumps
 
     return value if isinstance(value, str) else dumps(value, ensure_ascii=False, default=str)
-
-
-def _count(number: int, what: str) -> str:
-    return f"1 {what}" if number == 1 else f"{number} {what}s"

@@ -13,17 +13,23 @@ if TYPE_CHECKING:
     from replan.app import Replan
     from replan.cli.live import Show
     from replan.cli.terminal import Out
+    from replan.core.events import Record
     from replan.core.result import TaskResult
 
 
 def run(
     text: Annotated[
-        str | None,
-        typer.Argument(metavar="TEXT", help="What is to be done; - reads it from stdin.", show_default=False),
+        list[str] | None,
+        typer.Argument(
+            metavar="TEXT",
+            help="What is to be done, in quotes; - reads it from stdin.",
+            show_default=False,
+        ),
     ] = None,
     tools: options.Tools = None,
     model: options.Model = None,
     endpoint: options.Endpoint = None,
+    api_key: options.ApiKey = None,
     config: options.Config = None,
     metadata: Annotated[
         list[str] | None,
@@ -52,8 +58,9 @@ def run(
         typer.Option("--plan", metavar="FILE", help="Run this plan (JSON; - for stdin) without the planner."),
     ] = None,
     plan_only: Annotated[
-        bool, typer.Option("--plan-only", help="Print the checked plan as JSON and run nothing.")
+        bool, typer.Option("--plan-only", help="Print the checked plan and run nothing; --format says how.")
     ] = False,
+    plan_format: options.PlanFormat = "json",
     timeout: Annotated[
         float | None, typer.Option("--timeout", metavar="S", min=0, help="Seconds that the task may take.")
     ] = None,
@@ -77,14 +84,24 @@ def run(
 ) -> None:
     """Run one task: plan it, run the plan, judge the outcome, print the answer."""
     from replan.cli import opening
-    from replan.cli.inputs import metadata_of, plan_file, secrets_of, task_text
+    from replan.cli.inputs import (
+        metadata_of,
+        one_text,
+        plan_file,
+        recording_file,
+        secret_text,
+        secrets_of,
+        task_text,
+    )
     from replan.cli.loop import run as run_loop
     from replan.cli.terminal import own_stdout, warn
 
     _exclusive({"--json": json, "--events": events})
     _exclusive({"--record": record, "--replay": replay})
     given = plan_file(plan) if plan else None
-    words = task_text(text, given, plan)
+    words = task_text(one_text(text), given, plan)
+    if record is not None:
+        recording_file(record)
     facts, hidden = metadata_of(metadata or []), secrets_of(secret or [])
     settings = opening.settings_of(config)
     if (approve or settings.approval.mode) != "never" and not interactive:
@@ -92,25 +109,28 @@ def run(
             "nobody is asked without --interactive: a call that needs approval is not made, and its step fails"
         )
     judged_by = evaluation or settings.orchestrator.evaluation
-    asks_a_model = replay is None and (given is None or (judged_by == "model" and not plan_only))
-    if asks_a_model and (built_in := opening.built_in_model(settings, model, endpoint)):
-        from replan.cli.model import have_weights
-
-        have_weights(built_in)
     replan = opening.open_replan(
         settings,
         tools=tools,
         model=model,
         endpoint=endpoint,
+        api_key=None if api_key is None else secret_text(api_key, "--api-key"),
         db=db,
         record=record,
         replay=replay,
         approval=approve or settings.approval.mode,
         interactive=bool(interactive),
     )
+    asks_a_model = replay is None and (given is None or (judged_by == "model" and not plan_only))
+    if asks_a_model and (built_in := opening.built_in_model(settings, model, endpoint)):
+        from replan.cli.model import have_weights
+
+        have_weights(built_in)
     with own_stdout() as out:
         if plan_only:
-            run_loop(_plan(replan, words, {"metadata": facts, "secrets": hidden, "plan": given}, out))
+            run_loop(
+                _plan(replan, words, {"metadata": facts, "secrets": hidden, "plan": given}, out, plan_format)
+            )
             return
         request = {
             "metadata": facts,
@@ -153,15 +173,17 @@ async def _run(
         task_id = await replan.submit(text, **request)
         result = await to_the_end(replan, task_id, show_for(quiet=quiet), out if events else None)
         while result.status == "waiting" and at_terminal():
-            seen = (await replan.summary(task_id)).last_seq
+            past = await replan.history(task_id)
             if not await answer_all(replan, result):
                 break
-            result = await _go_on(replan, task_id, show_for(quiet=quiet), out if events else None, seen)
+            result = await _go_on(replan, task_id, show_for(quiet=quiet), out if events else None, past)
     tell_result(result, out, json=json, events=events)
     return of_result(result)
 
 
-async def _go_on(replan: Replan, task_id: str, show: Show, events: Out | None, seen: int) -> TaskResult:
+async def _go_on(
+    replan: Replan, task_id: str, show: Show, events: Out | None, past: list[Record]
+) -> TaskResult:
     """Drive a task on whose questions were answered, or follow whoever does by now."""
     from replan.cli.follow import to_the_end
     from replan.errors import TaskEnded, TaskHeld
@@ -174,7 +196,7 @@ async def _go_on(replan: Replan, task_id: str, show: Show, events: Out | None, s
         except TaskHeld:
             return await replan.wait(task_id)
 
-    return await to_the_end(replan, task_id, show, events, after=seen, finish=finish)
+    return await to_the_end(replan, task_id, show, events, past=past, finish=finish)
 
 
 async def known(replan: Replan, task_id: str) -> bool:
@@ -188,10 +210,11 @@ async def known(replan: Replan, task_id: str) -> bool:
     return True
 
 
-async def _plan(replan: Replan, text: str, request: dict[str, Any], out: Out) -> None:
+async def _plan(replan: Replan, text: str, request: dict[str, Any], out: Out, form: options.PlanForm) -> None:
     from replan.cli.opening import tell_tool_problems
+    from replan.cli.plans import tell_plan
 
     async with replan:
         tell_tool_problems(replan)
         plan = await replan.plan(text, **request)
-    out.json(plan.model_dump(mode="json", exclude_defaults=True))
+    tell_plan(out, plan, form)

@@ -15,7 +15,7 @@ _CATEGORIES = {
     "parameter_error": "wrong parameters",
     "tool_error": "the tool cannot do it",
     "dependency_error": "an input is not what was expected",
-    "decomposition_error": "the step is cut wrongly",
+    "decomposition_error": "the step does not fit the task",
     "server_error": "the service behind it failed",
     "external_error": "out of our reach",
     "unknown": "cause not clear",
@@ -35,16 +35,16 @@ def sentence(event: e.AnyEvent) -> str | None:
         case e.StepReflected():
             return _reflected(event)
         case e.StepRepaired():
-            return f"{event.step.step_id} was written anew: {_changed(event)}"
+            return f"{event.step.step_id} was rewritten: {_changed(event)}"
         case e.OverallReflectionTriggered(replan=True):
-            return f"the plan is to be made anew: {event.advice or event.reason}"
+            return f"replanning is asked for: {event.advice or event.reason}"
         case e.OverallReflectionTriggered():
-            at = f"{event.step_id} could not be recovered" if event.step_id else "the round is reflected upon"
+            at = f"{event.step_id} could not be recovered" if event.step_id else "reflecting on the round"
             return f"{at}: {event.reason}"
         case e.ReflectionCompleted():
             return _round(event)
         case e.ReplanningStarted(refused=Strategy() as refused):
-            return f"{strategy_words(refused)} was refused ({event.why_refused}); instead: {strategy_words(event.strategy)}"
+            return f"{strategy_words(refused)} was rejected ({event.why_refused}); instead: {strategy_words(event.strategy)}"
         case e.ReplanningStarted():
             return f"replanning: {strategy_words(event.strategy)}" + (
                 f" ({event.reason})" if event.reason else ""
@@ -103,7 +103,7 @@ def _reflected(event: e.StepReflected) -> str:
         return f"{text}; so {done}"
     refused = event.proposal.suggested_action if event.proposal is not None else None
     if refused is not None:
-        return f"{text}; {action_words(refused)} was proposed and refused ({event.reason}); so {done}"
+        return f"{text}; {action_words(refused)} was proposed and rejected ({event.reason}); so {done}"
     return f"{text}; {event.reason}; so {done}" if event.reason else f"{text}; so {done}"
 
 
@@ -115,7 +115,7 @@ def action_words(action: SuggestedAction) -> str:
         case "retry_with_tool":
             return f"tried with {action.data.get('tool_id')} instead"
         case "repair_step":
-            return "a better form of the step is looked for"
+            return "the step is being rewritten"
         case "replan":
             return "a new plan is asked for"
         case "verify_outcome":
@@ -123,13 +123,13 @@ def action_words(action: SuggestedAction) -> str:
         case "settle_outcome":
             return "it took effect" if action.data.get("happened") else "it did not take effect"
         case _:
-            return "the whole round is reflected upon"
+            return "the whole round is reflected on"
 
 
 def _round(event: e.ReflectionCompleted) -> str:
     made = event.reflection
     if made is None:
-        return f"the round could not be reflected upon: {event.reason}"
+        return f"the reflection on the round was invalid: {event.reason}"
     text = f"reflection on the round (problem: {made.problem_nature}): {made.reflection_text or '; '.join(made.root_causes)}"
     if made.should_replan:
         return f"{text}; another round"

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from replan.cli import options
-from replan.cli.answers import TaskName, answer, approve, reject
+from replan.cli.again import again
+from replan.cli.answers import answer, approve, reject
+from replan.cli.task_ids import TaskName, full_id
 from replan.cli.terminal import Out, own_stdout, say
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ def list_tasks(
     import asyncio
     from typing import get_args
 
-    from replan.cli.opening import open_replan, settings_of
+    from replan.cli.opening import open_stored, settings_of
     from replan.core.state import TaskStatus
     from replan.errors import InputError
 
@@ -48,7 +50,7 @@ def list_tasks(
             raise InputError(f"--status {name!r}: there are {', '.join(get_args(TaskStatus))}")
 
     async def read() -> list[Any]:
-        async with open_replan(settings_of(config), db=db) as replan:
+        async with open_stored(settings_of(config), db) as replan:
             return list(await replan.tasks(tuple(status or ()), limit=limit))
 
     with own_stdout() as out:
@@ -115,18 +117,19 @@ def watch(
     from replan.cli.exits import of_result
     from replan.cli.follow import watch as follow
     from replan.cli.live import show_for
-    from replan.cli.opening import open_replan, settings_of
+    from replan.cli.opening import open_stored, settings_of
     from replan.cli.report import tell_result
     from replan.cli.terminal import warn
     from replan.core.state import ENDED
 
     async def until_the_end(out: Out) -> TaskResult:
-        async with open_replan(settings_of(config), db=db) as replan:
-            summary = await replan.summary(task_id)  # no such task: told before anything is drawn
+        async with open_stored(settings_of(config), db) as replan:
+            found = await full_id(replan, task_id)  # no such task: told before anything is drawn
+            summary = await replan.summary(found)
             if not summary.held and summary.status not in (*ENDED, "queued", "waiting"):
-                warn(f"nobody drives this task now; `replan tasks resume {task_id}` goes on from its log")
-            await follow(replan, task_id, show_for(quiet=quiet), out if events else None, after=after)
-            return await replan.result(task_id)
+                warn(f"no process drives this task now; continue it with: {again('tasks', 'resume', found)}")
+            await follow(replan, found, show_for(quiet=quiet), out if events else None, after=after)
+            return await replan.result(found)
 
     with own_stdout() as out:
         result = asyncio.run(until_the_end(out))
@@ -142,20 +145,21 @@ def result(
     import asyncio
 
     from replan.cli.exits import of_result
-    from replan.cli.opening import open_replan, settings_of
+    from replan.cli.opening import open_stored, settings_of
     from replan.cli.picture import PictureState
     from replan.cli.report import tell_result
     from replan.errors import InputError
 
     async def read() -> TaskResult:
-        async with open_replan(settings_of(config), db=db) as replan:
-            view = PictureState.of(await replan.history(task_id))
+        async with open_stored(settings_of(config), db) as replan:
+            found = await full_id(replan, task_id)
+            view = PictureState.of(await replan.history(found))
             if view.ended is None and view.status != "waiting":
                 raise InputError(
-                    f"task {task_id!r} has not ended ({view.status}): wait for it with `replan tasks watch {task_id}`, "
-                    f"or drive it on with `replan tasks resume {task_id}`"
+                    f"task {found!r} has not ended ({view.status}). Wait for it: {again('tasks', 'watch', found)}\n"
+                    f"or continue it: {again('tasks', 'resume', found)}"
                 )
-            return await replan.result(task_id)
+            return await replan.result(found)
 
     with own_stdout() as out:
         ended = asyncio.run(read())
@@ -186,12 +190,12 @@ def output(
     """Print the whole output of a step of any plan, also one that was kept apart, or write it to a file."""
     import asyncio
 
-    from replan.cli.opening import open_replan, settings_of
+    from replan.cli.opening import open_stored, settings_of
     from replan.cli.saving import part_of, save
 
     async def read() -> Any:
-        async with open_replan(settings_of(config), db=db) as replan:
-            return await replan.output(task_id, step, item=item)
+        async with open_stored(settings_of(config), db) as replan:
+            return await replan.output(await full_id(replan, task_id), step, item=item)
 
     with own_stdout() as out:
         value = asyncio.run(read())
@@ -215,15 +219,17 @@ def cancel(
     """Ask a task to end, whichever process drives it."""
     import asyncio
 
-    from replan.cli.opening import open_replan, settings_of
+    from replan.cli.opening import open_stored, settings_of
 
-    async def ask() -> None:
-        async with open_replan(settings_of(config), db=db) as replan:
-            await replan.cancel(task_id, reason=reason, by="replan tasks cancel")
+    async def ask() -> str:
+        async with open_stored(settings_of(config), db) as replan:
+            found = await full_id(replan, task_id)
+            await replan.cancel(found, reason=reason, by="replan tasks cancel")
+            return found
 
     with own_stdout():
-        asyncio.run(ask())
-        say(f"asked {task_id} to end; see it with `replan tasks show {task_id}`")
+        found = asyncio.run(ask())
+        say(f"cancellation requested for {found}; see {again('tasks', 'show', found)}")
 
 
 @tasks_app.command()
@@ -250,7 +256,8 @@ def resume(
 
     async def drive(out: Out) -> TaskResult:
         settings = settings_of(config)
-        submitted = _submitted(await _history(task_id, settings, db))
+        past = await _history(task_id, settings, db)
+        found, submitted = past[0].task_id, _submitted(past)
         named = submitted.settings.get("models") or {}
         if endpoint:  # another endpoint has other models, unless one is named for it
             named = {}
@@ -265,9 +272,10 @@ def resume(
             given = secrets_of(secret or [])
             return await to_the_end(
                 replan,
-                task_id,
+                found,
                 show_for(quiet=quiet),
                 out if events else None,
+                past=past,
                 finish=lambda task_id: replan.resume(task_id, secrets=given),
             )
 
@@ -277,23 +285,74 @@ def resume(
     raise typer.Exit(of_result(ended))
 
 
+@tasks_app.command()
+def plan(
+    task_id: TaskName,
+    plan_format: options.PlanFormat = "json",
+    number: Annotated[
+        int | None,
+        typer.Option("--version", metavar="N", min=1, help="This version of it; default: the latest."),
+    ] = None,
+    config: options.Config = None,
+    db: options.Db = None,
+) -> None:
+    """Print the plan of a task: as JSON that `run --plan` takes, or as a drawing with each step's status."""
+    import asyncio
+
+    from replan.cli.opening import settings_of
+    from replan.cli.plans import tell_plan, version_of
+
+    with own_stdout() as out:
+        records, _ = asyncio.run(_past(task_id, settings_of(config), db))
+        found, statuses = version_of(records, number)
+        tell_plan(out, found, plan_format, statuses)
+
+
+@tasks_app.command()
+def delete(
+    task_ids: Annotated[
+        list[str], typer.Argument(metavar="ID…", help="Their ids, or the beginnings of them.")
+    ],
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Also tasks that have not ended: what they have done is forgotten."),
+    ] = False,
+    config: options.Config = None,
+    db: options.Db = None,
+) -> None:
+    """Delete tasks with their logs. A task id that is used again is a new task: its effects are made again."""
+    import asyncio
+
+    from replan.cli.opening import open_stored, settings_of
+
+    async def remove() -> None:
+        async with open_stored(settings_of(config), db) as replan:
+            for task_id in [await full_id(replan, name) for name in task_ids]:
+                await replan.delete(task_id, unfinished=force)
+                say(f"deleted {task_id}")
+
+    with own_stdout():
+        asyncio.run(remove())
+
+
 for _command in (approve, reject, answer):
     tasks_app.command()(_command)
 
 
 async def _history(task_id: str, settings: Settings, db: str | None) -> list[Record]:
-    from replan.cli.opening import open_replan
+    from replan.cli.opening import open_stored
 
-    async with open_replan(settings, db=db) as replan:
-        return list(await replan.history(task_id))
+    async with open_stored(settings, db) as replan:
+        return list(await replan.history(await full_id(replan, task_id)))
 
 
 async def _past(task_id: str, settings: Settings, db: str | None) -> tuple[list[Record], bool]:
     """The task's log, and whether somebody drives it."""
-    from replan.cli.opening import open_replan
+    from replan.cli.opening import open_stored
 
-    async with open_replan(settings, db=db) as replan:
-        return list(await replan.history(task_id)), (await replan.summary(task_id)).held
+    async with open_stored(settings, db) as replan:
+        found = await full_id(replan, task_id)
+        return list(await replan.history(found)), (await replan.summary(found)).held
 
 
 def _endpoint_of(submitted: TaskSubmitted, settings: Settings) -> str | None:

@@ -40,3 +40,13 @@ def size(count: int) -> str:
             return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.1f} {unit}"
         amount /= 1000
     return f"{amount:.1f} GB"
+
+
+def counted(number: int, what: str) -> str:
+    """`1 step`, `3 steps`."""
+    return f"1 {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def times(number: int) -> str:
+    """`once`, `twice`, `3 times`."""
+    return {1: "once", 2: "twice"}.get(number, f"{number} times")

@@ -27,6 +27,7 @@ from replan.errors import (
     TaskExists,
     TaskHeld,
     TaskNotFound,
+    TaskUnfinished,
 )
 from replan.ports import Appended, Claim, NewArtifact, TaskSummary
 from replan.store import schema, tool_memory
@@ -153,6 +154,25 @@ class SqliteStore:
             future.add_done_callback(self._give_back)
             raise
         return claim
+
+    async def delete(self, task_id: str, *, unfinished: bool = False) -> None:
+        def work(db: sqlite3.Connection) -> None:
+            row = db.execute(
+                "SELECT id, status, holder, epoch FROM task WHERE task_id = ?", (task_id,)
+            ).fetchone()
+            if row is None:
+                raise TaskNotFound(task_id)
+            number, status, holder, epoch = row
+            here = holder == self._holders.mine
+            if (here and self._driven.get(task_id) == epoch) or (not here and self._holders.alive(holder)):
+                raise TaskHeld(f"task {task_id!r} is being driven and cannot be deleted; cancel it first")
+            if status not in ENDED and not unfinished:
+                raise TaskUnfinished(task_id, status)
+            for table in ("event", "signal", "artifact"):
+                db.execute(f"DELETE FROM {table} WHERE task = ?", (number,))
+            db.execute("DELETE FROM task WHERE id = ?", (number,))
+
+        await self._writer.submit(work, large=True)
 
     def _give_back(self, claimed: asyncio.Future[Claim]) -> None:
         """Release a claim that nobody waits for any more."""

@@ -10,7 +10,16 @@ from replan.core.events import TERMINAL, AnyEvent, Record, TaskSubmitted, dump, 
 from replan.core.request import request_of
 from replan.core.state import status_of
 from replan.core.tool_stats import ToolKey, ToolStats
-from replan.errors import InputError, ReplanError, StaleWriter, TaskEnded, TaskExists, TaskHeld, TaskNotFound
+from replan.errors import (
+    InputError,
+    ReplanError,
+    StaleWriter,
+    TaskEnded,
+    TaskExists,
+    TaskHeld,
+    TaskNotFound,
+    TaskUnfinished,
+)
 from replan.ports import Appended, Claim, NewArtifact, TaskSummary
 
 
@@ -178,6 +187,16 @@ class MemoryStore:
         for key, stats in more.items():
             known = self._tool_stats.setdefault(key, ToolStats())
             known.merge(ToolStats.from_json(stats.to_json()))
+
+    async def delete(self, task_id: str, *, unfinished: bool = False) -> None:
+        task = self._task(task_id)
+        if task.held:
+            raise TaskHeld(f"task {task_id!r} is being driven and cannot be deleted; cancel it first")
+        if not task.ended and not unfinished:
+            raise TaskUnfinished(task_id, task.status)
+        del self._tasks[task_id]
+        if (changed := self._changed.pop(task_id, None)) is not None:
+            changed.set()
 
     async def tool_stats(self) -> dict[ToolKey, ToolStats]:
         return {key: ToolStats.from_json(stats.to_json()) for key, stats in self._tool_stats.items()}

@@ -11,9 +11,11 @@ from replan.ports import ToolSource
 from replan.tools.loading import PYTHON_FORMS, load_tools
 
 _KIND = re.compile(r"(mcp|openapi|kit|grpcs?|https?)(:)", re.IGNORECASE)
+_OPENAPI = re.compile(rb"""^\s*\{?\s*["']?(openapi|swagger)["']?\s*:""", re.MULTILINE)
+_HEAD = 100_000
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 FORMS = (
-    f"{PYTHON_FORMS}, a file of MCP servers (mcp.json), mcp:COMMAND or mcp:URL, openapi:FILE or openapi:URL, "
+    f"{PYTHON_FORMS}, a file of MCP servers (mcp.json), an OpenAPI document (api.yaml), mcp:COMMAND or mcp:URL, openapi:FILE or openapi:URL, "
     "kit:NAME, or a tool service (grpc://HOST:PORT, http://HOST:PORT)"
 )
 
@@ -31,6 +33,12 @@ def load_sources(spec: str) -> list[ToolSource]:
         raise InputError(f"an empty name of tools; what can be loaded is {FORMS}")
     found = _KIND.match(text)
     if found is None:
+        if text.lower().endswith((".json", ".yaml", ".yml")) and _is_openapi(Path(text).expanduser()):
+            return load_sources(f"openapi:{text}")
+        if text.lower().endswith((".yaml", ".yml")):
+            there = Path(text).expanduser().is_file()
+            why = "is not an OpenAPI document" if there else "is not there"
+            raise InputError(f"the file {text} {why}; what can be loaded is {FORMS}")
         if text.lower().endswith(".json"):
             from replan.tools.mcp import from_file
 
@@ -67,6 +75,29 @@ def load_sources(spec: str) -> list[ToolSource]:
     from replan.tools import remote
 
     return [remote.load(text)]
+
+
+def same_spec(spec: str) -> str:
+    """The SPEC in a form in which the same file is written alike."""
+    text = spec.strip()
+    found = _KIND.match(text)
+    kind, rest = (found[0].lower(), text[found.end() :].strip()) if found else ("", text)
+    place, hash_, part = rest.partition("#")
+    path = Path(place).expanduser()
+    try:
+        return f"{kind}{path.resolve()}{hash_}{part}" if path.exists() else f"{kind}{rest}"
+    except OSError:  # longer than a name may be
+        return f"{kind}{rest}"
+
+
+def _is_openapi(path: Path) -> bool:
+    """True if the file looks like an OpenAPI document; its first part tells."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except OSError:
+        return False
+    return _OPENAPI.search(head) is not None
 
 
 def _is_mcp(url: str) -> bool:
