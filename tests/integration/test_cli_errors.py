@@ -100,6 +100,7 @@ def test_a_bad_input_is_told_on_stderr_with_exit_code_2(
 
 def test_a_locked_database_is_told_with_exit_code_2(tmp_path: Path) -> None:
     folder(tmp_path)
+    sqlite3.connect(tmp_path / "x.db").close()
     assert replan("tasks", "list", "--db", "sqlite:///x.db", cwd=tmp_path).returncode == 0
     with contextlib.closing(sqlite3.connect(tmp_path / "x.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -113,6 +114,7 @@ def test_a_locked_database_is_told_with_exit_code_2(tmp_path: Path) -> None:
 def test_a_full_disk_is_told_with_exit_code_2_and_the_task_can_be_resumed(tmp_path: Path) -> None:
     """Files may not grow over a limit, as on a full disk."""
     folder(tmp_path, one_step("count", text="x" * 300_000))
+    sqlite3.connect(tmp_path / "x.db").close()
     assert replan("tasks", "list", "--db", "sqlite:///x.db", cwd=tmp_path).returncode == 0
     limited = ["/bin/sh", "-c", 'ulimit -f 1000; exec "$0" "$@"', *COMMAND, *BY_STEPS]
     done = subprocess.run(

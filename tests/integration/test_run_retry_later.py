@@ -73,7 +73,7 @@ def test_it_is_not_called_for_ever_and_the_model_is_told_how_often_it_was() -> N
     assert waits(ran) == [2.0, 2.0, 2.0, None]
     (asked,) = [one for one in ran.model.requests if one.schema_name == "step_reflection"]
     assert "times the program made the call again by itself: 3" in asked.turns[0].text
-    told = [line for line in story(ran.records) if "made again by itself in 2 s" in line]
+    told = [line for line in story(ran.records) if "retrying in 2 s" in line]
     assert len(told) == 3
 
 

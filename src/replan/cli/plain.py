@@ -88,8 +88,6 @@ class PlainLines:
                     f"{_place(event)} started: {event.tool_id}({_arguments(event.parameters)})"
                     f"{_attempt(event.attempt)}"
                 )
-            case e.CallFailed() if event.retry_in_secs is not None:
-                return f"{_place(event)}: {event.error.message}; retrying in {event.retry_in_secs:.1f} s"
             case e.CallCompleted(reused=True) if few:
                 return f"{_place(event)}: this call was made before; its recorded output is used"
             case e.StepCompleted() if few:

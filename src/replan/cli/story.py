@@ -55,7 +55,7 @@ def sentence(event: e.AnyEvent) -> str | None:
             return f"plan {event.plan.version}: {event.diff.words() or 'no steps'}"
         case e.CallFailed(retry_in_secs=float() as secs) if event.error.kind != "cancelled":
             return (
-                f"{_place(event)} ({event.tool_id}) failed: {event.error.message}; made again by itself in {secs:.3g} s "
+                f"{_place(event)} ({event.tool_id}) failed: {event.error.message}; retrying in {secs:.3g} s "
                 f"(try {event.attempt + 1})"
             )
         case e.OutcomeUnknown():

@@ -290,7 +290,7 @@ def test_plain_lines_tell_the_story_one_fact_a_line() -> None:
         '[    2.0 s] rome started: look(city="Rome")',
         "[    2.5 s] oslo: half way",
         "[    3.0 s] rome done in 1.0 s",
-        "[    3.5 s] oslo: reset; retrying in 1.0 s",
+        "[    3.5 s] oslo (look) failed: reset; retrying in 1 s (try 2)",
         "[    4.0 s] oslo FAILED in 2.0 s: no such city",
         "[    4.0 s] compare skipped: it needs oslo, which failed",
         "[    5.0 s] judged: 91 of 100",
