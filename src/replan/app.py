@@ -17,7 +17,7 @@ from replan.config.options import Options, listed, mapping, policy_with, text_of
 from replan.core.events import Record
 from replan.core.policy import Policy, within
 from replan.core.result import TaskResult, WaitingFor
-from replan.core.secrets import KnownSecrets
+from replan.core.secrets import KnownSecrets, secrets_of_settings
 from replan.core.state import State
 from replan.core.tool_stats import ToolKey, ToolStats
 from replan.core.types import JsonObject, Plan, ToolSpec
@@ -43,7 +43,6 @@ from replan.wiring import (
     driver_name,
     open_store,
     open_tools,
-    secrets_of_settings,
 )
 
 T = TypeVar("T")
@@ -107,7 +106,7 @@ class Replan:
             replay=None if replay is None else Path(replay),
         )
         self.secrets = KnownSecrets(self._catalog.secrets, self._models.secrets)
-        self.secrets.add_all(secrets_of_settings(self.settings))
+        self.secrets.add_all(secrets_of_settings([self.settings.model_dump(mode="json"), self._tool_names]))
         keep_from_logs(self.secrets)
         self._record_in_prompts = (
             record is None and replay is None

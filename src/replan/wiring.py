@@ -14,13 +14,7 @@ from typing import Any, get_args
 
 from replan.config import Settings
 from replan.core.prices import Price
-from replan.core.secrets import (
-    KnownSecrets,
-    secret_places,
-    secrets_of_url,
-    url_without_secrets,
-    usable_key,
-)
+from replan.core.secrets import KnownSecrets, secrets_of_url, url_without_secrets, usable_key
 from replan.core.types import Role
 from replan.errors import ConfigError, InputError, ReplanError
 from replan.ports import Model, Priced, Store, ToolSource
@@ -92,35 +86,6 @@ def database_path(named: str | Path | None) -> Path:
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────
-
-
-def secrets_of_settings(settings: Settings) -> Iterator[tuple[str, Any]]:
-    """What the configuration holds that nobody may see: keys, and what its tables have under secret names."""
-    yield from _held(settings.model_dump(mode="json"))
-
-
-def _held(values: Any) -> Iterator[tuple[str, Any]]:
-    for path, value in secret_places(values):
-        if not _VARIABLE.fullmatch(str(value)):
-            yield path[-1], value
-            yield path[-1], str(value).rpartition(" ")[2]  # the token of `Bearer …`
-    yield from _in_urls(values)
-
-
-_VARIABLE = re.compile(r"(?:\w+ )?\$\{\w+\}")
-_URL = re.compile(r"\w[\w+.-]*://[^\s\"'<>]+")
-
-
-def _in_urls(value: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict):
-        for item in value.values():
-            yield from _in_urls(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _in_urls(item)
-    elif isinstance(value, str) and "://" in value:
-        for found in _URL.findall(value):
-            yield from secrets_of_url(found)
 
 
 ToolLike = Callable[..., Any] | str | ToolSource | object

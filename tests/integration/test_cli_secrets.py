@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -186,3 +187,66 @@ def test_calling_a_tool_by_hand_shows_no_secret_in_its_error(folder: Path) -> No
     assert done.returncode != 0
     assert "*** is wrong" in done.stderr
     assert KEY not in done.stderr + done.stdout
+
+
+SERVER = Path(__file__).parents[1] / "mcp_secret_server.py"
+REPEATS = {
+    "steps": [
+        {"step_id": "a", "tool": "repeat", "parameters": {"word": "${metadata.word}"}},
+        {"step_id": "b", "tool": "count", "parameters": {"text": "${a.output}"}, "requires_approval": True},
+    ]
+}
+
+
+@pytest.mark.parametrize("argument", [f"--token {KEY}", f"--api-key={KEY}", f"--header 'Authorization: Bearer {KEY}'"])  # fmt: skip
+def test_what_a_server_is_started_with_is_masked_and_asked_for_again(folder: Path, argument: str) -> None:
+    (folder / "plan.json").write_text(json.dumps(REPEATS))
+    spec = f"mcp:{sys.executable} {SERVER} {argument}"
+    env = {"WORD": "a-word-of-the-metadata"}
+    begun = replan(
+        *BY_STEPS, "--tools", spec, "--secret", "word=env:WORD", "--interactive", "--events", "--task-id", "t1",
+        cwd=folder, env=env,
+    )  # fmt: skip
+    assert begun.returncode == 5, begun.stderr
+    assert "I know" in begun.stdout
+    assert replan("tasks", "approve", "t1", "--db", "log.db", cwd=folder).returncode == 0
+    lacks = replan("tasks", "resume", "t1", "--db", "log.db", cwd=folder, env=env)
+    assert (lacks.returncode, "with --tools" in lacks.stderr) == (2, True), lacks.stderr
+    again = ("--tools", "tools.py", "--tools", spec)
+    done = replan("tasks", "resume", "t1", "--db", "log.db", "--json", *again, cwd=folder, env=env)
+    assert "held a secret, which no log keeps" in done.stdout, done.stderr
+    for secret in (KEY, env["WORD"]):
+        for text in (begun.stdout, begun.stderr, lacks.stderr, done.stdout, done.stderr):
+            assert secret not in text
+        assert secret.encode() not in on_disk(folder)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        f"mcp:no-such-program --token {KEY}",
+        f"mcp:{sys.executable} -c pass --token {KEY}",
+        f"openapi:http://bob:{KEY}@127.0.0.1:9/openapi.json",
+        f"http://127.0.0.1:9/mcp?token={KEY}",
+        f"grpc://{KEY}@127.0.0.1:9",
+        f"what://bob:{KEY}@host",
+    ],
+)
+def test_tools_that_cannot_be_had_are_told_without_what_is_secret_in_their_names(
+    folder: Path, spec: str
+) -> None:
+    done = replan(*BY_STEPS, "--tools", spec, "--secret", "api_key=file:key.txt", cwd=folder)
+    assert KEY not in done.stdout + done.stderr
+    assert "warning" in done.stderr or done.returncode == 2, done.stderr
+    assert KEY.encode() not in on_disk(folder)
+
+
+def test_doctor_and_config_show_tell_no_secret(folder: Path) -> None:
+    (folder / "config.toml").write_text(
+        f'[llm]\nendpoint = "http://bob:{KEY}@127.0.0.1:9/v1?key={KEY}"\n'
+        f'[tools]\nsources = ["mcp:no-such-program --token {KEY}"]\n'
+    )
+    for command in (("config", "show"), ("config", "show", "--json"), ("doctor",), ("tools", "list")):
+        done = replan(*command, cwd=folder)
+        assert KEY not in done.stdout + done.stderr, command
+        assert done.stdout or done.stderr

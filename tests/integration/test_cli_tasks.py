@@ -89,7 +89,7 @@ def test_config_is_shown_with_origins_and_checked(tmp_path: Path) -> None:
         line.split() == ["port", "=", "81", "#", "APP_SERVER_PORT"] for line in shown.stdout.splitlines()
     )
     data = json.loads(replan("config", "show", "--json", cwd=tmp_path, env=env).stdout)
-    assert data["settings"]["llm"]["api_key"] == {"value": "********", "origin": "config.toml:2"}
+    assert data["settings"]["llm"]["api_key"] == {"value": "***", "origin": "config.toml:2"}
     assert replan("config", "check", cwd=tmp_path).returncode == 0
     bad = replan("config", "check", "--json", cwd=tmp_path, env={"APP_SERVER_PRT": "81"})
     assert bad.returncode == 2

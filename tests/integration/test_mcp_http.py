@@ -241,7 +241,7 @@ async def test_what_a_server_says_back_is_told_without_the_headers() -> None:
         error = await failed(source)
         await source.aclose()
         await plain.aclose()
-    assert "the token … may not" in str(error)
+    assert "the token *** may not" in str(error)
     assert "in-the-query" not in str(error)
 
 
@@ -252,7 +252,7 @@ async def test_what_a_server_says_to_a_request_for_its_tools_is_told_without_the
         refusal = json.dumps({"jsonrpc": "2.0", "id": 2, "error": said}).encode()
         made.between.faults["tools/list"] = (200, JSON, refusal)
         source = McpSource(HttpServer(made.server.url, {"Authorization": "Bearer top-s3cret"}), name="http")
-        with pytest.raises(ToolCallError, match="the token … may not list"):
+        with pytest.raises(ToolCallError, match=r"the token \*\*\* may not list"):
             await source.tools()
         await source.aclose()
         await plain.aclose()

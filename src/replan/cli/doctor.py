@@ -172,9 +172,9 @@ def _endpoint(url: str, api_key: str | None, model: str | None) -> Finding:
     import urllib.error
     import urllib.request
 
-    from replan.config import mask
+    from replan.core.secrets import text_without_secrets
 
-    shown = mask(url)
+    shown = text_without_secrets(url)
     if not url.startswith(("http://", "https://")):
         return Finding("model", "problem", f"[llm] endpoint {shown!r} is no http:// or https:// URL")
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
@@ -244,7 +244,7 @@ def _store(settings: Settings, db: str | None) -> Finding:
     import asyncio
 
     from replan.cli.opening import open_replan, without_tools
-    from replan.config import mask
+    from replan.core.secrets import text_without_secrets
 
     async def count() -> int:
         async with open_replan(without_tools(settings), db=db) as replan:
@@ -252,7 +252,7 @@ def _store(settings: Settings, db: str | None) -> Finding:
 
     tasks = asyncio.run(count())
     where = db or settings.database_service.connection_string
-    place = f" in {mask(where)}" if where else ""
+    place = f" in {text_without_secrets(where)}" if where else ""
     return Finding(
         "store", "ok", f"can be written{place}; {tasks if tasks < 1_000 else '1000 or more'} tasks"
     )

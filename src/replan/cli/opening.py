@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from replan.cli.terminal import SECRETS, warn
+from replan.cli.terminal import secrets, warn
 from replan.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ def open_replan(
 ) -> Replan:
     """The facade with what the options say laid over the settings; nothing is opened before it is entered."""
     from replan.app import Replan
-    from replan.core.secrets import secrets_of_url
+    from replan.core.secrets import secrets_of_settings
 
-    SECRETS.add_all(secrets_of_url(endpoint or ""))  # before anything can go wrong with it
+    secrets().add_all(secrets_of_settings([endpoint, *(tools or ())]))  # before anything can go wrong with it
     replan = Replan(
         model,
         list(tools or ()),
@@ -52,7 +52,7 @@ def open_replan(
         replay=replay,
         **policy,
     )
-    SECRETS.also(replan.secrets)
+    secrets().also(replan.secrets)
     return replan
 
 

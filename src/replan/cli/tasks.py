@@ -264,7 +264,7 @@ def resume(
         begun_at = None if endpoint or (model and ":" in model) else _endpoint_of(submitted, settings)
         async with open_replan(
             settings,
-            tools=tools or list(submitted.tools),
+            tools=tools or _tools_of(submitted),
             model=model or (named if all(named.values()) else None),
             endpoint=endpoint or begun_at,
             db=db,
@@ -369,6 +369,19 @@ def _endpoint_of(submitted: TaskSubmitted, settings: Settings) -> str | None:
             "again with --endpoint (or another --model)"
         )
     return begun_at
+
+
+def _tools_of(submitted: TaskSubmitted) -> list[str]:
+    """The tools that the task was begun with, if the log has all that they were named with."""
+    from replan.core.secrets import MASK
+    from replan.errors import InputError
+
+    if masked := [spec for spec in submitted.tools if MASK in spec]:
+        raise InputError(
+            f"the task was begun with --tools {masked[0]!r}, whose secret no log keeps: give all its tools again "
+            "with --tools"
+        )
+    return list(submitted.tools)
 
 
 def _submitted(records: list[Record]) -> TaskSubmitted:

@@ -7,10 +7,13 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from typing import IO, Any
+from functools import cache
+from typing import IO, TYPE_CHECKING, Any
 
-from replan.core.secrets import KnownSecrets
 from replan.errors import InputError
+
+if TYPE_CHECKING:
+    from replan.core.secrets import KnownSecrets
 
 _COLOURS = {"red": "31", "yellow": "33", "green": "32", "dim": "2", "bold": "1"}
 
@@ -24,13 +27,17 @@ def paint(text: str, colour: str, stream: IO[str] | None = None) -> str:
     return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"
 
 
-SECRETS = KnownSecrets()
-"""What no line of this process shows; `opening` has it know what a `Replan` knows."""
+@cache
+def secrets() -> KnownSecrets:
+    """What no line of this process shows; `opening` has it know what a `Replan` knows."""
+    from replan.core.secrets import KnownSecrets  # not for `--help`, which says nothing of anybody
+
+    return KnownSecrets()
 
 
 def say(text: str) -> None:
     """A line for people, on stderr."""
-    text = SECRETS.hide(text)
+    text = secrets().hide(text)
     with contextlib.suppress(OSError, ValueError):  # nobody reads it, or it cannot be written
         print(text, file=sys.stderr, flush=True)
 
@@ -102,7 +109,7 @@ class Out:
         """One line (or several), passed on at once."""
         if self._stream is None:
             return
-        text = SECRETS.hide(text)
+        text = secrets().hide(text)
         try:
             self._stream.write(text + "\n")
             self._stream.flush()
@@ -117,7 +124,7 @@ class Out:
 
     def json(self, value: Any, *, compact: bool = False) -> None:
         """A JSON document: indented, or on one line."""
-        value = SECRETS.masked(value)
+        value = secrets().masked(value)
         self.line(json.dumps(value, ensure_ascii=False, default=str, indent=None if compact else 2))
 
     def answer(self, value: Any) -> None:

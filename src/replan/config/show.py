@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from replan.config.keys import NAMED, SECRETS, SECTIONS
 from replan.config.load import Loaded
-
-MASK = "********"
-_URL_PASSWORD = re.compile(r"(?<=://)([^/?#\s]*):([^/?#\s]*)@")
-_NAMED_SECRET = re.compile(r"(?i)\b(password|passwd|pwd|secret|token|api[-_]?key)=([^&;\s]+)")
-
-
-def mask(text: str) -> str:
-    """`text` without the passwords of URLs and connection strings."""
-    masked = _URL_PASSWORD.sub(rf"\1:{MASK}@", text)
-    return _NAMED_SECRET.sub(rf"\1={MASK}", masked)
+from replan.core.secrets import MASK, settings_without_secrets
 
 
 def as_json(loaded: Loaded) -> dict[str, dict[str, dict[str, Any]]]:
@@ -48,7 +38,7 @@ def _row(loaded: Loaded, section: str, key: str, value: Any) -> tuple[str, str]:
     if value is None:
         return f"# {key} =", "not set" if origin == "default" else f"emptied by {origin}"
     shown = _masked(section, key, value)
-    hidden = "# " if shown != _without_unset(value) else ""
+    hidden = "# " if shown != _without_unset(value, lists=False) else ""
     return f"{hidden}{key} = {_toml(shown)}", origin
 
 
@@ -57,58 +47,20 @@ def _masked(section: str, key: str, value: Any) -> Any:
         return None
     if (section, key) in SECRETS:
         return MASK
-    if (section, key) in NAMED and isinstance(
-        value, dict
-    ):  # what a user calls a table says nothing of its values
-        return {name: _masked_deep(table) for name, table in value.items()}
-    return _masked_deep(value)
+    value = _without_unset(value)
+    if (section, key) in NAMED and isinstance(value, dict):
+        # What a user calls a table says nothing of its values.
+        return {name: settings_without_secrets(table) for name, table in value.items()}
+    return settings_without_secrets(value)
 
 
-def _without_unset(value: Any) -> Any:
+def _without_unset(value: Any, *, lists: bool = True) -> Any:
+    """The value without what TOML cannot hold; `lists`: in lists, too, where leaving it out changes what is meant."""
     if isinstance(value, dict):
-        return {name: _without_unset(item) for name, item in value.items() if item is not None}
+        return {name: _without_unset(item, lists=lists) for name, item in value.items() if item is not None}
+    if isinstance(value, list) and lists:
+        return [_without_unset(item) for item in value if item is not None]
     return value
-
-
-_HELD = re.compile(
-    r"(?i)^(env|headers?|.*(auth|authorization|cookie|credential|token|secret|password|passwd|pwd|passphrase|key)s?)$"
-)
-"""Keys of nested tables whose values are never shown, but for texts that only name a variable."""
-_VARIABLE = re.compile(r"(?:(?i:bearer|basic|token) +)?\$\{\w+\}")
-_HEADER = re.compile(r"(?i)\b([\w-]*(?:authorization|cookie|token|secret|key)): *(.+)", re.DOTALL)
-_FLAG = re.compile(r"(?i)(?<!\S)(--?[\w-]*(?:token|secret|password|passwd|key)s?)([ =]+)(?!\$\{\w+\})\S+")
-
-
-def _masked_deep(value: Any, held: bool = False) -> Any:
-    if isinstance(value, list):
-        flags = [isinstance(item, str) and _is_secret_flag(item) for item in value]
-        return [
-            _masked_deep(item, held or before)
-            for item, before in zip(value, [False, *flags], strict=False)
-            if item is not None
-        ]
-    if isinstance(value, dict):
-        return {
-            name: _masked_deep(item, held or bool(_HELD.match(name)))
-            for name, item in value.items()
-            if item is not None
-        }
-    if held and value is not None and not isinstance(value, bool):
-        return value if isinstance(value, str) and _VARIABLE.fullmatch(value) else MASK
-    if isinstance(value, str):
-        return _masked_header(_FLAG.sub(rf"\1\2{MASK}", mask(value)))
-    return value
-
-
-def _is_secret_flag(text: str) -> bool:
-    """True for `--token` and the like: what comes next is the secret."""
-    return text.startswith("-") and bool(_HELD.match(text.lstrip("-")))
-
-
-def _masked_header(text: str) -> str:
-    """The text without the secret of a header (`Authorization: Bearer …`) that it holds."""
-    found = _HEADER.search(text)
-    return text if found is None or _VARIABLE.fullmatch(found[2]) else f"{text[: found.start(2)]}{MASK}"
 
 
 def _toml(value: Any) -> str:

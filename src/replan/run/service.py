@@ -24,6 +24,7 @@ from replan.core.ids import task_id_problem
 from replan.core.people import NoOutcome, outcome_of
 from replan.core.policy import Policy
 from replan.core.result import TaskResult
+from replan.core.secrets import text_without_secrets
 from replan.core.state import ENDED, Slot, State, StepState, fold
 from replan.core.types import JsonObject, Plan
 from replan.core.validation import schema_problem
@@ -88,7 +89,7 @@ class Service:
             context=wanted.context,
             policy=wanted.policy,
             plan=wanted.plan,
-            tools=wanted.tools,
+            tools=tuple(map(text_without_secrets, wanted.tools)),
             settings=wanted.settings,
             secrets={name: source_of(source) for name, source in wanted.secrets.items()},
         )

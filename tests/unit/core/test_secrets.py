@@ -26,7 +26,11 @@ from replan.core.secrets import (
     secret_names,
     secret_places,
     secrets_in,
+    secrets_of_settings,
+    secrets_of_text,
     secrets_of_url,
+    settings_without_secrets,
+    text_without_secrets,
     url_without_secrets,
     usable_key,
     with_secret_fields,
@@ -285,3 +289,68 @@ def test_a_text_of_ten_megabytes_is_read_in_time_that_grows_with_it() -> None:
     cost(text)
     assert known.hide(text).endswith(MASK)
     assert cost(text * 4) < 20 * max(cost(text), 0.01)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("mcp:serve --token hush --fast", "mcp:serve --token *** --fast"),
+        ("mcp:serve --api-key=hush", "mcp:serve --api-key=***"),
+        ("mcp:serve --token 'hush hush' x", "mcp:serve --token '***' x"),
+        ("mcp:env API_KEY=hush npx server", "mcp:env API_KEY=*** npx server"),
+        ("mcp:docker run -e GITHUB_TOKEN=hush image", "mcp:docker run -e GITHUB_TOKEN=*** image"),
+        ("mcp:docker run --env=GITHUB_TOKEN=hush image", "mcp:docker run --env=GITHUB_TOKEN=*** image"),
+        ('mcp:npx remote https://h/mcp --header "Authorization: Bearer hush"',
+         'mcp:npx remote https://h/mcp --header "Authorization: ***"'),
+        ("mcp:serve ghp_hushhushhushhushhushhush", "mcp:serve ***"),
+        ("openapi:https://bob:hush@h/openapi.json?key=hush", "openapi:https://bob:***@h/openapi.json?key=***"),
+        ("https://h/mcp?access_token=hush&x=1", "https://h/mcp?access_token=***&x=1"),
+        ("grpc://hush@h:1", "grpc://***@h:1"),
+        ("openapi:https://h/o.json#https://h/v1?X-Amz-Signature=hush", "openapi:https://h/o.json#https://h/v1?X-Amz-Signature=***"),
+    ],
+)  # fmt: skip
+def test_a_name_of_tools_is_shown_without_what_is_secret_in_it(text: str, shown: str) -> None:
+    assert text_without_secrets(text) == shown
+    known = KnownSecrets()
+    known.add_all(secrets_of_text(text))
+    for value in known._values:
+        assert "hush" in value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mcp:serve --token ${TOKEN} --header 'Authorization: Bearer ${T}'", "mcp:npx -y server /data --verbose",
+        "tools.py", "package.module:name", "kit:http?hosts=a.b", "http://127.0.0.1:8000/v1", "grpc://h:1",
+        "mcp:serve --max-tokens 100 --token-file t.txt", "mcp:serve --token --fast", "postgresql://u@h/d",
+    ],
+)  # fmt: skip
+def test_a_name_of_tools_without_secrets_is_shown_as_it_is(text: str) -> None:
+    assert text_without_secrets(text) == text
+    assert list(secrets_of_text(text)) == []
+
+
+@given(
+    st.sampled_from(["--{} {}", "--{}={}", "{}={}", "https://h/x?{}={}&y=1", '-H "x-{}: {}"']),
+    st.sampled_from(["token", "api-key", "API_KEY", "password", "client_secret"]),
+    st.from_regex(r"[A-Za-z0-9]{4,20}", fullmatch=True),
+)
+def test_what_a_command_line_calls_secret_is_masked_and_known(form: str, name: str, value: str) -> None:
+    text = f"mcp:serve {form.format(name, value)} more"
+    assert MASK in text_without_secrets(text)
+    assert value in {found for _, found in secrets_of_text(text)} or '"' in text
+    assert text_without_secrets(text_without_secrets(text)) == text_without_secrets(text)
+
+
+def test_settings_are_shown_and_known_by_one_reading() -> None:
+    table = {
+        "args": ["--token", "hush-1", "--fast"], "env": {"DEBUG": "yes-please", "API_KEY": "hush-2"},
+        "url": "https://b:hush-3@h/x", "pin": 1234, "api_key": "${KEY}", "name": "plain", "on": True,
+    }  # fmt: skip
+    assert settings_without_secrets(table) == {
+        "args": ["--token", MASK, "--fast"], "env": {"DEBUG": MASK, "API_KEY": MASK},
+        "url": f"https://b:{MASK}@h/x", "pin": MASK, "api_key": "${KEY}", "name": "plain", "on": True,
+    }  # fmt: skip
+    assert {str(value) for _, value in secrets_of_settings(table)} == {
+        "hush-1", "hush-2", "hush-3", "b:hush-3", "1234",
+    }  # fmt: skip

@@ -1,6 +1,7 @@
 """What is secret, and how it is kept from sight: the one place that knows.
 
-`schemas` says what a schema calls secret, `names` what a name or a look does. `known` holds the values that are known
+`schemas` says what a schema calls secret, `names` what a name or a look does, `settings` what a command line or a
+configuration holds. `known` holds the values that are known
 to be secret and takes them out of texts and values, however they are written there. `masked` is a value that may be
 seen, while this process can still use what it stands for.
 """
@@ -11,6 +12,7 @@ from replan.core.secrets.masked import MASK, Masked, SecretLost, holds_lost, los
 from replan.core.secrets.names import (
     is_secret_name,
     is_secret_parameter,
+    is_secret_setting,
     secret_places,
     secrets_of_headers,
     secrets_of_url,
@@ -25,6 +27,12 @@ from replan.core.secrets.schemas import (
     secrets_of_schema,
     with_secret_fields,
 )
+from replan.core.secrets.settings import (
+    secrets_of_settings,
+    secrets_of_text,
+    settings_without_secrets,
+    text_without_secrets,
+)
 
 __all__ = [
     "MASK",
@@ -36,6 +44,7 @@ __all__ = [
     "holds_secret",
     "is_secret_name",
     "is_secret_parameter",
+    "is_secret_setting",
     "lost",
     "masked_parameters",
     "plain",
@@ -46,7 +55,11 @@ __all__ = [
     "secrets_in",
     "secrets_of_headers",
     "secrets_of_schema",
+    "secrets_of_settings",
+    "secrets_of_text",
     "secrets_of_url",
+    "settings_without_secrets",
+    "text_without_secrets",
     "url_without_secrets",
     "usable_key",
     "with_places",

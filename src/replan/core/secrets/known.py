@@ -21,7 +21,7 @@ SHORT, LONG = 4, 8
 """A value is hidden anywhere in a text from LONG characters on, as a word of its own from SHORT, else beside its name."""
 _COMMON = frozenset(
     ["true", "false", "null", "none", "undefined", "yes", "no", "on", "off", "empty", "dummy", "test", "ollama",
-     "local", "default", "password", "secret", "token"]
+     "local", "default", "password", "secret", "token", "basic", "bearer"]
 )  # fmt: skip
 """Values of no secrecy that stand where a secret would: hidden beside their names only."""
 _SIGNIFICANT_BASE64 = 10

@@ -27,9 +27,13 @@ _PARAMETER_NAMES = frozenset(
 )
 _ENDINGS = (
     "password", "passwd", "passphrase", "pwd", "secret", "apikey", "accesskey", "privatekey", "secretkey",
-    "token", "credential", "credentials", "authorization",
+    "token", "credential", "credentials", "authorization", "signature", "subscriptionkey",
 )  # fmt: skip
 _SHORT_NAMES = frozenset(["pw", "pass", "tk", "tok", "pin", "auth", "bearer", "cookie", "jwt"])
+_SETTING_NAMES = frozenset(
+    ["key", "sig", "cookie", "cookies", "auth", "keys", "apikeys", "secrets", "passwords"]
+)
+"""Names that mean a secret in addresses, on command lines and in configurations, and often none elsewhere."""
 _SECRET_LOOKS = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----"
     r"|^(?:sk|pk|rk)[-_](?:live|test|proj|ant|or)[-_]\S{8,}$|^sk-\S{16,}$|^gh[pousr]_\w{20,}$|^github_pat_\w{20,}$"
@@ -54,6 +58,11 @@ def is_secret_name(name: str) -> bool:
     return folded in _SHORT_NAMES or folded.endswith(_ENDINGS)
 
 
+def is_secret_setting(name: str) -> bool:
+    """The same for queries of addresses, flags of commands and keys of configurations (`?key=`, `--key`)."""
+    return _folded(name) in _SETTING_NAMES or is_secret_name(name)
+
+
 def secret_places(value: Any, names: Iterable[str] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Where in a caller's value secrets are: under such names, under those in `names`, or by what they look like."""
     yield from _places(value, (), frozenset(names), False)
@@ -71,11 +80,12 @@ def _places(
             yield from _places(item, (*path, str(at)), names, secret)
     elif is_reference(value) or value is None or isinstance(value, bool):
         return
-    elif secret or _looks_secret(value):
+    elif secret or looks_secret(value):
         yield path, value
 
 
-def _looks_secret(value: Any) -> bool:
+def looks_secret(value: Any) -> bool:
+    """True for what keys and tokens of well-known kinds look like."""
     return isinstance(value, str) and 8 < len(value) < 20_000 and _SECRET_LOOKS.search(value) is not None
 
 
@@ -111,6 +121,10 @@ def secrets_of_headers(headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
                     yield name, pair.partition(":")[2]
 
 
+WEB = frozenset(["", "http", "https", "ws", "wss", "grpc", "grpcs"])
+"""Where a user without a password is a token; elsewhere it is a user."""
+
+
 def secrets_of_url(url: str) -> Iterator[tuple[str, str]]:
     """What an address holds that is nobody's business: user and password together, and secret query parameters."""
     try:
@@ -120,10 +134,10 @@ def secrets_of_url(url: str) -> Iterator[tuple[str, str]]:
     if parts.password:
         yield "password", unquote(parts.password)
         yield "", f"{unquote(parts.username or '')}:{unquote(parts.password)}"
-    elif parts.username:  # a token by itself, as some servers want it
+    elif parts.username and parts.scheme in WEB:  # a token by itself, as some servers want it
         yield "user", unquote(parts.username)
     for name, value in parse_qsl(parts.query):
-        if is_secret_name(name):
+        if is_secret_setting(name):
             yield name, value
 
 
@@ -135,7 +149,7 @@ def url_without_secrets(url: str) -> str:
         return MASK
     place = parts.netloc.rpartition("@")[2]
     query = "&".join(
-        f"{part.partition('=')[0]}={MASK}" if is_secret_name(part.partition("=")[0]) else part
+        f"{part.partition('=')[0]}={MASK}" if is_secret_setting(part.partition("=")[0]) else part
         for part in parts.query.split("&")
         if part
     )

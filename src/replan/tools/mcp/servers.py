@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from replan.core.secrets import KnownSecrets, secrets_of_headers
+from replan.core.secrets import KnownSecrets, secrets_of_headers, secrets_of_settings
 from replan.errors import InputError
 
 _CREDENTIAL = re.compile(r"key|token|secret|passw|pwd|auth|credential|cookie", re.IGNORECASE)
@@ -35,6 +35,7 @@ class StdioServer:
     def __post_init__(self) -> None:
         for value in self.credentials():
             self.known.add(value)
+        self.known.add_all(secrets_of_settings(self.args))
 
     def __str__(self) -> str:
         return self.command

@@ -1,0 +1,123 @@
+"""Secrets in what people write to set things up: command lines, addresses, connection strings, headers, tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from replan.core.secrets.masked import MASK
+from replan.core.secrets.names import WEB, is_secret_setting, looks_secret, secrets_of_url
+
+_USER = re.compile(r"\b(\w[\w+.-]*)://([^/?#\s:@]*)(?::([^/?#\s]*))?@")
+_NAMED = re.compile(r"([A-Za-z_][\w.-]*)=")
+_FLAG = re.compile(r"(?<!\S)--?([A-Za-z][\w-]*)\s+(?!-)")
+_HEADER = re.compile(r"(?i)\b([\w-]*(?:authorization|cookie|token|secret|key)): *(?=[^\s/])([^\"'\n]+)")
+_VALUE = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^&;\s\"']+)")
+_WORD = re.compile(r"[^\s\"'=:,;&@/]+")
+_URL = re.compile(r"\w[\w+.-]*://[^\s\"'<>]+")
+_VARIABLE = re.compile(r"(?:(?i:bearer|basic|token) +)?\$\{\w+\}")
+"""A text that only names where the secret is."""
+_HOLDERS = re.compile(
+    r"(?i)(env|headers?|.*(auth|authorization|cookie|credential|token|secret|password|passwd|pwd|passphrase|key)s?)"
+)
+"""Keys of tables in which nothing is shown, though not all of it need be secret."""
+
+
+def text_without_secrets(text: str) -> str:
+    """A command line, an address or a setting as it may be shown and kept."""
+    return _marked(text, _spans(text))
+
+
+def secrets_of_text(text: str) -> Iterator[tuple[str, str]]:
+    """What such a text holds that nobody may see, each with the name that it stands under."""
+    for start, end, name in _spans(text):
+        yield name, text[start:end]
+        yield name, text[start:end].rpartition(" ")[2]  # the token of `Bearer …`
+    if "://" in text:
+        for url in _URL.findall(text):
+            yield from secrets_of_url(url)
+
+
+def settings_without_secrets(value: Any) -> Any:
+    """Settings of any depth as they may be shown."""
+    return _walked(value, [], "", held=False, secret=False)
+
+
+def secrets_of_settings(value: Any) -> list[tuple[str, Any]]:
+    """What settings of any depth hold that nobody may see."""
+    found: list[tuple[str, Any]] = []
+    _walked(value, found, "", held=False, secret=False)
+    return found
+
+
+def _spans(text: str) -> list[tuple[int, int, str]]:
+    """Where the text holds secrets, in order, and what they are called."""
+    found: list[tuple[int, int, str]] = []
+    for match in _USER.finditer(text):
+        if match[3] is not None:
+            found.append((*match.span(3), "password"))
+        elif match[1].lower() in WEB:
+            found.append((*match.span(2), "user"))
+    for pattern in (_NAMED, _FLAG):
+        for match in pattern.finditer(text):
+            value = _VALUE.match(text, match.end()) if is_secret_setting(match[1]) else None
+            if value is not None and value.lastindex is not None:
+                found.append((*value.span(value.lastindex), match[1]))
+    found += [(*match.span(2), match[1]) for match in _HEADER.finditer(text)]
+    found += [(*match.span(), "") for match in _WORD.finditer(text) if looks_secret(match[0])]
+    if looks_secret(text):
+        found.append((0, len(text), ""))
+    kept: list[tuple[int, int, str]] = []
+    for start, end, name in sorted(found, key=lambda span: (span[0], -span[1])):
+        if start < end and (not kept or start >= kept[-1][1]) and not _VARIABLE.fullmatch(text, start, end):
+            kept.append((start, end, name))
+    return kept
+
+
+def _marked(text: str, spans: list[tuple[int, int, str]]) -> str:
+    parts: list[str] = []
+    at = 0
+    for start, end, _ in spans:
+        parts += (text[at:start], MASK)
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+def _walked(value: Any, found: list[tuple[str, Any]], name: str, *, held: bool, secret: bool) -> Any:
+    """The value as it may be shown; its secrets go to `found`."""
+    if isinstance(value, dict):
+        return {
+            key: _walked(
+                item,
+                found,
+                str(key),
+                held=held or _HOLDERS.fullmatch(str(key)) is not None,
+                secret=secret or is_secret_setting(str(key)),
+            )
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [
+            _walked(item, found, flag or name, held=held or bool(flag), secret=secret or bool(flag))
+            for item, flag in zip(value, ["", *map(_secret_flag, value)], strict=False)
+        ]
+    if value is None or isinstance(value, bool):
+        return value
+    if held or secret:
+        if isinstance(value, str) and _VARIABLE.fullmatch(value):
+            return value
+        found += [(name, value), (name, str(value).rpartition(" ")[2])] if secret else []
+        return MASK
+    if isinstance(value, str):
+        found += secrets_of_text(value)
+        return text_without_secrets(value)
+    return value
+
+
+def _secret_flag(item: Any) -> str:
+    """The name of a flag such as `--token`: what comes next is the secret."""
+    if not isinstance(item, str) or not item.startswith("-") or "=" in item:
+        return ""
+    name = item.lstrip("-")
+    return name if is_secret_setting(name) else ""
