@@ -248,6 +248,30 @@ async def test_streams_that_break_are_asked_for_whole_at_once_and_in_the_end_lef
     assert ways(server) == ["native, streamed", "native"] * 2 + ["native"]
 
 
+async def test_an_error_of_the_server_in_every_stream_leads_to_a_whole_answer() -> None:
+    with ScriptedEndpoint(SCRIPT) as server:
+        async with asking(server) as model:
+            for _ in range(2):
+                server.faults.append(EndpointFault("in_stream", status=500, message="a guard stopped it"))
+                assert json.loads((await model.ask(request(), [].append)).text) == PLAN
+            await model.ask(request(), [].append)
+    assert ways(server) == ["native, streamed", "native"] * 2 + ["native"]
+
+
+async def test_a_limit_told_in_the_middle_of_a_stream_is_waited_for() -> None:
+    waited: list[float] = []
+
+    async def wait(secs: float) -> None:
+        waited.append(secs)
+
+    with ScriptedEndpoint(SCRIPT, faults=[EndpointFault("in_stream", status=429)]) as server:
+        model = open_model("scripted", endpoint=server.url, sleep=wait)
+        assert json.loads((await model.ask(request(), [].append)).text) == PLAN
+        await model.aclose()
+    assert ways(server) == ["native, streamed"] * 2
+    assert len(waited) == 1
+
+
 def as_events(*data: str, mark: str = "data: {}", end: str = "\n\n") -> bytes:
     return "".join(mark.format(one) + end for one in data).encode()
 
@@ -280,6 +304,73 @@ async def test_however_a_stream_is_cut_and_decorated_its_data_comes_out(
     assert lines[: len(sent)] == sent
     assert json.loads(lines[-2])["choices"][0]["finish_reason"] == "stop"
     assert lines[-1] == "[DONE]"
+
+
+# ── refusals to answer, and arguments that are no text ────────────────────────
+
+
+@pytest.mark.parametrize("listening", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(
+    ("odd", "says"),
+    [
+        ("refused", "refuses to answer: I cannot help with that."),
+        ("filtered", "a filter of contents has stopped it"),
+    ],
+)
+async def test_a_model_that_refuses_is_asked_once_and_its_words_are_told(
+    odd: Any, says: str, listening: bool
+) -> None:
+    with ScriptedEndpoint(SCRIPT, habits=Habits(schema=odd, tool=odd, words=odd)) as server:
+        async with asking(server) as model:
+            with pytest.raises(ModelUnavailable, match=says) as caught:
+                await model.ask(request(), [].append if listening else None)
+    assert not caught.value.transient
+    assert len(server.requests) == 1
+
+
+async def test_a_task_whose_planner_refuses_ends_with_the_refusal(tmp_path: Any) -> None:
+    refusing = Habits(schema="refused", tool="refused", words="refused")
+    with ScriptedEndpoint(SCRIPT, habits=refusing) as server:
+        async with Replan(tools=[weather], endpoint=server.url, db=tmp_path / "r.db") as replan:
+            result = await replan.run("Say something bad")
+    assert result.failure is not None
+    assert result.failure.kind == "model"
+    assert "I cannot help with that." in result.failure.reason
+
+
+async def test_where_one_endpoint_refuses_another_one_is_asked() -> None:
+    with ScriptedEndpoint(SCRIPT, habits=Habits(schema="refused")) as one, ScriptedEndpoint(SCRIPT) as two:
+        first, second = (open_model("scripted", endpoint=each.url, sleep=_at_once) for each in (one, two))
+        model = FallbackModel([first, second])
+        assert json.loads((await model.ask(request())).text) == PLAN
+        await model.aclose()
+
+
+@pytest.mark.parametrize("listening", [False, True], ids=["whole", "streamed"])
+async def test_arguments_of_a_call_may_come_as_an_object(listening: bool) -> None:
+    with ScriptedEndpoint(SCRIPT, json_schema=False, habits=Habits(arguments="object")) as server:
+        reply, heard = await twice(server, listening=listening)
+    assert json.loads(reply.text) == PLAN
+    assert not listening or json.loads("".join(heard)) == PLAN
+    assert ways(server)[-1].startswith("tool")
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+        max_leaves=6,
+    )
+)
+def test_whatever_the_arguments_of_a_call_are_they_become_text_and_nothing_else_changes(value: Any) -> None:
+    def answer(arguments: Any) -> dict[str, Any]:
+        call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}
+        message = {"content": f'{{"arguments": {json.dumps(value)}}}', "tool_calls": [call]}
+        return {"choices": [{"index": 0, "message": message}]}
+
+    status, sent = completion(json.dumps(answer(value)).encode())
+    text = value if isinstance(value, str) else "" if value is None else json.dumps(value)
+    assert (status, json.loads(sent)) == (200, answer(text))
 
 
 # ── errors inside an answer ───────────────────────────────────────────────────

@@ -17,6 +17,11 @@ _ADVICE = {
 }
 
 
+MODEL_ADVICE = (
+    "Do what the endpoint's message asks for; where it has none, check that it runs, and its name and key."
+)
+
+
 def advice_for(category: str) -> str:
     """What a person can do about a cause."""
     return _ADVICE.get(category, _ADVICE["unknown"])
@@ -167,7 +172,7 @@ def model_failed(state: State, message: str) -> Failure:
         reason=f"the model gave no usable answer: {message}",
         root_causes=(message,),
         tried=attempts_made(state),
-        advice=("Check that the model's endpoint answers, and its name and key.",),
+        advice=(MODEL_ADVICE,),
     )
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from replan.core.events import PlanningStopped
-from replan.core.explain import advice_for, attempts_made, judged_failed, refusals, steps_failed
+from replan.core.explain import (
+    MODEL_ADVICE,
+    advice_for,
+    attempts_made,
+    judged_failed,
+    refusals,
+    steps_failed,
+)
 from replan.core.guard import must_stop
 from replan.core.state import State
 from replan.core.types import Failure
@@ -72,7 +79,7 @@ _NO_PLAN = {
     "planning": ("planning", "no plan passed the checks: {}",
                  "Say the task more exactly, offer the tools it needs, or use a stronger model."),
     "repeats": (INTERVENTION, "{}", ""),
-    "model": ("model", "the model gave no usable answer: {}", "Check that the model's endpoint answers, and its name and key."),
+    "model": ("model", "the model gave no usable answer: {}", MODEL_ADVICE),
 }  # fmt: skip
 """Why there is no plan: the kind of the failure, what is said, what is advised."""
 

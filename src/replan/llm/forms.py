@@ -73,12 +73,20 @@ def piece_of(event: Any) -> str:
             return ""
 
 
+def withheld(response: ModelResponse) -> str | None:
+    """Why there is no answer and no other way of asking brings one: the model refused, or a filter took it away."""
+    if response.finish_reason != "content_filter":
+        return None
+    refusal = (response.provider_details or {}).get("refusal")
+    if isinstance(refusal, str) and refusal.strip():
+        return f"refuses to answer: {refusal.strip()[:500]}"
+    return "withholds its answer: a filter of contents has stopped it"
+
+
 def text_of(response: ModelResponse, fields: Sequence[str] = ()) -> str:
-    """The answer's text; empty for a refusal. Some servers put all of an answer among the thoughts."""
+    """The answer's text. Some servers put all of an answer among the thoughts."""
     from pydantic_ai import messages as m
 
-    if response.finish_reason == "content_filter":
-        return ""
     for part in response.parts:
         if isinstance(part, m.ToolCallPart):
             return part.args_as_json_str() if not isinstance(part.args, str) else part.args

@@ -136,7 +136,11 @@ class ProviderModel:
                 continue
             text = forms.text_of(response, fields)
             usage = self._used(request, response, text)
-            if not climb.answered(text, cut=response.finish_reason in ("length", "content_filter")):
+            if (withheld := forms.withheld(response)) is not None:
+                if watcher is not None:
+                    watcher.used(usage)
+                raise EndpointError(f"{self._where()} {withheld}")
+            if not climb.answered(text, cut=response.finish_reason == "length"):
                 break
             if watcher is not None:
                 watcher.used(usage)
@@ -210,7 +214,7 @@ class ProviderModel:
 
         messages, parameters = forms.messages(request, way), forms.parameters(request, way.mode)
         settings = self._settings(request, way)
-        begun = False
+        begun = told = False
         try:
             if on_text is None:
                 return await model_request(
@@ -222,11 +226,14 @@ class ProviderModel:
                 begun = True
                 async for event in stream:
                     if piece := forms.piece_of(event):
+                        told = True
                         on_text(piece)
                 return stream.get()
         except Exception as error:  # libraries raise what they like about an answer that they did not expect
             explained = self._explained(error)
-            explained.in_stream = on_text is not None and explained.status is None
+            # An error of the server in the middle of a stream: what had come is lost, as with a connection.
+            explained.lost = explained.lost or (told and (explained.status or 0) >= 500)
+            explained.in_stream = on_text is not None and (explained.status is None or explained.lost)
             explained.in_stream = explained.in_stream and (begun or not explained.lost)
             raise explained from error
 
@@ -264,7 +271,7 @@ class ProviderModel:
             ModelRequestTimeout,
         )
 
-        where = f"{self._shown} (model {self._name!r})" if self._url else f"model {self._name!r}"
+        where = self._where()
         if isinstance(error, ModelHTTPError):
             return faults.of_status(
                 where, error, quota=isinstance(error, ModelQuotaExceededError), key=self._key_advice()
@@ -281,6 +288,9 @@ class ProviderModel:
             else f"{where} gave an answer that cannot be read: {error}",
             transient=True,
         )
+
+    def _where(self) -> str:
+        return f"{self._shown} (model {self._name!r})" if self._url else f"model {self._name!r}"
 
     def _key_advice(self) -> str:
         if self._url is None:

@@ -1,7 +1,8 @@
 """What endpoints send, brought into the protocol's own form before anybody reads it.
 
-An error inside an answer of status 200 gets its status; an answer without `choices` becomes an empty one; of a stream
-only the data passes, and one that says `[DONE]` without a reason has finished.
+An error inside an answer of status 200 gets its status; an answer without `choices` becomes an empty one; the
+arguments of a call are text, also where they came as an object; of a stream only the data passes, and one that says
+`[DONE]` without a reason has finished.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import httpx2
 from replan.connections import Transport
 
 _FINISHED = re.compile(r'"finish_reason"\s*:\s*"')
+_ARGUMENTS = re.compile(r'"arguments"\s*:\s*[^\s"]')
+"""Arguments of a call that may be no text."""
 _OF_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 _UNKNOWN = 502
 """The status of an error that tells none: the other side could not do it now."""
@@ -44,8 +47,10 @@ def completion(content: bytes) -> tuple[int, bytes]:
         body = json.loads(content)
     except ValueError:
         return 200, content
-    if not isinstance(body, dict) or body.get("choices"):
+    if not isinstance(body, dict):
         return 200, content
+    if body.get("choices"):
+        return 200, json.dumps(body).encode() if _arguments_made_text(body) else content
     if error := body.get("error"):
         return status_of(error), content
     nothing = {"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}
@@ -62,6 +67,39 @@ def status_of(error: Any) -> int:
         if isinstance(number, int) and not isinstance(number, bool) and 400 <= number <= 599:
             return number
     return _UNKNOWN
+
+
+def _with_text_arguments(data: str) -> str:
+    """A piece of a stream with the arguments of its calls as text."""
+    if _ARGUMENTS.search(data) is None:
+        return data
+    try:
+        body = json.loads(data)
+    except ValueError:
+        return data  # whoever reads it says what is wrong
+    return json.dumps(body) if _arguments_made_text(body) else data
+
+
+def _arguments_made_text(body: Any) -> bool:
+    """Write the arguments of calls as text, and say whether any had to be."""
+    made = False
+    for choice in _listed(body, "choices"):
+        for call in _listed(_held(choice, "message") or _held(choice, "delta"), "tool_calls"):
+            function = _held(call, "function")
+            if function is not None and not isinstance(arguments := function.get("arguments", ""), str):
+                function["arguments"] = "" if arguments is None else json.dumps(arguments)
+                made = True
+    return made
+
+
+def _held(value: Any, name: str) -> dict[str, Any] | None:
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else None
+
+
+def _listed(value: Any, name: str) -> list[Any]:
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, list) else []
 
 
 def _with(response: httpx2.Response, status: int, *, json: bool = False, **body: Any) -> httpx2.Response:
@@ -90,7 +128,7 @@ class _Events(httpx2.AsyncByteStream):
             if not last:
                 last = _head(data)
             finished = finished or _FINISHED.search(data) is not None
-            yield _event(data)
+            yield _event(_with_text_arguments(data))
 
     async def aclose(self) -> None:
         await self._response.aclose()

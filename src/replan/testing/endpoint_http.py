@@ -79,7 +79,7 @@ class Handler(BaseHTTPRequestHandler):
             self._error(404, f"the model {body.get('model')!r} does not exist", code="model_not_found")
             return
         fault = self._end.next_fault()
-        if fault is not None and fault.kind not in ("cut", "ends_early"):
+        if fault is not None and fault.kind not in self._half_way(body):
             self._fail(fault)
             return
         if refusal := self._end.refusal(body):
@@ -98,6 +98,10 @@ class Handler(BaseHTTPRequestHandler):
     @property
     def _end(self) -> ScriptedEndpoint:
         return self.server.endpoint
+
+    def _half_way(self, body: JsonObject) -> tuple[str, ...]:
+        """The faults that come after half of an answer."""
+        return ("cut", "ends_early", "in_stream") if body.get("stream") else ("cut", "ends_early")
 
     def _allowed(self) -> bool:
         key = self._end.api_key
@@ -125,7 +129,11 @@ class Handler(BaseHTTPRequestHandler):
     def _whole(self, body: JsonObject, text: str, function: str | None, fault: EndpointFault | None) -> None:
         odd = self._end.habits.answer_to(body)
         message = _message(text, function, odd)
+        if self._end.habits.arguments == "object":
+            for call in message.get("tool_calls", ()):
+                call["function"]["arguments"] = json.loads(text)
         finish = "tool_calls" if "tool_calls" in message else "stop"
+        finish = "content_filter" if odd == "filtered" else finish
         choices: Any = [{"index": 0, "message": message, "finish_reason": finish}]
         answer = {
             "id": "chatcmpl-1",
@@ -161,6 +169,9 @@ class Handler(BaseHTTPRequestHandler):
         if fault is not None and fault.kind == "cut":
             self.close_connection = True
             return
+        if fault is not None and fault.kind == "in_stream":
+            told = {"message": fault.message, "code": fault.status}
+            self._chunk(f"data: {json.dumps({'error': told})}\n\n".encode())
         if fault is None:
             if (body.get("stream_options") or {}).get("include_usage") and habits.usage:
                 self._event({"choices": [], "usage": _usage(body, text)}, body)
@@ -172,7 +183,12 @@ class Handler(BaseHTTPRequestHandler):
             return
         if odd != "right":
             yield _message(text, function, odd), None
-            yield {}, "stop"
+            yield {}, "content_filter" if odd == "filtered" else "stop"
+            return
+        if function is not None and self._end.habits.arguments == "object":
+            called = {"name": function, "arguments": json.loads(text)}
+            yield {"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": called}]}, None
+            yield {}, "tool_calls"
             return
         pieces = [text[start : start + self._end.piece] for start in range(0, len(text), self._end.piece)]
         if function is None:
@@ -239,7 +255,9 @@ def _message(text: str, function: str | None, odd: Odd) -> JsonObject:
     match odd:
         case "thoughts":
             return {"role": "assistant", "content": None, "reasoning_content": text}
-        case "nothing":
+        case "refused":
+            return {"role": "assistant", "content": None, "refusal": "I cannot help with that."}
+        case "nothing" | "filtered":
             return {"role": "assistant", "content": ""}
         case "empty_object":
             text = "{}"
