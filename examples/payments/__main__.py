@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from examples.payments.tools import open_invoices
@@ -28,7 +28,7 @@ PATIENCE_SECS = 120
 
 
 @contextlib.contextmanager
-def bank(folder: Path) -> Iterator[str]:
+def bank(folder: Path) -> Generator[str]:
     """The bank as a process of its own; its address."""
     command = [sys.executable, "-m", "examples.payments.bank", str(folder)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:

@@ -56,7 +56,7 @@ class Bank(ThreadingHTTPServer):
 class Desk(BaseHTTPRequestHandler):
     """Serves one request."""
 
-    server: Bank
+    server: Bank  # pyright: ignore[reportIncompatibleVariableOverride] - it is only served by one
 
     def do_GET(self) -> None:
         memo = parse_qs(urlsplit(self.path).query).get("memo", [""])[0]
@@ -84,7 +84,7 @@ class Desk(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(data)
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         """It keeps no log but its book."""
 
 

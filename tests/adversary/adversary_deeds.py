@@ -14,7 +14,7 @@ from replan.core.filling import resolve
 from replan.core.fingerprint import prints_of
 from replan.core.ids import split_key
 from replan.core.policy import needs_approval
-from replan.core.slots import READING
+from replan.core.slots import READING, Slot
 from replan.core.state import State
 from replan.core.types import Plan, Step, ToolSpec
 from replan.run.calls import Scope
@@ -118,7 +118,10 @@ def _said(last: Any) -> str:
 def _meant(
     state: State, event: e.CallStarted, seq: int, ended: dict[str, Any], owners: dict[str, Any]
 ) -> Iterator[str]:
-    """A like call is made only where each that may have taken effect belongs to another place of the plan."""
+    """A like call is made only where each that may have taken effect belongs to another place of the plan.
+
+    A place that the plan declares to `repeat` makes it beyond what others have done, once, and nothing in doubt again.
+    """
     base, _ = split_key(event.call_key)
     here = (event.step_id, _slot(event))
     held = {
@@ -132,6 +135,8 @@ def _meant(
         if key == event.call_key or key in held or split_key(key)[0] != base or not _may_have_happened(last):
             continue
         name, slot, called = owners[key]
+        if (name, slot) != here and _declared(state, *here) and not _is_in_doubt(last):
+            continue
         if (name, slot) == here or _called(state, name, slot) != called:
             unheld.append(f"{key} by {name} {slot}")
     # A place that has made no call may mean any.
@@ -142,6 +147,14 @@ def _meant(
     )
     if len(unheld) > free:
         yield f"at {seq} {event.tool_id!r} ({event.call_key}) makes again what was made before: {'; '.join(unheld)}"
+
+
+def _declared(state: State, name: str, slot: Any) -> bool:
+    """Whether the plan says that this place, as it stands there, is to have its effect once more."""
+    step = state.steps[name]
+    if step.healing is not None and Slot(*slot) in step.healing.overrides:
+        return False
+    return step.step.repeat or any(a.repeat for a in step.step.actions if a.action_id == slot[0])
 
 
 def _called(state: State, name: str, slot: Any) -> Any:
@@ -156,6 +169,12 @@ def _called(state: State, name: str, slot: Any) -> Any:
 
 def _slot(event: e.CallStarted) -> Any:
     return (event.action_id, event.index)
+
+
+def _is_in_doubt(last: Any) -> bool:
+    if isinstance(last, e.CallFailed):
+        return last.error.happened == "unknown"
+    return isinstance(last, e.CallStarted | e.OutcomeUnknown)
 
 
 def _may_have_happened(last: Any) -> bool:

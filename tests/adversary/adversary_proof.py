@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +13,7 @@ from replan.core import events as e
 from replan.core import ladder
 from replan.core.fold_recovery import MATTERS
 from replan.core.guard import MOST_BARREN, MOST_POLLED, MOST_STALLED
+from replan.core.reflection import RETRIES
 from replan.core.state import State, fold
 
 KINDS = frozenset(
@@ -224,10 +225,11 @@ def _limits(story: Story, final: State) -> Iterator[str]:
         if mine is None:
             continue
         name = step.step.step_id
-        tries = max((mine.retries(slot) for slot in {one.slot for one in mine.reflected}), default=0)
-        if tries > (
-            most := ladder.MOST_RETRIES if older.max_step_retries is None else older.max_step_retries
-        ):
-            yield f"a call of step {name!r} was tried in {tries} other ways of {most}"
+        most = ladder.MOST_RETRIES if older.max_step_retries is None else older.max_step_retries
+        tries = Counter(one.slot for one in mine.reflected if one.action.type in RETRIES)
+        for slot, own in tries.items():  # those of several calls may come down to one
+            before = sum(one.action.type in RETRIES and one.index == slot.item for one in mine.earlier)
+            if own > max(0, most - before):
+                yield f"a call of step {name!r} was tried in {own} other ways after {before}, of {most}"
         if mine.repairs > (most := ladder.MOST_REPAIRS if older.max_single_step_repairs is None else older.max_single_step_repairs):  # fmt: skip
             yield f"step {name!r} was written anew {mine.repairs} times of {most}"

@@ -138,7 +138,7 @@ async def some_runs(
     settings = Settings(llm={"max_retries": 0, "timeout_secs": 5.0})  # type: ignore[arg-type]
     with ScriptedEndpoint(answers) as endpoint:
         async with Replan(
-            None, TOOLS, db=db, settings=settings, endpoint=endpoint.url, max_output_bytes=1_000
+            None, TOOLS, db=db, settings=settings, endpoint=endpoint.url, max_output_bytes=1_024
         ) as replan:
             for start in range(0, count, AT_ONCE):
                 some = range(start, min(start + AT_ONCE, count))
