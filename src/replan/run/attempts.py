@@ -192,14 +192,15 @@ class Attempts:
 
     def _completed(self, call: Call, packed: Packed, started: float) -> JsonObject:
         self._count(call, started)
-        call.answer = reveal_known(packed.value)
+        sealed = isinstance(packed, Sealed)
+        call.answer = reveal_known(packed.value) if sealed else packed.value
         self._run.record(
             CallCompleted(
                 **call.labels(),
                 output=None if packed.artifact else packed.value,
                 artifact=packed.artifact,
                 duration_secs=time.perf_counter() - started,
-                masked=isinstance(packed, Sealed),
+                masked=sealed,
             ),
             artifacts=() if packed.stored is None else (packed.stored,),
         )

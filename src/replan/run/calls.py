@@ -193,11 +193,12 @@ def outline(
         return Outline(name, None, raw, raw, fault)
     if changed is not None and not changed.whole and tools.resolve(planned_name) != tool:
         raw = mapped(raw, tool)
-    try:
-        raw, written = reveal(raw), reveal(written)
-        new = reveal(changed.parameters) if changed is not None else {}
-    except SecretLost:
-        return Outline(name, tool, raw, raw, _lost_fault("the step's parameters hold"))
+    new = changed.parameters if changed is not None else {}
+    if state.hides:
+        try:
+            raw, written, new = reveal(raw), reveal(written), reveal(new)
+        except SecretLost:
+            return Outline(name, tool, raw, raw, _lost_fault("the step's parameters hold"))
     scope = Scope(step.step, state, loaded, item, slot.item)
     parameters, broken = _resolved(raw, scope)
     planned = parameters if changed is None else _resolved(written, scope)[0]

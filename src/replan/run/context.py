@@ -135,7 +135,7 @@ class Run:
             raise self.broken.with_traceback(None)
         state = self.state
         if state.hides:
-            events = tuple([self.secrets.masked_event(event) for event in events])
+            events = tuple([self.secrets.masked_event(event, lost=state.any_lost) for event in events])
         if self.closed or state.ended:  # a late answer after the end: it is nobody's any more
             raise StaleWriter(f"the drive of task {self.task_id!r} has ended")
         batch = self._batch
@@ -154,7 +154,7 @@ class Run:
     def tell(self, event: AnyEvent) -> None:
         """News for watchers only."""
         if self.parts.feed.heard(self.task_id):
-            seen = self.secrets.masked_event(event)
+            seen = self.secrets.masked_event(event, lost=self.state.any_lost)
             self.parts.feed.tell(self.task_id, seen, self.parts.clock.now(), self.state.round)
 
     async def durable(self, batch: Batch) -> None:

@@ -30,8 +30,9 @@ _MOST_DEPTH = 40
 def known_to(event: TaskSubmitted, tools: Tools, above: KnownSecrets) -> KnownSecrets:
     """What is secret of a request: by the names of its metadata, by what its tools declare, by where its plan puts it."""
     known = KnownSecrets(above)
-    names = {*event.secrets, *_names_of(tools)}
-    if event.plan is not None:
+    declared = _names_of(tools)
+    names = {*event.secrets, *declared}
+    if event.plan is not None and declared:
         plan = reveal_or_none(event.plan)
         names.update(_metadata_in_secrets(plan, tools.resolve))
         learn_values(known, plan, tools)
@@ -43,8 +44,9 @@ def known_to(event: TaskSubmitted, tools: Tools, above: KnownSecrets) -> KnownSe
 
 def places_of(event: TaskSubmitted, tools: Tools) -> list[str]:
     """Where the metadata of a request hold secrets."""
-    names = {*event.secrets, *_names_of(tools)}
-    if event.plan is not None:
+    declared = _names_of(tools)
+    names = {*event.secrets, *declared}
+    if event.plan is not None and declared:
         names.update(_metadata_in_secrets(event.plan, tools.resolve))
     return [".".join(path) for path, _ in secret_places(event.metadata, names)]
 

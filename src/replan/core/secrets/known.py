@@ -87,7 +87,12 @@ class KnownSecrets:
         self._texts: dict[str, frozenset[str]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._values) or any(self._above)
+        if self._values:
+            return True
+        for each in self._above:  # noqa: SIM110 - asked at every event: no generator
+            if each:
+                return True
+        return False
 
     def also(self, other: KnownSecrets) -> None:
         """Know what another one knows, now and later."""
@@ -223,9 +228,13 @@ class KnownSecrets:
     def _key(self, key: Any) -> Any:
         return self.hide(key) if isinstance(key, str) else key
 
-    def masked_event(self, event: E) -> E:
-        """The event as it is recorded; one that had to be changed says so."""
-        self._ready()
+    def masked_event(self, event: E, *, lost: bool = False) -> E:
+        """The event as it is recorded; one that had to be changed says so.
+
+        `lost`: it may hold what an earlier process has masked, whatever is known here.
+        """
+        if not self._ready() and not lost:
+            return event
         self._met = False
         made: E = self._masked(event, "")
         if not self._met or made.__dict__.get("masked"):
