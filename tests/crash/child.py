@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pydantic import SecretStr
 from tasks import MAX_OUTPUT_BYTES, METADATA, PLANS, TOOLS, World, die
 
 import replan.store.sqlite  # noqa: F401 - used by every process to come: imported once, here
@@ -114,7 +115,7 @@ async def run(replan: Replan, task_id: str) -> None:
 async def resume(replan: Replan, task_id: str) -> None:
     """Drive on a task that was killed; one that was never accepted is handed in again."""
     try:
-        await replan.resume(task_id)
+        await replan.resume(task_id, secrets={"token": SecretStr(str(METADATA["token"]))})
     except TaskNotFound:
         await run(replan, task_id)
     except TaskEnded:

@@ -51,19 +51,31 @@ def places_of(event: TaskSubmitted, tools: Tools) -> list[str]:
     return [".".join(path) for path, _ in secret_places(event.metadata, names)]
 
 
-def learn_answer(known: KnownSecrets, text: str, tools: Tools, metadata: JsonObject) -> None:
-    """Know the secrets that a model's answer has in calls of tools, literally or as references to metadata."""
-    if not _names_of(tools):
-        return
+def may_hold_secrets(tools: Tools) -> bool:
+    """True if an answer may have secrets of its own in it: there are parameters that take some."""
+    return bool(_names_of(tools))
+
+
+def learn_answer(known: KnownSecrets, text: str, tools: Tools, metadata: JsonObject) -> list[str]:
+    """Know the secrets that a model's answer has in calls of tools, literally or as references to metadata.
+
+    The names of metadata that nobody had known to be secret: what was stored and asked before has them.
+    """
+    if not may_hold_secrets(tools):
+        return []
     try:
         values = list(candidates(text))
     except Unreadable:
-        return
+        return []
+    late: dict[str, None] = {}
     for value in values:
         learn_values(known, value, tools)
         for name in _metadata_in_secrets(value, tools.resolve):
             for path, secret in secret_places({name: metadata.get(name)}, (name,)):
+                if not isinstance(secret, Masked):
+                    late[name] = None
                 known.add(reveal_or_none(secret), path[-1])
+    return list(late)
 
 
 def learn_values(known: KnownSecrets, value: Any, tools: Tools) -> None:

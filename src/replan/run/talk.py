@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 
 from replan.core.budget import nearly_used
-from replan.core.events import BudgetWarning, LlmCallCompleted, LlmCallStarted, LlmToken
+from replan.core.events import BudgetWarning, LlmCallCompleted, LlmCallStarted, LlmToken, ProgressUpdate
+from replan.core.secrets import Pieces
 from replan.core.types import Role, Usage
 from replan.errors import ModelUnavailable, ReplanError
 from replan.ports import Model, ModelReply, ModelRequest, Turn
 from replan.reasoning.prompts import Rendered
 from replan.run.asked import Asking
 from replan.run.context import Run
-from replan.run.knowing import learn_answer
+from replan.run.knowing import learn_answer, may_hold_secrets
 from replan.run.outputs import storable
 from replan.run.stops import BudgetReached
+
+log = logging.getLogger("replan")
+_LATE = (
+    "the metadata {name!r} is put into a secret parameter, and was stored and shown before that was known: give it as a "
+    "secret next time (--secret {name}=env:VARIABLE, or secrets=)"
+)
 
 
 class RoleTalk:
@@ -53,8 +61,14 @@ class RoleTalk:
             run.asking = {}
         run.asking[call_id] = asking
 
+        pieces = Pieces(run.secrets, whole=may_hold_secrets(run.parts.tools))
+
+        def tell(text: str) -> None:
+            if text:
+                run.tell(LlmToken(call_id=call_id, role=role, text=text))
+
         def on_text(piece: str) -> None:
-            run.tell(LlmToken(call_id=call_id, role=role, text=piece))
+            tell(pieces.take(piece))
 
         started = time.perf_counter()
         streaming = run.state.policy.enable_streaming
@@ -77,6 +91,7 @@ class RoleTalk:
             del run.asking[call_id]
         reply = reply.model_copy(update={"text": storable(reply.text)})
         self._learn(reply.text)
+        tell(pieces.rest())
         run.record(
             LlmCallCompleted(
                 call_id=call_id, role=role, model=reply.model or model.name, usage=asking.with_all(reply.usage),
@@ -104,7 +119,13 @@ class RoleTalk:
     def _learn(self, text: str) -> None:
         """Know the secrets that an answer holds before any of it is kept."""
         run = self._run
-        learn_answer(run.secrets, text, run.parts.tools, run.state.metadata)
+        for name in learn_answer(run.secrets, text, run.parts.tools, run.state.metadata):
+            told = run.told = run.told or set()
+            if name not in told:
+                told.add(name)
+                said = _LATE.format(name=name)
+                log.warning("task %s: %s", run.task_id, said)
+                run.tell(ProgressUpdate(message=said))
 
     async def _answer(
         self, model: Model, request: ModelRequest, on_text: Callable[[str], None] | None

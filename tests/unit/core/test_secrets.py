@@ -18,6 +18,7 @@ from replan.core.secrets import (
     MASK,
     KnownSecrets,
     Masked,
+    Pieces,
     SecretLost,
     is_secret_name,
     lost,
@@ -354,3 +355,50 @@ def test_settings_are_shown_and_known_by_one_reading() -> None:
     assert {str(value) for _, value in secrets_of_settings(table)} == {
         "hush-1", "hush-2", "hush-3", "b:hush-3", "1234",
     }  # fmt: skip
+
+
+@given(st.data())
+def test_a_text_in_pieces_is_told_as_it_would_be_in_one(data: st.DataObject) -> None:
+    known = KnownSecrets()
+    known.add("abcabcabd", "key")
+    known.add("word", "w")
+    known.add("1", "pin")
+    parts = [
+        "abcabcabd",
+        "abc",
+        "word",
+        "sword",
+        " ",
+        "pin=1",
+        "pin",
+        "=",
+        "1",
+        "b",
+        "x",
+        '"',
+        "YWJjYWJjYWJk",
+    ]
+    text = data.draw(st.sampled_from(' "\n')).join(data.draw(st.lists(st.sampled_from(parts), max_size=20)))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=12)))
+    pieces = Pieces(known)
+    told = [pieces.take(text[start:end]) for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    told.append(pieces.rest())
+    assert "".join(told) == known.hide(text)
+    assert all("abcabcabd" not in one for one in told)
+
+
+def test_pieces_are_told_at_once_where_nothing_is_secret_and_else_soon() -> None:
+    assert [Pieces(KnownSecrets()).take(piece) for piece in ("a", "", "bc")] == ["a", "", "bc"]
+    known = KnownSecrets()
+    known.add("a-secret-value", "key")
+    pieces = Pieces(known)
+    told = "".join(pieces.take("x") for _ in range(500))
+    assert 0 < 500 - len(told) <= 100
+
+
+def test_what_may_hold_secrets_of_its_own_is_told_at_its_end() -> None:
+    known = KnownSecrets()
+    pieces = Pieces(known, whole=True)
+    assert pieces.take('{"password": "only-in-') + pieces.take('the-answer"}') == ""
+    known.add("only-in-the-answer", "password")
+    assert pieces.rest() == '{"password": "***"}'

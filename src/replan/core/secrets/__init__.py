@@ -19,6 +19,7 @@ from replan.core.secrets.names import (
     url_without_secrets,
     with_places,
 )
+from replan.core.secrets.pieces import Pieces
 from replan.core.secrets.schemas import (
     holds_secret,
     masked_parameters,
@@ -39,6 +40,7 @@ __all__ = [
     "NOTHING_SECRET",
     "KnownSecrets",
     "Masked",
+    "Pieces",
     "SecretLost",
     "holds_lost",
     "holds_secret",

@@ -6,6 +6,7 @@ import base64
 import html
 import json
 import re
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
@@ -64,6 +65,8 @@ class KnownSecrets:
     __slots__ = (
         "__weakref__",
         "_above",
+        "_any",
+        "_below",
         "_count",
         "_longest",
         "_met",
@@ -75,7 +78,10 @@ class KnownSecrets:
     )
 
     def __init__(self, *above: KnownSecrets) -> None:
-        self._above = list(above)
+        self._above: list[KnownSecrets] = []
+        self._below: weakref.WeakSet[KnownSecrets] | None = None
+        """Those that this one is above of."""
+        self._any = False
         self._values: dict[str, set[str]] = {}
         """Each with the names that it was seen under."""
         self._count = 0
@@ -85,19 +91,29 @@ class KnownSecrets:
         self._pattern: re.Pattern[str] | None = None
         self._named: re.Pattern[str] | None = None
         self._texts: dict[str, frozenset[str]] = {}
+        for other in above:
+            self.also(other)
 
     def __bool__(self) -> bool:
-        if self._values:
-            return True
-        for each in self._above:  # noqa: SIM110 - asked at every event: no generator
-            if each:
-                return True
-        return False
+        return self._any  # asked for every event, and often
 
     def also(self, other: KnownSecrets) -> None:
         """Know what another one knows, now and later."""
-        if other is not self and other not in self._above:
-            self._above.append(other)
+        if other is self or other in self._above:
+            return
+        self._above.append(other)
+        if other._below is None:
+            other._below = weakref.WeakSet()
+        other._below.add(self)
+        if other:
+            self._know()
+
+    def _know(self) -> None:
+        """There is something to hide now, here and below."""
+        if not self._any:
+            self._any = True
+            for other in self._below or ():
+                other._know()
 
     def add(self, value: Any, name: str = "") -> None:
         """Take a value for a secret. What is empty, a truth value, or a mask is none."""
@@ -110,6 +126,7 @@ class KnownSecrets:
         if names is None:
             names = self._values[text] = set()
             self._count += 1
+            self._know()
         if name and name not in names and len(names) < 20:
             names.add(name)
             self._count += 1
@@ -172,6 +189,23 @@ class KnownSecrets:
         if self._named is not None:
             text = _replaced(self._named, _value_masked, text, self._longest)
         return text
+
+    def reach(self) -> int:
+        """How many signs have to follow one to tell whether a secret begins there; 0 if nothing is known."""
+        return self._longest + 1 if self._ready() else 0
+
+    def places(self, text: str) -> list[tuple[int, int, str]]:
+        """Where secrets are in a text, in order, and what is shown instead."""
+        if not self._ready():
+            return []
+        found = [(*one.span(), MASK) for one in self._pattern.finditer(text)] if self._pattern else []
+        if self._named is not None:
+            found += [(*one.span(), _value_masked(one)) for one in self._named.finditer(text)]
+        apart: list[tuple[int, int, str]] = []
+        for start, end, shown in sorted(found):
+            if not apart or start >= apart[-1][1]:
+                apart.append((start, end, shown))
+        return apart
 
     def masked(self, value: Any) -> Any:
         """The value without any secret, with `Masked` in the places; the same object where there is none."""

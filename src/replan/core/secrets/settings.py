@@ -12,7 +12,8 @@ from replan.core.secrets.names import WEB, is_secret_setting, looks_secret, secr
 _USER = re.compile(r"\b(\w[\w+.-]*)://([^/?#\s:@]*)(?::([^/?#\s]*))?@")
 _NAMED = re.compile(r"([A-Za-z_][\w.-]*)=")
 _FLAG = re.compile(r"(?<!\S)--?([A-Za-z][\w-]*)\s+(?!-)")
-_HEADER = re.compile(r"(?i)\b([\w-]*(?:authorization|cookie|token|secret|key)): *(?=[^\s/])([^\"'\n]+)")
+_HEADER = re.compile(r"([A-Za-z][\w-]*): *(?=[^\s/])")
+_LINE = re.compile(r"([^\"'\n]+)")
 _VALUE = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^&;\s\"']+)")
 _WORD = re.compile(r"[^\s\"'=:,;&@/]+")
 _URL = re.compile(r"\w[\w+.-]*://[^\s\"'<>]+")
@@ -59,12 +60,11 @@ def _spans(text: str) -> list[tuple[int, int, str]]:
             found.append((*match.span(3), "password"))
         elif match[1].lower() in WEB:
             found.append((*match.span(2), "user"))
-    for pattern in (_NAMED, _FLAG):
+    for pattern, form in ((_NAMED, _VALUE), (_FLAG, _VALUE), (_HEADER, _LINE)):
         for match in pattern.finditer(text):
-            value = _VALUE.match(text, match.end()) if is_secret_setting(match[1]) else None
+            value = form.match(text, match.end()) if is_secret_setting(match[1]) else None
             if value is not None and value.lastindex is not None:
                 found.append((*value.span(value.lastindex), match[1]))
-    found += [(*match.span(2), match[1]) for match in _HEADER.finditer(text)]
     found += [(*match.span(), "") for match in _WORD.finditer(text) if looks_secret(match[0])]
     if looks_secret(text):
         found.append((0, len(text), ""))

@@ -1,0 +1,57 @@
+"""A text that comes piece by piece, told without secrets."""
+
+from __future__ import annotations
+
+from replan.core.secrets.known import KnownSecrets
+
+
+class Pieces:
+    """Tells a text as it comes; what may be the beginning of a secret is held back until more is there.
+
+    `whole`: what comes may hold secrets that are known only at its end, so it is told then.
+    """
+
+    __slots__ = ("_before", "_held", "_known", "_whole")
+
+    def __init__(self, known: KnownSecrets, *, whole: bool = False) -> None:
+        self._known = known
+        self._whole = whole
+        self._held = ""
+        self._before = ""
+        """The sign before what is held, that words are told apart by."""
+
+    def take(self, piece: str) -> str:
+        """What may be told of the text by now, beyond what was."""
+        if not self._known and not self._held and not self._whole:
+            self._before = piece[-1:] or self._before
+            return piece
+        self._held += piece
+        return "" if self._whole else self._told(len(self._held) - self._known.reach())
+
+    def rest(self) -> str:
+        """The text has come to its end."""
+        return self._told(len(self._held))
+
+    def _told(self, upto: int) -> str:
+        if upto <= 0:
+            return ""
+        if not self._known:
+            return self._cut(upto)
+        before = len(self._before)
+        parts: list[str] = []
+        at = 0
+        for start, end, shown in self._known.places(self._before + self._held):
+            start, end = max(0, start - before), end - before
+            if start >= upto or end <= 0:
+                continue
+            if end > upto:
+                upto = start
+                break
+            parts += (self._held[at:start], shown)
+            at = end
+        return "".join([*parts, self._cut(upto)[at:]])
+
+    def _cut(self, upto: int) -> str:
+        told, self._held = self._held[:upto], self._held[upto:]
+        self._before = told[-1:] or self._before
+        return told

@@ -1,0 +1,132 @@
+"""Secrets of a run: in pieces of answers, in metadata that turn out to be secret late, and what masking costs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from run_tasks import plan, step, verdict
+
+from replan import Replan, tool
+from replan.ports import ModelReply, ModelRequest
+from replan.testing import FakeTool, ScriptedModel, fake_source
+
+pytestmark = pytest.mark.anyio
+
+LONG = "metadata-token-of-many-pieces-4f9a11"
+
+
+@tool(effect="reads", secrets=["word"])
+def enter(word: str) -> int:
+    """Enter with a word."""
+    return len(word)
+
+
+class Slow(ScriptedModel):
+    """Waits until somebody watches."""
+
+    def __init__(self, answers: Any, piece: int) -> None:
+        super().__init__(answers, piece=piece)
+        self.ready = asyncio.Event()
+
+    async def ask(self, request: ModelRequest, on_text: Callable[[str], None] | None = None) -> ModelReply:
+        await self.ready.wait()
+        return await super().ask(request, on_text)
+
+
+async def watched(model: Slow, tools: list[Any], tmp_path: Path, **task: Any) -> tuple[list[str], list[Any]]:
+    """The pieces as they were told, by role, and all events."""
+    async with Replan(model, tools, db=tmp_path / "log.db") as replan:
+        task_id = await replan.submit("do it", **task)
+        seen = []
+        async for record in replan.watch(task_id, ephemeral=True):
+            seen.append(record)
+            model.ready.set()
+    return [one.event.text for one in seen if one.type == "llm_token"], seen
+
+
+@pytest.mark.parametrize("piece", [1, 5, 16, 10_000])
+async def test_a_secret_that_is_split_over_pieces_is_not_shown(tmp_path: Path, piece: int) -> None:
+    answers = {
+        "execution_plan": plan(step("a", "t", parameters={"note": f"repeats {LONG} and {json.dumps(LONG)}"})),
+        "evaluation": verdict(output=f"done with {LONG}"),
+    }
+    source = fake_source({"t": FakeTool()})
+    told, _ = await watched(Slow(answers, piece), [source], tmp_path, metadata={"token": LONG})
+    whole = "".join(told)
+    assert "repeats *** and" in whole
+    assert "done with ***" in whole
+    assert not any(LONG[at : at + 12] in whole for at in range(len(LONG) - 12))
+    assert len(told) > 3 or piece > 16, "and it is still told piece by piece"
+
+
+async def test_a_secret_that_only_the_answer_has_is_not_shown_in_its_pieces(tmp_path: Path) -> None:
+    answers = {
+        "execution_plan": plan(step("a", "enter", parameters={"word": "only-in-the-plan"})),
+        "evaluation": verdict(),
+    }
+    told, seen = await watched(Slow(answers, 7), [enter], tmp_path)
+    assert "only-in" not in "".join(told) + "".join(json.dumps(one.wire()) for one in seen)
+    assert '"word": "***"' in "".join(told)
+
+
+@pytest.mark.parametrize(
+    ("name", "metadata", "stored"),
+    [
+        pytest.param("word", {"word": LONG}, False, id="named as a secret parameter: secret from the beginning"),
+        pytest.param("access_token", {"access_token": LONG}, False, id="of a name of secrets"),
+        pytest.param("tk2", {"tk2": LONG}, True, id="of another name: told"),
+        pytest.param("inner.tk2", {"inner": {"tk2": LONG}}, True, id="inside of one"),
+    ],
+)  # fmt: skip
+async def test_metadata_that_a_plan_uses_as_a_secret_is_secret_as_soon_as_that_can_be_known(
+    tmp_path: Path, caplog: Any, name: str, metadata: dict[str, Any], stored: bool
+) -> None:
+    caplog.set_level(logging.WARNING, logger="replan")
+    answers = {
+        "execution_plan": plan(step("a", "enter", parameters={"word": f"${{metadata.{name}}}"})),
+        "evaluation": verdict(output=f"entered with {LONG}"),
+    }
+    model = Slow(answers, 16)
+    _, seen = await watched(model, [enter], tmp_path, metadata=metadata)
+    texts = [json.dumps(one.wire()) for one in seen]
+    assert (LONG in texts[0]) == stored, "nothing is unwritten"
+    planned = next(at for at, one in enumerate(seen) if one.type == "plan_generated")
+    assert not any(LONG in text for text in texts[planned:]), "but from then on nothing has it"
+    assert LONG not in "".join(turn.text for one in model.requests[1:] for turn in one.turns)
+    warned = [one.getMessage() for one in caplog.records if "as a secret next time" in one.getMessage()]
+    assert len(warned) == int(stored)
+    assert any(one.type == "progress_update" and "--secret" in one.event.message for one in seen) == stored
+
+
+async def test_a_task_without_secrets_is_never_masked(tmp_path: Path) -> None:
+    """Told in calls, not in time: nothing is walked or searched, and what asks whether it has to be is asked seldom."""
+    calls: Counter[str] = Counter()
+
+    def counted(frame: Any, event: str, arg: object) -> None:
+        if event == "call" and "/core/secrets/" in frame.f_code.co_filename:
+            calls[frame.f_code.co_name] += 1
+
+    steps = [step(f"s{number}", "t", parameters={"text": "x" * 2_000}) for number in range(20)]
+    source = fake_source({"t": FakeTool(output={"rows": [{"n": n, "text": "y" * 20} for n in range(200)]})})
+    model = ScriptedModel({"execution_plan": plan(*steps), "evaluation": verdict()}, piece=4_000)
+    async with Replan(model, [source], db=tmp_path / "log.db") as replan:
+        before = sys.getprofile()
+        sys.setprofile(counted)
+        try:
+            task_id = await replan.submit("do it", metadata={"project": "x"})
+            result = await replan.wait(task_id)
+        finally:
+            sys.setprofile(before)
+        events = len(await replan.history(task_id))
+    assert result.is_success
+    walks = {"_masked", "_masked_text", "_hidden", "_replaced", "_spellings", "places", "_walked"}
+    assert not calls.keys() & walks
+    assert calls.total() < 10 * events, calls
