@@ -173,6 +173,9 @@ class Server:
                 page["nextCursor"] = str(at + size)
             if fault == "circle":
                 page["nextCursor"] = "0"
+            if fault == "same page again":
+                page["nextCursor"] = str(at + 1)
+                page["tools"] = [*self.tools[:3], self.tools[0] | {"inputSchema": {"type": "nothing"}}]
             if fault == "empty cursor":
                 page.setdefault("nextCursor", "")
             self.send(id=number, result=page)
@@ -233,7 +236,7 @@ class Server:
         return {"content": []}
 
     def do_give(self, number: Any, meta: Any, content: Any = (), structured: Any = None) -> Any:
-        result = {"content": list(content)}
+        result = {} if content == "left out" else {"content": content and list(content)}
         return result if structured is None else {**result, "structuredContent": structured}
 
     def do_lie(self, number: Any, meta: Any) -> Any:

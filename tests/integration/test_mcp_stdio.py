@@ -143,6 +143,16 @@ async def test_a_list_without_end_is_cut_off(fault: str, word: str) -> None:
     assert "echo" in specs(tools)
 
 
+async def test_of_pages_that_repeat_each_other_each_problem_is_told_once() -> None:
+    async with opened("--fault", "same page again") as source:
+        names = [spec.id for spec in await source.tools()]
+        problems = [(problem.tool, problem.message) for problem in source.problems()]
+    assert len(names) == len(set(names)) == 3
+    assert len(problems) == len(set(problems))
+    assert {tool for tool, message in problems if "twice" in message} == set(names)
+    assert any("1000 pages" in message for _, message in problems)
+
+
 async def test_an_empty_cursor_ends_a_list() -> None:
     async with opened("--fault", "empty cursor", "--page", "10") as source:
         names = [spec.id for spec in await source.tools()]
@@ -172,7 +182,6 @@ SHOWN = {"type": "image", "mimeType": "image/png", "data": f"data:image/png;base
 @pytest.mark.parametrize(
     ("content", "structured", "expected"),
     [
-        pytest.param([], None, None, id="nothing"),
         pytest.param([{"type": "text", "text": '{"a": 1}'}], None, '{"a": 1}', id="JSON text stays text"),
         pytest.param(
             [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], None, ["a", "b"], id="several"
@@ -230,6 +239,18 @@ SHOWN = {"type": "image", "mimeType": "image/png", "data": f"data:image/png;base
             {"type": "resource_link", "uri": "file:///b", "name": "b"},
             id="a link",
         ),
+        pytest.param([], {"a": 1}, {"a": 1}, id="structured alone"),
+        pytest.param("left out", {"a": 1}, {"a": 1}, id="structured, content left out"),
+        pytest.param(None, {"a": 1}, {"a": 1}, id="structured, content null"),
+        pytest.param(
+            [text("see"), {"type": "video", "data": "…"}],
+            None,
+            ["see", '{"type": "video", "data": "…"}'],
+            id="a part of a kind to come",
+        ),
+        pytest.param(
+            [{"type": "chart"}], {"a": 1}, {"a": 1, "content": ['{"type": "chart"}']}, id="one beside"
+        ),
     ],
 )
 async def test_what_a_result_gives(content: Any, structured: Any, expected: Any) -> None:
@@ -246,6 +267,10 @@ async def test_what_a_result_gives(content: Any, structured: Any, expected: Any)
             "lie", {}, "output", "unknown", "'many' is not of type 'integer'", id="lies about its schema"
         ),
         pytest.param("malformed", {}, "output", "unknown", "no valid result", id="no result of MCP"),
+        pytest.param("give", {"content": "left out"}, "output", "unknown", "content", id="nothing at all"),
+        pytest.param(
+            "give", {"content": [{"type": "text"}]}, "output", "unknown", "text", id="a part that is broken"
+        ),
         pytest.param(
             "give",
             {"content": [{"type": "image", "mimeType": "image/png", "data": "?"}]},
@@ -513,7 +538,9 @@ async def test_roots_are_told_and_sampling_is_refused(tmp_path: Path) -> None:
 async def test_a_server_that_ends_at_start_says_why_without_its_secrets() -> None:
     env = {"TOKEN": "s3cret-token"}
     source = McpSource(StdioServer(sys.executable, (str(RAW), "--fault", "die at start"), env), name="raw")
-    with pytest.raises(ToolCallError, match=r"exit code 3; its stderr: .*the token … is wrong") as caught:
+    with pytest.raises(
+        ToolCallError, match=r"exit code 3; its stderr: .*the token \*\*\* is wrong"
+    ) as caught:
         await source.tools()
     await source.aclose()
     assert (caught.value.kind, caught.value.happened) == ("unavailable", "no")
@@ -525,7 +552,7 @@ async def test_what_a_tool_says_is_told_without_the_keys_of_its_server() -> None
     reported = await failed(source, "fail", text="no /data/files for sk-top-s3cret")
     refused = await failed(source, "code", code=-32602, message="sk-top-s3cret is no key")
     await source.aclose()
-    assert str(reported) == "no /data/files for …"
+    assert str(reported) == "no /data/files for ***"
     assert (reported.kind, refused.kind) == ("tool", "parameter")
     assert "s3cret" not in str(refused)
 

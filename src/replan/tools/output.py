@@ -7,17 +7,20 @@ import dataclasses
 import math
 import os
 from collections import deque
-from collections.abc import Callable, ItemsView, KeysView, Mapping, Sequence, Set, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, Set, ValuesView
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_json
 
+from replan.core.schemas import place
 from replan.core.strict_json import NotStorable, not_finite, read_strictly
 from replan.errors import ToolCallError
 from replan.tools.annotations import DATA_URL
 
+_Path = tuple[str | int, ...]
 _MAX_DEPTH = 200
+_NO_FORM = "there is no JSON form for the type"
 _TAKEN_WHOLE = (bool, int, type(None))
 
 
@@ -45,6 +48,8 @@ def to_plain(value: Any, write: Callable[[Any], bytes] | None = None) -> Any:
         return read_strictly(text)
     except PydanticSerializationError as error:
         problem = str(error).removeprefix("Error serializing to JSON: ").removeprefix("TypeError: ")
+        if problem.startswith(_NO_FORM) and (path := _place_without_form(value)):
+            problem = f"at {place(path)}: {problem}"
     except RecursionError:
         problem = "it contains itself, or is nested too deeply"
     except NotStorable as error:
@@ -72,9 +77,7 @@ def known(value: Any) -> Any:
         return {key: value[key] for key in value.keys()}  # noqa: SIM118  (sqlite3.Row iterates its values)
     if isinstance(value, Sequence | Set | KeysView | ValuesView | ItemsView):
         return list(value)
-    raise TypeError(
-        f"there is no JSON form for the type {_type_name(value)}; return a dict, list, text or number"
-    )
+    raise TypeError(f"{_NO_FORM} {_type_name(value)}; return a dict, list, text or number")
 
 
 def _readable(value: Any) -> Any:
@@ -101,26 +104,50 @@ def _readable(value: Any) -> Any:
     return value
 
 
-def _check_numbers(value: Any, path: tuple[str | int, ...]) -> None:
+def _check_numbers(value: Any, path: _Path) -> None:
     """Raise `NotStorable` for a float that is no finite number, wherever it is in the value."""
     if isinstance(value, float):
         if not math.isfinite(value):
             raise not_finite(value, path)
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            _check_numbers(item, (*path, str(key)))
+        return
+    for step, item in _parts(value):
+        _check_numbers(item, path if step is None else (*path, step))
+
+
+def _place_without_form(value: Any) -> _Path:
+    """Where the first value stands that has no JSON form; empty for the whole."""
+    path: _Path = ()
+    while len(path) < _MAX_DEPTH:
+        for step, item in _parts(value):
+            if not _has_form(item):
+                path, value = path if step is None else (*path, step), item
+                break
+        else:
+            break
+    return path
+
+
+def _has_form(value: Any) -> bool:
+    try:
+        to_json(value, inf_nan_mode="constants", fallback=known)
+    except PydanticSerializationError:
+        return False
+    return True
+
+
+def _parts(value: Any) -> Iterator[tuple[str | int | None, Any]]:
+    """What a value holds, each part with its step in a path; members of a set have none."""
+    if isinstance(value, Mapping):
+        yield from ((str(key), item) for key, item in value.items())
     elif isinstance(value, list | tuple | deque):
-        for index, item in enumerate(value):
-            _check_numbers(item, (*path, index))
+        yield from enumerate(value)
     elif isinstance(value, set | frozenset):
-        for item in value:
-            _check_numbers(item, path)
+        yield from ((None, item) for item in value)
     elif isinstance(value, BaseModel):
-        for name, item in value:
-            _check_numbers(item, (*path, name))
+        yield from value
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for part in dataclasses.fields(value):
-            _check_numbers(getattr(value, part.name, None), (*path, part.name))
+            yield part.name, getattr(value, part.name, None)
 
 
 def _type_name(value: Any) -> str:

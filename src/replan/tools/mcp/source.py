@@ -188,6 +188,7 @@ class McpSource:
             self._problems.append(
                 ToolProblem(f"there are settings for it, but there is no such tool{hint}", name)
             )
+        self._problems = list(dict.fromkeys(self._problems))  # pages that repeat each other tell it again
         self._listed = found
 
     async def _tool(self, name: str, until: float | None) -> Listed:

@@ -2,12 +2,15 @@
 
 The library refuses a whole list for one bad tool, and checks results against schemas that the server may have got
 wrong. So each tool is looked at here, by itself; what is bad is taken out and told, and output schemas are kept for
-our own check. Log messages, which nobody reads, are dropped before each costs a task.
+our own check. It refuses a whole result for a part of a kind that it does not know, and for content that is left out
+beside a structured value: the call has been made by then, so what can be read of its result is. Log messages, which
+nobody reads, are dropped before each costs a task.
 """
 
 from __future__ import annotations
 
 import contextvars
+import json
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 Message = SessionMessage | Exception
 _IGNORED = frozenset(("notifications/message",))
+_KINDS = frozenset(("text", "image", "audio", "resource", "resource_link"))
 
 
 class Traffic:
@@ -52,6 +56,8 @@ class Traffic:
             method = self.open.pop(message.id, None)
             if method == "tools/list" and isinstance(message, types.JSONRPCResponse):
                 self._sift(message.result)
+            if method == "tools/call" and isinstance(message, types.JSONRPCResponse):
+                _make_readable(message.result)
         return item
 
     def _sift(self, result: JsonObject) -> None:
@@ -74,6 +80,21 @@ class Traffic:
                 self.output_schemas[name] = output
             kept.append(tool)
         result["tools"] = kept
+
+
+def _make_readable(result: JsonObject) -> None:
+    """A result of a call, as the library bears it: parts of a kind from later protocols are their JSON as text."""
+    if result.get("content") is None and ("structuredContent" in result or result.get("isError") is True):
+        result["content"] = []
+    if isinstance(content := result.get("content"), list):
+        result["content"] = [_known(part) for part in content]
+
+
+def _known(part: Any) -> Any:
+    kind = part.get("type") if isinstance(part, dict) else None
+    if not isinstance(kind, str) or kind in _KINDS:
+        return part
+    return {"type": "text", "text": json.dumps(part, ensure_ascii=False)}
 
 
 def _problem(tool: JsonObject) -> str | None:
