@@ -50,6 +50,19 @@ def hints(plan: Plan, tools: Sequence[ToolSpec], earlier: Earlier = _NONE) -> li
     return found
 
 
+def strict_problems(plan: Plan, tools: Sequence[ToolSpec], earlier: Earlier = _NONE) -> list[str]:
+    """References to fields that no schema declares. An open object may have more, and a small model hardly means that."""
+    known = _Known(plan, tools, earlier)
+    told = hints(plan, tools, earlier)
+    about = " ".join(told)
+    return told + [
+        f"step {step.step_id!r}: {ref.raw}: the output of {ref.head!r} declares no such field; use one that stands after ->"
+        for step in plan.steps
+        for ref in references(step.parameters)
+        if ref.path and not ref.action and known._has(ref.head, ref) is False and ref.raw not in about
+    ]
+
+
 def item_problems(plan: Plan, tools: Sequence[ToolSpec], earlier: Earlier = _NONE) -> list[str]:
     """Items of a list where their type does not fit. (Fields that they do not have are found by `check_plan`.)"""
     known = _Known(plan, tools, earlier)

@@ -12,7 +12,7 @@ from replan.core.types import Frozen, JsonObject, Plan, ToolSpec
 from replan.errors import AnswerInvalid, PlanInvalid
 from replan.reasoning.ask import Talk, Violations, ask_typed
 from replan.reasoning.describe import data_text, output_text, task_data, tool_lines
-from replan.reasoning.fields import hints, item_problems, name_fields
+from replan.reasoning.fields import hints, item_problems, name_fields, strict_problems
 from replan.reasoning.invented import invented_links
 from replan.reasoning.loosen import loosen
 from replan.reasoning.prompts import Rendered, fence, load
@@ -59,7 +59,9 @@ async def make_plan(
     def check_of_small(plan: Plan) -> Checked | Sequence[str]:
         found = check(plan)
         violations = found.violations if isinstance(found, Checked) else found
-        return [*violations, *hints(plan, tools)] if violations else found
+        if not violations:
+            return strict_problems(plan, tools) or found
+        return [*violations, *hints(plan, tools)]
 
     def read(answer: Any) -> Planned:
         if talk.style != "small":

@@ -11,7 +11,7 @@ from replan.core.read_plan import PlanMisread
 from replan.core.types import JsonObject, Plan, Step, ToolSpec
 from replan.errors import AnswerInvalid, ModelError, PlanInvalid
 from replan.reasoning.ask import Talk, Violations, ask_typed
-from replan.reasoning.fields import hints, item_problems, name_fields
+from replan.reasoning.fields import hints, item_problems, name_fields, strict_problems
 from replan.reasoning.invented import invented_links
 from replan.reasoning.loosen import loosen
 from replan.reasoning.planner import Planned, checked_again, objects_in_texts, read_planned
@@ -57,7 +57,9 @@ async def make_replan(
     def check_of_small(plan: Plan) -> Checked | Sequence[str]:
         found = check(plan)
         violations = found.violations if isinstance(found, Checked) else found
-        return [*violations, *hints(plan, tools, view.usable)] if violations else found
+        if not violations:
+            return strict_problems(plan, tools, view.usable) or found
+        return [*violations, *hints(plan, tools, view.usable)]
 
     def read(answer: Any) -> Planned:
         if not small:
@@ -164,7 +166,7 @@ async def repair_step(
             step = next(one for one in plan.steps if one.step_id == step.step_id)
         violations = tuple(check(step))
         if small:
-            told = hints(plan, view.tools) if violations else []
+            told = (hints if violations else strict_problems)(plan, view.tools)
             told += [
                 *objects_in_texts(plan, view.tools),
                 *item_problems(plan, view.tools),

@@ -541,3 +541,26 @@ def test_the_planner_is_told_the_form_of_the_answer(where: str) -> None:
     user = plan_prompt("standard", TASK.model_copy(update={"output_schema": schema}), []).user
     assert told in user
     assert "<<output>>" in load(where, "standard").user
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        pytest.param("step_2.output.degrees", "write ${step_1.output.degrees}", id="a field of another step"),
+        pytest.param("step_1.output.celsius", "declares no such field", id="a field of none"),
+    ],
+)
+async def test_a_small_model_keeps_to_the_fields_that_open_schemas_declare(
+    script: Any, path: str, says: str
+) -> None:
+    wind = tool("wind", city=TEXT, output={"type": "object", "properties": {"knots": {"type": "number"}}})
+    steps = [
+        {"step_id": "step_1", "tool": "weather", "parameters": {"city": "Rome"}},
+        {"step_id": "step_2", "tool": "wind", "parameters": {"city": "Rome"}},
+        {"step_id": "step_3", "tool": "mail", "parameters": {"to": "Bob", "body": f"${{{path}}} there"}},
+    ]
+    talk = script({"steps": steps}, GOOD, style="small")
+    assert (await plan(talk, tools=[WEATHER, wind, MAIL])).corrections == 1
+    assert says in talk.asked[1].request.turns[-1].text
+    strong = await plan(script({"steps": steps}), tools=[WEATHER, wind, MAIL])
+    assert strong.corrections == 0
