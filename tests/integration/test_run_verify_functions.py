@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -121,3 +122,37 @@ def test_a_verifier_that_raises_cannot_tell_and_one_that_finds_nothing_says_no()
     assert calls == ["o-1", "o-1"]
     assert [one.happened for one in ran.events("outcome_settled")] == [False, True]
     assert {one.tool_id for one in ran.events("call_started")} == {"pay", "pay:verify"}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"order": "o-1"},
+        {"order": "o-1", "amount": 5.0},
+        {"order": "o-1", "on": "2024-01-01T01:00:00+01:00"},
+        {"order": "o-1", "amount": 5, "memo": "", "on": "2024-01-01T00:00:00Z"},
+    ],
+    ids=["defaults left out", "a whole number as a fraction", "a moment in another form", "all of it"],
+)
+def test_a_verifier_looks_in_whatever_form_the_parameters_were_given(given: dict[str, Any]) -> None:
+    paid: list[str] = []
+
+    async def look(order: str, ctx: ToolContext) -> dict[str, str] | None:
+        return {"payment": f"for {order}"} if ctx.key in paid else None
+
+    @tool(verify=look, verify_after_secs=2)
+    async def pay(
+        order: str, ctx: ToolContext, amount: float = 5, memo: str = "", on: datetime | None = None
+    ) -> dict[str, str]:
+        paid.append(ctx.key)
+        raise ConnectionResetError("cut")
+
+    async def main() -> Any:
+        return (
+            await (await bench(FunctionSource([pay]))).run(plan(step("p", "pay", parameters=given)))
+        ).check()
+
+    ran = virtual_time(main())
+    assert ran.outputs() == {"p": {"payment": "for o-1"}}
+    assert len(paid) == 1
+    assert [one.by for one in ran.events("outcome_settled")] == ["the verifier of 'pay'"]

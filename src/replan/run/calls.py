@@ -11,7 +11,7 @@ from replan.core.check_proposal import mapped
 from replan.core.draft import references_of
 from replan.core.filling import resolve
 from replan.core.healing import Recovery
-from replan.core.ids import call_base, call_key
+from replan.core.ids import call_base, call_bases, call_key
 from replan.core.meter import Meter
 from replan.core.paths import PathError, select
 from replan.core.policy import needs_approval
@@ -283,12 +283,10 @@ def prepare(
 
 def _base(state: State, tool: ToolSpec, parameters: JsonObject) -> str:
     """What identifies the call; as an older release wrote it, where the log has it so."""
-    base = call_base(state.task_id, tool.id, parameters, tool.parameters)
-    if one_form(tool.parameters, parameters) is not parameters:
-        older = call_base(state.task_id, tool.id, parameters)
-        if state.ledger.knows(older) and not state.ledger.knows(base):
-            return older
-    return base
+    if one_form(tool.parameters, parameters) is parameters:
+        return call_base(state.task_id, tool.id, parameters, tool.parameters)
+    base, older = call_bases(state.task_id, tool.id, parameters, tool.parameters)
+    return older if state.ledger.knows(older) and not state.ledger.knows(base) else base
 
 
 def _check_approved(call: Call, state: State, seal_key: bytes) -> None:

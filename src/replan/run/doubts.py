@@ -16,7 +16,7 @@ from typing import NamedTuple
 from replan.core import verify
 from replan.core.events import OutcomeSettled
 from replan.core.healing import base_of
-from replan.core.ids import call_base
+from replan.core.ids import call_base, call_bases
 from replan.core.ladder import MOST_SETTLED
 from replan.core.state import CallState, StepState
 from replan.core.types import VERIFY, Fault, JsonObject, ToolSpec, Verifier
@@ -96,9 +96,9 @@ class Doubts:
         parameters: JsonObject, place: Place, urgency: float,
     ) -> Settled:  # fmt: skip
         run = self._run
-        if call_base(run.task_id, tool.id, parameters) != base_of(call.key):
+        if not self._is_of(call, tool, parameters):
             parameters = call.parameters  # as they may be seen
-            if call_base(run.task_id, tool.id, parameters) != base_of(call.key):
+            if not self._is_of(call, tool, parameters):
                 return Unsettled("the parameters that the call was made with cannot be had again")
         due = due_at(run, step, call, tool)
         by = f"the verifier of {tool.id!r}"
@@ -127,6 +127,10 @@ class Doubts:
                     return self._did_not_happen(call, by)
             await run.parts.clock.sleep(min(wait, due - now) if now < due else wait)
             wait = min(2 * wait, LONGEST_WAIT_SECS)
+
+    def _is_of(self, call: CallState, tool: ToolSpec, parameters: JsonObject) -> bool:
+        """True if the call was made with these parameters."""
+        return base_of(call.key) in call_bases(self._run.task_id, tool.id, parameters, tool.parameters)
 
     async def _look(
         self, step: StepState, call: CallState, tool: ToolSpec, verifier: Verifier,
