@@ -65,7 +65,8 @@ def test_a_second_failure_is_told_of_the_first_alone() -> None:
     second = prompts(ran, "step_reflection")[1]
     assert second.count("carried out: ") == 1
     assert '1. f {"x": 1}' in second
-    assert "carried out: retry_with_params {'x': 2}" in second
+    assert 'carried out: retry_with_params {"x": 2}' in second
+    assert "proposed then" not in second, "what was proposed and what was done are the same: told once"
     assert "2. f" not in second
 
 
@@ -84,6 +85,208 @@ def test_a_rewrite_that_was_not_found_is_not_told_as_one() -> None:
     }
     ran = run({**TOOLS, "f": FakeTool(fail=["x: no", "out of paper"], parameters=NUMBER, **READS)}, answers)
     assert "no better step was found" in prompts(ran, "step_reflection")[1]
+
+
+def test_a_rewrite_that_is_asked_for_now_is_not_told_as_carried_out() -> None:
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": plan(step("a", "f", parameters={"x": 1})),
+            "step_reflection": reflection("repair_step", {"hint": "otherwise"}),
+            "step_repair": {"step_id": "a", "tool": "g", "parameters": {}},
+        },
+    )
+    (asked,) = prompts(ran, "step_repair")
+    assert '1. f {"x": 1}' in asked
+    assert "carried out" not in asked
+    assert "no better step was found" not in asked
+    assert asked.count("otherwise") == 1, "the hint, once"
+
+
+def test_an_earlier_remedy_is_told_in_the_prompt_for_a_rewrite() -> None:
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": plan(step("a", "f", parameters={"x": 1})),
+            "step_reflection": [
+                reflection("retry_with_params", {"x": 2}),
+                reflection("repair_step", {"hint": "otherwise"}),
+            ],
+            "step_repair": {"step_id": "a", "tool": "g", "parameters": {}},
+        },
+    )
+    (asked,) = prompts(ran, "step_repair")
+    assert asked.count("carried out: ") == 1
+    assert 'carried out: retry_with_params {"x": 2}' in asked
+
+
+def test_advice_of_a_step_is_told_to_the_planner_once_and_as_no_plan_that_was_tried() -> None:
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": [plan(step("a", "f", parameters={"x": 1})), plan(step("step_2", "g"))],
+            "step_reflection": reflection("replan", {"advice": "ask g instead of f"}),
+        },
+    )
+    assert ran.result.is_success
+    asked = prompts(ran, "execution_plan")[1]
+    assert asked.count("ask g instead of f") == 1
+    assert "Plans tried" not in asked
+
+
+def test_what_an_earlier_round_came_to_is_told_to_the_next_planner() -> None:
+    ran = run(
+        {"g": FakeTool(output=7, **READS), "h": FakeTool(output=8, **READS)},
+        {
+            "execution_plan": [plan(step("a", "g")), plan(step("step_2", "h"))],
+            "evaluation": [verdict(20), verdict()],
+            "overall_reflection": overall(
+                True,
+                reflection_text="seven was not it",
+                replanning_strategy={"type": "full_replan", "reason": "eight may be"},
+            ),
+        },
+    )
+    assert ran.result.is_success
+    asked = prompts(ran, "execution_plan")[1]
+    assert "- round 1, judged 20: seven was not it" in asked
+    assert asked.count("eight may be") == 1
+
+
+def test_the_first_round_is_told_nothing_of_earlier_ones() -> None:
+    ran = run(
+        {"g": FakeTool(output=7, **READS)},
+        {
+            "execution_plan": plan(step("a", "g")),
+            "evaluation": verdict(20),
+            "overall_reflection": overall(),
+        },
+    )
+    (asked,) = prompts(ran, "overall_reflection")
+    assert "rounds" not in asked.split("Verdict on the round", 1)[1].lower()
+
+
+def test_a_plan_made_anew_and_a_failed_try_are_told_once_in_the_next_round() -> None:
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": [plan(step("a", "f", parameters={"x": 1})), plan(step("step_2", "g"))],
+            "step_reflection": reflection("trigger_overall_reflection", {"summary": "no x"}),
+            "evaluation": verdict(20),
+            "overall_reflection": [replan("full_replan"), overall()],
+        },
+    )
+    second = prompts(ran, "overall_reflection")[1]
+    told = second.split("What has happened so far:", 1)[1]
+    assert told.count("+ step_2") == 1
+    assert told.count("there is no 1 here") == 1
+    assert "- round 2 (full_replan: + step_2; - a)" in told
+
+
+def test_a_verdict_from_before_an_answer_is_told_as_such() -> None:
+    async def main() -> Ran:
+        made = await bench(
+            {"g": FakeTool(output=7, **READS)},
+            {
+                "execution_plan": plan(step("a", "g")),
+                "evaluation": {**verdict(20), "failures": ["nobody was paid"]},
+                "overall_reflection": [overall(False, "external", ask="Which Ann?"), overall()],
+            },
+        )
+        task_id = await made.submit(interactive=True)
+        await made.drive(task_id)
+        await made.service.answer(task_id, "the second one", by="Bob")
+        return await made.drive(task_id)
+
+    first, second = prompts(virtual_time(main()), "overall_reflection")
+    assert "Verdict on the round:" in first
+    assert "has not been judged" not in second
+    assert "Verdict on the round, before what people have said since:" in second
+    assert "nobody was paid" in second
+    assert "the second one" in second
+
+
+def test_a_round_that_was_not_judged_has_no_verdict_of_an_earlier_one() -> None:
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": [plan(step("a", "g")), plan(step("step_2", "f", parameters={"x": 1}))],
+            "step_reflection": reflection("trigger_overall_reflection", {"summary": "no"}),
+            "evaluation": {**verdict(20), "failures": ["nobody was paid"]},
+            "overall_reflection": [replan("full_replan"), overall()],
+        },
+    )
+    second = prompts(ran, "overall_reflection")[1]
+    assert "The round has not been judged yet." in second
+    assert "Verdict on the round" not in second
+
+
+def test_a_condition_that_does_not_hold_is_told_once() -> None:
+    ran = run(
+        {"g": FakeTool(output={"n": 7}, **READS)},
+        {"execution_plan": plan(step("a", "g"), step("b", "g", "a", when="a.output.n > `9`"))},
+    )
+    (asked,) = prompts(ran, "evaluation")
+    assert asked.count("a.output.n > `9`") == 1
+    assert "skipped because: its condition does not hold\n" in asked
+
+
+def test_a_stand_in_is_told_in_the_plan_as_what_was_called() -> None:
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": plan(step("a", "f", parameters={"x": 1})),
+            "step_reflection": reflection(
+                "retry_with_tool", {"tool_id": "g", "parameters": {}}, "tool_error"
+            ),
+            "evaluation": verdict(20),
+            "overall_reflection": overall(),
+        },
+    )
+    (asked,) = prompts(ran, "overall_reflection")
+    assert 'a: f {"x": 1} -> succeeded, by g in place of it' in asked
+
+
+def each_of(n: int, **more: Any) -> Any:
+    return plan(
+        step("a", "send", parameters={"x": "${item}"}, for_each=list(range(n)), **more), step("b", "g", "a")
+    )
+
+
+def refuses_two(parameters: dict[str, Any]) -> Any:
+    if parameters["x"] == 2:
+        raise ValueError("there is no 2 here")
+    return parameters["x"]
+
+
+def test_an_item_is_told_with_how_many_there_are() -> None:
+    ran = run(
+        {"send": FakeTool(output=refuses_two, parameters=NUMBER, **ONCE), "g": FakeTool(output=7, **READS)},
+        {
+            "execution_plan": each_of(9),
+            "step_reflection": reflection("trigger_overall_reflection", {"summary": "no"}),
+            "overall_reflection": overall(),
+        },
+    )
+    (asked,) = prompts(ran, "step_reflection")
+    assert "which call: item 3 of 9; each is a call of its own, and the others go on" in asked
+    (whole,) = prompts(ran, "overall_reflection")
+    assert "- send for items 1, 2, 4, 5, 6, 7, 8 and 9 of a" in whole
+    assert 'item 1: send {"x": 0} -> succeeded; has taken effect' in whole
+
+
+def test_few_effects_of_a_list_are_told_call_by_call() -> None:
+    ran = run(
+        {"send": FakeTool(output=refuses_two, parameters=NUMBER, **ONCE), "g": FakeTool(output=7, **READS)},
+        {
+            "execution_plan": each_of(3),
+            "step_reflection": reflection("trigger_overall_reflection", {"summary": "no"}),
+            "overall_reflection": overall(),
+        },
+    )
+    (whole,) = prompts(ran, "overall_reflection")
+    assert '- send {"x": 0} in a' in whole
+    assert '- send {"x": 1} in a' in whole
 
 
 def test_a_new_step_knows_what_was_tried_for_the_one_that_it_replaces() -> None:

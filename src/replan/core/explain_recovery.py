@@ -120,6 +120,16 @@ def _what_failed(state: State) -> Failure:
 
 def tried(state: State) -> tuple[str, ...]:
     """What was tried, in the order in which it was: tries of steps, repairs, and plans made anew."""
+    plans: list[str] = []
+    for note in state.recovery.rounds if state.recovery is not None else ():
+        if note.strategy:
+            changed = f": {note.changes}" if note.changes else ""
+            plans.append(f"round {note.number} made the plan anew ({note.strategy}){changed}")
+    return tuple(dict.fromkeys([*steps_tried(state), *plans, *attempts_made(state)]))[:50]
+
+
+def steps_tried(state: State) -> list[str]:
+    """Every failed try of a step, and what was done about it."""
     out: list[str] = []
     left = state.recovery.dropped.values() if state.recovery is not None else ()
     for step in (*left, *state.steps.values()):
@@ -138,12 +148,7 @@ def tried(state: State) -> tuple[str, ...]:
             tool = f" ({one.tool_id})" if one.tool_id else ""
             end = f"; {what}" if what else ""
             out.append(f"step {one.step_id!r}{at}{tool} failed: {_short(one.error.message)}{end}")
-    if state.recovery is not None:
-        for note in state.recovery.rounds:
-            if note.strategy:
-                changed = f": {note.changes}" if note.changes else ""
-                out.append(f"round {note.number} made the plan anew ({note.strategy}){changed}")
-    return tuple(dict.fromkeys([*out, *attempts_made(state)]))[:50]
+    return out
 
 
 def sentences(*texts: str) -> str:

@@ -29,7 +29,7 @@ def render_steps(
     if plain:
         steps = as_recorded(steps)
     shown = _worth_showing(steps, final)
-    bodies = {at: _body(steps[at]) for at in shown}
+    bodies = {at: _body(steps[at], plain=plain) for at in shown}
     given = {} if plain else {at: _parameters(steps[at].parameters) for at in shown if steps[at].parameters}
     texts = {(at, 0): text for at, text in bodies.items()} | {(at, 1): text for at, text in given.items()}
     allowed = _shares(
@@ -106,9 +106,12 @@ def _parameters(given: JsonObject) -> str:
     return "\n  ".join(parts)
 
 
-def _body(step: StepReport) -> str:
+def _body(step: StepReport, *, plain: bool) -> str:
     if step.status == "skipped":
-        return f"skipped because: {_one_line(step.reason)}" if step.reason else ""
+        told = _one_line(step.reason)
+        if not plain and step.when and told.endswith(end := f": {_one_line(step.when)}"):  # it stands above
+            told = told.removesuffix(end)
+        return f"skipped because: {told}" if told else ""
     if step.error is not None and step.status != "succeeded":
         error = f"error: {_one_line(step.error_text())}"
         if step.output is None:

@@ -237,6 +237,7 @@ def steps_text(title: str, steps: Sequence[StepReport], style: str, *, latest: b
 def plan_text(plan: Plan, steps: Sequence[StepReport], style: str, otherwise: str = "not run") -> str:
     """A plan in one line a step, with what became of each; `otherwise`: of a step that is not told of."""
     status = {step.step_id: step.status for step in steps}
+    called = {step.step_id: step.tool for step in steps} if style != "small" else {}
     shown = plan.steps[: 2 * ROOM[style].most_steps]
     each = max(40, ROOM[style].plan // max(1, len(shown)))
     lines = []
@@ -255,6 +256,8 @@ def plan_text(plan: Plan, steps: Sequence[StepReport], style: str, otherwise: st
         if step.dependencies:
             line += f" after {', '.join(step.dependencies[:20])}"
         became = status.get(step.step_id, otherwise)
+        if became == "succeeded" and called.get(step.step_id) not in ("", None, tools_of(step)):
+            became += f", by {called[step.step_id]} in place of it"
         # JSON is on one line anyhow, and the spaces of code in it are its own
         lines.append((one_line(line) if style == "small" else line) + (f" -> {became}" if became else ""))
     if len(plan.steps) > len(shown):

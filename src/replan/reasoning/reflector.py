@@ -169,6 +169,9 @@ class _Answers(Generic[R]):
 # ── prompts ───────────────────────────────────────────────────────────────────
 
 
+_PLAN_AS_MADE = (
+    "The plan as it was made, one line a step (what became of steps beside this one is not told here):"
+)
 _TRUSTED = (
     "Here nobody is asked: if you say that it did not happen, and the latest reading still says so after a while, the call "
     "is made again."
@@ -187,7 +190,7 @@ def step_prompt(style: str, view: FailureView) -> Rendered:
         "surroundings": joined(
             _tools(view, style),
             "" if small else _plan(view, style),
-            steps_text("Done:" if small else "Steps that have succeeded:", view.done, style),
+            steps_text("Done:" if small else "What stands before it and gave something:", view.done, style),
         ),
         "history": joined(
             section("Tried before for this step, the latest last:", "tries", tries_text(tries, style)),
@@ -236,14 +239,19 @@ def _tools(view: FailureView, style: str) -> str:
     )
 
 
+def _judged_before(view: RoundView, style: str) -> str:
+    told = evaluation_text(view.judged_before, style)
+    return section("Verdict on the round, before what people have said since:", "evaluation", told) or (
+        "The round has not been judged yet."
+    )
+
+
 def _plan(view: FailureView, style: str) -> str:
     """The plan as it was made, one line a step; what became of the steps beside this one is not told."""
     if view.plan is None:
         return ""
     known = [*view.done, StepReport(view.step.step_id, status="failed")]
-    return section(
-        "The plan as it was made, one line a step:", "plan", plan_text(view.plan, known, style, "")
-    )
+    return section(_PLAN_AS_MADE, "plan", plan_text(view.plan, known, style, ""))
 
 
 def _others(view: FailureView, style: str) -> str:
@@ -298,11 +306,15 @@ def round_prompt(style: str, view: RoundView) -> Rendered:
             steps_text("Steps:" if small else "What was run:", view.steps, style, latest=True),
             done_text(", and stays", view.done_effects, view.done, style),
             section("Verdict on the round:", "evaluation", evaluation_text(view.evaluation, style)),
-            "" if small or view.evaluation is not None else "The round has not been judged yet.",
+            "" if small or view.evaluation is not None else _judged_before(view, style),
             section("Why it is looked at now:", "reason", view.trigger[: ROOM[style].words]),
         ),
         "history": joined(
-            section("Earlier rounds:", "rounds", lines_text(view.history, style)),
+            section(
+                "Earlier rounds:" if small else "What has happened so far:",
+                "rounds",
+                lines_text(view.history, style),
+            ),
             section("Seen more than once:", "repeats", lines_text(view.repeats, style)),
         ),
         "limits": joined(

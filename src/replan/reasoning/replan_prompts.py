@@ -64,8 +64,14 @@ def replan_prompt(style: str, view: ReplanView, tools: Sequence[ToolSpec]) -> Re
         ),
         "findings": joined(
             section("Verdict:", "evaluation", evaluation_text(view.evaluation, style)),
-            section("What was found:", "findings", guidance_lines(view.guidance, view.suggestions, style)),
-            section("Plans tried so far:", "plans", lines_text(view.tried_plans, style)),
+            section(
+                "What was found:", "findings", guidance_lines(_findings(view, small), view.suggestions, style)
+            ),
+            section(
+                "Plans tried so far:" if small else "The rounds so far, and what was concluded after each:",
+                "plans",
+                lines_text(view.tried_plans if small else _untold(view), style),
+            ),
             people_text(view.task, style),
         ),
         "order": _order(view, small),
@@ -84,11 +90,31 @@ def _results(view: ReplanView, small: bool) -> Sequence[StepReport]:
     )
 
 
+def _findings(view: ReplanView, small: bool) -> JsonObject:
+    """What a reflection found; how the plan is to be made is told at the end of the prompt, and why."""
+    return (
+        view.guidance if small else {name: what for name, what in view.guidance.items() if name != "strategy"}
+    )
+
+
+def _untold(view: ReplanView) -> list[str]:
+    """The rounds in one line each, without a conclusion that is told as advice, or as the reason, anyhow."""
+    told = {
+        f": {text}" for text in (view.guidance.get("advice"), view.reason) if isinstance(text, str) and text
+    }
+    return [
+        next((line.removesuffix(end) for end in told if line.endswith(end)), line)
+        for line in view.tried_plans
+    ]
+
+
 def _order(view: ReplanView, small: bool) -> str:
     failed = ", ".join(view.failed[:20]) or "the step that failed"
     told = _ORDERS.get(view.strategy, _ORDERS["full_replan"]).format(failed=failed)
     where = f" {failed}" if view.failed and view.strategy != "full_replan" else ""
     order = f"What to do: {view.strategy}{where}. {told}"
+    if not small and view.reason == view.guidance.get("advice"):
+        return order
     # why it is so is a model's sentence, perhaps with an error in it: evidence as all else
     return "\n".join(part for part in (order, section("Why:", "reason", shorten(view.reason, 1_500))) if part)
 
@@ -144,9 +170,11 @@ def repair_prompt(style: str, view: RepairView) -> Rendered:
         "step": f"{failed}\n{error}" if small else joined(failed, error),
         "surroundings": joined(
             tools_text("Tools:", tools, style, len(view.tools) - len(tools)),
-            steps_text("Done:" if small else "Steps that have succeeded:", view.done, style),
+            steps_text("Done:" if small else "What stands before it and gave something:", view.done, style),
             section(
-                "Plan:" if small else "The whole plan, one line a step:",
+                "Plan:"
+                if small
+                else "The whole plan, one line a step (what became of steps beside this one is not told here):",
                 "plan",
                 "" if small else plan_text(view.begun or view.plan, [*view.done, failing], style, ""),
             ),

@@ -143,14 +143,18 @@ def _past(again: Reselection, style: str) -> dict[str, str]:
     used = "\n".join(_used(tool) for tool in again.used[:_MOST_USED])
     if len(again.used) > _MOST_USED:
         used += f"\n({len(again.used) - _MOST_USED} more)"
+    analysis, strategy = again.analysis, again.strategy
+    if style != "small":
+        analysis = "" if any(line.endswith(f": {analysis}") for line in again.history) else analysis
+        strategy = "" if "strategy" in again.guidance else strategy
     told = guidance_lines(again.guidance, (), style)
     return {
         "used": section("Used before:", "used", used),
         "history": section("What has been done:", "history", lines_text(again.history, style)),
         "findings": joined(
-            section("What the failure was:", "analysis", shorten(again.analysis, ROOM[style].words)),
+            section("What the failure was:", "analysis", shorten(analysis, ROOM[style].words)),
             section("Guidance:", "guidance", told),
-            f"How the plan is to be made anew: {again.strategy}" if again.strategy else "",
+            f"How the plan is to be made anew: {strategy}" if strategy else "",
         ),
     }
 

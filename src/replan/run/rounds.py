@@ -39,8 +39,9 @@ async def reflect(run: Run) -> None:
     reason = ""
     for _ in range(REFLECT_TRIES):
         try:
+            talk = RoleTalk(run, "reflection")
             found = await reflect_on_round(
-                RoleTalk(run, "reflection"), round_view(run), lambda proposal: violations(proposal, state)
+                talk, round_view(run, talk.style), lambda proposal: violations(proposal, state)
             )
         except ModelError as error:
             reason = str(error)

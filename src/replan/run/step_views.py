@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from replan.core import budget
 from replan.core.draft import references_of
@@ -11,9 +12,10 @@ from replan.core.events import StepReflected
 from replan.core.healing import Healing
 from replan.core.policy import OlderLimits
 from replan.core.reflection import ActionType, SuggestedAction
+from replan.core.slots import items_in_words
 from replan.core.state import CallState, Slot, StepState
 from replan.core.substitutes import substitutes
-from replan.core.types import Fault, StepId, ToolSpec
+from replan.core.types import Effect, Fault, StepId, ToolId, ToolSpec
 from replan.reasoning.recovery_view import (
     DoneCall,
     FailureView,
@@ -28,6 +30,8 @@ from replan.run.reports import before, report_of, view_of
 from replan.run.shown import shown
 
 _MOST_TRIES = 20
+_MOST_ITEMS = 4
+"""Effects of one list that are told call by call."""
 _MOST_DONE = 60
 """Succeeded steps that a reflection on one step is shown."""
 
@@ -56,14 +60,32 @@ def effects_of(step: StepState) -> list[str]:
 
 def done_calls(step: StepState) -> list[DoneCall]:
     """The same, told apart by whether it may be repeated."""
+    made = [
+        call
+        for call in step.every_call()
+        if call.status == "succeeded" and call.effect != "reads" and not call.reused
+    ]
+    if step.items is not None and len(made) > _MOST_ITEMS:  # each stands among the calls of the step
+        return [
+            DoneCall(f"{tool} for {items_in_words(items)} of {step.step.step_id}", effect == "repeatable")
+            for (tool, effect), items in _items_by_tool(made).items()
+        ]
     return [
         DoneCall(
             f"{call.tool_id} {json.dumps(call.parameters, ensure_ascii=False, default=str)} in {step.step.step_id}",
             call.effect == "repeatable",
         )
-        for call in step.every_call()
-        if call.status == "succeeded" and call.effect != "reads" and not call.reused
+        for call in made
     ]
+
+
+def _items_by_tool(calls: Iterable[CallState]) -> dict[tuple[ToolId, Effect], list[int]]:
+    found: dict[tuple[ToolId, Effect], list[int]] = {}
+    for call in calls:
+        items = found.setdefault((call.tool_id, call.effect), [])
+        if call.slot.item is not None and call.slot.item not in items:
+            items.append(call.slot.item)
+    return found
 
 
 def failure_view(
@@ -89,12 +111,7 @@ def failure_view(
     return FailureView(
         task=view_of(run, None if style == "small" else step),
         step=step.step,
-        place=slot.words()
-        + (
-            " (the plan may go on without it)"
-            if step.step.allow_failed_items and slot.item is not None
-            else ""
-        ),
+        place=_place(step, slot, style),
         tool=tool,
         parameters=meant.parameters if tool is None else shown(tool, meant.parameters, limit, run.secrets),
         fault=fault,
@@ -104,7 +121,7 @@ def failure_view(
         plan=run.state.begun,
         selected=[one.id for one in tools if one.id in chosen],
         # this failure is told above; the built-in model's recordings have it here too
-        tries=tries_of(healing if style == "small" else step.healing, slot),
+        tries=tries_of(healing if style == "small" else step.healing, style, slot),
         readings=[
             ReadingView(one.tool_id, one.parameters, one.output, one.error)
             for one in healing.readings.get(slot, ())
@@ -120,33 +137,58 @@ def failure_view(
     )
 
 
-def tries_of(healing: Healing | None, slot: Slot | None = None) -> list[TryView]:
-    """The failed tries of one call of a step, or of the whole step; of very many the latest."""
+def _place(step: StepState, slot: Slot, style: str) -> str:
+    """Which call of the step failed; of an item how many there are, and whether the plan may go on without it."""
+    words = slot.words()
+    if slot.item is None:
+        return words
+    if style != "small" and step.items is not None and step.items > 1:
+        words += f" of {step.items}; each is a call of its own, and the others go on"
+    return words + (" (the plan may go on without it)" if step.step.allow_failed_items else "")
+
+
+def tries_of(
+    healing: Healing | None, style: str, slot: Slot | None = None, *, under_way: bool = False
+) -> list[TryView]:
+    """The failed tries of one call of a step, or of the whole step; of very many the latest.
+
+    `under_way`: the step is being written anew after the last of them, which is nothing that was done yet.
+    """
     if healing is None:
         return []
     own = healing.failures(slot)
     known = [*((one, one.step_id) for one in healing.earlier), *((one, "") for one in own)]
-    return [_try(one, healing, where) for one, where in known[-_MOST_TRIES:]]
+    found = [_try(one, healing, where, style) for one, where in known[-_MOST_TRIES:]]
+    if under_way and own and own[-1].action.type == "repair_step":
+        found[-1] = replace(found[-1], proposal="", carried_out="")
+    return found
 
 
-def _try(one: StepReflected, healing: Healing, where: str) -> TryView:
+def _try(one: StepReflected, healing: Healing, where: str, style: str) -> TryView:
     """One failed try, and what really was done about it. `where`: the step of an earlier plan that made it."""
     proposal = one.proposal.suggested_action if one.proposal is not None else None
-    done = _line(one.action)
+    proposed = _line(proposal, style) if proposal is not None else ""
+    done = _line(one.action, style)
+    if style != "small" and proposed == done:
+        proposed = ""
     if one.action.type == "repair_step" and not any(one is each for each in healing.rewritten):
         done += " (no better step was found)"
     return TryView(
         tool=one.tool_id,
         parameters=one.parameters,
         error=f"{one.error.category}: {one.error.message}",
-        proposal=_line(proposal) if proposal is not None else "",
+        proposal=proposed,
         carried_out=done if one.by == "model" else f"{done} ({one.reason})",
         where=where,
     )
 
 
-def _line(action: SuggestedAction) -> str:
-    return f"{action.type} {action.data}" if action.data else action.type
+def _line(action: SuggestedAction, style: str) -> str:
+    if not action.data:
+        return action.type
+    # the built-in model's recordings have it as Python writes it
+    data = action.data if style == "small" else json.dumps(action.data, ensure_ascii=False, default=str)
+    return f"{action.type} {data}"
 
 
 def _counters(healing: Healing, slot: Slot, older: OlderLimits, call: CallState | None) -> dict[str, str]:
@@ -187,7 +229,7 @@ def repair_view(
         step=step.step,
         fault=fault,
         hint=hint,
-        tries=tries_of(step.healing),
+        tries=tries_of(step.healing, style, under_way=not small),
         done=[report_of(one, Loaded(), whole=False, state=run.state) for one in _near(run, step, style)],
         needed_by=[
             f"{name} refers to {', '.join(paths)}"
