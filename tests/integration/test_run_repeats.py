@@ -209,6 +209,36 @@ def test_one_payment_more_is_one_payment_more(strategy: dict[str, Any], second: 
     assert len({call.key for call in ran.source.calls if call.tool_id == "pay"}) == 2
 
 
+@pytest.mark.parametrize("strategy", [{"type": "full_replan"}, {"type": "replan_from_step", "step_id": "z"}])
+@pytest.mark.parametrize(("done", "stated"), [(2, 2), (3, 3), (3, 2), (2, 3), (2, 1), (3, 1)])
+def test_a_plan_that_states_repeated_payments_anew_makes_only_what_is_missing(
+    done: int, stated: int, strategy: dict[str, Any]
+) -> None:
+    first = plan(*[{**MORE, "step_id": f"a_{n}"} for n in range(done)], step("z", "look", "a_0"))
+    second = plan(
+        *[{**MORE, "step_id": f"b_{n}"} for n in range(stated)], step("y", "look", parameters={"n": 5})
+    )
+    ran = in_two_rounds(first, second, strategy)
+    assert ran.result.is_success
+    kept = strategy["type"] == "replan_from_step"  # beside the paying steps, not in their place
+    wanted = done + stated if kept or stated == 1 else max(done, stated)
+    assert ran.source.counts["pay"] == wanted
+    assert len({call.key for call in ran.source.calls if call.tool_id == "pay"}) == wanted
+
+
+def test_the_same_in_every_round_is_paid_as_often_as_it_is_meant() -> None:
+    twice = [{**MORE, "step_id": name} for name in ("a", "b")]
+    rounds = [plan(*twice, step(f"look_{n}", "look", parameters={"n": n})) for n in range(4)]
+    answers = {
+        "execution_plan": rounds,
+        "evaluation": [verdict(score, success=score > 80) for score in (30, 45, 60, 95)],
+        "overall_reflection": overall(True, replanning_strategy={"reason": "more", "type": "full_replan"}),
+    }
+    ran = run({"pay": pays(), "look": lambda p: p["n"]}, answers)
+    assert ran.result.is_success
+    assert ran.source.counts["pay"] == 2
+
+
 def test_a_third_one_is_no_plan_that_was_tried() -> None:
     answers = {
         "execution_plan": [

@@ -133,15 +133,16 @@ class Ledger:
     def once_more(self, base: str, place: Place, together: Callable[[Place], bool], like: int) -> int:
         """The same for a place that says `repeat` in a later plan: it means the effect beyond what is done.
 
-        `together` says which places came with the same plan, `like` how many of them make this call. A plan that has
-        more of them than are done states the whole anew: then the first stand for what is done.
+        `together` says which places came with the same plan, `like` how many of them make this call. Several have to
+        say `repeat`, also where the plan only states anew what is done: so they are the effect that often in all. One
+        alone need not, so it is one more.
         """
         occurrences = self._many(base)
         if (known := occurrences.places.get(place)) is not None:
             return known
         theirs = {number for other, number in occurrences.places.items() if together(other)}
         done = self._done(base) - theirs
-        if like > len(done) or not done:
+        if like > 1 or not done:
             return occurrences.of(place)
         taken = done | set(occurrences.places.values())
         number = next(n for n in range(1, len(taken) + 2) if n not in taken)
