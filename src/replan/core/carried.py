@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from replan.core.transport import explanations, transport_kind
-
-MOST = 500
-"""Exceptions that are looked at: one that carries more is no honest one."""
+from replan.core.transport import MOST, Known, explanations, transport_kind
 
 
-def carried(error: BaseException) -> Iterator[BaseException]:
+class Unread(Exception):
+    """Stands for all that an error carries beyond what is looked at."""
+
+
+def carried(error: BaseException, known: Known | None = None) -> Iterator[BaseException]:
     """The error, what explains it, the members of groups, then what was being handled when they were raised.
 
     What explains that a connection was refused is left out: a time-out there is one of connecting, and nothing was
-    sent. What was being handled at that moment stays: it may be an earlier try.
+    sent. What was being handled at that moment stays: it may be an earlier try. Of one that carries too much the last is `Unread`.
     """
+    known = {} if known is None else known
     seen: set[int] = set()
     waiting = [error]
     for first in waiting:
@@ -25,11 +27,12 @@ def carried(error: BaseException) -> Iterator[BaseException]:
             if id(one) in seen:
                 continue
             if len(seen) >= MOST:
+                yield Unread()
                 return
             seen.add(id(one))
             if not hushed:
                 yield one
-            hushed = hushed or transport_kind(one) == "refused"
+            hushed = hushed or transport_kind(one, known) == "refused"
             queue += [(inner, hushed) for inner in explanations(one)]
             if one.__context__ is not None:
                 contexts.append(one.__context__)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from replan.core.error_text import stated_status, words
+from replan.core.error_text import MAX_TEXT, stated_status, words
 
 _ABOUT_A_VALUE = (
     r"(?! (must|should|has to|value|values|parameter|argument|option|is (invalid|not|too)|of \d))"
@@ -31,7 +31,8 @@ _ENGLISH = re.compile(
     r"|(unexpected|premature|early) (eof|end of (file|stream))"
     r"|eof occurred"
     r"|incomplete ?(read|response|chunked)"
-    r"|bad gateway"
+    r"|bad gateway|internal server error"
+    r"|empty (reply|response) from (the )?server"
     r")\b"
 )
 _HAN = re.compile(r"[\u3400-\u9fff]+")
@@ -42,9 +43,14 @@ _CHINESE = re.compile(
 
 
 def speaks_of_doubt(text: str) -> bool:
-    """True if the text tells of a time-out, of a lost connection, or of a breakdown (5xx) on the way."""
+    """True if the text tells of a time-out, of a lost connection, or of a breakdown (5xx) on the way.
+
+    Of a long one its beginning and its end: the last line of a traceback says most.
+    """
+    if len(text) > MAX_TEXT:
+        return speaks_of_doubt(text[:MAX_TEXT]) or speaks_of_doubt(text[-MAX_TEXT:])
     status = stated_status(text)
     if status is not None and (status >= 500 or status == 408):
         return True
     # each language by itself: what is read as English elsewhere tells a limit from a time-out less well
-    return bool(_ENGLISH.search(f". {words(_HAN.sub(' ', text))}") or _CHINESE.search(text[:2_000]))
+    return bool(_ENGLISH.search(f". {words(_HAN.sub(' ', text))}") or _CHINESE.search(text))

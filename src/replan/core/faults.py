@@ -15,11 +15,11 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
-from replan.core.carried import carried
+from replan.core.carried import Unread, carried
 from replan.core.error_class import error_class, names_parameter
 from replan.core.error_doubt import speaks_of_doubt
-from replan.core.error_text import Said, read_body, together, words
-from replan.core.transport import attribute, status_of, transport_kind
+from replan.core.error_text import MAX_TEXT, Said, read_body, together, words
+from replan.core.transport import Known, attribute, status_of, transport_kind
 from replan.core.types import Category, Fault, ToolSpec
 from replan.errors import ToolCallError, UnresolvedReference
 
@@ -70,13 +70,16 @@ def classify(error: BaseException, tool: ToolSpec | None = None, *, now: float |
     message = text_of(error)
     if isinstance(error, UnresolvedReference):
         return Fault(category="dependency_error", kind="reference", message=message)
-    kind, status, retry_after, happened = _kind_of(error, now)
+    known: Known = {}
+    everything = tuple(carried(error, known))
+    kind, status, retry_after, happened = _kind_of(error, everything, known, now)
     if happened is None:
-        happened = _happened(error, kind, status, message, tool)
+        doubted = any(_casts_doubt(one, known) for one in everything)
+        happened = _happened(error, kind, status, message, tool, doubted, everything)
     category, transient = _category(kind), kind in _PASSING
     if status is not None or kind == "tool":
-        said = _said(error, message)
-        category, transient = _judged(error, status, retry_after, said, _names(tool))
+        said = _said(everything, message)
+        category, transient = _judged(error, status, retry_after, said, _names(tool), everything)
         if kind == "tool" and happened == "no" and said.wait is not None and category == "tool_error":
             category, transient = "external_error", True  # it says when to come back
         if transient and retry_after is None:
@@ -108,18 +111,22 @@ _Kind = tuple[str, int | None, float | None, Literal["no", "unknown"] | None]
 """Kind, status, seconds to wait, and whether it happened where the error itself says so."""
 
 
-def _kind_of(error: BaseException, now: float | None) -> _Kind:
+_All = tuple[BaseException, ...]
+"""An error with all that it carries."""
+
+
+def _kind_of(error: BaseException, everything: _All, known: Known, now: float | None) -> _Kind:
     """Libraries are told by the names of their exceptions, so that none has to be imported."""
     if isinstance(error, ToolCallError):
         told: Literal["no", "unknown"] | None = None
         if error.happened is not None:
             told = "no" if error.happened == "no" else "unknown"
         return error.kind, error.status, error.retry_after, told
-    for at in carried(error):
+    for at in everything:
         status = status_of(at)
         if status is not None and status >= 400:
             return "http", status, _retry_after(at, now), None
-        if (kind := transport_kind(at)) is not None:
+        if (kind := transport_kind(at, known)) is not None:
             return kind, None, None, None
     return "tool", None, None, None
 
@@ -153,7 +160,13 @@ def retry_after_secs(value: str, now: float | None) -> float | None:
 
 
 def _happened(
-    error: BaseException, kind: str, status: int | None, message: str, tool: ToolSpec | None
+    error: BaseException,
+    kind: str,
+    status: int | None,
+    message: str,
+    tool: ToolSpec | None,
+    doubted: bool,
+    everything: _All,
 ) -> Literal["no", "unknown"]:
     """`no` only where the structure says so: a word, or anything that the error carries, may cast doubt on it."""
     if kind in NOT_MADE and isinstance(error, ToolCallError):
@@ -165,34 +178,49 @@ def _happened(
         return "unknown"
     if status is not None and _leaves_doubt(status):
         return "unknown"
-    if any(_casts_doubt(one) for one in carried(error)):
+    if doubted:
         return "unknown"
     spoken = kind == "tool" and status is None and clean is None
-    return "unknown" if spoken and any(map(speaks_of_doubt, _texts(error, message))) else "no"
+    return "unknown" if spoken and any(map(speaks_of_doubt, _texts(everything, message))) else "no"
 
 
 def _leaves_doubt(status: int) -> bool:
     return not 400 <= status < 500 or status == 408
 
 
-def _casts_doubt(error: BaseException) -> bool:
+def _casts_doubt(error: BaseException, known: Known) -> bool:
     """True if this one alone would leave it open whether the call happened."""
+    if isinstance(error, Unread):
+        return True
     status = status_of(error)
     if status is not None and status >= 400 and _leaves_doubt(status):
         return True
-    return transport_kind(error) in ("timeout", "connection_lost")
+    return transport_kind(error, known) in ("timeout", "connection_lost")
 
 
-def _texts(error: BaseException, message: str) -> Iterator[str]:
-    """What the error and all that it carries say."""
+def _texts(everything: _All, message: str) -> Iterator[str]:
+    """What the error and all that it carries say, with notes, and what a program that failed has written."""
     yield message
-    for each in carried(error):
-        if each is not error:
-            yield text_of(each)
+    for each in everything[1:]:
+        yield text_of(each)
+    for each in everything:
+        notes, written = attribute(each, "__notes__"), attribute(each, "stderr")
+        yield from (note for note in (notes if type(notes) is list else ()) if isinstance(note, str))
+        if isinstance(written, str | bytes):
+            yield (
+                written[-MAX_TEXT:]
+                if isinstance(written, str)
+                else written[-MAX_TEXT:].decode("utf-8", "replace")
+            )
 
 
 def _judged(
-    error: BaseException, status: int | None, retry_after: float | None, said: Said, names: tuple[str, ...]
+    error: BaseException,
+    status: int | None,
+    retry_after: float | None,
+    said: Said,
+    names: tuple[str, ...],
+    everything: _All,
 ) -> tuple[Category, bool]:
     """Whose fault an answer or a tool's own error is, and whether it may pass by itself."""
     known = status if status is not None else said.status
@@ -209,16 +237,16 @@ def _judged(
         return "external_error", True
     if found == "transient":
         return "server_error", True
-    if found == "outside" or _misses_something(error):
+    if found == "outside" or _misses_something(everything):
         return "external_error", False
     if names_parameter(said.text, names) or _is_about_a_value(error, names):
         return "parameter_error", False
     return "tool_error", False
 
 
-def _misses_something(error: BaseException) -> bool:
+def _misses_something(everything: _All) -> bool:
     """True if a right, a module, a process or a program is missing."""
-    for each in carried(error):
+    for each in everything:
         if isinstance(each, PermissionError | ImportError | ProcessLookupError | ChildProcessError):
             return True
         if isinstance(each, FileNotFoundError):  # a missing program only where one was to be started
@@ -243,10 +271,10 @@ def _names(tool: ToolSpec | None) -> tuple[str, ...]:
     return tuple(properties) if isinstance(properties, Mapping) else ()
 
 
-def _said(error: BaseException, message: str) -> Said:
+def _said(everything: _All, message: str) -> Said:
     """What the error, its causes and the answers that they carry say."""
     told = [Said(message)]
-    for each in carried(error):
+    for each in everything:
         codes = (attribute(each, name) for name in ("code", "error_code"))
         told += (Said(code=code) for code in codes if isinstance(code, str))
         with suppress(Exception):  # an answer of a form that nobody knows

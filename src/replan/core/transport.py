@@ -5,10 +5,13 @@ Libraries are told by the names and fields of their exceptions, so that none has
 
 from __future__ import annotations
 
+import concurrent.futures
 import errno
 import re
 import ssl
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 _REFUSED = {
@@ -52,6 +55,10 @@ _LOST = {
     "EndOfStream",
     "BrokenExecutor",
     "WorkerLostError",
+    "BadStatusLine",
+    "BadGateway",
+    "InternalServerError",
+    "ServiceUnavailable",
 }
 _TIMED_OUT = re.compile(
     r"(Time[Oo]ut|Time[Oo]utError|Time[Oo]utException|TimeoutExpired|TimedOut(Error|Exception)?"
@@ -75,29 +82,54 @@ _SQL_LOST = re.compile(r"08...|57P0[12]|40003")
 _MYSQL_LOST = frozenset({1053, 2006, 2013, 2055, 4031})
 
 
-def transport_kind(error: BaseException, depth: int = 0) -> str | None:
+_UNREACHABLE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH})
+_BROKEN_OFF = frozenset({errno.ENETRESET, errno.ENETDOWN, errno.EHOSTDOWN, errno.EIO, errno.ESTALE})
+_CONNECTING = frozenset({"connect", "create_connection", "open_connection", "sock_connect", "_connect_sock"})
+_TIMED_OUT_EXIT = 124
+"""What `timeout` gives for a program that it had to end."""
+_ENDED_BY_SIGNAL = range(129, 160)
+"""What a shell gives for a program that a signal has ended: 128 and the signal's number."""
+MOST = 300
+"""Exceptions that are looked at: one that carries more is no honest one."""
+_DEEPEST = 4
+Known = dict[int, str | None]
+"""What was found of exceptions, by their ids: one that many others refer to is read once."""
+
+
+def transport_kind(error: BaseException, known: Known | None = None, depth: int = 0) -> str | None:
     """How the connection failed, if it did; `refused` only where nothing can have been sent."""
-    names = [kind.__name__ for kind in type(error).__mro__]
-    if isinstance(error, ConnectionRefusedError | ssl.SSLCertVerificationError):
+    known = {} if known is None else known
+    if id(error) not in known:
+        known[id(error)] = None  # also where it leads back to itself
+        kind = _kind(error, known, depth)
+        if depth == _DEEPEST:  # what it carries was not read
+            del known[id(error)]
+            return kind
+        known[id(error)] = kind
+    return known[id(error)]
+
+
+def _kind(error: BaseException, known: Known, depth: int) -> str | None:
+    kind: Any = type(error)
+    by_name = _by_name(kind)
+    if by_name == "refused":
         return "refused"
-    if _REFUSED.intersection(names):
-        return "refused"
-    if isinstance(error, OSError) and error.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH):
-        return "refused"
-    if isinstance(error, TimeoutError) or any(_TIMED_OUT.search(name) for name in names):
+    number = error.errno if isinstance(error, OSError) else None
+    if number in _UNREACHABLE:  # a connection that stood may end so, too
+        return "refused" if _while_connecting(error) else "connection_lost"
+    if by_name == "timeout" or number == errno.ETIMEDOUT:
         return "timeout"
-    if isinstance(error, OSError) and error.errno == errno.ETIMEDOUT:
-        return "timeout"
-    if depth < 8:
-        inner = {transport_kind(one, depth + 1) for one in explanations(error)}
+    if depth < _DEEPEST:
+        inner = {transport_kind(one, known, depth + 1) for one in explanations(error)}
         if "refused" in inner and not inner & {"timeout", "connection_lost"}:
             return "refused"
-    if isinstance(error, ConnectionError | EOFError | ssl.SSLError) or _LOST.intersection(names):
+    if by_name == "connection_lost" or number in _BROKEN_OFF or _cut_off(error):
         return "connection_lost"
-    if any(_DISCONNECTED.search(name) for name in names) or _of_database(error, names):
+    names = [kind.__name__ for kind in type(error).__mro__]
+    if _of_database(error, names):
         return "connection_lost"
-    if "CalledProcessError" in names and (attribute(error, "returncode") or 0) < 0:
-        return "connection_lost"  # the program was killed in the midst of it
+    if "CalledProcessError" in names:
+        return _of_program(attribute(error, "returncode"))
     code = attribute(error, "code")
     if callable(code) and "RpcError" in names:
         try:
@@ -105,6 +137,49 @@ def transport_kind(error: BaseException, depth: int = 0) -> str | None:
         except Exception:  # noqa: BLE001 - somebody else's method
             return None
     return None
+
+
+@lru_cache(maxsize=256)
+def _by_name(kind: Any) -> str | None:
+    """What the class alone says."""
+    names = [one.__name__ for one in kind.__mro__]
+    if issubclass(kind, ConnectionRefusedError | ssl.SSLCertVerificationError) or _REFUSED.intersection(
+        names
+    ):
+        return "refused"
+    if issubclass(kind, TimeoutError) or any(_TIMED_OUT.search(name) for name in names):
+        return "timeout"
+    if issubclass(kind, ConnectionError | EOFError | ssl.SSLError) or _LOST.intersection(names):
+        return "connection_lost"
+    return "connection_lost" if any(_DISCONNECTED.search(name) for name in names) else None
+
+
+def _cut_off(error: BaseException) -> bool:
+    """True of what ends a function in the midst of its work, unlike an error that it reports."""
+    if isinstance(error, SystemExit):  # that is said by a program, as an exit code is
+        return error.code in (None, 0)
+    if isinstance(error, BaseExceptionGroup):
+        return False  # its members say it
+    return not isinstance(error, Exception) or isinstance(
+        error, MemoryError | concurrent.futures.CancelledError
+    )
+
+
+def _while_connecting(error: BaseException) -> bool:
+    """True if it was raised where a connection is made."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    return frame is not None and frame.tb_frame.f_code.co_name in _CONNECTING
+
+
+def _of_program(code: object) -> str | None:
+    """What the exit code of a program says: of itself it is an answer, unless somebody has ended the program."""
+    if not isinstance(code, int):
+        return None
+    if code == _TIMED_OUT_EXIT:
+        return "timeout"
+    return "connection_lost" if code < 0 or code in _ENDED_BY_SIGNAL else None
 
 
 def _of_database(error: BaseException, names: list[str]) -> bool:
@@ -121,19 +196,26 @@ def _of_database(error: BaseException, names: list[str]) -> bool:
 
 
 def explanations(error: BaseException) -> Iterator[BaseException]:
-    """What the error was raised from, wraps or gathers: urllib's `reason`, SQLAlchemy's `orig`, arguments, members."""
+    """What the error was raised from, wraps or gathers: its arguments, members and fields, whatever they are called."""
     args = error.args if isinstance(error.args, tuple) else ()
-    members = attribute(error, "exceptions")
-    inner = (
-        error.__cause__,
-        attribute(error, "reason"),
-        attribute(error, "orig"),
-        *args,
-        *(members if isinstance(members, list | tuple) else ()),
-    )
-    for one in inner:
-        if isinstance(one, BaseException):
-            yield one
+    named = [attribute(error, name) for name in ("exceptions", "reason", "orig")]
+    inner = (error.__cause__, *named, args, _fields(error))
+    yield from islice((one for each in inner for one in _exceptions_in(each, depth=4)), MOST + 1)
+
+
+def _fields(error: BaseException) -> list[Any]:
+    try:
+        return list(vars(error).values())
+    except Exception:  # noqa: BLE001 - somebody else's class
+        return []
+
+
+def _exceptions_in(value: object, depth: int) -> Iterator[BaseException]:
+    if isinstance(value, BaseException):
+        yield value
+    elif depth and isinstance(value, list | tuple | dict) and type(value) in (list, tuple, dict):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _exceptions_in(one, depth - 1)
 
 
 def attribute(holder: object, name: str) -> Any:
@@ -149,6 +231,8 @@ def status_of(error: BaseException) -> int | None:
     for holder in (response, error):
         for name in ("status_code", "status", "code", "http_status"):
             value = attribute(holder, name)
+            if isinstance(value, str) and re.fullmatch(r"[45]\d\d", value):
+                return int(value)
             if isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599:
                 return int(value)
     if isinstance(response, Mapping):  # botocore's

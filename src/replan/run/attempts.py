@@ -17,7 +17,7 @@ from typing import Any
 from replan.core.budget import limit_reached
 from replan.core.carried import carried
 from replan.core.events import AnyEvent, CallCompleted, CallFailed, CallStarted, OutcomeUnknown, StepProgress
-from replan.core.faults import classify, in_doubt, may_retry
+from replan.core.faults import classify, in_doubt, may_retry, text_of
 from replan.core.secrets import holds_lost, reveal_known
 from replan.core.state import Output
 from replan.core.types import VERIFY, Fault, JsonObject, StepId, ToolSpec
@@ -401,7 +401,9 @@ def _failed(tool_id: str, error: BaseException) -> Exception:
         raise error
     if isinstance(error, Exception):
         return error
-    return ToolCallError(f"the tool raised {type(error).__name__}: {error}".rstrip(": "))
+    fault = ToolCallError(f"the tool raised {text_of(error)}")
+    fault.__cause__ = error  # what it says of the outcome
+    return fault
 
 
 def _report(run: Run, step_id: str, progress: Progress) -> None:

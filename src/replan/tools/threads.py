@@ -13,6 +13,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
+from replan.core.faults import text_of
 from replan.errors import ToolCallError
 
 T = TypeVar("T")
@@ -180,6 +181,6 @@ def _settle(future: asyncio.Future[Any], value: Any, error: Exception | None) ->
 
 
 def _as_fault(raised: BaseException) -> ToolCallError:
-    fault = ToolCallError(f"the tool raised {type(raised).__name__}: {raised}".rstrip(": "))
+    fault = ToolCallError(f"the tool raised {text_of(raised)}")
     fault.__cause__ = raised
     return fault

@@ -78,7 +78,7 @@ def grpc_error(code: str) -> BaseException:
         (caused(RuntimeError("no such city"), KeyError("x")), "tool", "tool_error", False, "no"),
         # builtin
         (ConnectionRefusedError("no"), "refused", "external_error", True, "no"),
-        (OSError(errno.ENETUNREACH, "unreachable"), "refused", "external_error", True, "no"),
+        (OSError(errno.ENETUNREACH, "unreachable"), "connection_lost", "external_error", True, "unknown"),
         (socket.gaierror("no such host"), "refused", "external_error", True, "no"),
         (ConnectionResetError("cut"), "connection_lost", "external_error", True, "unknown"),
         (BrokenPipeError("cut"), "connection_lost", "external_error", True, "unknown"),

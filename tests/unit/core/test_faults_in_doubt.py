@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
+import errno
+import http.client
+import socket
 import subprocess
 from collections.abc import Callable
 
@@ -31,6 +35,12 @@ def named(name: str, *bases: type[BaseException], **fields: object) -> BaseExcep
     return type(name, bases or (Exception,), fields)("said no")
 
 
+def held(**fields: object) -> BaseException:
+    error = RuntimeError("failed")
+    vars(error).update(fields)
+    return error
+
+
 def in_the_midst_of(first: BaseException, then: BaseException, *, hidden: bool = False) -> BaseException:
     def fail() -> None:
         try:
@@ -57,6 +67,16 @@ DOUBTS = [
     named("ClientError", response={"ResponseMetadata": {"HTTPStatusCode": 503}}),
     named("StripeError", http_status=502),
     named("BrokenProcessPool", type("BrokenExecutor", (RuntimeError,), {})),
+    http.client.BadStatusLine(""),
+    OSError(errno.ENETRESET, "the network dropped the connection"),
+    OSError(errno.EHOSTUNREACH, "no route to host"),
+    OSError(errno.EIO, "half written"),
+    subprocess.CalledProcessError(124, "timeout"),
+    subprocess.CalledProcessError(137, "sh"),
+    concurrent.futures.CancelledError(),
+    MemoryError(),
+    named("GatewayError", status_code="504"),
+    named("InternalServerError"),
 ]
 WRAPPINGS: dict[str, Callable[[BaseException], BaseException]] = {
     "alone": lambda doubt: doubt,
@@ -70,6 +90,10 @@ WRAPPINGS: dict[str, Callable[[BaseException], BaseException]] = {
         ExceptionGroup("both", [ValueError("no"), doubt]) if isinstance(doubt, Exception) else doubt
     ),
     "in a group in a group": lambda doubt: ExceptionGroup("a", [ExceptionGroup("b", [doubt])]),  # type: ignore[list-item]
+    "in a field": lambda doubt: held(inner_error=doubt),
+    "in a list in a field": lambda doubt: held(errors=[doubt]),
+    "in a field in a field": lambda doubt: held(details={"causes": [held(original=doubt)]}),
+    "in a list as an argument": lambda doubt: RuntimeError("failed", [doubt]),
     "as an argument": lambda doubt: RuntimeError("failed", doubt),
     "before a status": lambda doubt: in_the_midst_of(doubt, named("NotFound", status_code=404)),
     "before a refusal": lambda doubt: in_the_midst_of(doubt, ConnectionRefusedError("no")),
@@ -98,6 +122,74 @@ def test_no_wrapping_of_a_doubt_clears_it(names: list[str], doubt: BaseException
         with contextlib.suppress(TypeError):
             error = WRAPPINGS[name](error)
     assert classify(error, CLEAN).happened == "unknown"
+
+
+@pytest.mark.parametrize(
+    "end",
+    [KeyboardInterrupt(), SystemExit(), SystemExit(0), type("Brutal", (BaseException,), {})()],
+    ids=repr,
+)
+def test_what_ends_a_tool_in_the_midst_of_its_work_leaves_a_doubt(end: BaseException) -> None:
+    fault = ToolCallError("the tool was ended")
+    fault.__cause__ = end
+    assert classify(fault, CLEAN).happened == "unknown"
+
+
+def test_an_exit_with_a_word_is_what_the_tool_says() -> None:
+    fault = ToolCallError("the tool was ended")
+    fault.__cause__ = SystemExit("no such account")
+    assert classify(fault, PAY).happened == "no"
+
+
+def test_an_exit_code_of_a_program_is_its_answer() -> None:
+    assert classify(subprocess.CalledProcessError(1, "pay"), PAY).happened == "no"
+
+
+@pytest.mark.parametrize("written", ["curl: (28) Operation timed out", b"curl: (52) Empty reply from server"])
+def test_what_a_failed_program_has_written_raises_a_doubt(written: str | bytes) -> None:
+    error = subprocess.CalledProcessError(1, "curl", stderr=written)
+    assert classify(error, PAY).happened == "unknown"
+
+
+def test_a_note_on_an_error_raises_a_doubt() -> None:
+    error = ValueError("failed")
+    error.__notes__ = ["the connection was lost before the answer"]
+    assert classify(error, PAY).happened == "unknown"
+
+
+def test_the_end_of_a_long_message_raises_a_doubt() -> None:
+    assert classify(ValueError("at step\n" * 2_000 + "Request timed out"), PAY).happened == "unknown"
+
+
+def test_a_host_that_cannot_be_reached_while_connecting_has_got_nothing() -> None:
+    class Unreachable(socket.socket):
+        def connect(self, address: object, /) -> None:
+            raise OSError(errno.EHOSTUNREACH, "no route to host")
+
+    with Unreachable() as at:
+        assert classify(raised(lambda: at.connect(("127.0.0.1", 1))), PAY).kind == "refused"
+
+
+@pytest.mark.parametrize("many", [500, 3_000])
+def test_an_error_that_carries_too_much_to_be_read_is_a_doubt(many: int) -> None:
+    chain: BaseException = ValueError("first")
+    for number in range(many):
+        outer = ValueError(f"{number}")
+        outer.__cause__ = chain
+        chain = outer
+    nested: Exception = ValueError("first")
+    for _ in range(many):
+        nested = ExceptionGroup("in", [nested])
+    wide = ExceptionGroup("many", [ValueError(f"{number}") for number in range(many)])
+    for error in (chain, nested, wide):
+        assert classify(error, CLEAN).happened == "unknown"
+
+
+def test_what_many_errors_share_is_read_once() -> None:
+    shared = [ValueError(f"{number}") for number in range(60)]
+    for one in shared:
+        vars(one).update(others=shared)
+    assert classify(shared[0], PAY).happened == "no"
 
 
 def test_an_endless_chain_is_read_to_its_end() -> None:
