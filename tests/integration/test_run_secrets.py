@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from run_tasks import plan, step, verdict
 
 from replan import Replan, tool
-from replan.ports import ModelReply, ModelRequest
+from replan.core.ids import call_base, split_key
+from replan.core.types import ToolSpec
+from replan.ports import ModelReply, ModelRequest, ToolCall
 from replan.testing import FakeTool, ScriptedModel, fake_source
 
 pytestmark = pytest.mark.anyio
@@ -130,3 +133,70 @@ async def test_a_task_without_secrets_is_never_masked(tmp_path: Path) -> None:
     walks = {"_masked", "_masked_text", "_hidden", "_replaced", "_spellings", "places", "_walked"}
     assert not calls.keys() & walks
     assert calls.total() < 10 * events, calls
+
+
+class Pays:
+    """Keeps the keys that it is called with; never answers if it `hangs`."""
+
+    name = "pays"
+
+    def __init__(self, effect: Any, *, secret: bool, hangs: bool) -> None:
+        self._spec = ToolSpec(
+            id="pay",
+            parameters={
+                "type": "object",
+                "properties": {"pin": {"type": "string"}, "to": {"default": "Ann"}},
+            },
+            effect=effect,
+            secrets=("pin",) if secret else (),
+        )
+        self._hangs = hangs
+        self.entered = asyncio.Event()
+        self.keys: list[str] = []
+
+    async def tools(self) -> list[ToolSpec]:
+        return [self._spec]
+
+    async def call(self, call: ToolCall) -> Any:
+        self.keys.append(call.key)
+        self.entered.set()
+        if self._hangs:
+            await asyncio.Event().wait()
+        return "paid"
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.mark.parametrize("effect", ["repeatable", "once"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(True, True, id="secret"),
+        pytest.param(False, True, id="not called secret before, as in the logs of an older release"),
+        pytest.param(True, False, id="called secret before"),
+    ],
+)
+async def test_a_call_with_a_secret_is_the_same_call_after_a_restart_and_its_key_gives_nothing_away(
+    tmp_path: Path, effect: str, before: bool, after: bool
+) -> None:
+    first, second = Pays(effect, secret=before, hangs=True), Pays(effect, secret=after, hangs=False)
+    secrets = {"the_pin": SecretStr("4711")}
+    pays = plan(step("a", "pay", parameters={"pin": "${metadata.the_pin}"}))
+    async with Replan(tools=[first], db=tmp_path / "log.db") as replan:
+        task_id = await replan.submit("pay", plan=pays, evaluation="steps", secrets=secrets)
+        await first.entered.wait()
+    async with Replan(tools=[second], db=tmp_path / "log.db") as replan:
+        result = await replan.resume(task_id, secrets=secrets)
+    if effect == "repeatable":
+        assert result.is_success, result.failure
+        assert second.keys == first.keys
+    else:
+        assert second.keys == [], "nobody knows whether it took effect"
+        assert not result.is_success
+    tried = {
+        call_base(task_id, "pay", {"pin": f"{pin:04}"}, schema)
+        for pin in range(4_700, 4_720)
+        for schema in (None, first._spec.parameters)
+    }
+    assert (split_key(first.keys[0])[0] in tried) is not before

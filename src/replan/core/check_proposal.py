@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from replan.core import schemas
+from replan.core.bases import bases
 from replan.core.healing import Healing, Reading
 from replan.core.identity import opened, quoted, signs_of
-from replan.core.ids import call_base
 from replan.core.nothing import is_nothing
 from replan.core.paths import static_steps
 from replan.core.reflection import ActionType, StepReflection, SuggestedAction
@@ -62,6 +62,8 @@ class Failed:
     """The effect of what was planned: no stand-in has a stronger one. None: nothing is known of it."""
     key: str = ""
     """Of the call in doubt."""
+    seal_key: bytes = b""
+    """Of the names of calls that have secrets (`core.bases`)."""
     claims: Collection[str] = ()
     """Records that have settled other calls."""
     given: Sequence[Any] = ()
@@ -170,7 +172,7 @@ def _of_call(tool: ToolSpec, parameters: JsonObject, failed: Failed) -> Iterator
     parameters = {**parameters, **filled}
     for problem in schemas.parameter_problems(tool, parameters)[:10]:
         yield f"tool {tool.id!r}: {problem}"
-    if call_base(failed.task_id, tool.id, parameters, tool.parameters) in failed.healing.tried():
+    if not failed.healing.tried().isdisjoint(bases(failed.seal_key, failed.task_id, tool, parameters)):
         yield f"this very call of {tool.id!r} was tried for this step already and failed; propose something new"
 
 

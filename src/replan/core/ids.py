@@ -84,11 +84,6 @@ def call_base(task_id: str, tool_id: str, parameters: Any, schema: JsonObject | 
     return digest(f"{task_id}\x00{call_content(tool_id, parameters, schema)}")
 
 
-def call_bases(task_id: str, tool_id: str, parameters: Any, schema: JsonObject) -> tuple[str, str]:
-    """What identifies the call, and what an older release would have written for it."""
-    return call_base(task_id, tool_id, parameters, schema), call_base(task_id, tool_id, parameters)
-
-
 def call_key(base: str, occurrence: int) -> str:
     """The idempotency key: the content, and which of the like calls that a plan means."""
     return f"{base}.{occurrence}"

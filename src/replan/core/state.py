@@ -12,6 +12,7 @@ from typing import Any
 
 from replan.core import events as e
 from replan.core import fold_plans, fold_recovery, fold_steps
+from replan.core.bases import bases, reading_base
 from replan.core.graph import Graph
 from replan.core.healing import Recovery, base_of
 from replan.core.ids import call_content, call_key, split_key
@@ -102,6 +103,8 @@ class State:
     """Calls made; the rest of what was used is in `_asked`."""
     secrets: KnownSecrets = field(default=NOTHING_SECRET, compare=False, repr=False)
     """What whoever drives the task knows to be secret; a reading of the log knows nothing."""
+    seal_key: bytes = field(default=b"", compare=False, repr=False)
+    """Of what the log names but must not give away (`core.seals`, `core.bases`); there is none where it is not needed."""
     any_lost: bool = False
     """The log has masks of which nobody knows any more what they stand for."""
     _asked: Usage = _NOTHING_USED
@@ -205,6 +208,19 @@ class State:
     def running_calls(self) -> list[CallState]:
         """Calls that were started and have no result."""
         return [call for call in self._calls.values() if call.status == "running"]
+
+    def bases(self, tool: ToolSpec, parameters: JsonObject) -> list[str]:
+        """Every name that the log may have for the content of this call."""
+        return bases(self.seal_key, self.task_id, tool, parameters)
+
+    def base(self, tool: ToolSpec, parameters: JsonObject) -> str:
+        """What identifies the call by its content; as an older release wrote it, where the log has it so."""
+        names = self.bases(tool, parameters)
+        return next(filter(self.ledger.knows, names), names[0])
+
+    def reading_base(self, tool: ToolSpec, parameters: JsonObject, about: str) -> str:
+        """The same of a reading that finds out about something."""
+        return reading_base(self.seal_key, self.task_id, tool, parameters, about)
 
     def occurrence(self, base: str, place: Place) -> int:
         """Which of the like calls this place in the plan makes, from 1.

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from replan.core import schemas
-from replan.core.canonical import one_form
 from replan.core.check_proposal import mapped
 from replan.core.draft import references_of
 from replan.core.filling import resolve
 from replan.core.healing import Recovery
-from replan.core.ids import call_base, call_bases, call_key
+from replan.core.ids import call_key
 from replan.core.meter import Meter
 from replan.core.paths import PathError, select
 from replan.core.policy import needs_approval
@@ -251,14 +250,13 @@ def prepare(
     loaded: Loaded,
     *,
     item: Any = None,
-    seal_key: bytes = b"",
 ) -> Call:
     """The call that a place in the plan makes. `CannotCall` if it cannot be made, `NeedsApproval` if not yet."""
     meant = outline(step, slot, state, tools, loaded, item)
     tool = meant.tool
     if meant.fault is not None or tool is None:
         raise CannotCall(meant.fault or Fault(category="tool_error", kind="unknown_tool", message=meant.name))
-    base = _base(state, tool, meant.parameters)
+    base = state.base(tool, meant.parameters)
     place = (step.step.step_id, slot)
     occurrence = state.occurrence(base, place)
     twin = state.twin(base, occurrence, place) if tool.effect == "once" else None
@@ -277,19 +275,11 @@ def prepare(
         text = f"this very call was made before, and nobody knows whether it took effect: {doubt.fault.message if doubt.fault else 'cut off'}"
         raise CannotCall(Fault(category="unknown", kind="in_doubt", message=text, happened="unknown"))
     if needs_approval(state.policy, step.step, tool) and state.reusable(call.key, tool, step.step) is None:
-        _check_approved(call, state, seal_key)
+        _check_approved(call, state)
     return call
 
 
-def _base(state: State, tool: ToolSpec, parameters: JsonObject) -> str:
-    """What identifies the call; as an older release wrote it, where the log has it so."""
-    if one_form(tool.parameters, parameters) is parameters:
-        return call_base(state.task_id, tool.id, parameters, tool.parameters)
-    base, older = call_bases(state.task_id, tool.id, parameters, tool.parameters)
-    return older if state.ledger.knows(older) and not state.ledger.knows(base) else base
-
-
-def _check_approved(call: Call, state: State, seal_key: bytes) -> None:
+def _check_approved(call: Call, state: State) -> None:
     """Raise unless a person has agreed to just this call: what runs is what was shown."""
     known = state.recovery
     if known is not None:
@@ -300,7 +290,7 @@ def _check_approved(call: Call, state: State, seal_key: bytes) -> None:
             raise CannotCall(Fault(category="unknown", kind="rejected", message=text))
         if said is not None and said.parameters is None:
             return
-        if _is_as_edited(call, known, seal_key):
+        if _is_as_edited(call, known, state.seal_key):
             return
         if said is not None:
             text = f"a person has agreed to this call of {call.tool.id!r} only with other parameters"

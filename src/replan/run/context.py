@@ -18,7 +18,7 @@ from replan.core.secrets import KnownSecrets, lost
 from replan.core.state import State, fold
 from replan.errors import ReplanError, StaleWriter, StoreError
 from replan.ports import Appended, Claim, NewArtifact
-from replan.run.knowing import known_to
+from replan.run.knowing import known_to, may_hold_secrets
 from replan.run.outputs import storable_value
 from replan.run.parts import Parts
 
@@ -64,7 +64,6 @@ class Run:
         "closed",
         "kept",
         "parts",
-        "seal_key",
         "secrets",
         "state",
         "stopping",
@@ -94,8 +93,6 @@ class Run:
         """Nothing new is begun: what runs is being stopped."""
         self.asking: dict[str, Asking] | None = None
         """The model calls that this drive has under way, by id."""
-        self.seal_key = b""
-        """Of what an approval does not show; there is none where nobody is asked."""
         self.told: set[str] | None = None
         """Sentences for people that are said once."""
         self._batch: Batch | None = None
@@ -120,9 +117,9 @@ class Run:
             later = [one._replace(event=lost(one.event)) if one.event.masked else one for one in records[1:]]
             records = [records[0]._replace(event=seen), *later]
         run = cls(parts, claim, fold(records, state))
-        if run.state.policy.interactive:
+        if run.state.policy.interactive or len(records) > 1 or may_hold_secrets(parts.tools):
             try:
-                run.seal_key = await parts.store.seal_key()
+                run.state.seal_key = await parts.store.seal_key()
             except BaseException:
                 with contextlib.suppress(ReplanError):
                     await parts.store.release(claim)

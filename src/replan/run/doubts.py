@@ -16,7 +16,6 @@ from typing import NamedTuple
 from replan.core import verify
 from replan.core.events import OutcomeSettled
 from replan.core.healing import base_of
-from replan.core.ids import call_base, call_bases
 from replan.core.ladder import MOST_SETTLED
 from replan.core.state import CallState, StepState
 from replan.core.types import VERIFY, Fault, JsonObject, ToolSpec, Verifier
@@ -130,7 +129,7 @@ class Doubts:
 
     def _is_of(self, call: CallState, tool: ToolSpec, parameters: JsonObject) -> bool:
         """True if the call was made with these parameters."""
-        return base_of(call.key) in call_bases(self._run.task_id, tool.id, parameters, tool.parameters)
+        return base_of(call.key) in self._run.state.bases(tool, parameters)
 
     async def _look(
         self, step: StepState, call: CallState, tool: ToolSpec, verifier: Verifier,
@@ -143,7 +142,7 @@ class Doubts:
         if reader is None:
             text = f"{verifier.tool!r} is not here, or may not be read with"
             return Fault(category="external_error", kind="unavailable", message=text)
-        about = call_base(self._run.task_id, reader.id, [asked, call.key])
+        about = self._run.state.reading_base(reader, asked, call.key)
         key = f"{about}.v{self._run.state.tool_calls + 1}"
         reading = Call(step.step, call.slot.reading(), reader, asked, key, about=call.key)
         outcome = await self._make(reading, place, urgency)

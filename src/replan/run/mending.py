@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
-from replan.core.ids import call_base
 from replan.core.reflection import SuggestedAction
 from replan.core.state import Slot, StepState
 from replan.core.types import Fault, JsonObject
@@ -186,9 +185,7 @@ class Mending:
         parameters = given if isinstance(given, dict) else {}
         number = len(mine.readings.get(slot, ())) + 1
         about = step.calls[slot].key if slot in step.calls else f"{step.step.step_id}{slot}"
-        base = call_base(
-            self._run.state.task_id, tool.id, [parameters, about]
-        )  # another doubt, another reading
+        base = self._run.state.reading_base(tool, parameters, about)  # another doubt, another reading
         key = f"{base}.v{number}"
         await self._make(Call(step.step, slot.reading(), tool, parameters, key), place, urgency)
 

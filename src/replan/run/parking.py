@@ -49,7 +49,7 @@ class Parking:
                 approval_id=run.parts.ids.new("appr"), call_key=call.key, step_id=call.step.step_id,
                 action_id=call.slot.action_id, index=call.slot.item, tool_id=tool.id, effect=tool.effect,
                 parameters=seen, parameters_schema=tool.parameters,
-                seals=seals_of(run.seal_key, tool.id, call.parameters, seen),
+                seals=seals_of(run.state.seal_key, tool.id, call.parameters, seen),
                 kept={name: one.stored.artifact_id for name, one in large.items() if one.stored is not None},
             ),
             artifacts=[one.stored for one in large.values() if one.stored is not None],

@@ -27,7 +27,7 @@ def prepared_call(
         # Done before a crash, and done it stays, whatever its references would give by now.
         return added_metadata(run.parts.tools.resolve(known.tool_id), loaded.value_of(known.output))
     try:
-        call = prepare(step, slot, run.state, run.parts.tools, loaded, item=item, seal_key=run.seal_key)
+        call = prepare(step, slot, run.state, run.parts.tools, loaded, item=item)
     except CannotCall as error:
         return error.fault
     except NeedsApproval as waits:

@@ -147,9 +147,11 @@ class Recovery:
         tool = meant.tool
         base = base_of(call.key) if call is not None else ""
         if not base:
-            schema = tool.parameters if tool else None
-            base = call_base(
-                self._run.state.task_id, tool.id if tool else meant.name, meant.parameters, schema
+            state = self._run.state
+            base = (
+                state.base(tool, meant.parameters)
+                if tool is not None
+                else call_base(state.task_id, meant.name, meant.parameters)
             )
         if fault.kind == "repeated":
             base = ""  # not tried: it was not made, and may be if it is meant
@@ -193,6 +195,7 @@ class Recovery:
             in_doubt=doubt,
             elsewhere=self._elsewhere(step, slot, meant) if doubt else (),
             key=call.key if call is not None else "",
+            seal_key=self._run.state.seal_key,
             claims=self._claims(call) if doubt else (),
             given=self._given(call) if doubt else (),
             wanted=meant.tool.output_schema if meant.tool is not None else None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from replan.core.check_plan import check_plan
 from replan.core.events import StepRepaired
 from replan.core.healing import Healing
-from replan.core.ids import call_base
 from replan.core.plan_diff import diff_of
 from replan.core.read_plan import read_plan
 from replan.core.state import StepState
@@ -102,7 +101,7 @@ def _checked(run: Run, step: StepState, new: Step, tools: list[ToolSpec]) -> tup
     tried = (step.healing or Healing()).tried()
     if not found and not made.actions and made.for_each is None:
         tool = run.parts.tools.resolve(made.tool)
-        if tool and call_base(state.task_id, tool.id, made.parameters, tool.parameters) in tried:
+        if tool and not tried.isdisjoint(state.bases(tool, made.parameters)):
             found.append("this very call was tried for this step already and failed; change what matters")
     return made, found
 
