@@ -152,6 +152,68 @@ def test_by_steps_a_step_that_succeeds_in_the_place_of_another_makes_up_for_it()
     assert ran.result.score == 100
 
 
+def pays_even(parameters: Any) -> Any:
+    if parameters["n"] % 2:
+        raise ValueError("insufficient funds")
+    return {"paid": parameters["n"]}
+
+
+def repaired(**more: Any) -> dict[str, Any]:
+    changed = {"step_repair": step("p", "pay_even", **more)}
+    return {"step_reflection": reflection("repair_step", "another way", "tool_error"), **changed}
+
+
+EACH = {"for_each": [1, 2], "parameters": {"n": "${item}"}}
+
+
+@pytest.mark.parametrize(
+    ("paid", "answers", "succeeds"),
+    [
+        pytest.param(
+            {"parameters": {"n": 1}},
+            {"step_reflection": reflection("retry_with_tool", {"tool_id": "find"}, "tool_error")},
+            False,
+            id="a reading stands in",
+        ),
+        pytest.param(
+            {"parameters": {"n": 1}},
+            {"step_reflection": reflection("retry_with_tool", {"tool_id": "pay_by_card"}, "tool_error")},
+            True,
+            id="another effect stands in",
+        ),
+        pytest.param(
+            {"parameters": {"n": 1}},
+            {**repaired(), "step_repair": step("p", "find", parameters={"n": 9})},
+            False,
+            id="written anew as a reading",
+        ),
+        pytest.param({"parameters": {"n": 1}}, repaired(parameters={"n": 2}), True, id="written anew"),
+        pytest.param({"parameters": {"n": 1}}, repaired(**{**EACH, "for_each": []}), False, id="a list of nothing"),
+        pytest.param(EACH, repaired(**EACH, allow_failed_items=True), False, id="without it, as an afterthought"),
+        pytest.param({**EACH, "for_each": [1, 3]}, repaired(**{**EACH, "for_each": [2]}), False, id="fewer items"),
+        pytest.param({**EACH, "for_each": [1, 3]}, repaired(**{**EACH, "for_each": [2, 4]}), True, id="other items"),
+        pytest.param({**EACH, "allow_failed_items": True}, {"step_reflection": GIVE_UP}, True, id="without it, as planned"),
+    ],
+)  # fmt: skip
+def test_by_steps_an_effect_is_made_up_for_by_an_effect_only(
+    paid: dict[str, Any], answers: dict[str, Any], succeeds: bool
+) -> None:
+    async def main() -> Ran:
+        number = {"type": "object", "properties": {"n": {"type": "integer"}}}
+        tools = {**TOOLS, "pay_even": FakeTool(output=pays_even, parameters=number, **ONCE)}
+        wanted = plan(step("f", "find"), step("p", "pay_even", **paid))
+        script = {"execution_plan": wanted, "overall_reflection": overall(False), **answers}
+        return (await (await bench(tools, script)).run(evaluation="steps")).check()
+
+    ran = virtual_time(main())
+    assert ran.result.is_success == succeeds
+    if not succeeds:
+        assert any("was to have an effect" in text for text in ran.result.failure.root_causes)  # type: ignore[union-attr]
+    elif "allow_failed_items" in paid:
+        assert ran.result.shortfall == ("step 'p' (pay_even) is without item 1, which failed",)
+        assert ran.result.score == 100
+
+
 def test_another_tool_does_not_pass_for_a_helped_step_under_its_id() -> None:
     ran = run(
         {

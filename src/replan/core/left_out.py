@@ -1,10 +1,15 @@
-"""Steps of earlier plans that came to nothing, and that no later step has made up for."""
+"""What was planned and not done: steps of earlier plans that no later step has made up for, and effects that a stand-in has not had."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from replan.core.progress import StepState
 from replan.core.state import State
-from replan.core.types import StepId
+from replan.core.types import StepId, ToolId
+
+NOT_LOST = frozenset({"repeated", "duplicate"})
+"""Faults of calls that were not made because the same effect was meant, and had, elsewhere."""
 
 
 def left_out(state: State) -> list[StepState]:
@@ -32,3 +37,30 @@ def _made_up(state: State, name: StepId) -> bool:
             return True
         name = other
     return False
+
+
+def without_effect(state: State, has_effect: Callable[[ToolId], bool]) -> list[StepState]:
+    """Steps that succeeded though calls of theirs that should have had an effect failed, and what was put in their place has none:
+    a reading, an empty list, or leave to do without them that no plan had given before they failed."""
+    steps = (*state.earlier.values(), *state.steps.values())
+    return [step for step in steps if step.status == "succeeded" and _lost(step, has_effect)]
+
+
+def _lost(step: StepState, has_effect: Callable[[ToolId], bool]) -> bool:
+    mine = step.healing
+    if mine is None:
+        return False
+    wanted = {
+        slot
+        for slot in mine.slots()
+        if any(has_effect(one.tool_id) and one.error.kind not in NOT_LOST for one in mine.failures(slot))
+    }
+    had = {
+        slot: call
+        for slot, call in step.calls.items()
+        if call.status == "succeeded" and call.effect != "reads"
+    }
+    if mine.repairs == mine.repairs_before:
+        return any(slot.item is None or slot.item not in step.left_out for slot in wanted - had.keys())
+    anew = {slot for slot, call in had.items() if call.plan >= step.born and not call.reused}
+    return len(wanted - anew) > len(anew - wanted)

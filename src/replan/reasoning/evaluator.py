@@ -249,12 +249,18 @@ def _final_output(
 
 
 def evaluate_by_steps(
-    plan: Plan, steps: Sequence[StepReport], *, undone: Sequence[str] = (), missing: Sequence[str] = ()
+    plan: Plan,
+    steps: Sequence[StepReport],
+    *,
+    undone: Sequence[str] = (),
+    missing: Sequence[str] = (),
+    without: Sequence[str] = (),
 ) -> Evaluation:
     """Success when every step succeeded (or was left out by its condition); the answer is what the last steps gave.
 
-    `undone`: effects that an earlier plan was to have, and that no later one made up for: with one of them it is no
-    success. `missing`: readings of that kind, which are a shortfall.
+    `undone`: effects that were planned, and that nothing made up for: with one of them it is no success. `missing`:
+    readings of that kind, which are a shortfall. `without`: what the plan lets steps do without; it is told, and costs
+    nothing.
     One final step: its output. Several: `{step_id: output}`. A plan without steps has nothing to answer with.
     """
     reports = {step.step_id: step for step in steps}
@@ -278,7 +284,7 @@ def evaluate_by_steps(
         is_successful=not failures,
         dimensions=Dimensions(completeness=share, correctness=score, efficiency=100.0, reliability=share),
         successes=tuple(f"{name} succeeded" for name in done),
-        failures=(*failures, *missing),
+        failures=(*failures, *missing, *without),
         final_output=_outputs(plan, steps),
     )
 

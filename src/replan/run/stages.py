@@ -13,11 +13,13 @@ from replan.core.events import (
 )
 from replan.core.explain import step_words
 from replan.core.left_out import left_out as left_undone
+from replan.core.left_out import without_effect
 from replan.core.progress import StepState
 from replan.core.read_plan import PlanMisread, read_plan
 from replan.core.schemas import problems
 from replan.core.secrets import SecretLost, reveal
-from replan.core.types import Evaluation, JsonObject, Plan
+from replan.core.slots import items_in_words
+from replan.core.types import Evaluation, JsonObject, Plan, ToolId
 from replan.core.verdict import at_odds
 from replan.errors import AnswerInvalid, ModelError, PlanInvalid
 from replan.reasoning.evaluator import evaluate, evaluate_by_steps, of_another_form
@@ -180,8 +182,16 @@ async def judge(run: Run) -> None:
         verdict = evaluate_by_steps(
             state.plan,
             reports(run, loaded, whole={step.step.step_id for step in final}),
-            undone=[_left(step) for step in gone if _has_effect(run, step)],
+            undone=[
+                *(_left(step) for step in gone if _has_effect(run, step)),
+                *(_stood_in(step) for step in without_effect(state, lambda tool: _may_change(run, tool))),
+            ],
             missing=[_left(step) for step in gone if not _has_effect(run, step)],
+            without=[
+                _without(step)
+                for step in state.steps.values()
+                if step.status == "succeeded" and step.left_out
+            ],
         )
         verdict = _checked_shape(run, verdict)
     else:
@@ -238,9 +248,24 @@ def _left(step: StepState) -> str:
     return f"{step_words(step)} of an earlier plan {step.status}{why}, and a later plan left it out"
 
 
+def _stood_in(step: StepState) -> str:
+    """A step that succeeded without the effect that it was for, in words."""
+    return f"{step_words(step)} was to have an effect, which failed, and what was done in its place has none"
+
+
+def _without(step: StepState) -> str:
+    """A step that its plan lets do without some items, in words."""
+    return f"{step_words(step)} is without {items_in_words(step.left_out)}, which failed"
+
+
 def _has_effect(run: Run, step: StepState) -> bool:
-    """True if the step was to have an effect; a tool that is not here any more may have had one."""
-    tools = [run.parts.tools.resolve(name) for name in called_or_planned(step)]
-    return any(tool is None or tool.effect != "reads" for tool in tools) or any(
+    """True if the step was to have an effect."""
+    return any(_may_change(run, name) for name in called_or_planned(step)) or any(
         call.effect != "reads" for call in step.calls.values()
     )
+
+
+def _may_change(run: Run, name: ToolId) -> bool:
+    """True if the tool has an effect; one that is not here any more may have had one."""
+    tool = run.parts.tools.resolve(name)
+    return tool is None or tool.effect != "reads"
