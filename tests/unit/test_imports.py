@@ -222,7 +222,7 @@ def test_without_extras_a_given_plan_runs(tmp_path: Path) -> None:
 from tools import double
 from replan import run_sync
 from json import load
-done = run_sync("double", [double], plan=load(open("plan.json")), evaluation="steps", settings={"db": "x.db"})
+done = run_sync("double", [double], plan=load(open("plan.json")), evaluation="steps", db="x.db")
 print(done.output)
 """
     done = fresh(tmp_path, library, missing=MISSING)

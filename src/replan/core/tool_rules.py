@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from replan.core.schemas import closed
 from replan.core.types import Effect, Frozen, ToolSpec, Verifier
-from replan.core.verify import problems_with
 
 _UNITS = {"s": 1.0, "sec": 1.0, "second": 1.0, "m": 60.0, "min": 60.0, "minute": 60.0}
 _UNITS |= {"h": 3600.0, "hour": 3600.0, "d": 86_400.0, "day": 86_400.0}
@@ -125,6 +124,8 @@ def verifier_problems(
     found = []
     for tool in tools:
         if tool.verify is not None and tool.verify.happened:
+            from replan.core.verify import problems_with  # loads JMESPath, which few tools need
+
             reader = resolve(tool.verify.tool)
             near = nearest(tool.verify.tool) if reader is None else ()
             found += [(tool.id, problem) for problem in problems_with(tool.verify, tool, reader, near)]

@@ -33,6 +33,10 @@ def load_sources(spec: str) -> list[ToolSource]:
         raise InputError(f"an empty name of tools; what can be loaded is {FORMS}")
     found = _KIND.match(text)
     if found is None:
+        if scheme := _SCHEME.match(text):
+            raise InputError(
+                f"{scheme[0]} is no kind of tools that there is ({spec!r}); what can be loaded is {FORMS}"
+            )
         if text.lower().endswith((".json", ".yaml", ".yml")) and _is_openapi(Path(text).expanduser()):
             return load_sources(f"openapi:{text}")
         if text.lower().endswith((".yaml", ".yml")):
@@ -43,10 +47,6 @@ def load_sources(spec: str) -> list[ToolSource]:
             from replan.tools.mcp import from_file
 
             return list(from_file(Path(text).expanduser()))
-        if scheme := _SCHEME.match(text):
-            raise InputError(
-                f"{scheme[0]} is no kind of tools that there is ({spec!r}); what can be loaded is {FORMS}"
-            )
         return [load_tools(text)]
     kind, rest = found[1].lower(), text[found.end() :].strip()
     if not rest.strip("/"):

@@ -41,6 +41,7 @@ def test_a_whole_plan_is_read() -> None:
                     "estimated_secs": "60",
                     "requires_approval": True,
                     "repeat": "true",
+                    "allow_failed_items": "true",
                 },
                 {"step_id": "g", "actions": [{"action_id": "g1", "tool": "t", "parameters": '{"q": 1}'}]},
             ],
@@ -52,7 +53,7 @@ def test_a_whole_plan_is_read() -> None:
     assert step.model_dump(exclude={"actions"}) == {
         "step_id": "a", "name": "n", "tool": "t", "parameters": {"x": [1, {"y": None}]}, "dependencies": ("b", "c"),
         "expected_output": "o", "when": "b.output", "for_each": "${b.output}", "timeout_secs": 5.0, "estimated_secs": 60.0,
-        "requires_approval": True, "repeat": True,
+        "requires_approval": True, "repeat": True, "allow_failed_items": True,
     }  # fmt: skip
     assert plan.steps[1].actions[0].parameters == {"q": 1}
 

@@ -498,6 +498,7 @@ async def test_options_are_carried_into_the_spec() -> None:
         "requires_approval": False,
         "in_process": True,
         "verify": None,
+        "max_retries": None,
     }
     assert spec.output_schema is not None
     assert spec.output_schema["properties"]["name"] == STRING

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
-from replan.core.refs import whole
 from replan.core.secrets.masked import MASK
 
 _PARAMETER_NAMES = frozenset(
@@ -158,4 +157,6 @@ def url_without_secrets(url: str) -> str:
 
 
 def is_reference(value: Any) -> bool:
+    from replan.core.refs import whole  # loads JMESPath, which a tool is written without
+
     return isinstance(value, str) and whole(value) is not None

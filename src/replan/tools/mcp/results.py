@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from replan.core.ids import canonical
 from replan.core.schemas import problems
 from replan.errors import ToolCallError
 from replan.tools.binary import data_url
@@ -63,13 +64,15 @@ def _from_text(result: CallToolResult, tool: Listed) -> Any:
 def _not_said_by(structured: Any, value: Any, blocks: Sequence[ContentBlock]) -> list[Any]:
     """The parts that say more than the structured value, of which the protocol wants the JSON as text besides."""
     texts = [block.text for block in blocks if block.type == "text"]
-    if texts == value or [_parsed(text) for text in texts] == value:
+    if texts == value or _same([_parsed(text) for text in texts], value):
         said: Sequence[Any] = texts  # a text for each item, as FastMCP writes lists
     else:
         said = [
             text
             for text in texts
-            if not text.strip() or text == value or _parsed(text) in (structured, value)
+            if not text.strip()
+            or text == value
+            or any(_same(_parsed(text), one) for one in (structured, value))
         ]
     return [part_of(block) for block in blocks if block.type != "text" or block.text not in said]
 
@@ -89,6 +92,11 @@ def _parsed(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equal as JSON: unlike in Python, 0 is not false."""
+    return bool(one == other) and canonical(one) == canonical(other)
 
 
 def reported(text: str, tool: Listed) -> ToolCallError:
