@@ -1,4 +1,7 @@
-"""Paying at a bank that loses answers, with a verifier: what is in doubt is looked up, never made again blindly."""
+"""Paying at a bank that loses answers, with a verifier: what is in doubt is looked up, never made again blindly.
+
+`python -m examples.payments` starts the bank, and runs a plan with these tools.
+"""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -98,15 +99,40 @@ def test_a_bad_input_is_told_on_stderr_with_exit_code_2(
         assert part in done.stderr
 
 
-def test_a_locked_database_is_told_with_exit_code_2(tmp_path: Path) -> None:
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """Another process that holds the database `x.db` until its transaction ends."""
     folder(tmp_path)
     sqlite3.connect(tmp_path / "x.db").close()
     assert replan("tasks", "list", "--db", "sqlite:///x.db", cwd=tmp_path).returncode == 0
     with contextlib.closing(sqlite3.connect(tmp_path / "x.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        done = replan(*BY_STEPS, "--db", "sqlite:///x.db", cwd=tmp_path)
+        yield other
+
+
+def test_a_locked_database_is_waited_for_and_told(locked: sqlite3.Connection, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*COMMAND, *BY_STEPS, "--db", "sqlite:///x.db"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    ) as running:
+        assert running.stderr is not None
+        assert any("x.db is locked by another process; waiting for it" in line for line in running.stderr)
+        locked.execute("ROLLBACK")
+        answer, _ = running.communicate()
+    assert running.returncode == 0
+    assert answer
+
+
+@pytest.mark.prove  # it takes as long as a database is waited for
+@pytest.mark.usefixtures("locked")
+def test_a_database_that_stays_locked_is_told_with_exit_code_2(tmp_path: Path) -> None:
+    done = replan(*BY_STEPS, "--db", "sqlite:///x.db", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
-    assert "x.db is locked by another process" in done.stderr
+    assert "x.db is locked by another process; try again when it is done" in done.stderr
     assert "Traceback" not in done.stderr
 
 

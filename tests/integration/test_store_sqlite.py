@@ -63,6 +63,23 @@ def said(child: subprocess.Popen[str]) -> object:
 # ── locked ──
 
 
+async def test_what_is_only_good_to_know_is_not_waited_for_long(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "log.db", busy_secs=600.0)
+    with contextlib.closing(sqlite3.connect(tmp_path / "log.db", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StoreBusy):
+            await store.remember_tools({"kit": ["a"]})
+        with pytest.raises(StoreBusy):
+            await store.add_tool_stats({ToolKey("kit", "a"): ToolStats()})
+        waiting = asyncio.ensure_future(store.create("t", EVENT, 1.0))
+        late = asyncio.ensure_future(store.remember_tools({"kit": ["a"]}))
+        done, _ = await asyncio.wait({waiting, late}, timeout=0.1)
+        assert not done
+    assert await waiting
+    await late
+    await store.aclose()
+
+
 async def test_what_is_to_be_written_waits_for_another_process_and_says_so(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

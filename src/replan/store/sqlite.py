@@ -337,7 +337,7 @@ class SqliteStore:
 
     async def add_tool_stats(self, more: Mapping[ToolKey, ToolStats]) -> None:
         await self._writer.submit(
-            lambda db: tool_memory.add(db, more, time.time()), large=True, durable=False
+            lambda db: tool_memory.add(db, more, time.time()), large=True, durable=False, patient=False
         )
 
     async def tool_stats(self) -> dict[ToolKey, ToolStats]:
@@ -346,7 +346,7 @@ class SqliteStore:
     async def remember_tools(self, names: Mapping[str, Collection[str]]) -> None:
         kept = {source: tuple(listed) for source, listed in names.items()}
         await self._writer.submit(
-            lambda db: tool_memory.remember(db, kept, time.time()), large=True, durable=False
+            lambda db: tool_memory.remember(db, kept, time.time()), large=True, durable=False, patient=False
         )
 
     async def remembered_tools(self) -> dict[str, tuple[str, ...]]:

@@ -28,8 +28,8 @@ from replan.errors import ReplanError, StoreBusy, StoreError, StoreFull, StoreUn
 _LOG = logging.getLogger("replan.store")
 _TELL_SECS = 1.0
 """So long another process may hold the file before a word is said."""
-_CLOSING_SECS = 2.0
-"""How long it is waited for where the store is being closed."""
+_SHORT_SECS = 2.0
+"""How long it is waited for where the store is being closed, and for what is not worth more."""
 GROUP = 512
 PROMPT_COMMITS = 250
 """So many commits in the event loop, then a checkpoint in the thread: about a thousand pages."""
@@ -40,6 +40,7 @@ class _Job(NamedTuple):
     chain: Hashable
     future: asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop
+    patient: bool = True
 
 
 _Done = tuple[_Job, Any, BaseException | None]
@@ -83,19 +84,20 @@ class Writer:
         chain: Hashable = None,
         large: bool = False,
         durable: bool = True,
+        patient: bool = True,
     ) -> asyncio.Future[Any]:
         """Queue a job; its future is done once it is committed, which may be at once.
 
         Jobs are done in the order they came. Once a job of a `chain` could not be written, the later ones of
         that chain fail likewise. `large`: not to be written in the event loop. `durable`: on disk when it is done,
-        where the store is one whose commits go to disk.
+        where the store is one whose commits go to disk. `patient`: worth a long wait for another process.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         if self._closing:
             future.set_exception(StoreError(f"the store {self._path} is closed"))
             return future
-        job = _Job(work, chain, future, loop)
+        job = _Job(work, chain, future, loop, patient)
         if large or (durable and self._synced) or not self._at_once(job, self._prompt):
             self._jobs.append(job)
             self._wake.set()
@@ -164,7 +166,7 @@ class Writer:
         done: list[_Done] = []
         execute = self._connection.execute
         try:
-            self._begin()
+            self._begin(patient=any(job.patient for job in jobs))
         except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to the callers
             return [self._fail(job, error) for job in jobs]
         try:
@@ -186,7 +188,7 @@ class Writer:
             return [one for job in jobs for one in self._commit([job])]
         return done
 
-    def _begin(self) -> None:
+    def _begin(self, *, patient: bool) -> None:
         """Begin to write, which may mean to wait for another process: running work waits rather than ends."""
         since, told = time.monotonic(), False
         while True:
@@ -195,9 +197,8 @@ class Writer:
             except sqlite3.OperationalError as error:
                 waited = time.monotonic() - since
                 busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-                if not busy or waited >= (
-                    min(self._busy_secs, _CLOSING_SECS) if self._closing else self._busy_secs
-                ):
+                short = self._closing or not patient
+                if not busy or waited >= (min(self._busy_secs, _SHORT_SECS) if short else self._busy_secs):
                     raise
                 if not told and waited >= _TELL_SECS:
                     told = True
