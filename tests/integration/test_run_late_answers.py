@@ -38,25 +38,33 @@ class Bank:
         )
 
 
-def run(bank: Bank, source: FunctionSource, *, modelled: bool = True, **policy: Any) -> Ran:
-    """Run the task, and let the work go on once the call is in doubt."""
+def run(
+    bank: Bank, source: FunctionSource, wanted: Any = PLAN, *, modelled: bool = True,
+    kept: list[bytes] | None = None, **policy: Any,
+) -> Ran:  # fmt: skip
+    """Run the task, and let the work go on once the call is in doubt. `kept` gets what is kept apart."""
 
     async def main() -> Ran:
         answers = {
-            "execution_plan": PLAN,
+            "execution_plan": wanted,
             "evaluation": verdict(),
             "step_reflection": [VERIFY, NO, VERIFY, NO],
             "overall_reflection": overall(),
         }
         made = await bench(source, answers)
-        task_id = await made.submit(None if modelled else PLAN, **policy)
+        task_id = await made.submit(None if modelled else wanted, **policy)
         driving = asyncio.ensure_future(made.drive(task_id))
         # a call whose key is honoured is not in doubt before it has been made again with it
         asyncio.get_running_loop().call_later(20 * LIMIT, bank.goes_on.set)
         async for record in made.service.watch(task_id):
             if record.type == "outcome_unknown":
                 bank.goes_on.set()
-        return (await driving).check()
+        ran = (await driving).check()
+        for record in ran.records:
+            artifact = getattr(record.event, "artifact", None)
+            if artifact is not None and kept is not None:
+                kept.append(await made.store.artifact(task_id, artifact.artifact_id))
+        return ran
 
     return asyncio.run(main())
 
@@ -140,3 +148,43 @@ def test_a_large_late_answer_is_kept_apart_as_any_other() -> None:
     assert settled.artifact.size == 5_002
     assert ran.result.is_success
     assert ran.result.final_output == "x" * 5_000
+
+
+SECRET = "made-by-the-bank-7f21c"
+RECEIPT = {
+    "type": "object",
+    "properties": {"code": {"type": "string", "format": "password"}, "page": {"type": "string"}},
+}
+
+
+@pytest.mark.parametrize("size", [3, 60_000])
+def test_a_secret_in_a_late_answer_is_not_kept_and_still_reaches_who_refers_to_it(size: int) -> None:
+    bank, heard = Bank(), []
+
+    def pay(order: str) -> Any:
+        bank.goes_on.wait(20)
+        return {"code": SECRET, "page": "x" * size + SECRET}
+
+    def tell(code: str, page: str) -> int:
+        heard.append((code, page))
+        return len(page)
+
+    source = FunctionSource(
+        [
+            tool(effect="once", timeout=LIMIT, output_schema=RECEIPT)(pay),
+            tool(effect="reads", secrets=["code"])(tell),
+        ]
+    )
+    wanted = plan(
+        *PLAN["steps"],
+        step("t", "tell", "p", parameters={"code": "${p.output.code}", "page": "${p.output.page}"}),
+    )
+    kept: list[bytes] = []
+    ran = run(bank, source, wanted, modelled=False, kept=kept, max_output_bytes=20_000)
+    assert bool(kept) == (size > 20_000)
+    assert ran.result.is_success
+    assert heard == [(SECRET, "x" * size + SECRET)]
+    (settled,) = ran.events("outcome_settled")
+    assert settled.masked
+    assert SECRET not in repr(ran.records)
+    assert all(SECRET.encode() not in data for data in kept)

@@ -128,7 +128,7 @@ def _outcome_settled(state: State, event: e.OutcomeSettled, ts: float) -> None:
     if event.happened:
         if event.artifact is not None:
             state.kept_apart = True
-        _succeeded(state, call, Output(event.output, event.artifact))
+        _succeeded(state, call, Output(event.output, event.artifact, event.masked))
     else:
         call.status = "failed"
         state.undone[event.call_key] = state.undone.get(event.call_key, 0) + 1

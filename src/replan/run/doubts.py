@@ -24,6 +24,7 @@ from replan.run.calls import Call
 from replan.run.context import Run
 from replan.run.outputs import Packed, pack
 from replan.run.places import Place
+from replan.run.sealing import Sealed, sealed
 
 FIRST_WAIT_SECS, LONGEST_WAIT_SECS = 0.5, 30.0
 """Between two looks: ever longer, up to this."""
@@ -48,7 +49,7 @@ Settled = JsonObject | Fault | Again | Unsettled
 class Doubts:
     """The settling of one pass over a plan. `make` makes a call and gives what `Attempts.finish` does."""
 
-    __slots__ = ("_attempts", "_make", "_run")
+    __slots__ = ("_attempts", "_claiming", "_make", "_run")
 
     def __init__(
         self,
@@ -59,6 +60,8 @@ class Doubts:
         self._run = run
         self._attempts = attempts
         self._make = make
+        self._claiming = asyncio.Lock()
+        """Held from the look at which records are free until one is taken: it settles one call only."""
 
     async def settle(
         self, step: StepState, call: CallState, parameters: JsonObject, place: Place, urgency: float
@@ -70,21 +73,20 @@ class Doubts:
         answer = await self._attempts.late_answer(call.key)
         if answer is not None:
             await asyncio.wait({answer})
-            if (settled := self._by_late_answer(call, tool, answer)) is not None:
+            if (settled := await self._by_late_answer(call, tool, answer)) is not None:
                 return settled
         if tool.verify is None or (self._run.state.policy.approval == "all" and tool.verify.happened):
             return Unsettled()
         return await self._by_verifier(step, call, tool, tool.verify, parameters, place, urgency)
 
-    def _by_late_answer(
+    async def _by_late_answer(
         self, call: CallState, tool: ToolSpec, answer: asyncio.Future[object]
     ) -> Settled | None:
         heard = self._attempts.heard(call.key, answer, tool)
         if isinstance(heard, Packed):
-            self.record(call, happened=True, given=heard, by="its late answer")
-            return added_metadata(tool, heard.value)
+            return await self._happened(call, tool, heard, "its late answer")
         if heard.happened == "no":
-            self.record(call, happened=False, by="its late answer")
+            self._record(call, happened=False, by="its late answer")
             return heard
         return None
 
@@ -114,12 +116,12 @@ class Doubts:
                     return Unsettled(f"{by} could not look: {found.message}")
             else:
                 failed = 0
-                left = self._unclaimed(call, tool, verifier, found)
-                sure = len(left) > self._under_way(call, tool, verifier)
-                if left and sure:
-                    given = pack(left[0].output, run.state.policy.max_output_bytes)
-                    self.record(call, happened=True, given=given, by=by, record=left[0].record)
-                    return added_metadata(tool, given.value)
+                async with self._claiming:
+                    left = self._unclaimed(call, tool, verifier, found)
+                    sure = len(left) > self._under_way(call, tool, verifier)
+                    if left and sure:
+                        given = pack(left[0].output, run.state.policy.max_output_bytes)
+                        return await self._happened(call, tool, given, by, left[0].record)
                 if found and not left and not all(one.listed for one in found):
                     return Unsettled(f"{by} cannot tell: what it finds has settled another call already")
                 if not left and now >= due:
@@ -190,7 +192,7 @@ class Doubts:
 
     def _did_not_happen(self, call: CallState, by: str) -> Settled:
         """It may be made again, but not for ever: what fails so often is down."""
-        self.record(call, happened=False, by=by)
+        self._record(call, happened=False, by=by)
         if self._run.state.undone.get(call.key, 0) <= MOST_SETTLED:
             return Again()
         fault = call.fault or Fault(category="external_error", kind="crashed", message="it was cut off")
@@ -199,7 +201,15 @@ class Doubts:
 
     # ── what is known then ──
 
-    def record(
+    async def _happened(
+        self, call: CallState, tool: ToolSpec, given: Packed, by: str, record: str = ""
+    ) -> JsonObject:
+        """Record that it has happened, and what it gave: without its secrets, as any output."""
+        seen = await sealed(given, self._run, tool, self._run.state.policy.max_output_bytes)
+        self._record(call, happened=True, given=seen, by=by, record=record)
+        return added_metadata(tool, seen.value)
+
+    def _record(
         self, call: CallState, *, happened: bool, by: str, given: Packed | None = None, record: str = ""
     ) -> None:
         """Record what became of the call."""
@@ -209,6 +219,7 @@ class Doubts:
                 call_key=call.key, step_id=call.step_id, action_id=call.slot.action_id, index=call.slot.item,
                 attempt=call.attempt, tool_id=call.tool_id, happened=happened, by=by, record=record,
                 output=given.value if given is not None and kept is None else None, artifact=kept,
+                masked=isinstance(given, Sealed),
             ),
             artifacts=(given.stored,) if given is not None and given.stored is not None else (),
         )  # fmt: skip
