@@ -333,7 +333,7 @@ def _answered(state: State, event: e.QuestionAnswered, ts: float) -> None:
         state.reflection = None
         if known.word != "stop" and state.evaluation is not None and state.evaluation.by == "model":
             known.evaluation = state.evaluation  # made without that answer: it is judged anew
-            state.evaluation = None
+            state.evaluation = state.escalation = None  # what was judged so called for the reflection
 
 
 def _waiting(state: State, event: e.TaskWaiting, ts: float) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from histories import ALL_DONE, OPENED, PLANNED, judged, state_of, submitted
 
 from replan.core import events as e
-from replan.core.decide import Evaluate, Finish, decide
+from replan.core.decide import Evaluate, Finish, Reflect, decide
 from replan.core.people import word_of
 from replan.core.state import State
 
@@ -88,9 +90,18 @@ def test_rejections_and_changed_calls_are_kept_with_what_was_asked_and_a_plain_y
     assert "yes, with" in lines[1]
 
 
-def test_an_answer_has_a_judged_round_judged_anew() -> None:
-    state = waiting_on("it is as I wanted it", judged(45, ok=False))
+TRIGGERED = e.OverallReflectionTriggered(reason="it was judged 45 of 100")
+
+
+@pytest.mark.parametrize("round_", [(judged(45, ok=False),), (judged(45, ok=False), TRIGGERED)])
+def test_an_answer_has_a_judged_round_judged_anew(round_: tuple[Any, ...]) -> None:
+    state = waiting_on("it is as I wanted it", *round_)
     assert decide(state) == Evaluate()
+
+
+def test_an_answer_to_a_step_that_gave_up_is_reflected_on_as_nothing_was_judged() -> None:
+    state = waiting_on("try Oslo", e.OverallReflectionTriggered(step_id="find", reason="it failed"))
+    assert decide(state) == Reflect()
 
 
 def test_a_persons_done_is_done_whatever_was_judged_and_keeps_the_shortfall() -> None:
