@@ -36,6 +36,24 @@ class Drives:
         return task_id
 
 
+async def test_a_task_that_comes_while_another_is_let_through_does_not_wait_in_vain() -> None:
+    drives = Drives(1)
+    first, second = drives.engine.start("first"), drives.engine.start("second")
+    for _ in range(3):
+        await asyncio.sleep(0)
+    # All in one turn: the first ends and gives its place back, the third comes, and the second needs no place.
+    drives.ends["first"].set()
+    third = drives.engine.start("third")
+    drives.engine.let_through("second")
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert first.done()
+    assert "third" in drives.running
+    for name in ("second", "third"):
+        drives.ends[name].set()
+    await asyncio.wait({second, third})
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(["start", "end", "stop"]), st.integers(0, 5)), max_size=30),

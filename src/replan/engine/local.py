@@ -50,7 +50,7 @@ class LocalEngine:
                 self._give()
 
     async def _place(self, task_id: str) -> bool:
-        if self._free and not self._queue:
+        if self._free:  # then nobody waits who could take it: places are handed on, not laid down
             self._free -= 1
             return True
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
