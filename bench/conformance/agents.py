@@ -6,6 +6,7 @@ A peer brings `make`, which builds its own agent around the tools and the script
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -32,7 +33,13 @@ class Asked:
 LONG_SECS = 110.0
 """For programs that go on to the limit of calls."""
 Script = Callable[[Asked], "str | list[str]"]
-"""What the model says: a last word, or the names of the tools that it calls."""
+"""What the model says: a last word, or the names of the tools that it calls, which JSON arguments may follow."""
+
+
+def call_of(said: str) -> tuple[str, dict[str, Any]]:
+    """The name and the arguments of a call in a script."""
+    name, _, arguments = said.partition(" ")
+    return name, json.loads(arguments or "{}")
 
 
 class Agent(Protocol):

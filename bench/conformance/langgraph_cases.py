@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import operator
 import tempfile
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -19,9 +21,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.prebuilt import ToolNode, create_react_agent
-from langgraph.types import RetryPolicy
+from langgraph.types import Command, RetryPolicy
 
-from bench.conformance.agents import Asked, Script, Tool, answering, named, register
+from bench.conformance import agents_kinds
+from bench.conformance.agents import Asked, Script, Tool, answering, call_of, named, register
+from bench.conformance.agents_kinds import HIDDEN
 from bench.conformance.case import Calls, Cases, Facts, ended
 from bench.conformance.kill import killed_and_resumed
 
@@ -51,13 +55,20 @@ class Scripted(BaseChatModel):
         if isinstance(said, str):
             message = AIMessage(said)
         else:
-            called = [{"name": name, "args": {}, "id": f"{turn}-{n}"} for n, name in enumerate(said)]
+            asked = [call_of(each) for each in said]
+            called = [
+                {"name": name, "args": args, "id": f"{turn}-{n}"} for n, (name, args) in enumerate(asked)
+            ]
             message = AIMessage("", tool_calls=called)
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 
 def wrapped(tools: Sequence[Tool]) -> list[StructuredTool]:
-    return [StructuredTool.from_function(coroutine=tool, name=tool.__name__) for tool in tools]
+    def one(tool: Any) -> StructuredTool:
+        kind = "coroutine" if inspect.iscoroutinefunction(tool) else "func"
+        return StructuredTool.from_function(**{kind: tool}, name=tool.__name__)
+
+    return [one(tool) for tool in tools]
 
 
 class GraphAgent:
@@ -106,6 +117,8 @@ def newer(tools: Sequence[Tool], script: Script, *, limit: int | None = None) ->
 
 register(case, prebuilt)
 register(case, handling, ["R4", "C2", "C22"], option="handle_tool_errors=True")
+agents_kinds.register(case, prebuilt)
+agents_kinds.register(case, handling, ["E2", "E3", "E14", "S10", "S16"], option="handle_tool_errors=True")
 register(case, newer, ["R4", "R5", "C16", "C22", "C25"], option="langchain.agents.create_agent")
 
 
@@ -247,6 +260,126 @@ async def retried_by_policy() -> Facts:
     graph.add_edge(START, "pay")
     _, died = await ended(graph.compile().ainvoke({"out": []}))
     return {"effects": calls["pay"], "died": died, "in_doubt": False}
+
+
+# ── E3: the policy's own choice of what to retry ──────────────────────────────
+
+
+@case("E3", option="RetryPolicy on the node")
+async def hidden_timeouts_retried_by_policy() -> Facts:
+    calls = Calls()
+
+    def node(how: str) -> Any:
+        async def pay(state: Times) -> dict[str, list[str]]:
+            calls.made(how)
+            HIDDEN[how]()
+            return {"out": ["paid"]}
+
+        return pay
+
+    for how in HIDDEN:
+        graph = StateGraph(Times)
+        graph.add_node("pay", node(how), retry_policy=RetryPolicy(initial_interval=0.01))
+        graph.add_edge(START, "pay")
+        await ended(graph.compile().ainvoke({"out": []}))
+    return {"effects": {how: calls[how] for how in HIDDEN}}
+
+
+# ── E9, E10, E11: what a node reads of others, and conditions ─────────────────
+
+
+class Account(TypedDict, total=False):
+    account: str
+    acc: Any
+
+
+@case("E9")
+async def two_writers_of_one_state() -> Facts:
+    paid: list[str] = []
+
+    def writing(name: str, secs: float) -> Any:
+        async def write(state: Account) -> Account:
+            await asyncio.sleep(secs)
+            return {"account": name}
+
+        return write
+
+    async def pay(state: Account) -> Account:
+        paid.append(state["account"])
+        return {}
+
+    graph = StateGraph(Account)
+    for name, node in (
+        ("a", writing("A", 0.2)),
+        ("b", writing("B", 0.0)),
+        ("after_a", pay),
+        ("after_b", pay),
+    ):
+        graph.add_node(name, node)
+    for edge in ((START, "a"), (START, "b"), ("a", "after_a"), ("b", "after_b")):
+        graph.add_edge(*edge)
+    _, died = await ended(graph.compile().ainvoke({}))
+    return {"paid": paid, "died": died}
+
+
+async def conditional(output: Any, condition: Callable[[Account], bool]) -> Facts:
+    calls = Calls()
+
+    async def acc(state: Account) -> Account:
+        return {"acc": output}
+
+    async def pay(state: Account) -> Account:
+        calls.made("pay")
+        return {}
+
+    graph = StateGraph(Account)
+    graph.add_node("look", acc)
+    graph.add_node("pay", pay)
+    graph.add_edge(START, "look")
+    graph.add_conditional_edges("look", lambda state: "pay" if condition(state) else END, ["pay", END])
+    _, died = await ended(graph.compile().ainvoke({}))
+    return {"effects": calls["pay"], "died": died}
+
+
+@case("E10")
+async def a_condition_on_a_text_with_json() -> Facts:
+    return await conditional('{"status": "blocked"}', lambda state: state["acc"]["status"] != "blocked")
+
+
+@case("E11")
+async def a_condition_without_its_field() -> Facts:
+    return await conditional({}, lambda state: state["acc"]["status"] != "blocked")
+
+
+# ── E12: a person gives other parameters ──────────────────────────────────────
+
+
+@case("E12", option="HumanInTheLoopMiddleware of create_agent")
+async def an_edit_of_one_parameter() -> Facts:
+    paid: list[Any] = []
+
+    async def pay(amount: int, currency: str = "USD", note: str = "") -> str:
+        paid.extend([amount, currency, note])
+        return "paid"
+
+    def script(asked: Asked) -> str | list[str]:
+        return ['pay {"amount": 5, "currency": "EUR", "note": "rent"}'] if not asked.results else "done"
+
+    agent = create_agent(
+        Scripted(script=script),
+        wrapped([named("pay", pay)]),
+        middleware=[HumanInTheLoopMiddleware(interrupt_on={"pay": True})],
+        checkpointer=InMemorySaver(),
+    )
+    config: Any = {"configurable": {"thread_id": "1"}}
+    edited = {"type": "edit", "edited_action": {"name": "pay", "args": {"amount": 10}}}
+
+    async def run() -> None:
+        await agent.ainvoke({"messages": [("user", "do it")]}, config)
+        await agent.ainvoke(Command(resume={"decisions": [edited]}), config)
+
+    _, died = await ended(run())
+    return {"paid": paid, "died": died}
 
 
 if __name__ == "__main__":

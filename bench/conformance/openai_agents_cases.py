@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -26,10 +27,10 @@ from openai.types.responses import (
     ResponseOutputMessage,
     ResponseOutputText,
 )
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 
-from bench.conformance import mcp_faults
-from bench.conformance.agents import FENCED, Asked, Script, Tool, register
+from bench.conformance import agents_kinds, mcp_answers, mcp_faults
+from bench.conformance.agents import FENCED, Asked, Script, Tool, call_of, register
 from bench.conformance.case import Calls, Cases, Facts, ended
 
 case = Cases(["openai-agents"])
@@ -59,9 +60,12 @@ class Scripted(Model):
             ]
         return [
             ResponseFunctionToolCall(
-                arguments="{}", call_id=f"{self.turn}-{n}", name=name, type="function_call"
+                arguments=json.dumps(arguments),
+                call_id=f"{self.turn}-{n}",
+                name=name,
+                type="function_call",
             )
-            for n, name in enumerate(said)
+            for n, (name, arguments) in enumerate(map(call_of, said))
         ]
 
     async def get_response(
@@ -123,7 +127,35 @@ def make_raising(tools: Sequence[Tool], script: Script, *, limit: int | None = N
 
 
 register(case, make)
+agents_kinds.register(case, make)
 register(case, make_raising, ["R4", "C2"], option="failure_error_function=None")
+
+
+class Person(BaseModel):
+    name: str
+
+    @field_validator("name")
+    @classmethod
+    def whole(cls, name: str) -> str:
+        if " " not in name:
+            raise ValueError("give the first and the last name")
+        return name
+
+
+@case("S4")
+async def a_validator_refuses() -> Facts:
+    async def with_names(*names: str) -> Any:
+        left = list(names)
+
+        def script(_: Asked) -> str:
+            return json.dumps({"name": left.pop(0) if len(left) > 1 else left[0]})
+
+        agent = Agent(name="one", model=Scripted(script), output_type=Person)
+        result, _ = await ended(Runner.run(agent, "who?"))
+        return result and result.final_output
+
+    corrected = await with_names("Ann", "Ann Lee")
+    return {"corrected": corrected == Person(name="Ann Lee"), "success": await with_names("Ann") is not None}
 
 
 class Verdict(BaseModel):
@@ -190,6 +222,7 @@ mcp_faults.register(case, connecting(), option=DEADLINE)
 mcp_faults.register(
     case, connecting(failure_error_function=None), option=f"{DEADLINE}, failure_error_function=None"
 )
+mcp_answers.register(case, connecting())
 
 
 if __name__ == "__main__":

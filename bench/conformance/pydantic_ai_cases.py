@@ -7,8 +7,17 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from pydantic import BaseModel
-from pydantic_ai import Agent, PromptedOutput, Tool, UsageLimits, capture_run_messages
+from pydantic import BaseModel, field_validator
+from pydantic_ai import (
+    Agent,
+    DeferredToolRequests,
+    DeferredToolResults,
+    PromptedOutput,
+    Tool,
+    ToolApproved,
+    UsageLimits,
+    capture_run_messages,
+)
 from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import (
     ModelMessage,
@@ -20,8 +29,8 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
-from bench.conformance import agents, mcp_faults
-from bench.conformance.agents import FENCED, Asked, Script, register
+from bench.conformance import agents, agents_kinds, mcp_answers, mcp_faults
+from bench.conformance.agents import FENCED, Asked, Script, call_of, register
 from bench.conformance.case import Calls, Cases, Facts, ended
 
 case = Cases(["pydantic-ai-slim"])
@@ -31,7 +40,12 @@ class ScriptedAgent:
     """An agent whose next run goes on from the messages of the last, as its documentation shows."""
 
     def __init__(
-        self, tools: Sequence[agents.Tool], script: Script, limit: int | None, toolsets: Sequence[Any] = ()
+        self,
+        tools: Sequence[agents.Tool],
+        script: Script,
+        limit: int | None,
+        toolsets: Sequence[Any] = (),
+        **options: Any,
     ) -> None:
         self._script = script
         self._turns = 0
@@ -41,6 +55,7 @@ class ScriptedAgent:
             FunctionModel(self._answer, stream_function=self._stream_answer),
             tools=[Tool(tool, takes_ctx=False, name=tool.__name__) for tool in tools],
             toolsets=toolsets,
+            **options,
         )
 
     def _said(self, messages: list[ModelMessage]) -> str | list[str]:
@@ -55,7 +70,7 @@ class ScriptedAgent:
         said = self._said(messages)
         if isinstance(said, str):
             return ModelResponse(parts=[TextPart(said)])
-        return ModelResponse(parts=[ToolCallPart(name, {}) for name in said])
+        return ModelResponse(parts=[ToolCallPart(*call_of(each)) for each in said])
 
     async def _stream_answer(
         self, messages: list[ModelMessage], info: AgentInfo
@@ -89,7 +104,13 @@ def make(tools: Sequence[agents.Tool], script: Script, *, limit: int | None = No
     return ScriptedAgent(tools, script, limit)
 
 
+def make_limited(tools: Sequence[agents.Tool], script: Script, *, limit: int | None = None) -> ScriptedAgent:
+    return ScriptedAgent(tools, script, limit, tool_timeout=0.1)
+
+
 register(case, make)
+agents_kinds.register(case, make)
+agents_kinds.register(case, make_limited, ["E1"], option="tool_timeout")
 
 
 @case("C2", option="tool_timeout")
@@ -108,6 +129,63 @@ async def timed_out_by_the_framework() -> Facts:
     agent = Agent(FunctionModel(answer), tools=[Tool(pay, takes_ctx=False)], tool_timeout=0.05)
     _, died = await ended(agent.run("do it"))
     return {"effects": calls["pay"], "died": died, "in_doubt": False}
+
+
+@case("E12", option="ToolApproved(override_args=…)")
+async def an_edit_of_one_parameter() -> Facts:
+    paid: list[Any] = []
+
+    async def pay(amount: int, currency: str = "USD", note: str = "") -> str:
+        paid.extend([amount, currency, note])
+        return "paid"
+
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if paid:
+            return ModelResponse(parts=[TextPart("done")])
+        return ModelResponse(
+            parts=[ToolCallPart("pay", {"amount": 5, "currency": "EUR", "note": "rent"}, tool_call_id="1")]
+        )
+
+    agent = Agent(
+        FunctionModel(answer),
+        tools=[Tool(pay, takes_ctx=False, requires_approval=True)],
+        output_type=[str, DeferredToolRequests],
+    )
+
+    async def run() -> None:
+        first = await agent.run("do it")
+        agreed = DeferredToolResults(approvals={"1": ToolApproved(override_args={"amount": 10})})
+        await agent.run(message_history=first.all_messages(), deferred_tool_results=agreed)
+
+    _, died = await ended(run())
+    return {"paid": paid, "died": died}
+
+
+class Person(BaseModel):
+    name: str
+
+    @field_validator("name")
+    @classmethod
+    def whole(cls, name: str) -> str:
+        if " " not in name:
+            raise ValueError("give the first and the last name")
+        return name
+
+
+@case("S4")
+async def a_validator_refuses() -> Facts:
+    async def with_names(*names: str) -> Any:
+        left = list(names)
+
+        def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+            name = left.pop(0) if len(left) > 1 else left[0]
+            return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, {"name": name})])
+
+        result, _ = await ended(Agent(FunctionModel(answer), output_type=Person).run("who?"))
+        return result and result.output
+
+    corrected = await with_names("Ann", "Ann Lee")
+    return {"corrected": corrected == Person(name="Ann Lee"), "success": await with_names("Ann") is not None}
 
 
 class Verdict(BaseModel):
@@ -155,6 +233,7 @@ async def connected_by_run(url: str, script: Script) -> AsyncIterator[Connected]
 DEADLINE = f"read_timeout={mcp_faults.DEADLINE_SECS}"
 mcp_faults.register(case, connected_by_run, option=DEADLINE)
 mcp_faults.register(case, connected, option=f"{DEADLINE}, one connection for all runs")
+mcp_answers.register(case, connected_by_run)
 
 
 if __name__ == "__main__":

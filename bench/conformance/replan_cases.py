@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.conformance import mcp_faults, replan_recovery
+from bench.conformance import mcp_answers, mcp_faults, replan_effects, replan_recovery, replan_success
 from bench.conformance.agents import Asked, Script
 from bench.conformance.case import Calls, Cases, Facts, ended
 from bench.conformance.kill import killed_and_resumed
@@ -22,7 +22,8 @@ from replan.core.events import CallCompleted, CallFailed, CallStarted
 from replan.tools.mcp import McpSource
 
 case = Cases(["replan"])
-replan_recovery.register(case)
+for _programs in (replan_recovery, replan_effects, replan_success):
+    _programs.register(case)
 
 
 def answering(calls: Calls, name: str, output: Any = "ok", secs: float = 0.0, effect: Any = "reads") -> Any:
@@ -354,9 +355,8 @@ class Connected:
                 record.event.error.message for record in records if isinstance(record.event, CallFailed)
             ]
             reason = result.failure.reason if result.failure else ""
-            results.append(
-                str(result.steps[0].output) if result.is_success else " / ".join([*failed, reason])
-            )
+            output = str(await self._replan.output(result.task_id, "one")) if result.is_success else ""
+            results.append(output or " / ".join([*failed, reason]))
         self._script(Asked(2, results))
 
 
@@ -370,6 +370,7 @@ async def connected(url: str, script: Script) -> AsyncIterator[Connected]:
 
 
 mcp_faults.register(case, connected, option=f"timeout_secs={mcp_faults.DEADLINE_SECS}")
+mcp_answers.register(case, connected, parts=True)
 
 
 if __name__ == "__main__":

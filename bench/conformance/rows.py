@@ -1,50 +1,15 @@
-"""The rows: what is run, what is right, and one reading of the facts that holds for everybody."""
+"""The rows: known faults, then two groups of kinds (`rows_effects`, `rows_success`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from bench.conformance.agents import POLLS
 from bench.conformance.case import Facts
 from bench.conformance.mcp_faults import DEADLINE_SECS
-
-
-@dataclass(frozen=True)
-class Row:
-    """One fault."""
-
-    ids: str
-    """Its numbers; the first is its key."""
-    program: str
-    right: str
-    words: Callable[[Facts], str]
-    passes: Callable[[Facts], bool]
-
-    @property
-    def key(self) -> str:
-        return self.ids.split()[0]
-
-    def said(self, facts: Facts) -> str:
-        if "still_going" in facts:
-            polled = f"; {_polling(facts)}" if "polls" in facts else ""
-            return f"still going after {facts['still_going']} calls{polled}"
-        return self.words(facts)
-
-    def passed(self, facts: Facts) -> bool:
-        return "still_going" not in facts and self.passes(facts)
-
-
-def died(facts: Facts, name: str = "run") -> str:
-    how = facts["died"]
-    if how == "no end":
-        return f"{name} never ended"
-    return f"{name} died ({how})" if how else f"{name} went on"
-
-
-def times(count: int) -> str:
-    return {0: "0 times", 1: "once"}.get(count, f"{count} times")
+from bench.conformance.row import Row, died, polled, polling, times
+from bench.conformance.rows_effects import EFFECT_ROWS
+from bench.conformance.rows_success import SUCCESS_ROWS
 
 
 def _made_and_ended(facts: Facts) -> str:
@@ -103,15 +68,7 @@ def _references(facts: Facts) -> str:
 
 
 def _circles(facts: Facts) -> str:
-    return f"A-B-A-B {_made_and_ended(facts)}; {_polling(facts)}"
-
-
-def _polling(facts: Facts) -> str:
-    return f"polling: {'ready' if _polled(facts) else 'ended'} after {facts['polls']} polls"
-
-
-def _polled(facts: Facts) -> bool:
-    return facts["polls"] == POLLS and not facts["poll_died"]
+    return f"A-B-A-B {_made_and_ended(facts)}; {polling(facts)}"
 
 
 def _mcp(facts: Facts) -> str:
@@ -301,7 +258,7 @@ ROWS = [
         f"A-B-A-B with equal answers; {POLLS} polls whose answers change",
         "the circle is noticed; the polls may go on",
         _circles,
-        lambda f: f["calls"] <= 6 and _polled(f),
+        lambda f: f["calls"] <= 6 and polled(f),
     ),
     Row(
         "C19",
@@ -342,5 +299,7 @@ ROWS = [
         ),
         lambda f: f["model_calls"] == 0,
     ),
+    *EFFECT_ROWS,
+    *SUCCESS_ROWS,
 ]
 BY_KEY = {row.key: row for row in ROWS}
