@@ -4,12 +4,14 @@ python -m bench.conformance --setup              install the peers into .venv-co
 python -m bench.conformance                      every row on whoever is installed
 python -m bench.conformance --row R1 --peer langgraph --peer replan
 python -m bench.conformance --markdown > docs/comparison.md
+python -m bench.conformance --row E1 --markdown --keep docs/comparison.md    the page with these rows anew
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from bench.conformance import table
 from bench.conformance.peers import LOCKS, PEERS, set_up
@@ -26,7 +28,9 @@ def main() -> int:
     parser.add_argument("--peer", action="append", choices=[peer.key for peer in PEERS])
     parser.add_argument("--row", action="append", choices=list(BY_KEY))
     parser.add_argument("--markdown", action="store_true", help="the page docs/comparison.md on stdout")
+    parser.add_argument("--keep", type=Path, help="with --markdown: a page whose other rows are taken over")
     options = parser.parse_args()
+    earlier = options.keep.read_text() if options.keep else ""
     if options.setup is not None:
         set_up(options.setup or LOCKS)
         return 0
@@ -52,7 +56,7 @@ def main() -> int:
             print(
                 f"{table.VERDICT[result.passed]:>8} {result.row:4} {table.line_of(result)}", file=sys.stderr
             )
-    print(table.markdown(found, versions, missing) if options.markdown else table.plain(found))
+    print(table.markdown(found, versions, missing, earlier) if options.markdown else table.plain(found))
     ours = [one for one in found if not one.peer.environment]
     passed = sum(one.passed is True for one in ours)
     print(f"\nReplan: {passed} of {len(ours)} programs right", file=sys.stderr)

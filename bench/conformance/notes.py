@@ -118,4 +118,55 @@ all is well, so nothing could be compared. This row was added later than the oth
 ADK documents that 0 and less mean “no limit”. LangGraph and Agent Framework refuse 0 as an invalid limit, which is as
 good.
 """,
+    "E1": """
+Rows E and S were added later and run by themselves, on three frameworks. The function runs in a thread, which no framework
+can stop. Replan waits for its own thread before it believes a reading, and before a model's “it did not happen” leads to
+a second call a person or a setting has to say so; so the task is slower, and may end in doubt. OpenAI Agents refuses a time
+limit on a function in a thread, which cannot be stopped by it.
+""",
+    "E2": """
+An agent that calls tools in a loop leaves the last word to the model: there is nobody else to ask. The first lines of
+LangGraph and Pydantic AI pass because the error of the tool has ended the run before the model could say anything.
+""",
+    "E3": """
+Where the error ends the run, nothing is repeated, and nobody is told of a doubt. LangGraph's policy leaves out
+`RuntimeError` among others and tries again after what it does not know, a timed-out command for instance; which
+exceptions are repeated is the author's to say. On Replan the tool is one of which nothing is said, so each call counts.
+""",
+    "E6": """
+That the same payment is asked for twice may be meant (see E8); a framework without a notion of an effect cannot know.
+E6 and E7 have to be read with E8: who refuses every second call fails there.
+""",
+    "E9": """
+LangGraph refuses two writers of one key in a superstep with an error that says so, and wants a reducer: nothing wrong is
+paid. Its graph has no order among branches; Replan's plan has one, in which the steps are written.
+""",
+    "E10": """
+In LangGraph a condition is Python by the author of the graph, who would write `json.loads`; without it the run ends with
+an error instead of a wrong branch, which is right.
+""",
+    "E12": """
+Both peers document that what a person gives replaces all arguments. Whoever builds the form has to send them all.
+""",
+    "E14": """
+Which tool is called is the model's choice in an agent; approvals and allow-lists are the means against it. In a *plan*
+Replan lets `delete_ticket` pass as well; what it refuses is a stronger tool as a stand-in for a failed one.
+""",
+    "S4": """
+OpenAI Agents hands the error to the caller instead of the model; one may run it again with it.
+""",
+    "S7": """
+None of the three documents generator functions as tools.
+""",
+    "S9": """
+LangGraph shows the model a text with both keys and `NaN`, which is no JSON but loses nothing. What the line of Pydantic AI
+quotes is the text that its adapters send.
+""",
+    "S10": """
+Python does not check annotations, and neither do these frameworks for results of tools; whoever wants it validates.
+""",
+    "S16": """
+LangGraph's prebuilt agent keeps the ten in its record, and goes on with them when it is resumed (see R1); what is held
+against it here is only that the run dies.
+""",
 }

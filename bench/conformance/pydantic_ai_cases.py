@@ -64,7 +64,11 @@ class ScriptedAgent:
         results = [part for part in parts if isinstance(part, ToolReturnPart | RetryPromptPart)]
         asked_for = {part.tool_call_id for part in parts if isinstance(part, ToolCallPart)}
         missing = asked_for - {part.tool_call_id for part in results}
-        return self._script(Asked(self._turns, [str(part.content) for part in results], len(missing)))
+        said = [
+            part.model_response_str() if isinstance(part, ToolReturnPart) else str(part.content)
+            for part in results
+        ]
+        return self._script(Asked(self._turns, said, len(missing)))
 
     def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         said = self._said(messages)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -34,15 +35,26 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def markdown(found: Sequence[Result], versions: Mapping[str, str], missing: Mapping[str, str]) -> str:
-    """The page: what was run, the table, the notes."""
+def _earlier(page: str) -> tuple[str, dict[str, str]]:
+    """What stands before the table of a page, and its lines by row."""
+    head, _, rest = page.partition("| row |")
+    lines = re.findall(r"^\| [A-Z]\d+\b.*$", rest, re.MULTILINE)
+    return head.strip(), {line.split()[1]: line for line in lines}
+
+
+def markdown(
+    found: Sequence[Result], versions: Mapping[str, str], missing: Mapping[str, str], earlier: str = ""
+) -> str:
+    """The page: what was run, the table, the notes. Rows that were not run are taken over from an earlier page."""
     named = ", ".join(f"{label} ({said})" for label, said in versions.items())
     absent = "".join(f" {label}: {why}." for label, why in missing.items())
-    lines = [HEAD.read_text().strip().format(versions=named + "." + absent), ""]
+    head, kept = _earlier(earlier)
+    lines = [head or HEAD.read_text().strip().format(versions=named + "." + absent), ""]
     lines += ["| row | program and what is right | peers | Replan |", "| --- | --- | --- | --- |"]
     for row in ROWS:
         of_row = [one for one in found if one.row == row.key]
         if not of_row:
+            lines += [kept[row.key]] if row.key in kept else []
             continue
         peers = "<br>".join(
             _cell(f"{SIGN[one.passed]} {line_of(one)}") for one in of_row if one.peer.environment

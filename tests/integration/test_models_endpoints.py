@@ -338,6 +338,16 @@ async def test_a_task_whose_planner_refuses_ends_with_the_refusal(tmp_path: Any)
     assert "I cannot help with that." in result.failure.reason
 
 
+@pytest.mark.parametrize("odd", ["short", "right"])
+async def test_an_answer_that_a_limit_of_tokens_has_cut_off_is_told_of_once(odd: Any, tmp_path: Any) -> None:
+    with ScriptedEndpoint(SCRIPT, habits=Habits(schema=odd, tool=odd, words=odd)) as server:
+        async with Replan(tools=[weather], endpoint=server.url, db=tmp_path / "r.db") as replan:
+            task = await replan.submit("Weather?")
+            told = [str(record) async for record in replan.watch(task, ephemeral=True)]
+    lines = [line for line in told if "limit of output tokens" in line]
+    assert len(lines) == (odd == "short")
+
+
 async def test_where_one_endpoint_refuses_another_one_is_asked() -> None:
     with ScriptedEndpoint(SCRIPT, habits=Habits(schema="refused")) as one, ScriptedEndpoint(SCRIPT) as two:
         first, second = (open_model("scripted", endpoint=each.url, sleep=_at_once) for each in (one, two))

@@ -140,7 +140,13 @@ class ProviderModel:
                 if watcher is not None:
                     watcher.used(usage)
                 raise EndpointError(f"{self._where()} {withheld}")
-            if not climb.answered(text, cut=response.finish_reason == "length"):
+            cut = response.finish_reason == "length"
+            if cut and watcher is not None and form_of(text, fields) != "good":
+                watcher.tell(
+                    f"{self.name} stopped at its limit of output tokens before its answer was whole: allow it more there",
+                    once=True,
+                )
+            if not climb.answered(text, cut=cut):
                 break
             if watcher is not None:
                 watcher.used(usage)

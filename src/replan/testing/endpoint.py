@@ -39,10 +39,19 @@ class EndpointFault:
 
 
 Odd = Literal[
-    "right", "thoughts", "nothing", "empty_object", "no_choices", "null_choices", "refused", "filtered"
+    "right",
+    "thoughts",
+    "nothing",
+    "empty_object",
+    "no_choices",
+    "null_choices",
+    "refused",
+    "filtered",
+    "short",
 ]
 """Where an answer is: in its place; among the thoughts (`reasoning_content`); nowhere; `{}` instead; `choices` without
-one, or null; a refusal instead; taken away by a filter of contents."""
+one, or null; a refusal instead; taken away by a filter of contents; half of it,
+because of a limit of tokens."""
 
 
 @dataclass(frozen=True)

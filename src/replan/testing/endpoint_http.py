@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from replan.testing.endpoint import EndpointFault, Odd, ScriptedEndpoint
 
 
+_ENDS: dict[Odd, str] = {"filtered": "content_filter", "short": "length"}
+"""The reasons for the end of answers that are not there whole."""
+
+
 class Server(ThreadingHTTPServer):
     """Listens on a free port of 127.0.0.1; can break what is open."""
 
@@ -133,7 +137,7 @@ class Handler(BaseHTTPRequestHandler):
             for call in message.get("tool_calls", ()):
                 call["function"]["arguments"] = json.loads(text)
         finish = "tool_calls" if "tool_calls" in message else "stop"
-        finish = "content_filter" if odd == "filtered" else finish
+        finish = _ENDS.get(odd, finish)
         choices: Any = [{"index": 0, "message": message, "finish_reason": finish}]
         answer = {
             "id": "chatcmpl-1",
@@ -183,7 +187,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         if odd != "right":
             yield _message(text, function, odd), None
-            yield {}, "content_filter" if odd == "filtered" else "stop"
+            yield {}, _ENDS.get(odd, "stop")
             return
         if function is not None and self._end.habits.arguments == "object":
             called = {"name": function, "arguments": json.loads(text)}
@@ -261,6 +265,8 @@ def _message(text: str, function: str | None, odd: Odd) -> JsonObject:
             return {"role": "assistant", "content": ""}
         case "empty_object":
             text = "{}"
+        case "short":
+            text = text[: len(text) // 2]
     if function is None:
         return {"role": "assistant", "content": text}
     call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": function, "arguments": text}}
