@@ -82,7 +82,8 @@ SUCCESS_ROWS = [
         "an error that names them, or all of it",
         _seen,
         lambda f: (
-            f["told"] or (not f["died"] and "NaN" in f["seen"] and "one" in f["seen"] and "uno" in f["seen"])
+            f["told"]
+            or (not f["died"] and "nan" in f["seen"].lower() and "one" in f["seen"] and "uno" in f["seen"])
         ),
     ),
     Row(
