@@ -8,6 +8,7 @@ from replan.core import schemas
 from replan.core.check_references import given_types
 from replan.core.draft import Draft, PlannedCall
 from replan.core.refs import has_references, is_plain, whole
+from replan.core.secrets import MASK
 from replan.core.types import Step, ToolSpec
 from replan.core.validation import Fault, faults
 
@@ -22,6 +23,12 @@ def parameter_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterato
     tool = call.tool
     if tool is None:
         return
+    for name in tool.secrets:
+        if call.parameters.get(name) == MASK:
+            yield (
+                f"{call.where}: {name} is {MASK}, which stands for a secret that is not shown and is no value; refer to "
+                "what holds it, as ${metadata.NAME}, or leave it out where the metadata have one of its name"
+            )
     filled = draft.filled(call)
     parameters = {**call.parameters, **filled} if filled else call.parameters
     for error in faults(tool.parameters, parameters):

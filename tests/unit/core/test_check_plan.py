@@ -556,3 +556,27 @@ def test_ten_thousand_steps_take_linear_work() -> None:
         return asked, sum(len(one.dependencies) for one in checked.plan.steps)
 
     assert size(10_000) == (10_000, 2 * 9_999 - 1)
+
+
+SEALED = tool("sealed", key=TEXT, team=TEXT, secrets=("key",), required=["key"])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "refused"),
+    [
+        pytest.param({"key": "***"}, True, id="the mask"),
+        pytest.param({"key": "${metadata.key}"}, False, id="a reference to it"),
+        pytest.param({"key": "*** of the team"}, False, id="a text that has stars in it"),
+        pytest.param({}, False, id="left out, put in from the metadata"),
+        pytest.param({"team": "***"}, False, id="where no secret is wanted"),
+    ],
+)
+def test_the_mask_of_a_secret_is_no_value(parameters: dict[str, str], refused: bool) -> None:
+    found = check_plan(
+        Plan(plan_id="p", steps=(Step(step_id="a", tool="sealed", parameters=parameters),)),
+        Toolbox({"sealed": SEALED}.get, lambda name: ()),
+        metadata={"key": "k-1"},
+        limits=PlanLimits(),
+    ).violations
+    assert len(found) == refused, found
+    assert all("which stands for a secret" in text for text in found)
