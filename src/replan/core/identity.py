@@ -87,7 +87,7 @@ def _holds(text: str, value: str) -> bool:
 def _same(one: Any, other: Any) -> bool:
     if isinstance(one, dict | list) or isinstance(other, dict | list):
         return canonical(one) == canonical(other)
-    return bool(one == other) or str(one).strip().casefold() == str(other).strip().casefold()
+    return bool(one == other) or _squeezed(str(one)) == _squeezed(str(other))
 
 
 def _records(value: Any) -> Iterator[Any]:
