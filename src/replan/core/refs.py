@@ -161,6 +161,9 @@ def written_as_text(raw: str) -> str:
     return "$" + raw if raw.startswith("$") else "{{" + raw + "}}"
 
 
+_BEGINS = "one begins with a step's id, metadata, item, index or a function; put several into a list or object of JSON"
+
+
 def _literal_hint(raw: str) -> str:
     return f"if it is meant as text, write it as {written_as_text(raw)}"
 
@@ -173,7 +176,8 @@ def _reference(raw: str, opening: int, closing: int, *, closed: bool) -> Referen
     inner = raw[opening:-closing].strip()
     found = ID.match(inner)
     if not found:
-        return Reference(raw, "", None, "", f"{raw} is no reference; {_literal_hint(raw)}")
+        made = f": {_BEGINS}" if inner[:1] in ("[", "{") else ""
+        return Reference(raw, "", None, "", f"{raw} is no reference{made}; {_literal_hint(raw)}")
     head, rest = found.group(), inner[found.end() :].strip()
     if rest.startswith("(") and closed:
         return _around(raw, inner)

@@ -22,7 +22,7 @@ from replan.errors import InputError, ModelUnavailable
 from replan.ports import Model, ModelReply, ModelRequest, Priced
 
 _FORMAT = 1
-_DATE = re.compile(r"Today is \d{4}-\d{2}-\d{2}\.")
+_DATE = re.compile(r"Today is \d{4}-\d{2}-\d{2}(?:, a [A-Z][a-z]+day)?\.")
 """The prompts tell the date; a recording has to serve on later days too."""
 _SECONDS = re.compile(
     r"(Left of the budget: (?:[^\\\n]*?, )?)[\d.e+]+ of [\d.e+]+(?= seconds)"

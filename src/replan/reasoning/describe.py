@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import date
 from typing import Any
 
 from replan.core.types import JsonObject, ToolSpec
@@ -150,6 +151,18 @@ def _trimmed(node: Any) -> Any:
         elif not (key in ("title", "$schema", "$id") and isinstance(value, str)):
             out[key] = _trimmed(value)
     return out
+
+
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def today_text(task: TaskView, style: str) -> str:
+    """The date, with its day of the week where "next Monday" has to be worked out; empty if it is not said."""
+    if not task.today:
+        return ""
+    if style == "small":
+        return f"Today is {task.today}."
+    return f"Today is {task.today}, a {_DAYS[date.fromisoformat(task.today).weekday()]}."
 
 
 def task_data(task: TaskView, *, limit: int) -> str:

@@ -9,7 +9,7 @@ from replan.core import schemas as json_schemas
 from replan.core.read_json import Unreadable, read_json
 from replan.core.types import Dimensions, Evaluation, JsonObject, Plan
 from replan.reasoning.ask import Talk, Violations, ask_typed
-from replan.reasoning.describe import data_text, task_data
+from replan.reasoning.describe import data_text, task_data, today_text
 from replan.reasoning.grounding import ungrounded
 from replan.reasoning.history import final_steps, render_steps, shorten
 from replan.reasoning.prompts import Rendered, fence, load
@@ -132,7 +132,7 @@ def evaluation_prompt(
         "output": _output_wanted(style, output_schema),
     }
     if style != "small":
-        values["today"] = f"Today is {task.today}." if task.today else ""
+        values["today"] = today_text(task, style)
         values["guidance"] = f"# Advice for this kind of task\n\n{task.guidance}" if task.guidance else ""
         values["plan"] = _plan_note(plan)
     return load("evaluate", style).render(**values)

@@ -11,7 +11,7 @@ from replan.core.refs import Reference, parse, whole
 from replan.core.types import Frozen, JsonObject, Plan, ToolSpec
 from replan.errors import AnswerInvalid, PlanInvalid
 from replan.reasoning.ask import Talk, Violations, ask_typed
-from replan.reasoning.describe import data_text, output_text, task_data, tool_lines
+from replan.reasoning.describe import data_text, output_text, task_data, today_text, tool_lines
 from replan.reasoning.fields import hints, item_problems, name_fields, strict_problems
 from replan.reasoning.invented import invented_links
 from replan.reasoning.loosen import loosen
@@ -96,7 +96,7 @@ def plan_prompt(style: str, task: TaskView, tools: Sequence[ToolSpec]) -> Render
     """The planning prompt, filled in."""
     values = {
         "task": fence("task", task.description),
-        "today": f"Today is {task.today}." if task.today else "",
+        "today": today_text(task, style),
         "tools": fence("tools", tool_lines(tools, style=style, limit=_TOOL_CHARS[style])),
         "data": _data(task, tools, style),
     }

@@ -20,6 +20,8 @@ from replan.errors import ReplanError
 STYLES = ("standard", "small")
 
 _VARIABLE = re.compile(r"<<([a-z_]+)>>")
+_ALONE = re.compile(r"(?m)^<<(\w+)>>\n\n?")
+"""A variable on a line of its own."""
 _FILE = re.compile(
     r"\A---\n(?P<front>.*?)\n---\n+=== instructions\n(?P<instructions>.*?)\n=== user\n(?P<user>.*)\Z",
     re.DOTALL,
@@ -59,6 +61,8 @@ class Prompt(NamedTuple):
             raise PromptInvalid(f"prompt {self.name}: has no variable {', '.join(sorted(extra))}")
 
         def fill(text: str) -> str:
+            if not self.name.startswith("small/"):  # what is not there leaves no gap; recordings have theirs
+                text = _ALONE.sub(lambda found: found[0] if values[found[1]].strip() else "", text)
             return _VARIABLE.sub(lambda found: values[found.group(1)], text).strip()
 
         return Rendered(self.name, self.hash, fill(self.instructions), fill(self.user))

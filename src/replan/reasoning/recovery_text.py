@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from replan.core.substitutes import EFFECT_WORDS
 from replan.core.types import Evaluation, Fault, Plan, Step, ToolSpec
-from replan.reasoning.describe import one_line, task_data, tool_lines
+from replan.reasoning.describe import one_line, task_data, today_text, tool_lines
 from replan.reasoning.history import as_recorded, render_steps, shorten
 from replan.reasoning.prompts import fence
 from replan.reasoning.recovery_view import DoneCall, ReadingView, TryView
@@ -61,7 +61,7 @@ def compact(value: Any, limit: int) -> str:
 
 def task_text(task: TaskView, style: str) -> str:
     """The task with its data and the date."""
-    today = f"Today is {task.today}." if task.today else ""
+    today = today_text(task, style)
     data = task_data(task, limit=ROOM[style].data)
     told = fence("task", shorten(task.description, 4 * ROOM[style].words + 8_000))
     if style == "small":

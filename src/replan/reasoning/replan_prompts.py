@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from replan.core.types import JsonObject, ToolSpec
-from replan.reasoning.describe import output_text, people_text, shape, task_data, tool_lines
+from replan.reasoning.describe import output_text, people_text, shape, task_data, today_text, tool_lines
 from replan.reasoning.history import shorten
 from replan.reasoning.prompts import Rendered, fence, load
 from replan.reasoning.recovery_text import (
@@ -47,7 +47,7 @@ def replan_prompt(style: str, view: ReplanView, tools: Sequence[ToolSpec]) -> Re
     data = task_data(view.task, limit=ROOM[style].data)
     values = {
         "task": fence("task", shorten(view.task.description, 4 * ROOM[style].words + 8_000)),
-        "today": f"Today is {view.task.today}." if view.task.today else "",
+        "today": today_text(view.task, style),
         "tools": fence("tools", tool_lines(tools, style=style, limit=ROOM[style].tools)),
         "data": section("Data:", "data", data) if small else fence("data", data) if data else "",
         "previous": section(

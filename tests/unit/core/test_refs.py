@@ -216,6 +216,8 @@ def test_a_value_comes_through_a_whole_reference_unchanged_and_through_a_text_as
         ("${}", "${} is no reference; if it is meant as text, write it as $${}"),
         ("{{}}", "write it as {{{{}}}}"),
         ("${1}", "is no reference"),
+        ("${[a.output, b.output][]}", "put several into a list or object of JSON"),
+        ("${{x: a.output, y: b.output}}", "put several into a list or object of JSON"),
         ("${-a}", "is no reference"),
         ("${шаг.output}", "is no reference; if it is meant as text, write it as $${шаг.output}"),
         ("${step_1é}", "an output is written ${step_1.output.é}"),

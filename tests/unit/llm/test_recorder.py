@@ -151,3 +151,15 @@ async def test_a_recording_holds_whole_lines_of_json_and_no_address(tmp_path: Pa
     assert header == {"replan_recording": 1, "name": "scripted", "style": "standard"}
     assert set(call) == {"key", "request", "reply"}
     assert call["reply"]["text"] == '{"n": 1}'
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("Today is 2026-11-29, a Sunday.", "Today is 2026-11-30, a Monday.", True),
+        ("Today is 2026-11-29.", "Today is 2026-11-30.", True),
+        ("Today is 2026-11-29, a Sunday.", "Today is 2026-11-29, a rest.", False),
+    ],
+)
+async def test_a_recording_serves_on_every_day_of_the_week(one: str, other: str, same: bool) -> None:
+    assert (request_key(request(one)) == request_key(request(other))) is same

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from replan.core.types import ToolSpec
-from replan.reasoning.describe import shape, signature, task_data, tool_index, tool_lines
+from replan.reasoning.describe import shape, signature, task_data, today_text, tool_index, tool_lines
 from replan.reasoning.schemas import grammatical, inline
 from replan.reasoning.view import StepReport, TaskView
 
@@ -131,3 +131,19 @@ def test_only_what_a_grammar_can_hold_is_left(schema: Any, expected: Any) -> Non
 )
 def test_an_output_is_one_line(report: StepReport, text: str) -> None:
     assert report.text() == text
+
+
+@pytest.mark.parametrize(
+    ("today", "told"),
+    [
+        ("2026-11-29", "Today is 2026-11-29, a Sunday."),
+        ("2024-02-29", "Today is 2024-02-29, a Thursday."),
+        ("", ""),
+    ],
+)
+def test_the_date_has_its_day_of_the_week(today: str, told: str) -> None:
+    assert today_text(TaskView(description="x", today=today), "standard") == told
+
+
+def test_the_built_in_model_is_told_the_date_as_in_its_recordings() -> None:
+    assert today_text(TaskView(description="x", today="2026-11-29"), "small") == "Today is 2026-11-29."

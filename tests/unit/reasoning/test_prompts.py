@@ -189,3 +189,43 @@ def test_no_data_can_close_its_own_fence(data: str) -> None:
     assert lines[-1] == mark
     assert not any(mark in line for line in lines[1:-1])
     assert "\n".join(lines[1:-1]) == data
+
+
+GAPS = """---
+name: {}/x
+role: planning
+schema: execution_plan
+variables: task, data, plan
+---
+=== instructions
+Plan.
+=== user
+<<task>>
+
+<<data>>
+
+<<plan>>
+
+Write it.
+"""
+
+
+@pytest.mark.parametrize(
+    ("data", "plan", "text"),
+    [
+        ("", "", "t\n\nWrite it."),
+        ("d", "", "t\n\nd\n\nWrite it."),
+        ("", "p\n\n\n\nq", "t\n\np\n\n\n\nq\n\nWrite it."),
+        ("<<plan>>", "p", "t\n\n<<plan>>\n\np\n\nWrite it."),
+    ],
+)
+def test_what_is_not_there_leaves_no_gap_and_what_is_there_stays_as_it_is(
+    data: str, plan: str, text: str
+) -> None:
+    prompt = parse_prompt(GAPS.format("standard"), "x.md")
+    assert prompt.render(task="t", data=data, plan=plan).user == text
+
+
+def test_the_built_in_models_prompts_keep_the_gaps_that_their_recordings_have() -> None:
+    prompt = parse_prompt(GAPS.format("small"), "x.md")
+    assert prompt.render(task="t", data="", plan="").user == "t\n\n\n\n\n\nWrite it."
