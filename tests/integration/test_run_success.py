@@ -81,6 +81,31 @@ def test_a_judge_that_says_no_with_a_good_score_is_asked_once_more() -> None:
     assert "counts as success" in ran.model.requests[-2].turns[-1].text
 
 
+@pytest.mark.parametrize(
+    ("said_then", "succeeds"),
+    [
+        pytest.param(judgement(95, True, 95, 96), True, id="nothing is wrong"),
+        pytest.param({**judgement(95, True, 95, 96), "wrong_results": ["3 for 5"]}, False, id="still both"),
+        pytest.param(judgement(30, False, 30, 30, "3 for 5"), False, id="it is no success"),
+    ],
+)
+def test_a_yes_that_names_a_wrong_result_is_asked_once_more(
+    said_then: dict[str, Any], succeeds: bool
+) -> None:
+    both = {**judgement(95, True, 95, 96), "wrong_results": ["3 apples for 5"]}
+    ran = run(
+        {
+            "execution_plan": plan(step("a", "find")),
+            "evaluation": [both, said_then],
+            "overall_reflection": overall(False),
+        }
+    )
+    assert ran.result.is_success == succeeds
+    asked = [one for one in ran.model.requests if one.schema_name == "evaluation"]
+    assert len(asked) == 2
+    assert "3 apples for 5" in asked[1].turns[-1].text
+
+
 @pytest.mark.parametrize("reflected", [overall(False), overall(False, done_in_substance=True)])
 @pytest.mark.parametrize("answer", ["seven", None, 7])
 @pytest.mark.parametrize("success", [True, False])

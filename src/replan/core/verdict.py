@@ -40,6 +40,11 @@ def at_odds(policy: Policy, evaluation: Evaluation) -> str:
     A judge that is asked again and contradicts itself still has said no success.
     """
     flag, score, enough = evaluation.is_successful, evaluation.overall_score, policy.success_threshold
+    if flag and evaluation.wrong_results:
+        return (
+            f"is_successful is true, and wrong_results says: {'; '.join(evaluation.wrong_results)[:300]}: what was done or "
+            "answered wrongly is no success; if none of it is wrong, wrong_results is empty"
+        )
     if flag and score < enough and not _excellent(policy, evaluation):
         return (
             f"is_successful is true with an overall_score of {score:g}, and success needs {enough:g}: if the user has "

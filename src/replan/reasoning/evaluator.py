@@ -216,16 +216,13 @@ def _final_output(
 ) -> tuple[Any, list[str]]:
     """The answer to the user and what is wrong with its form; `_NOTHING` where one is wanted and there is none.
 
-    What fits the schema is an answer, null included; else null and an empty text are none, and the `fallback` is.
+    What fits the schema is an answer, null included. What does not is none, and no output of a step passes for it: only
+    where nothing at all was written, the `fallback` is the answer. Without a schema null and an empty text are nothing.
     """
-    fits = (
-        output_schema is not None
-        and output is not _NOTHING
-        and not json_schemas.problems(output_schema, output)
-    )
-    if not fits and (output in (_NOTHING, None) or (isinstance(output, str) and not output.strip())):
+    blank = output is None or (isinstance(output, str) and not output.strip())
+    if output is _NOTHING or (blank and output_schema is None):
         if not wanted:
-            return (None if output is _NOTHING else output) if output_schema is None else None, []
+            return None if output is _NOTHING else output, []
         output = fallback
     if output_schema is None or output is _NOTHING:
         return output, []

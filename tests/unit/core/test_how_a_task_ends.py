@@ -63,7 +63,9 @@ class Case(NamedTuple):
 
     @property
     def at_odds(self) -> bool:
-        return self.score < 80 and not self.excellent if self.flag else self.score >= 80
+        if not self.flag:
+            return self.score >= 80
+        return self.wrong == "told" or (self.score < 80 and not self.excellent)
 
     def may_succeed_at_once(self) -> bool:
         """The judge's yes, and what the steps allow."""

@@ -219,6 +219,20 @@ async def test_no_answer_is_said_by_leaving_it_out_and_is_no_null(script: Any) -
     assert "final_output" in evaluation_schema("standard", BILL)["required"]
 
 
+@pytest.mark.parametrize("style", ["standard", "small"])
+@pytest.mark.parametrize("nothing", [None, "", " "])
+async def test_what_a_step_gave_does_not_pass_for_an_answer_that_was_denied(
+    script: Any, nothing: Any, style: str
+) -> None:
+    number = [StepReport(step_id="b", tool="count", output=4)]
+    talk = script(answer(output=nothing), answer(output=nothing), style=style)
+    found = await judge(talk, {"type": "integer"}, steps=number)
+    assert (found.is_successful, found.final_output) == (False, None)
+    assert "is not of type 'integer'" in talk.asked[1].request.turns[-1].text
+    mended = script(answer(output=nothing), answer(output=4), style=style)
+    assert (await judge(mended, {"type": "integer"}, steps=number)).final_output == 4
+
+
 async def test_an_answer_that_keeps_another_form_is_no_success_and_not_the_answer(script: Any) -> None:
     talk = script(answer(output={"total": -1}), answer(output={"total": -1}))
     found = await judge(talk, BILL)
