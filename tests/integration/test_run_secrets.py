@@ -200,3 +200,38 @@ async def test_a_call_with_a_secret_is_the_same_call_after_a_restart_and_its_key
         for schema in (None, first._spec.parameters)
     }
     assert (split_key(first.keys[0])[0] in tried) is not before
+
+
+PASSWORD = {"type": "string", "format": "password"}
+NAMELESS: dict[str, tuple[dict[str, Any], Any]] = {
+    "further fields": ({"type": "object", "additionalProperties": PASSWORD}, {"k": LONG}),
+    "fields by a pattern": ({"type": "object", "patternProperties": {"^k": PASSWORD}}, {"k": LONG}),
+    "an item by its place": ({"type": "array", "prefixItems": [{"type": "string"}, PASSWORD]}, ["n", LONG]),
+    "any item": ({"type": "array", "contains": PASSWORD}, [LONG]),
+    "behind an anchor": ({"$ref": "#word", "$defs": {"w": {"$anchor": "word", **PASSWORD}}}, LONG),
+    "its own default": ({**PASSWORD, "default": LONG}, LONG),
+}
+
+
+def texts_in(folder: Path) -> list[str]:
+    return [file.read_bytes().decode("utf-8", "replace") for file in folder.iterdir() if file.is_file()]
+
+
+@pytest.mark.parametrize("given", [True, False], ids=["a given plan", "a model's plan"])
+@pytest.mark.parametrize("place", NAMELESS)
+async def test_a_secret_in_a_place_without_a_name_of_its_own_is_in_no_log_and_no_prompt(
+    place: str, given: bool, tmp_path: Path
+) -> None:
+    part, value = NAMELESS[place]
+    definitions = {"$defs": part["$defs"]} if "$defs" in part else {}
+    schema = {"type": "object", "properties": {"a": part}, **definitions}
+    source = fake_source({"t": FakeTool(lambda parameters: parameters, parameters=schema)})
+    steps = plan(step("a", "t", parameters={"a": value}))
+    model = ScriptedModel({"execution_plan": steps, "evaluation": verdict(output="done")})
+    async with Replan(model, [source], db=tmp_path / "log.db", record=tmp_path / "rec.jsonl") as replan:
+        result = await replan.run("do it", plan=steps if given else None)
+        events = [record.event.model_dump_json() for record in await replan.history(result.task_id)]
+    assert result.succeeded
+    prompts = [turn.text for request in model.requests for turn in request.turns]
+    assert not [text for text in (*events, *prompts, *texts_in(tmp_path), str(result.output)) if LONG in text]
+    assert [call.parameters["a"] for call in source.calls] == [value], "the tool gets it"

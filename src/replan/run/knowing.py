@@ -18,6 +18,9 @@ from replan.core.secrets import (
     secret_names,
     secret_places,
     secrets_in,
+    secrets_of_text,
+    secrets_written_in,
+    takes_secrets,
 )
 from replan.core.types import JsonObject, ToolSpec
 from replan.ports import Tools
@@ -32,13 +35,18 @@ def known_to(event: TaskSubmitted, tools: Tools, above: KnownSecrets) -> KnownSe
     known = KnownSecrets(above)
     declared = _names_of(tools)
     names = {*event.secrets, *declared}
-    if event.plan is not None and declared:
+    for tool in tools.specs():
+        for value in secrets_written_in(tool):
+            known.add(value)
+    if event.plan is not None and may_hold_secrets(tools):
         plan = reveal_or_none(event.plan)
         names.update(_metadata_in_secrets(plan, tools.resolve))
         learn_values(known, plan, tools)
     for value in (event.metadata, event.context):
         for path, secret in secret_places(value, names):
             known.add(secret, next((part for part in reversed(path) if not part.isdigit()), ""))
+            if isinstance(secret, str) and "://" in secret:
+                known.add_all(secrets_of_text(secret))
     return known
 
 
@@ -46,14 +54,14 @@ def places_of(event: TaskSubmitted, tools: Tools) -> list[str]:
     """Where the metadata of a request hold secrets."""
     declared = _names_of(tools)
     names = {*event.secrets, *declared}
-    if event.plan is not None and declared:
+    if event.plan is not None and may_hold_secrets(tools):
         names.update(_metadata_in_secrets(event.plan, tools.resolve))
     return [".".join(path) for path, _ in secret_places(event.metadata, names)]
 
 
 def may_hold_secrets(tools: Tools) -> bool:
     """True if an answer may have secrets of its own in it: there are parameters that take some."""
-    return bool(_names_of(tools))
+    return any(map(takes_secrets, tools.specs()))
 
 
 def learn_answer(known: KnownSecrets, text: str, tools: Tools, metadata: JsonObject) -> list[str]:

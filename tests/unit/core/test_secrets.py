@@ -30,6 +30,7 @@ from replan.core.secrets import (
     secrets_of_settings,
     secrets_of_text,
     secrets_of_url,
+    secrets_written_in,
     settings_without_secrets,
     text_without_secrets,
     url_without_secrets,
@@ -47,6 +48,12 @@ DEFS = {
     "Word": PASSWORD,
     "a/b": PASSWORD,
     "Ring": {"properties": {"next": {"$ref": "#/$defs/Ring"}}},
+    "Anchored": {"$anchor": "word", **PASSWORD},
+    "Named": {"$id": "https://example.org/word", **PASSWORD},
+    "Words": {
+        "$id": "https://example.org/words",
+        "$defs": {"w": {"type": "array", "items": PASSWORD, "format": "password"}},
+    },
 }
 
 
@@ -72,7 +79,15 @@ def tool(part: Any, *secrets: str) -> ToolSpec:
         ({"if": {}, "then": LOGIN}, {"word": "x1", "name": "n"}, {"word": MASK, "name": "n"}),
         ({"dependentSchemas": {"name": LOGIN}}, {"word": "x1"}, {"word": MASK}),
         ({"$ref": "#/$defs/Ring"}, {"next": {"next": {}}}, {"next": {"next": {}}}),
+        ({"$ref": "#word"}, "x1", MASK),
+        ({"$dynamicRef": "#word"}, "x1", MASK),
+        ({"$ref": "https://example.org/word"}, "x1", MASK),
+        ({"$ref": "https://example.org/words#/$defs/w"}, ["x1"], MASK),
+        ({"contains": PASSWORD}, ["x1"], [MASK]),
+        ({"unevaluatedProperties": PASSWORD}, {"any": "x1"}, {"any": MASK}),
         ({"$ref": "#/$defs/Nothing"}, "x1", "x1"),
+        ({"$ref": "#nothing"}, "x1", "x1"),
+        ({"$ref": "https://example.org/nothing#/x"}, "x1", "x1"),
         (True, "x1", "x1"),
     ],
 )
@@ -84,6 +99,12 @@ def test_what_a_schema_calls_a_password_is_masked_wherever_it_says_so(
     found = {str(one) for _, one in secrets_in(tool(part), parameters)}
     assert all(one.startswith("x") for one in found)
     assert bool(found) == (seen != value)
+
+
+def test_secrets_that_stand_in_a_schema_are_found() -> None:
+    part = {"anyOf": [{**PASSWORD, "default": "x1"}, {**PASSWORD, "enum": ["x2"]}], "default": "x3"}
+    assert set(secrets_written_in(tool(part))) == {"x1", "x2", "x3"}
+    assert not list(secrets_written_in(tool({"type": "string", "default": "plain"})))
 
 
 def test_a_declared_parameter_is_a_secret_as_a_whole_and_a_nested_password_by_itself() -> None:
@@ -142,12 +163,17 @@ def test_no_usual_way_of_writing_a_secret_survives(secret: str, before: str, aft
         quote(secret, safe=""),
         quote_plus(secret),
         html.escape(secret),
+        json.dumps(secret).replace("/", "\\/")[1:-1],
+        quote(quote(secret, safe=""), safe=""),
+        secret.encode().hex(),
+        repr(secret.encode())[2:-1],
     ]
     for text in spelt:
         assert text not in known.hide(f"{before} {text} {after}")
     for user in ("", "u", "us", "user"):
-        basic = base64.b64encode(f"{user}:{secret}".encode()).decode()
-        assert MASK in known.hide(f"Authorization: Basic {basic}")
+        for encoding in ("utf-8", "latin-1"):
+            basic = base64.b64encode(f"{user}:{secret}".encode(encoding, "replace")).decode()
+            assert MASK in known.hide(f"Authorization: Basic {basic}")
     assert secret not in json.dumps(known.masked({"a": [before + secret, {secret: 1}]}), ensure_ascii=False)
 
 
@@ -234,6 +260,8 @@ def test_metadata_are_looked_through_for_names_and_for_what_looks_like_a_key() -
         "project": "x",
         "login": {"user": "bob", "password": "p-1"},
         "notes": ["ghp_" + "a" * 36, "plain"],
+        "database": "postgres://bob:p%401@host/db",
+        "page": "https://host:8/a?user=bob@host",
         "declared": 7,
         "ref": {"token": "${metadata.other}"},
         "flag_token": True,
@@ -241,6 +269,7 @@ def test_metadata_are_looked_through_for_names_and_for_what_looks_like_a_key() -
     assert dict(secret_places(metadata, ["declared"])) == {
         ("login", "password"): "p-1",
         ("notes", "0"): "ghp_" + "a" * 36,
+        ("database",): "postgres://bob:p%401@host/db",
         ("declared",): 7,
     }
 

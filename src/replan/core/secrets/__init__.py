@@ -26,6 +26,8 @@ from replan.core.secrets.schemas import (
     secret_names,
     secrets_in,
     secrets_of_schema,
+    secrets_written_in,
+    takes_secrets,
     with_secret_fields,
 )
 from replan.core.secrets.settings import (
@@ -60,7 +62,9 @@ __all__ = [
     "secrets_of_settings",
     "secrets_of_text",
     "secrets_of_url",
+    "secrets_written_in",
     "settings_without_secrets",
+    "takes_secrets",
     "text_without_secrets",
     "url_without_secrets",
     "usable_key",

@@ -37,22 +37,29 @@ def _spellings(value: str) -> Iterator[str]:
         escaped = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
         yield escaped
         yield json.dumps(escaped, ensure_ascii=ascii_only)[1:-1]
+        yield escaped.replace("/", "\\/")  # as PHP writes JSON
     yield repr(value)[1:-1]
+    raw = value.encode("utf-8", "surrogatepass")
+    yield repr(raw)[2:-1]
+    yield raw.hex()
+    yield raw.hex().upper()
     yield html.escape(value)
     for quoted in (quote(value, safe=""), quote(value), quote_plus(value)):
         yield quoted
         yield re.sub(r"%[0-9A-F]{2}", lambda found: found[0].lower(), quoted)
+        yield quote(quoted, safe="")  # an address inside of another one
 
 
 def _base64_cores(value: str) -> Iterator[str]:
     """The part of any base64 text around the value that the value alone decides."""
-    raw = value.encode("utf-8", "surrogatepass")
-    for before in range(3):
-        text = base64.b64encode(b"\0" * before + raw).decode()
-        core = text[(0, 2, 3)[before] : (before + len(raw)) * 8 // 6]
-        if len(core) >= _SIGNIFICANT_BASE64:
-            yield core
-            yield core.replace("+", "-").replace("/", "_")
+    # HTTP's basic authentication is written in latin-1 by many clients
+    for raw in {value.encode("utf-8", "surrogatepass"), value.encode("latin-1", "replace")}:
+        for before in range(3):
+            text = base64.b64encode(b"\0" * before + raw).decode()
+            core = text[(0, 2, 3)[before] : (before + len(raw)) * 8 // 6]
+            if len(core) >= _SIGNIFICANT_BASE64:
+                yield core
+                yield core.replace("+", "-").replace("/", "_")
 
 
 class KnownSecrets:

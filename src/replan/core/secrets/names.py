@@ -40,6 +40,7 @@ _SECRET_LOOKS = re.compile(
     r"|^eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*$|^(?:Bearer|Basic) \S{8,}$"
 )
 """What keys and tokens of well-known kinds look like."""
+_WITH_PASSWORD = re.compile(r"[A-Za-z][\w+.-]*://[^\s/:@]*:[^\s/@]+@")
 
 
 def _folded(name: str) -> str:
@@ -79,7 +80,7 @@ def _places(
             yield from _places(item, (*path, str(at)), names, secret)
     elif is_reference(value) or value is None or isinstance(value, bool):
         return
-    elif secret or looks_secret(value):
+    elif secret or looks_secret(value) or (isinstance(value, str) and _WITH_PASSWORD.match(value)):
         yield path, value
 
 

@@ -17,13 +17,16 @@ _MOST_NODES = 2_000
 
 
 def _pointed(root: Any, reference: str) -> Any:
-    """What a local reference means; None if nothing."""
-    if reference == "#":
-        return root
-    if not reference.startswith("#/"):
+    """What a reference within the schema means; None if nothing."""
+    base, _, fragment = reference.partition("#")
+    if base and (root := _named_parts(root).get(base)) is None:
         return None
+    if not fragment:
+        return root
+    if not fragment.startswith("/"):
+        return _named_parts(root).get("#" + fragment)
     at = root
-    for token in reference[2:].split("/"):
+    for token in fragment[1:].split("/"):
         key = unquote(token).replace("~1", "/").replace("~0", "~")
         if isinstance(at, dict) and key in at:
             at = at[key]
@@ -32,6 +35,32 @@ def _pointed(root: Any, reference: str) -> Any:
         else:
             return None
     return at
+
+
+def _parts(schema: Any) -> Iterator[JsonObject]:
+    """Every object in a schema."""
+    waiting, seen = [schema], set[int]()
+    while waiting:
+        at = waiting.pop()
+        if not isinstance(at, dict | list) or id(at) in seen:
+            continue
+        seen.add(id(at))
+        waiting += at if isinstance(at, list) else at.values()
+        if isinstance(at, dict):
+            yield at
+
+
+def _find_named(schema: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for part in _parts(schema):
+        for word, sign in (("$id", ""), ("$anchor", "#"), ("$dynamicAnchor", "#")):
+            if isinstance(name := part.get(word), str):
+                found.setdefault(sign + (name.rstrip("#") if word == "$id" else name), part)
+    return found
+
+
+_named_parts = ByIdentity[dict[str, Any]](_find_named)
+"""The parts of a schema that references can name, by `$id`, `#` and `$anchor`."""
 
 
 class SecretParts:
@@ -79,6 +108,7 @@ class SecretParts:
                 found.append(rows[at])
             else:
                 found += [items, node.get("additionalItems"), node.get("unevaluatedItems")]
+            found.append(node.get("contains"))
         return SecretParts(found, self._root)
 
     def holds(self) -> bool:
@@ -92,18 +122,14 @@ def _says_password(part: Any, root: Any) -> bool:
     """True if a schema, or what it refers to, says `format: password` anywhere."""
     waiting, seen = [part], set[int]()
     while waiting:
-        at = waiting.pop()
-        if id(at) in seen or not isinstance(at, dict | list):
-            continue
-        seen.add(id(at))
-        if isinstance(at, list):
-            waiting += at
-            continue
-        if at.get("format") == "password":
-            return True
-        waiting += at.values()
-        if isinstance(reference := at.get("$ref"), str):
-            waiting.append(_pointed(root, reference))
+        for at in _parts(waiting.pop()):
+            if id(at) in seen:
+                continue
+            seen.add(id(at))
+            if at.get("format") == "password":
+                return True
+            named = (at.get("$ref"), at.get("$dynamicRef"))
+            waiting += [_pointed(root, reference) for reference in named if isinstance(reference, str)]
     return False
 
 
@@ -160,6 +186,29 @@ def with_secret_fields(tool: ToolSpec) -> ToolSpec:
     return tool if names == tool.secrets else tool.model_copy(update={"secrets": names})
 
 
+def takes_secrets(tool: ToolSpec) -> bool:
+    """True if a parameter of the tool, or a part of one, may be a secret, whatever it is called."""
+    return bool(tool.secrets) or _any_password(tool.parameters)
+
+
+def secrets_written_in(tool: ToolSpec) -> Iterator[Any]:
+    """Secrets that stand in the tool's own schema, as the default of a password does."""
+    if not _any_password(tool.parameters):
+        return
+    for part in _parts(tool.parameters):
+        if any(word in part for word in ("default", "const", "enum")) and (
+            SecretParts([part], tool.parameters).secret
+        ):
+            allowed = part.get("enum")
+            for value in (
+                part.get("default"),
+                part.get("const"),
+                *(allowed if isinstance(allowed, list) else ()),
+            ):
+                if isinstance(value, str | int | float):
+                    yield value
+
+
 def secret_names(tool: ToolSpec) -> frozenset[str]:
     """The names under which a tool's secrets stand, at any depth."""
     return _names_of(tool.parameters).union(tool.secrets)
@@ -167,7 +216,7 @@ def secret_names(tool: ToolSpec) -> frozenset[str]:
 
 def masked_parameters(tool: ToolSpec, parameters: JsonObject) -> JsonObject:
     """The parameters of a call without its secrets, by what the tool declares."""
-    if not tool.secrets and not _any_password(tool.parameters):
+    if not takes_secrets(tool):
         return parameters
     schema = SecretParts([tool.parameters], tool.parameters)
     return {
@@ -188,7 +237,7 @@ def _masked_by(parts: SecretParts, value: Any, secret: bool) -> Any:
 
 def secrets_in(tool: ToolSpec, parameters: JsonObject) -> Iterator[tuple[str, Any]]:
     """The secret values among the parameters, each with the name that it stands under."""
-    if not tool.secrets and not _any_password(tool.parameters):
+    if not takes_secrets(tool):
         return
     schema = SecretParts([tool.parameters], tool.parameters)
     for name, value in parameters.items():
