@@ -29,7 +29,7 @@ from replan.run.announcer import Announcer, OnEvent
 from replan.run.library_logs import keep_from_logs
 from replan.run.parts import Parts
 from replan.run.results import agreed
-from replan.run.service import Service, Submission
+from replan.run.service import Service, Submission, check_submission
 from replan.run.sync import run_to_end
 from replan.run.through import see_through
 from replan.run.tool_record import ToolRecord
@@ -295,6 +295,7 @@ class Replan:
         wanted = self._submission(
             text, metadata, context, task_id, timeout, plan, evaluation, output_schema, secrets
         )
+        check_submission(wanted)  # what is wrong with the request goes before what is wrong with the machine
         self._check_models(
             wanted.policy, plans=wanted.plan is None, judges=wanted.policy.evaluation == "model"
         )
