@@ -51,6 +51,25 @@ def test_the_dialect_of_3_0_is_converted(given_: Any, expected: Any) -> None:
     assert schemas().convert(given_) == expected
 
 
+@pytest.mark.parametrize(
+    "given_",
+    [
+        pytest.param({"nullable": True, "allOf": [ref("Pet")]}, id="a composition of one"),
+        pytest.param({"nullable": True, "oneOf": [ref("Pet"), {"type": "string"}]}, id="of several"),
+        pytest.param({**ref("Pet"), "nullable": True}, id="a reference"),
+        pytest.param({**ref("Color"), "nullable": True}, id="a reference to a leaf"),
+        pytest.param({"properties": {"pet": {"nullable": True, "allOf": [ref("Pet")]}}}, id="inside"),
+    ],
+)
+def test_nullable_beside_a_reference_allows_null_in_requests_too(given_: Any) -> None:
+    pet = {"type": "object", "properties": {"a": {"type": "array", "items": {}}}, "required": ["a"]}
+    found = schemas(Pet=pet, Color={"type": "string", "enum": ["red"]})
+    check = Draft202012Validator(found.closed(found.convert(given_)))
+    value = {"pet": None} if "properties" in given_ else None
+    assert check.is_valid(value)
+    assert not check.is_valid({"pet": 3} if "properties" in given_ else 3)
+
+
 def test_in_answers_nullable_is_believed_everywhere() -> None:
     found = schemas("answer", Pet={"type": "object", "properties": {"a": {"type": "array", "items": {}}}})
     assert found.convert({"type": "string", "enum": ["a"], "nullable": True})["enum"] == ["a", None]

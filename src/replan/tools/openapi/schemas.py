@@ -30,6 +30,7 @@ _NAMED = ("properties", "patternProperties", "dependentSchemas")
 _LISTED = ("allOf", "anyOf", "oneOf", "prefixItems")
 _READ_ONLY = "(Read-only: give it only to name what exists.)"
 _HIDDEN = {"request": "readOnly", "answer": "writeOnly"}
+_NULLABLE_BESIDE = {"type", "$ref", "allOf", "anyOf", "oneOf"}
 
 
 class _Definition(NamedTuple):
@@ -191,12 +192,15 @@ class Schemas:
         return {"allOf": [found, more]}
 
     def _nullable(self, value: JsonObject, found: JsonObject) -> JsonObject:
-        """3.0: `nullable` counts beside a type only. In answers it is believed wherever it stands."""
+        """3.0: `nullable` counts beside a type only. It is believed beside a reference or a composition as well, where
+        generators write it for want of another way; in answers wherever it stands."""
         if not self._document.is_30 or value.get("nullable") is not True:
             return found
         if self._use == "answer":
             return with_null(found)
-        if "type" not in value or (isinstance(value.get("enum"), list) and None not in value["enum"]):
+        if not value.keys() & _NULLABLE_BESIDE or (
+            isinstance(value.get("enum"), list) and None not in value["enum"]
+        ):
             return found
         return with_null(found)
 
