@@ -77,6 +77,63 @@ def test_a_reading_shows_that_it_happened_and_the_work_goes_on() -> None:
     assert (first.fresh, second.fresh) == (True, False)
 
 
+def steps_judged(ran: Ran) -> str:
+    (asked,) = [one.turns[0].text for one in ran.model.requests if one.schema_name == "evaluation"]
+    return asked.split("~~~ steps", 1)[1]
+
+
+def test_a_call_that_was_settled_was_made_once_and_is_told_so() -> None:
+    ran = run(
+        Shop(takes_effect=True), {"step_reflection": [VERIFY, settle(True, output={"payment": "p-found"})]}
+    )
+    assert ran.result.steps[0].attempts == 1
+    told = steps_judged(ran)
+    assert "tries" not in told
+    assert (
+        "p: pay -> succeeded; has taken effect (its answer was lost; that was found out afterwards)" in told
+    )
+
+
+def test_a_call_that_is_made_again_after_its_doubt_was_made_twice() -> None:
+    ran = run(
+        Shop(takes_effect=False),
+        {"step_reflection": [VERIFY, settle(False)]},
+        trust_model_settlement=True,
+    )
+    assert ran.result.steps[0].attempts == 2
+    told = steps_judged(ran)
+    assert "2 tries" in told
+    assert "found out afterwards" not in told
+
+
+def test_other_parameters_before_a_doubt_count_as_a_try() -> None:
+    shop = Shop(takes_effect=True, fails=9)
+
+    def pay(parameters: Any) -> Any:
+        if parameters["order"] == "order-17":
+            raise ValueError("order: there is no order-17; there is order-18")
+        return shop.pay(parameters)
+
+    async def main() -> Ran:
+        tools = {**shop.tools(), "pay": FakeTool(output=pay, parameters=ORDER, **ONCE)}
+        answers = {
+            "execution_plan": PLAN,
+            "evaluation": verdict(),
+            "step_reflection": [
+                reflection("retry_with_params", {"order": "order-18"}),
+                VERIFY,
+                settle(True, output={"payment": "p-found"}, evidence='"order-18"'),
+            ],
+        }
+        return (await (await bench(tools, answers)).run()).check()
+
+    ran = virtual_time(main())
+    assert ran.result.is_success
+    assert shop.calls == 1
+    assert ran.result.steps[0].attempts == 2
+    assert "2 tries" in steps_judged(ran)
+
+
 def test_a_trusted_reading_that_it_did_not_happen_makes_the_same_call_once_more() -> None:
     shop = Shop(takes_effect=False)
     ran = run(shop, {"step_reflection": [VERIFY, settle(False)]}, trust_model_settlement=True)

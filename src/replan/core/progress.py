@@ -55,6 +55,8 @@ class CallState:
     """Faults of its earlier tries that code let pass; a try that was cut off is none."""
     plan: int = 1
     """The version of the plan that it was made under."""
+    settled: bool = False
+    """Its answer was lost, and it was found out afterwards that it has succeeded."""
 
 
 @dataclass(slots=True)
@@ -140,7 +142,11 @@ class StepState:
         """Failed tries, and the latest where that has not failed."""
         call = self.calls.get(slot)
         failed = self.healing.failures(slot) if self.healing is not None else []
-        return len(failed) + (call is not None and call.status in ("running", "succeeded"))
+        if call is None or call.status not in ("running", "succeeded"):
+            return len(failed)
+        # the failure of a call that has succeeded after all was its doubt: no other try
+        known = call.settled and any(one.call_key == call.key for one in failed)
+        return len(failed) + (not known)
 
 
 # ── the status of the whole task ──

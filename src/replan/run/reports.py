@@ -117,7 +117,9 @@ def _call_notes(call: CallState, step: StepState, state: State) -> Iterator[str]
     if call.reused:
         yield "reused: an earlier call gave this, and nothing was called"
     elif call.status == "succeeded" and call.effect != "reads":
-        yield "has taken effect"
+        yield "has taken effect" + (
+            " (its answer was lost; that was found out afterwards)" if call.settled else ""
+        )
     elif call.status == "unknown":
         yield "nobody knows whether it took effect"
     planned = next(
