@@ -203,8 +203,8 @@ def outline(
     planned = parameters if changed is None else _resolved(written, scope)[0]
     if changed is not None:  # what is put in place of a reference is used whatever that would give
         parameters = {**parameters, **new}
-    state.secrets.learn(tool, parameters)
     if broken is not None:
+        state.secrets.learn(tool, parameters)
         fault = Fault(category="dependency_error", kind="reference", message=str(broken))
         return Outline(name, tool, parameters, planned, fault)
     try:

@@ -48,10 +48,10 @@ def _metadata_before(run: Run, step: StepState) -> JsonObject:
 
 
 def reports(run: Run, loaded: Loaded, whole: Collection[str] = ()) -> list[StepReport]:
-    """Every step as prompts see it; outputs kept apart stand for themselves but for those in `whole`."""
+    """Every step of the plan as code judges it; outputs kept apart stand for themselves but for those in `whole`."""
     state = run.state
     return [
-        report_of(step, loaded, whole=step.step.step_id in whole, state=state)
+        report_of(step, loaded, whole=step.step.step_id in whole, state=state, told=False)
         for step in state.steps.values()
     ]
 
@@ -68,8 +68,11 @@ def history(run: Run, loaded: Loaded, whole: Collection[str] = ()) -> list[StepR
     ]
 
 
-def report_of(step: StepState, loaded: Loaded, *, whole: bool, state: State) -> StepReport:
-    """One step as prompts see it; an output that is kept apart stands for itself unless the `whole` is wanted."""
+def report_of(step: StepState, loaded: Loaded, *, whole: bool, state: State, told: bool = True) -> StepReport:
+    """One step as prompts see it; an output that is kept apart stands for itself unless the `whole` is wanted.
+
+    `told`: with what is to be known of the step and its calls in words.
+    """
     output, artifact = None, None
     if step.has_output:
         kept = artifacts_of(step)
@@ -89,10 +92,12 @@ def report_of(step: StepState, loaded: Loaded, *, whole: bool, state: State) -> 
         artifact=artifact,
         error=step.fault,
         reason=step.skip.reason if step.skip else "",
-        notes=(*_notes(step, state), *(_call_notes(one, step, state) if one is not None else ())),
+        notes=(*_notes(step, state), *(_call_notes(one, step, state) if one is not None else ()))
+        if told
+        else (),
         when=step.step.when or "",
         for_each=step.step.for_each or "",
-        calls=tuple(_calls(step, one, state)),
+        calls=tuple(_calls(step, one, state)) if told else (),
         current=not step.gone,
     )
 
