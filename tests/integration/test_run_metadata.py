@@ -58,6 +58,29 @@ def test_a_payment_reads_the_account_before_it(
     assert paid == {"p1": "A", "p2": "B"}
 
 
+@pytest.mark.parametrize(
+    ("output", "account"),
+    [
+        pytest.param('{"account": "A"}', "A", id="a text that holds the object"),
+        pytest.param(' {"account": "A", "more": 1}', "A", id="with more"),
+        pytest.param("account: A", "M", id="no JSON"),
+        pytest.param('["account"]', "M", id="a list"),
+        pytest.param('{"other": "A"}', "M", id="another field"),
+    ],
+)
+@pytest.mark.parametrize("reader", [READERS["filled in"], READERS["a reference"]])
+def test_a_tool_of_texts_writes_metadata_too(output: str, account: str, reader: Any) -> None:
+    ran = run(
+        {
+            "a": FakeTool(output=output, effect="reads", spec=ACCOUNT),
+            "pay": FakeTool(output="paid", effect="once", parameters=PAYMENT),
+        },
+        plan(step("a", "a"), step("p", "pay", "a", **reader)),
+        metadata={"account": "M"},
+    )
+    assert [call.parameters["account"] for call in ran.source.calls if call.tool_id == "pay"] == [account]
+
+
 @pytest.mark.parametrize("sure", [False, True])
 def test_only_those_writers_are_waited_for_that_may_be_read(sure: bool) -> None:
     ran = run(

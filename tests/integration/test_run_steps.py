@@ -128,6 +128,14 @@ def test_no_items_give_an_empty_list_and_what_depends_on_it_runs() -> None:
     assert ran.events("step_started", step_id="s")[0].items == 0
 
 
+def test_items_may_be_a_text_that_holds_a_list() -> None:
+    made = {"names": '["Ann", "Bo"]', "t": FakeTool(output=lambda p: p["name"])}
+    ran = run(
+        made, plan(step("n", "names"), step("s", "t", for_each="${n.output}", parameters={"name": "${item}"}))
+    )
+    assert ran.outputs()["s"] == ["Ann", "Bo"]
+
+
 @pytest.mark.parametrize(
     ("value", "words"),
     [

@@ -3,7 +3,8 @@
 JMESPath (jmespath.org) says what a path means; this says it more strictly, so that nothing is quietly null. What a
 plain path leads to has to be there (`Missing`), and what is computed with (compared, given to a function) has to be
 there and fit. Inside a projection, a filter or `&…` each item is looked at as JMESPath does: what it lacks is null.
-A text that holds a JSON object or list is read wherever a path asks for one.
+A text that holds a JSON object or list is read wherever a path asks for one, and one that holds a truth value, a number
+or null where it is asked whether it is true, or the same as another such value.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from jmespath import exceptions, functions
 
-from replan.core.meter import Meter, Missing, PathError
+from replan.core.meter import Meter, Missing, PathError, plain_value
 
 _FUNCTIONS = functions.Functions()
 _TABLE = functions.Functions.FUNCTION_TABLE
@@ -49,9 +50,20 @@ def evaluate(tree: Any, data: Any, meter: Meter) -> Any:
 
 def is_empty(value: Any, meter: Meter) -> bool:
     """What JMESPath takes for false, also as JSON in a text; not the number 0."""
-    if isinstance(value, str) and len(value) < 20:
-        value = meter.opened(value)
+    value = said(value, meter)
     return value is None or value is False or (isinstance(value, str | list | dict) and not value)
+
+
+def said(value: Any, meter: Meter) -> Any:
+    """What a short text says that is JSON; any other value itself."""
+    if not isinstance(value, str) or len(value) >= _SHORT:
+        return value
+    opened = meter.opened(value)
+    return plain_value(opened) if isinstance(opened, str) else opened
+
+
+_SHORT = 20
+"""No longer text says false, or nothing."""
 
 
 class _Evaluator:
@@ -225,7 +237,8 @@ class _Evaluator:
         self._meter.step(3)
         left_node, right_node = children
         if name in ("eq", "ne") and _NULL in children:  # the question whether it is there
-            same = self._if_there(left_node, data) is None and self._if_there(right_node, data) is None
+            asked = (self._if_there(left_node, data), self._if_there(right_node, data))
+            same = all(said(one, self._meter) is None for one in asked)
             return same if name == "eq" else not same
         sign = _SIGNS[name]
         left = self._needed(left_node, data, sign)
@@ -248,6 +261,8 @@ class _Evaluator:
             right = self._meter.opened(right)
         elif isinstance(right, list | dict):
             left = self._meter.opened(left)
+        elif isinstance(left, str) is not isinstance(right, str):
+            left, right = (plain_value(one) if isinstance(one, str) else one for one in (left, right))
         if isinstance(left, bool) or isinstance(right, bool):
             return left is right
         self._meter.looked_at(left)

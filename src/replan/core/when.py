@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from replan.core.evaluate import is_empty
+from replan.core.evaluate import is_empty, said
 from replan.core.meter import Meter
 from replan.core.paths import Missing, check_path, parsed, select
 from replan.core.refs import WORDS, Reference, is_plain, parse
@@ -92,7 +92,7 @@ def holds(text: str, scope: dict[str, Any]) -> bool:
         found = select(text, full, meter)
     except Missing:
         return False
-    return bool(found) and not is_empty(found, meter)
+    return bool(said(found, meter)) and not is_empty(found, meter)
 
 
 STATUSES = ("succeeded", "failed", "skipped")

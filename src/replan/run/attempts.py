@@ -18,6 +18,7 @@ from replan.core.budget import limit_reached
 from replan.core.carried import carried
 from replan.core.events import AnyEvent, CallCompleted, CallFailed, CallStarted, OutcomeUnknown, StepProgress
 from replan.core.faults import classify, in_doubt, may_retry, text_of
+from replan.core.meter import opened
 from replan.core.secrets import holds_lost, reveal_known
 from replan.core.state import Output
 from replan.core.types import VERIFY, Fault, JsonObject, StepId, ToolSpec
@@ -415,10 +416,13 @@ def _report(run: Run, step_id: str, progress: Progress) -> None:
 
 
 def added_metadata(tool: ToolSpec | None, output: Any) -> JsonObject:
-    """What a successful output adds to the task's metadata."""
-    if tool is None or not tool.output_params or not isinstance(output, dict):
+    """What a successful output adds to the task's metadata; it may be a text that holds the object."""
+    if tool is None or not tool.output_params:
         return {}
-    return {name: output[name] for name in tool.output_params if name in output}
+    given = opened(output)
+    return (
+        {name: given[name] for name in tool.output_params if name in given} if isinstance(given, dict) else {}
+    )
 
 
 def _being_cancelled() -> bool:

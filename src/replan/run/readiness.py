@@ -6,6 +6,7 @@ from typing import Any
 
 from replan.core.events import StepSkipped
 from replan.core.filling import resolve
+from replan.core.meter import opened
 from replan.core.paths import PathError, kind_of
 from replan.core.refs import listed, references
 from replan.core.secrets import reveal_known
@@ -98,7 +99,7 @@ def items_of(step: StepState, state: State, loaded: Loaded) -> list[Any] | None:
         return None
     try:
         literal = listed(wanted)
-        items = resolve(wanted if literal is None else literal, Scope(step.step, state, loaded))
+        items = opened(resolve(wanted if literal is None else literal, Scope(step.step, state, loaded)))
     except UnresolvedReference as error:
         raise CannotCall(Fault(category="dependency_error", kind="reference", message=str(error))) from None
     if not isinstance(items, list):

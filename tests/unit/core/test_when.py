@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -12,6 +13,10 @@ from replan.core.when import STATUSES, holds, unknown_statuses
 SCOPE: dict[str, Any] = {
     "acc": {"status": "succeeded", "output": '{"status": "blocked", "total": 7, "tags": ["a"], "no": false}'},
     "s": {"status": "succeeded", "output": {"n": 0, "text": "7", "none": None, "empty": [], "blank": "[]"}},
+    "no": {"status": "succeeded", "output": "false"},
+    "nil": {"status": "succeeded", "output": " null "},
+    "nought": {"status": "succeeded", "output": "0"},
+    "seven": {"status": "succeeded", "output": "7"},
     "left": {"status": "skipped"},
     "metadata": {"go": True},
 }
@@ -37,6 +42,21 @@ SCOPE: dict[str, Any] = {
         ("s.output.none", False),
         ("s.output.empty", False),
         pytest.param("s.output.blank", False, id="so is a text that says an empty list"),
+        pytest.param("no.output", False, id="and one that says false"),
+        ("!no.output", True),
+        ("no.output == `false`", True),
+        ("no.output == 'false'", True),
+        ("no.output && metadata.go", False),
+        ("nil.output", False),
+        ("nil.output == `null`", True),
+        ("nil.output != `null`", False),
+        ("nought.output", False),
+        ("nought.output == `0`", True),
+        ("seven.output == `7`", True),
+        ("seven.output != `7`", False),
+        ("seven.output == '7.0'", False),
+        ("seven.output == `true`", False),
+        ("'007' == `7`", False),
         ("to_number(s.output.text) > `5`", True),
         ("left.status == 'skipped' || left.output.n > `1`", True),
         ("left.output", False),
@@ -45,6 +65,20 @@ SCOPE: dict[str, Any] = {
 )
 def test_a_condition_reads_values_as_references_do(condition: str, result: bool) -> None:
     assert holds(condition, SCOPE) is result
+
+
+PLAIN = st.one_of(st.none(), st.booleans(), st.integers(-99, 99))
+
+
+@given(PLAIN, PLAIN, st.sampled_from(["==", "!="]))
+def test_a_plain_value_as_a_text_is_the_same_condition(value: Any, other: Any, sign: str) -> None:
+    def answer(output: Any) -> list[bool]:
+        scope = {"a": {"status": "succeeded", "output": output}}
+        return [
+            holds(text, scope) for text in ("a.output", "!a.output", f"a.output {sign} `{json.dumps(other)}`")
+        ]
+
+    assert answer(value) == answer(json.dumps(value))
 
 
 @pytest.mark.parametrize(
