@@ -6,6 +6,8 @@ import base64
 import html
 import json
 import pickle
+import statistics
+import threading
 import time
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -414,6 +416,64 @@ def test_a_text_in_pieces_is_told_as_it_would_be_in_one(data: st.DataObject) -> 
     told.append(pieces.rest())
     assert "".join(told) == known.hide(text)
     assert all("abcabcabd" not in one for one in told)
+
+
+def test_a_sign_that_was_told_begins_no_secret() -> None:
+    known = KnownSecrets()
+    known.add("word", "w")
+    pieces = Pieces(known)
+    text = "sword" + " " * known.reach()
+    told = [pieces.take(sign) for sign in text]
+    assert "".join([*told, pieces.rest()]) == text
+
+
+def test_to_know_one_more_of_many_secrets_takes_no_longer() -> None:
+    known = KnownSecrets()
+    spent = []
+    for number in range(400):
+        secret = f"secret-{number:04}-{number * number}"
+        began = time.process_time()
+        known.add(secret, "password")
+        assert known.hide(f"it is {secret}.") == "it is ***."
+        spent.append(time.process_time() - began)
+    assert statistics.median(spent[-50:]) < 0.02
+    assert known.hide("secret-0007-49 and secret-0399-159201") == "*** and ***"
+
+
+@given(
+    st.lists(st.text(alphabet='aB1-"é&ı', min_size=1, max_size=12), min_size=1, max_size=6),
+    st.text(alphabet='aB1-"é& ı=', max_size=40),
+)
+def test_of_a_secret_nothing_is_left_whatever_else_is_known(secrets: list[str], around: str) -> None:
+    known = KnownSecrets()
+    for secret in secrets:
+        known.add(secret, "key")
+    for secret in secrets:
+        if len(secret.strip()) >= 8:
+            assert secret not in known.hide(f"{around} {secret} {around}")
+            assert json.dumps(secret)[1:-1] not in known.hide(f"{around} {json.dumps(secret)} {around}")
+
+
+def test_what_comes_to_be_known_meanwhile_is_no_trouble_to_a_thread_that_reads() -> None:
+    known = KnownSecrets()
+    known.add("the-first-of-many", "key")
+    ended, failed = threading.Event(), []
+
+    def read() -> None:
+        while not ended.is_set():
+            try:
+                assert KnownSecrets(known).masked(["the-first-of-many"]) == [MASK]
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is the fault
+                failed.append(error)
+                return
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for number in range(3_000):
+        known.add(f"another-{number}", f"key-{number}")
+    ended.set()
+    reader.join()
+    assert not failed
 
 
 def test_pieces_are_told_at_once_where_nothing_is_secret_and_else_soon() -> None:

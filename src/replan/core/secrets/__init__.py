@@ -1,9 +1,8 @@
 """What is secret, and how it is kept from sight: the one place that knows.
 
 `schemas` says what a schema calls secret, `names` what a name or a look does, `settings` what a command line or a
-configuration holds. `known` holds the values that are known
-to be secret and takes them out of texts and values, however they are written there. `masked` is a value that may be
-seen, while this process can still use what it stands for.
+configuration holds. `known` holds the values that are known to be secret and takes them out of texts and values, in all
+the ways that `spellings` lists. `masked` is a value that may be seen, while this process can still use what it stands for.
 """
 
 from replan.core.secrets.keys import usable_key

@@ -2,71 +2,25 @@
 
 from __future__ import annotations
 
-import base64
-import html
-import json
 import re
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
-from urllib.parse import quote, quote_plus
 
 from replan.core.secrets.masked import MASK, Masked
 from replan.core.secrets.names import is_reference
 from replan.core.secrets.schemas import secrets_in
+from replan.core.secrets.spellings import Spellings, is_plain_word
 from replan.core.types import Frozen, JsonObject, ToolSpec
 
 E = TypeVar("E", bound=Frozen)
-
-SHORT, LONG = 4, 8
-"""A value is hidden anywhere in a text from LONG characters on, as a word of its own from SHORT, else beside its name."""
-_COMMON = frozenset(
-    ["true", "false", "null", "none", "undefined", "yes", "no", "on", "off", "empty", "dummy", "test", "ollama",
-     "local", "default", "password", "secret", "token", "basic", "bearer"]
-)  # fmt: skip
-"""Values of no secrecy that stand where a secret would: hidden beside their names only."""
-_SIGNIFICANT_BASE64 = 10
-
-
-def _spellings(value: str) -> Iterator[str]:
-    """The value as texts write it: as it is, quoted, escaped, in an address, in base64."""
-    yield value
-    yield value.strip()
-    yield " ".join(value.split())
-    for ascii_only in (True, False):
-        escaped = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
-        yield escaped
-        yield json.dumps(escaped, ensure_ascii=ascii_only)[1:-1]
-        yield escaped.replace("/", "\\/")  # as PHP writes JSON
-    yield repr(value)[1:-1]
-    raw = value.encode("utf-8", "surrogatepass")
-    yield repr(raw)[2:-1]
-    yield raw.hex()
-    yield raw.hex().upper()
-    yield html.escape(value)
-    for quoted in (quote(value, safe=""), quote(value), quote_plus(value)):
-        yield quoted
-        yield re.sub(r"%[0-9A-F]{2}", lambda found: found[0].lower(), quoted)
-        yield quote(quoted, safe="")  # an address inside of another one
-
-
-def _base64_cores(value: str) -> Iterator[str]:
-    """The part of any base64 text around the value that the value alone decides."""
-    # HTTP's basic authentication is written in latin-1 by many clients
-    for raw in {value.encode("utf-8", "surrogatepass"), value.encode("latin-1", "replace")}:
-        for before in range(3):
-            text = base64.b64encode(b"\0" * before + raw).decode()
-            core = text[(0, 2, 3)[before] : (before + len(raw)) * 8 // 6]
-            if len(core) >= _SIGNIFICANT_BASE64:
-                yield core
-                yield core.replace("+", "-").replace("/", "_")
 
 
 class KnownSecrets:
     """Values that are known to be secret, and texts and values without them.
 
     What those `above` know is known here as well, also what they come to know later: the keys of models and sources
-    to every task. Nothing known costs nothing; else a text is read once, whatever the number of secrets.
+    to every task. Nothing known costs nothing.
     """
 
     __slots__ = (
@@ -75,11 +29,9 @@ class KnownSecrets:
         "_any",
         "_below",
         "_count",
-        "_longest",
         "_met",
-        "_named",
-        "_pattern",
         "_read_at",
+        "_spelt",
         "_texts",
         "_values",
     )
@@ -93,10 +45,8 @@ class KnownSecrets:
         """Each with the names that it was seen under."""
         self._count = 0
         self._met = False
-        self._longest = 0
         self._read_at = -1
-        self._pattern: re.Pattern[str] | None = None
-        self._named: re.Pattern[str] | None = None
+        self._spelt = Spellings()
         self._texts: dict[str, frozenset[str]] = {}
         for other in above:
             self.also(other)
@@ -151,39 +101,25 @@ class KnownSecrets:
     def _version(self) -> int:
         return self._count + sum(each._version() for each in self._above)
 
-    def _all(self) -> dict[str, set[str]]:
-        found = {value: set(names) for value, names in self._values.items()}
+    def _all(self) -> Iterator[tuple[str, frozenset[str]]]:
+        """Every value with names of it. Read at once: another thread may come to know more meanwhile."""
         for each in self._above:
-            for value, names in each._all().items():
-                found.setdefault(value, set()).update(names)
-        return found
+            yield from each._all()
+        for value, names in list(self._values.items()):
+            yield value, frozenset(names)
 
     def _ready(self) -> bool:
-        """True if anything is known; then the patterns are those of everything that is."""
+        """True if anything is known; then the texts to look for are those of everything that is."""
         if not self:
             return False
         version = self._version()
-        if version == self._read_at:
-            return True
-        anywhere, words, beside = set[str](), set[str](), list[str]()
-        known = self._all()
-        for value, names in known.items():
-            if len(value) < SHORT or value.casefold() in _COMMON:
-                beside += [rf"\b{re.escape(name)}[\"']?\s?[:=]\s?[\"']?{re.escape(value)}" for name in names]
-                continue
-            spelt = {text for text in _spellings(value) if len(text) >= SHORT}
-            (anywhere if len(value) >= LONG else words).update(spelt)
-            if len(value) >= LONG:
-                anywhere.update(_base64_cores(value))
-        either = [re.escape(text) for text in sorted(anywhere, key=len, reverse=True)]
-        if words:
-            longest = "|".join(re.escape(text) for text in sorted(words, key=len, reverse=True))
-            either.append(rf"(?<![0-9A-Za-z])(?:{longest})(?![0-9A-Za-z])")
-        self._pattern = re.compile("|".join(either)) if either else None
-        self._named = re.compile(rf"({'|'.join(beside)})(?![0-9A-Za-z])", re.IGNORECASE) if beside else None
-        self._longest = max(map(len, [*anywhere, *words, *beside]), default=0)
-        self._texts = {value: frozenset(names) for value, names in known.items()}
-        self._read_at = version
+        if version != self._read_at:
+            for value, names in self._all():
+                known = self._texts.get(value)
+                if known is None or not names <= known:
+                    self._spelt.add(value, names - (known or _NO_FIELDS))
+                    self._texts[value] = names | (known or _NO_FIELDS)
+            self._read_at = version
         return True
 
     def hide(self, text: str) -> str:
@@ -191,23 +127,23 @@ class KnownSecrets:
         return self._hidden(text) if self._ready() else text
 
     def _hidden(self, text: str) -> str:
-        if self._pattern is not None:
-            text = _replaced(self._pattern, lambda found: MASK, text, self._longest)
-        if self._named is not None:
-            text = _replaced(self._named, _value_masked, text, self._longest)
+        if (pattern := self._spelt.quoted_in(text)) is not None:
+            text = _replaced(pattern, lambda found: MASK, text, self._spelt.longest)
+        if (pattern := self._spelt.named_in(text)) is not None:
+            text = _replaced(pattern, _value_masked, text, self._spelt.longest)
         return text
 
     def reach(self) -> int:
         """How many signs have to follow one to tell whether a secret begins there; 0 if nothing is known."""
-        return self._longest + 1 if self._ready() else 0
+        return self._spelt.longest + 1 if self._ready() else 0
 
-    def places(self, text: str) -> list[tuple[int, int, str]]:
-        """Where secrets are in a text, in order, and what is shown instead."""
+    def places(self, text: str, begin: int = 0) -> list[tuple[int, int, str]]:
+        """Where secrets are in a text from `begin` on, in order, and what is shown instead."""
         if not self._ready():
             return []
-        found = [(*one.span(), MASK) for one in self._pattern.finditer(text)] if self._pattern else []
-        if self._named is not None:
-            found += [(*one.span(), _value_masked(one)) for one in self._named.finditer(text)]
+        quoted, named = self._spelt.quoted_in(text), self._spelt.named_in(text)
+        found = [(*one.span(), MASK) for one in quoted.finditer(text, begin)] if quoted else []
+        found += [(*one.span(), _value_masked(one)) for one in named.finditer(text, begin)] if named else []
         apart: list[tuple[int, int, str]] = []
         for start, end, shown in sorted(found):
             if not apart or start >= apart[-1][1]:
@@ -264,7 +200,7 @@ class KnownSecrets:
         names = self._texts.get(text)
         if names is None:
             return False
-        return name in names or (len(text) >= SHORT and text.casefold() not in _COMMON)
+        return name in names or not is_plain_word(text)
 
     def _key(self, key: Any) -> Any:
         return self.hide(key) if isinstance(key, str) else key

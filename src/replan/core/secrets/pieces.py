@@ -40,10 +40,10 @@ class Pieces:
         before = len(self._before)
         parts: list[str] = []
         at = 0
-        for start, end, shown in self._known.places(self._before + self._held):
-            start, end = max(0, start - before), end - before
-            if start >= upto or end <= 0:
-                continue
+        for start, end, shown in self._known.places(self._before + self._held, before):
+            start, end = start - before, end - before
+            if start >= upto:
+                break
             if end > upto:
                 upto = start
                 break
