@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import sys
@@ -17,8 +18,11 @@ from run_tasks import plan, step, verdict
 
 from replan import Replan, tool
 from replan.core.ids import call_base, split_key
+from replan.core.policy import Policy
 from replan.core.types import ToolSpec
+from replan.errors import TaskExists
 from replan.ports import ModelReply, ModelRequest, ToolCall
+from replan.run.service import Submission
 from replan.testing import FakeTool, ScriptedModel, fake_source
 
 pytestmark = pytest.mark.anyio
@@ -133,6 +137,31 @@ async def test_a_task_without_secrets_is_never_masked(tmp_path: Path) -> None:
     walks = {"_masked", "_masked_text", "_hidden", "_replaced", "_spellings", "places", "_walked"}
     assert not calls.keys() & walks
     assert calls.total() < 10 * events, calls
+
+
+async def test_a_request_that_is_refused_for_its_id_changes_nothing_of_the_task_that_has_it(
+    tmp_path: Path,
+) -> None:
+    heard: list[str] = []
+
+    @tool(effect="once", secrets=["pin"])
+    def pay(pin: str) -> None:
+        heard.append(pin)
+
+    wanted = plan(step("p", "pay", parameters={"pin": "${metadata.pin}"}))
+    asked = Submission("pay", Policy(evaluation="steps"), task_id="t", plan=wanted)
+    async with Replan(tools=[pay], db=tmp_path / "log.db") as replan:
+        given = replan.service.parts.given
+        await replan.service.submit(asked._replace(secrets={"pin": SecretStr("first-pin-77")}))
+        other = asked._replace(description="pay another", secrets={"pin": SecretStr("second-pin-88")})
+        with pytest.raises(TaskExists):
+            await replan.service.submit(other)
+        assert (await replan.resume("t")).is_success
+        assert heard == ["first-pin-77"]
+        for again in (other, asked._replace(secrets={"pin": SecretStr("third-pin-99")})):
+            with contextlib.suppress(TaskExists):
+                await replan.service.submit(again)
+            assert not given.holds("t"), "nothing of a task that has ended is kept"
 
 
 class Pays:

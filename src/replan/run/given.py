@@ -64,8 +64,13 @@ class Given:
         self._again: dict[str, dict[str, str]] = {}
         """Secrets that were given for a task of an earlier process."""
 
-    def keep(self, task_id: str, event: TaskSubmitted) -> None:
-        self._whole[task_id] = event
+    def keep(self, task_id: str, event: TaskSubmitted) -> bool:
+        """Keep the request of a task; False if there is one already, which stays: it may be at work."""
+        return self._whole.setdefault(task_id, event) is event
+
+    def holds(self, task_id: str) -> bool:
+        """True if anything of the task is kept here."""
+        return task_id in self._whole or task_id in self._again
 
     def forget(self, task_id: str) -> None:
         self._whole.pop(task_id, None)

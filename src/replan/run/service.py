@@ -75,9 +75,16 @@ class Service:
         event = self._event(wanted)
         known = known_to(event, self.parts.tools, self.parts.secrets)
         seen = known.masked_event(event)
-        if seen.masked:
-            self.parts.given.keep(task_id, event)
-        new = await self.parts.store.create(task_id, seen, self.parts.clock.now())
+        kept = seen.masked and self.parts.given.keep(task_id, event)  # whoever drives it may begin at once
+        stored = False
+        try:
+            new = await self.parts.store.create(task_id, seen, self.parts.clock.now())
+            stored = new or (await self.parts.store.summary(task_id)).status not in ENDED
+        finally:
+            if (
+                kept and not stored
+            ):  # another request has this id, or it has ended: nothing is driven with these
+                self.parts.given.forget(task_id)
         return task_id, new
 
     def _event(self, wanted: Submission) -> TaskSubmitted:
