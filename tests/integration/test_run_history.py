@@ -183,7 +183,7 @@ def test_a_plan_made_anew_and_a_failed_try_are_told_once_in_the_next_round() -> 
     assert "- round 2 (full_replan: + step_2; - a)" in told
 
 
-def test_a_verdict_from_before_an_answer_is_told_as_such() -> None:
+def test_a_round_is_never_told_as_not_judged_after_an_answer() -> None:
     async def main() -> Ran:
         made = await bench(
             {"g": FakeTool(output=7, **READS)},
@@ -201,7 +201,7 @@ def test_a_verdict_from_before_an_answer_is_told_as_such() -> None:
     first, second = prompts(virtual_time(main()), "overall_reflection")
     assert "Verdict on the round:" in first
     assert "has not been judged" not in second
-    assert "Verdict on the round, before what people have said since:" in second
+    assert "Verdict on the round:" in second
     assert "nobody was paid" in second
     assert "the second one" in second
 
@@ -273,6 +273,40 @@ def test_an_item_is_told_with_how_many_there_are() -> None:
     (whole,) = prompts(ran, "overall_reflection")
     assert "- send for items 1, 2, 4, 5, 6, 7, 8 and 9 of a" in whole
     assert 'item 1: send {"x": 0} -> succeeded; has taken effect' in whole
+
+
+def test_a_rewrite_after_another_items_failure_is_not_told_as_carried_out() -> None:
+    """The item that asks for it need not be the one that failed last."""
+
+    def some(parameters: dict[str, Any]) -> Any:
+        if parameters["x"] in (2, 7):
+            raise ValueError(f"x: there is no {parameters['x']} here")
+        return parameters["x"]
+
+    ran = run(
+        {"send": FakeTool(output=some, parameters=NUMBER, **ONCE), "g": FakeTool(output=7, **READS)},
+        {
+            "execution_plan": each_of(9),
+            "step_reflection": [
+                reflection("repair_step", {"hint": "do without it"}),
+                reflection("retry_with_params", {"x": 70}),
+            ],
+            "step_repair": {
+                "step_id": "a",
+                "tool": "send",
+                "parameters": {"x": "${item}"},
+                "for_each": list(range(9)),
+                "allow_failed_items": True,
+            },
+        },
+        enable_parallel_execution=False,
+    )
+    assert ran.result.is_success
+    (asked,) = prompts(ran, "step_repair")
+    assert "no better step was found" not in asked
+    assert asked.count("do without it") == 1
+    assert 'carried out: retry_with_params {"x": 70}' in asked
+    assert "- send for items 1, 2, 4, 5, 6, 7, 8 and 9 of a" in asked
 
 
 def test_few_effects_of_a_list_are_told_call_by_call() -> None:

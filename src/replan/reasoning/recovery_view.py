@@ -97,8 +97,6 @@ class RoundView:
     """Every step of the plan, and those of earlier plans that failed."""
     evaluation: Evaluation | None
     """None: the round has not been judged."""
-    judged_before: Evaluation | None = field(default=None, kw_only=True)
-    """How it was judged before people have said something; None where that is no other judgement."""
     trigger: str
     """Why it is reflected upon, in one line."""
     history: Sequence[str]

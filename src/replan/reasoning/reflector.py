@@ -239,13 +239,6 @@ def _tools(view: FailureView, style: str) -> str:
     )
 
 
-def _judged_before(view: RoundView, style: str) -> str:
-    told = evaluation_text(view.judged_before, style)
-    return section("Verdict on the round, before what people have said since:", "evaluation", told) or (
-        "The round has not been judged yet."
-    )
-
-
 def _plan(view: FailureView, style: str) -> str:
     """The plan as it was made, one line a step; what became of the steps beside this one is not told."""
     if view.plan is None:
@@ -306,7 +299,7 @@ def round_prompt(style: str, view: RoundView) -> Rendered:
             steps_text("Steps:" if small else "What was run:", view.steps, style, latest=True),
             done_text(", and stays", view.done_effects, view.done, style),
             section("Verdict on the round:", "evaluation", evaluation_text(view.evaluation, style)),
-            "" if small or view.evaluation is not None else _judged_before(view, style),
+            "" if small or view.evaluation is not None else "The round has not been judged yet.",
             section("Why it is looked at now:", "reason", view.trigger[: ROOM[style].words]),
         ),
         "history": joined(

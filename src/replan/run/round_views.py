@@ -29,15 +29,12 @@ def round_view(run: Run, style: str) -> RoundView:
     """The round, as the overall reflection is shown it."""
     state = run.state
     assert state.plan is not None
-    judged, known = state.evaluation, state.recovery
-    # a person has spoken since: the judgement of this round was put aside, and is still what there is to know of it
-    before = known.evaluation if known is not None and judged is None and _was_judged(run) else None
+    judged = state.evaluation
     return RoundView(
         task=view_of(run),
         plan=state.plan,
         steps=history(run, Loaded()),
         evaluation=judged.evaluation if judged else None,
-        judged_before=before.evaluation if before else None,
         trigger=_trigger(run),
         history=[*history_lines(run), *tried(state)] if style == "small" else _what_happened(run),
         statistics=_statistics(run),
@@ -58,12 +55,6 @@ def effects_done(run: Run) -> list[str]:
 def calls_done(run: Run) -> list[DoneCall]:
     """The same, told apart by whether it may be repeated."""
     return [one for step in run.state.every_step() for one in done_calls(step)]
-
-
-def _was_judged(run: Run) -> bool:
-    """True if this round has a score, which the verdict that was put aside has given."""
-    note = next((one for one in rounds_of(run.state) if one.number == run.state.round), None)
-    return note is not None and note.score is not None
 
 
 def _what_happened(run: Run) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from replan.core import budget
 from replan.core.draft import references_of
@@ -67,7 +66,9 @@ def done_calls(step: StepState) -> list[DoneCall]:
     ]
     if step.items is not None and len(made) > _MOST_ITEMS:  # each stands among the calls of the step
         return [
-            DoneCall(f"{tool} for {items_in_words(items)} of {step.step.step_id}", effect == "repeatable")
+            DoneCall(
+                f"{tool} for {items_in_words(sorted(items))} of {step.step.step_id}", effect == "repeatable"
+            )
             for (tool, effect), items in _items_by_tool(made).items()
         ]
     return [
@@ -147,21 +148,13 @@ def _place(step: StepState, slot: Slot, style: str) -> str:
     return words + (" (the plan may go on without it)" if step.step.allow_failed_items else "")
 
 
-def tries_of(
-    healing: Healing | None, style: str, slot: Slot | None = None, *, under_way: bool = False
-) -> list[TryView]:
-    """The failed tries of one call of a step, or of the whole step; of very many the latest.
-
-    `under_way`: the step is being written anew after the last of them, which is nothing that was done yet.
-    """
+def tries_of(healing: Healing | None, style: str, slot: Slot | None = None) -> list[TryView]:
+    """The failed tries of one call of a step, or of the whole step; of very many the latest."""
     if healing is None:
         return []
     own = healing.failures(slot)
     known = [*((one, one.step_id) for one in healing.earlier), *((one, "") for one in own)]
-    found = [_try(one, healing, where, style) for one, where in known[-_MOST_TRIES:]]
-    if under_way and own and own[-1].action.type == "repair_step":
-        found[-1] = replace(found[-1], proposal="", carried_out="")
-    return found
+    return [_try(one, healing, where, style) for one, where in known[-_MOST_TRIES:]]
 
 
 def _try(one: StepReflected, healing: Healing, where: str, style: str) -> TryView:
@@ -173,12 +166,14 @@ def _try(one: StepReflected, healing: Healing, where: str, style: str) -> TryVie
         proposed = ""
     if one.action.type == "repair_step" and not any(one is each for each in healing.rewritten):
         done += " (no better step was found)"
+    if style != "small" and healing.pending.get(one.slot) is one.action:  # it is about to be done
+        proposed = done = ""
     return TryView(
         tool=one.tool_id,
         parameters=one.parameters,
         error=f"{one.error.category}: {one.error.message}",
         proposal=proposed,
-        carried_out=done if one.by == "model" else f"{done} ({one.reason})",
+        carried_out=done if one.by == "model" or not done else f"{done} ({one.reason})",
         where=where,
     )
 
@@ -229,7 +224,7 @@ def repair_view(
         step=step.step,
         fault=fault,
         hint=hint,
-        tries=tries_of(step.healing, style, under_way=not small),
+        tries=tries_of(step.healing, style),
         done=[report_of(one, Loaded(), whole=False, state=run.state) for one in _near(run, step, style)],
         needed_by=[
             f"{name} refers to {', '.join(paths)}"
@@ -237,7 +232,7 @@ def repair_view(
         ],
         tools=tools,
         budget=budget_left(run),
-        done_effects=effects_of(step),
+        done_effects=effects_of(step) if small else [one.text for one in done_calls(step)],
     )
 
 
