@@ -516,6 +516,8 @@ class Replan:
             settings["endpoint"] = endpoint
             if self._models.endpoint_has_password:
                 settings["endpoint_has_password"] = True
+        if self._models.has_own_key:
+            settings["key_was_given"] = True
         return Submission(
             description=text_of("the task", text),
             policy=policy_with(self._policy, changes),

@@ -111,7 +111,7 @@ def open_tools(tools: Sequence[ToolLike], settings: Settings | None = None) -> C
     for tool in others:
         if not callable(tool):
             raise InputError(
-                f"{tool!r:.200} is no tool: give functions, SPECs such as 'tools.py', tool sources, or tools of "
+                f"{tool!r:.200} is not a tool: give functions, SPECs such as 'tools.py', tool sources, or tools of "
                 "LangChain, Pydantic AI or the OpenAI Agents SDK"
             )
         functions.append(tool)
@@ -191,6 +191,8 @@ class Models(Mapping[Role, Model]):
         self._settings = settings
         self._endpoint = endpoint
         given = usable_key(api_key, "api_key")
+        self.has_own_key = given is not None
+        """A key was given by hand: who goes on later does not find it in the configuration."""
         self._key = given or usable_key(settings.llm.api_key, "[llm] api_key (APP_LLM_API_KEY)")
         self._record = record
         self._replay = replay

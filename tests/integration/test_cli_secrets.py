@@ -182,6 +182,34 @@ def test_a_task_goes_on_with_the_endpoint_that_it_was_begun_with(folder: Path) -
     assert (done.returncode, done.stdout) == (0, "three\n"), done.stderr
 
 
+@pytest.mark.parametrize(
+    ("again", "env"),
+    [
+        pytest.param(("--api-key", "env:MINE"), {"MINE": KEY}, id="named again"),
+        pytest.param(("--api-key", "file:key.txt"), {}, id="from a file"),
+        pytest.param((), {"APP_LLM_API_KEY": KEY}, id="configured by now"),
+    ],
+)
+def test_a_task_begun_with_a_key_asks_for_it_before_it_goes_on(
+    folder: Path, again: tuple[str, ...], env: dict[str, str]
+) -> None:
+    plan = {
+        "steps": [{"step_id": "b", "tool": "count", "parameters": {"text": "abc"}, "requires_approval": True}]
+    }
+    with ScriptedEndpoint({**ANSWERS, "execution_plan": plan}, api_key=KEY) as endpoint:
+        begun = replan(
+            "run", "Count abc", "--tools", "tools.py", "--endpoint", endpoint.url, "--api-key", "env:MINE",
+            "--db", "log.db", "--interactive", "--task-id", "t1", cwd=folder, env={"MINE": KEY},
+        )  # fmt: skip
+        assert begun.returncode == 5, begun.stderr
+        assert replan("tasks", "approve", "t1", "--db", "log.db", cwd=folder).returncode == 0
+        lacks = replan("tasks", "resume", "t1", "--db", "log.db", cwd=folder)
+        assert (lacks.returncode, "--api-key" in lacks.stderr) == (2, True), lacks.stderr
+        done = replan("tasks", "resume", "t1", "--db", "log.db", *again, cwd=folder, env=env)
+    assert (done.returncode, done.stdout) == (0, "three\n"), done.stderr
+    assert KEY.encode() not in on_disk(folder)
+
+
 def test_calling_a_tool_by_hand_shows_no_secret_in_its_error(folder: Path) -> None:
     done = replan("tools", "call", "deny", f"api_key={KEY}", "--tools", "tools.py", cwd=folder)
     assert done.returncode != 0

@@ -238,6 +238,7 @@ def resume(
     tools: options.Tools = None,
     model: options.Model = None,
     endpoint: options.Endpoint = None,
+    api_key: options.ApiKey = None,
     secret: options.Secrets = None,
     config: options.Config = None,
     db: options.Db = None,
@@ -249,10 +250,12 @@ def resume(
     from replan.cli import loop
     from replan.cli.exits import of_result
     from replan.cli.follow import to_the_end
-    from replan.cli.inputs import secrets_of
+    from replan.cli.inputs import secret_text, secrets_of
     from replan.cli.live import show_for
     from replan.cli.opening import open_replan, settings_of
     from replan.cli.report import tell_result
+
+    key = None if api_key is None else secret_text(api_key, "--api-key")
 
     async def drive(out: Out) -> TaskResult:
         settings = settings_of(config)
@@ -261,12 +264,16 @@ def resume(
         named = submitted.settings.get("models") or {}
         if endpoint:  # another endpoint has other models, unless one is named for it
             named = {}
-        begun_at = None if endpoint or (model and ":" in model) else _endpoint_of(submitted, settings)
+        elsewhere = endpoint is not None or (model is not None and ":" in model)
+        begun_at = None if elsewhere else _endpoint_of(submitted, settings)
+        if not elsewhere and key is None:
+            _key_is_here(submitted, settings)
         async with open_replan(
             settings,
             tools=tools or _tools_of(submitted),
             model=model or (named if all(named.values()) else None),
             endpoint=endpoint or begun_at,
+            api_key=key,
             db=db,
         ) as replan:
             given = secrets_of(secret or [])
@@ -369,6 +376,17 @@ def _endpoint_of(submitted: TaskSubmitted, settings: Settings) -> str | None:
             "again with --endpoint (or another --model)"
         )
     return begun_at
+
+
+def _key_is_here(submitted: TaskSubmitted, settings: Settings) -> None:
+    """`InputError` where the task was begun with a key that no log keeps: without it the task would fail for good."""
+    from replan.errors import InputError
+
+    if submitted.settings.get("key_was_given") and not settings.llm.api_key:
+        raise InputError(
+            "the task was begun with a key for the model, which no log keeps: give it again with --api-key, or as "
+            "APP_LLM_API_KEY in the environment"
+        )
 
 
 def _tools_of(submitted: TaskSubmitted) -> list[str]:
