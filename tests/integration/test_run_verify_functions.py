@@ -156,3 +156,40 @@ def test_a_verifier_looks_in_whatever_form_the_parameters_were_given(given: dict
     assert ran.outputs() == {"p": {"payment": "for o-1"}}
     assert len(paid) == 1
     assert [one.by for one in ran.events("outcome_settled")] == ["the verifier of 'pay'"]
+
+
+@pytest.mark.parametrize(
+    ("found", "calls", "kind"),
+    [
+        (None, 2, None),
+        (False, 2, None),
+        ([], 1, "outcome_unknown"),
+        (0, 1, "outcome_unknown"),
+        ("", 1, "outcome_unknown"),
+        ({"warnings": []}, 1, "outcome_unknown"),
+        ({"id": 7, "warnings": []}, 1, None),
+        (True, 1, None),
+    ],
+)
+def test_only_a_plain_no_of_the_function_makes_the_call_again(
+    found: Any, calls: int, kind: str | None
+) -> None:
+    made: list[str] = []
+
+    async def look() -> Any:
+        return found
+
+    @tool(verify=look, verify_after_secs=2)
+    async def pay(order: str) -> Any:
+        made.append(order)
+        if len(made) == 1:
+            raise ConnectionResetError("cut")
+        return "paid"
+
+    async def main() -> Any:
+        wanted = plan(step("p", "pay", parameters={"order": "o-1"}))
+        return (await (await bench(FunctionSource([pay]))).run(wanted)).check()
+
+    ran = virtual_time(main())
+    assert len(made) == calls
+    assert (ran.result.failure.kind if ran.result.failure else None) == kind

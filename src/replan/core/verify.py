@@ -72,7 +72,13 @@ def reading_parameters(verifier: Verifier, call: JsonObject) -> JsonObject:
 def records(verifier: Verifier, call: JsonObject, asked: JsonObject, output: Any) -> list[Found]:
     """The records in a reading that say that the call happened, each once for each time that it stands there."""
     if not verifier.happened:  # a function has looked: what it gives is the output
-        return [] if is_nothing(output) else [_found(verifier, call, asked, output, output)]
+        if output is None or output is False:
+            return []
+        if is_nothing(output):
+            raise CannotTell(
+                f"it gave {canonical(output)[:80]}; None says that the call did not happen, and what it has given that it did"
+            )
+        return [_found(verifier, call, asked, output, output)]
     scope = {"output": output, "call": call}
     for named in _PARAMETER.finditer(verifier.happened):
         if named[3] and call["parameters"].get(named[3]) is None:
