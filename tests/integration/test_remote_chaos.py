@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from pathlib import Path
 
@@ -17,25 +18,48 @@ pytestmark = pytest.mark.anyio
 CALLS = 40
 
 
-async def _trouble(server: Process, proxy: Proxy, chance: random.Random, ended: asyncio.Event) -> None:
-    """Cut connections again and again, and kill the server now and then."""
-    while not ended.is_set():
-        await asyncio.sleep(chance.uniform(0.01, 0.1))
-        if chance.random() < 0.05:
-            await server.kill()
-            await server.start()
-        else:
-            proxy.cut()
+class Trouble:
+    """Cuts all connections after every few calls, and kills the server every few times; on a slow machine no oftener."""
+
+    def __init__(self, server: Process, proxy: Proxy) -> None:
+        self._server, self._proxy = server, proxy
+        self._chance = random.Random(7)
+        self._begun = asyncio.Semaphore(0)
+        self._up = asyncio.Event()
+        self._up.set()
+        self.over = False
+
+    async def call_begins(self) -> None:
+        """A call is made, now or once the server is there again."""
+        await self._up.wait()
+        self._begun.release()
+
+    async def make(self) -> None:
+        for time in itertools.count(1):
+            for _ in range(self._chance.randint(1, 6)):
+                await self._begun.acquire()
+                if self.over:
+                    return
+            await asyncio.sleep(self._chance.uniform(0, 0.05))
+            if time % 4:
+                self._proxy.cut()
+                continue
+            self._up.clear()
+            try:
+                await self._server.kill()
+                await self._server.start()
+            finally:
+                self._up.set()
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 async def test_no_effect_takes_place_twice(protocol: str, tmp_path: Path) -> None:
-    chance = random.Random(7)
     async with process(tmp_path, protocol) as server:
         proxy = Proxy(int(server.url.rpartition(":")[2]))
         await proxy.start()
         source = RemoteSource([f"{protocol}://127.0.0.1:{proxy.port}"], token=TOKEN, max_retries=5)
         await source.tools()
+        trouble = Trouble(server, proxy)
 
         async def call(n: int) -> str:
             """How the call ended for its caller, who tries again what may be tried again."""
@@ -44,6 +68,7 @@ async def test_no_effect_takes_place_twice(protocol: str, tmp_path: Path) -> Non
                 request = ToolCall(
                     "brief_effect", {"name": f"call-{n}"}, f"key-{n}", attempt=attempt, deadline_secs=20
                 )
+                await trouble.call_begins()
                 try:
                     assert await source.call(request) == {"done": 1}
                 except ToolCallError as error:
@@ -62,15 +87,15 @@ async def test_no_effect_takes_place_twice(protocol: str, tmp_path: Path) -> Non
 
         numbers = iter(range(CALLS))
         ends: dict[int, str] = {}
-        ended = asyncio.Event()
-        trouble = asyncio.create_task(_trouble(server, proxy, chance, ended))
+        making = asyncio.create_task(trouble.make())
         try:
             async with asyncio.TaskGroup() as workers:
                 for _ in range(8):
                     workers.create_task(worker())
         finally:
-            ended.set()
-            await trouble
+            trouble.over = True
+            await trouble.call_begins()
+            await making
             await source.aclose()
             await proxy.stop()
         assert len(ends) == CALLS
