@@ -308,6 +308,57 @@ def test_a_rewrite_after_another_items_failure_is_not_told_as_carried_out() -> N
     assert 'carried out: retry_with_params {"x": 70}' in asked
     assert "- send for items 1, 2, 4, 5, 6, 7, 8 and 9 of a" in asked
 
+    assert [call.parameters["x"] for call in ran.source.calls if call.tool_id == "send"].count(70) == 1
+    assert ran.outputs()["a"] == [0, 1, 3, 4, 5, 6, 70, 8], "what was put in for an item that is done stays"
+
+
+def test_an_effect_that_other_parameters_had_is_not_had_again_by_the_planned_ones() -> None:
+    """Two actions: one was mended with another number and is done; the other one is written anew."""
+    failed: list[int] = []
+
+    def once(parameters: dict[str, Any]) -> Any:
+        if parameters["x"] in (1, 5) and parameters["x"] not in failed:
+            failed.append(parameters["x"])
+            raise ValueError(f"x: there is no {parameters['x']} here")
+        return parameters["x"]
+
+    def actions(second: int) -> list[dict[str, Any]]:
+        return [
+            {"action_id": "one", "tool": "send", "parameters": {"x": 1}},
+            {"action_id": "two", "tool": "send", "parameters": {"x": second}},
+        ]
+
+    ran = run(
+        {"send": FakeTool(output=once, parameters=NUMBER, **ONCE)},
+        {
+            "execution_plan": plan({"step_id": "a", "actions": actions(5)}),
+            "step_reflection": [
+                reflection("retry_with_params", {"x": 10}),
+                reflection("repair_step", {"hint": "six"}),
+            ],
+            "step_repair": {"step_id": "a", "actions": actions(6)},
+        },
+        enable_parallel_execution=False,
+    )
+    assert ran.result.is_success
+    assert sorted(call.parameters["x"] for call in ran.source.calls) == [1, 5, 6, 10]
+    assert ran.outputs()["a"] == {"one": 10, "two": 6}
+
+
+def test_what_was_put_in_for_a_reading_goes_with_the_form_that_it_was_put_into() -> None:
+    ran = run(
+        {"f": FakeTool(output=lambda p: p["x"], fail=["x: no", "x: too big"], parameters=NUMBER, **READS)},
+        {
+            "execution_plan": plan(step("a", "f", parameters={"x": 1})),
+            "step_reflection": [
+                reflection("retry_with_params", {"x": 2}),
+                reflection("repair_step", {"hint": "three"}),
+            ],
+            "step_repair": step("a", "f", parameters={"x": 3}),
+        },
+    )
+    assert ran.outputs()["a"] == 3
+
 
 def test_few_effects_of_a_list_are_told_call_by_call() -> None:
     ran = run(

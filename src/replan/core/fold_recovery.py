@@ -15,7 +15,7 @@ from replan.core.people import Said, word_of
 from replan.core.reflection import NEW_STEPS, RETRIES, SuggestedAction
 from replan.core.signature import normalized, signature
 from replan.core.slots import READING, Slot, slot_of
-from replan.core.types import StepId, ToolId
+from replan.core.types import Step, StepId, ToolId
 
 if TYPE_CHECKING:
     from replan.core.progress import StepState
@@ -148,11 +148,24 @@ def _repaired(state: State, event: e.StepRepaired, ts: float) -> None:
     step.healing.repaired_at = len(step.healing.failures())
     asked = [slot for slot, action in step.healing.pending.items() if action.type == "repair_step"]
     step.healing.rewritten += [one for slot in asked if (one := step.healing.latest(slot)) is not None]
-    step.healing.restart()
+    step.healing.restart(_done_as_planned(step, event.step))
     if state.plan is not None:  # the plan as it began has been tried too
         known.began = known.began or prints_of(state.plan, (), known.labels, state.earlier)
     replace_step(state, event.step)
     state._metadata = None
+
+
+def _done_as_planned(step: StepState, new: Step) -> list[Slot]:
+    """The calls that have succeeded and mean the same in the new form: what was put in for them stays, and they are done."""
+    old = step.step
+    if new.for_each != old.for_each:
+        return []
+    alike: set[str | None] = {one.action_id for one in new.actions if one in old.actions}
+    if (new.tool, new.parameters) == (old.tool, old.parameters):
+        alike.add(None)
+    return [
+        slot for slot, call in step.calls.items() if call.status == "succeeded" and slot.action_id in alike
+    ]
 
 
 def _triggered(state: State, event: e.OverallReflectionTriggered, ts: float) -> None:

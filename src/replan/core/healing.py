@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -136,9 +137,9 @@ class Healing:
         before = {one.signature for one in (*self.earlier, *failures[: self.repaired_at])}
         return self.repairs > 0 and any(one.signature in before for one in failures[self.repaired_at :])
 
-    def restart(self) -> None:
-        """The step begins anew as planned; what has been tried stays known."""
-        self.overrides.clear()
+    def restart(self, keep: Collection[Slot] = ()) -> None:
+        """The step begins anew as planned but for the calls to `keep`; what has been tried stays known."""
+        self.overrides = {slot: one for slot, one in self.overrides.items() if slot in keep}
         self.pending.clear()
         self.readings.clear()
 
