@@ -491,3 +491,13 @@ def test_what_may_hold_secrets_of_its_own_is_told_at_its_end() -> None:
     assert pieces.take('{"password": "only-in-') + pieces.take('the-answer"}') == ""
     known.add("only-in-the-answer", "password")
     assert pieces.rest() == '{"password": "***"}'
+
+
+def test_a_word_whose_beginning_was_told_already_is_read_with_what_stood_before_it() -> None:
+    known = KnownSecrets()
+    known.add("word", "w")
+    text = "a sword, a word."
+    for cut in range(len(text)):
+        pieces = Pieces(known)
+        told = pieces.take(text[:cut]) + pieces.take(text[cut:] + " " * known.reach()) + pieces.rest()
+        assert told.rstrip() == "a sword, a ***."
