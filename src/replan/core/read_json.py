@@ -15,6 +15,10 @@ from typing import Any
 
 MAX_CHARS = 8_000_000
 MAX_DEPTH = 200
+MAX_BEGINNINGS = 10_000
+"""Brackets at which an answer is looked for."""
+MAX_VALUES = 100
+"""Different values in one answer that are told apart."""
 
 _SPACE = " \t\r\n\ufeff\u200b\u2060\u00a0"
 _END_OF_THOUGHTS = re.compile(
@@ -25,7 +29,10 @@ _END_OF_THOUGHTS = re.compile(
 )
 """Where thinking models stop thinking; the beginning is often swallowed by the server. The last three end the header of
 a channel, of which the last one is the answer's."""
-_FENCE = re.compile(r"^\s*```\w*\s*|\s*```\s*$")
+_SIGNS_OF_THOUGHTS = ("</", "[/", "\u25c1/", "<|", "|>")
+"""One of these is in each of them but the last: looked for first, as that is quick."""
+_FENCE = re.compile(r"^\s*```\w*\s*|(?<!\s)\s*```\s*$")
+_BRACKET = re.compile(r"[{\[]")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _BLANK = re.compile(rf"(?:[{_SPACE}]+|//[^\n]*|/\*.*?\*/)+", re.DOTALL)
@@ -97,6 +104,8 @@ def _written(text: str) -> list[Any]:
 
 def _after_thoughts(text: str) -> str:
     """What stands behind the thoughts; all of it where nothing does."""
+    if not any(sign in text for sign in _SIGNS_OF_THOUGHTS) and "assistantfinal" not in text.casefold():
+        return text
     *_, end = (0, *(mark.end() for mark in _END_OF_THOUGHTS.finditer(text)))
     return text[end:] if _next_bracket(text, end) >= 0 else text
 
@@ -120,7 +129,12 @@ def _search(text: str) -> list[Any]:
     found: list[Any] = []
     at = 0
     first_problem: _Broken | None = None
-    while (at := _next_bracket(text, at)) >= 0:
+    beginnings = 0
+    while (at := _next_bracket(text, at)) >= 0 and len(found) <= MAX_VALUES:
+        if (beginnings := beginnings + 1) > MAX_BEGINNINGS:
+            raise Unreadable(
+                f"the answer has more than {MAX_BEGINNINGS:,} places where JSON may begin; one object is wanted, alone"
+            )
         try:
             value, end = _value(text, at, 0)
         except _Broken as broken:
@@ -152,8 +166,8 @@ def _search(text: str) -> list[Any]:
 
 
 def _next_bracket(text: str, at: int) -> int:
-    hits = [hit for hit in (text.find("{", at), text.find("[", at)) if hit >= 0]
-    return min(hits, default=-1)
+    found = _BRACKET.search(text, at)
+    return found.start() if found else -1
 
 
 def _where(broken: _Broken, text: str) -> str:

@@ -29,7 +29,7 @@ class Packed(NamedTuple):
 
 
 _LARGE = 10**18
-_MANY_DIGITS = re.compile(rb"\d{4000}")
+_MANY_DIGITS = re.compile(rb"(?<!\d)\d{4000}")
 
 
 def pack(value: Any, limit: int) -> Packed:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replan.core.read_json import MAX_CHARS, Unreadable, candidates, read_json
+from replan.core.read_json import MAX_BEGINNINGS, MAX_CHARS, Unreadable, candidates, read_json
 
 PLAN = {
     "steps": [{"step_id": "step_1", "parameters": {"q": "a } b ] c", "n": 1.5}}],
@@ -190,3 +190,30 @@ def test_a_broken_answer_is_told_from_none() -> None:
         with pytest.raises(Unreadable) as caught:
             candidates(text)
         assert caught.value.begun is begun
+
+
+@pytest.mark.parametrize("middle", [" ", "\n", " `", "\t``"])
+def test_a_long_gap_in_an_answer_is_read_once(middle: str) -> None:
+    """A million signs: read anew from each of them it would take minutes."""
+    with pytest.raises(Unreadable):
+        candidates("a" + middle * (1_000_000 // len(middle)) + "b")
+
+
+@pytest.mark.parametrize("sign", ["{", "[x] ", '{"a": ', '{"a": 1} ', "{{"])
+def test_an_answer_of_nothing_but_beginnings_is_refused_after_a_bounded_number_of_them(sign: str) -> None:
+    """Ten times as much text takes no longer: what stands behind the bound is not read."""
+    with pytest.raises(Unreadable) as refused:
+        candidates(sign * MAX_BEGINNINGS * 2 + '{"b": 2}')
+    assert len(str(refused.value)) < 300
+
+
+def test_an_answer_behind_thousands_of_brackets_is_read() -> None:
+    assert read_json("[so] " * (MAX_BEGINNINGS // 2) + TEXT) == PLAN
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["</think>", "</THINKING >", "[/THINK]", "\u25c1/think\u25b7", "<|END_THINKING|>", "AssistantFinal"],
+)
+def test_the_end_of_thoughts_is_found_in_any_spelling(end: str) -> None:
+    assert read_json('perhaps {"steps": 1} or not ' + end + TEXT) == PLAN
