@@ -527,3 +527,20 @@ def test_a_budget_for_items_is_never_passed(limit: int) -> None:
     )
     assert len(ran.source.calls) == limit
     assert len(ran.events("call_completed")) == limit
+
+
+@pytest.mark.parametrize("effect", ["once", "reads"])
+@pytest.mark.parametrize("given", [True, False])
+def test_a_task_without_any_time_begins_nothing(effect: Any, given: bool) -> None:
+    wanted = plan(step("a", "t"))
+
+    async def main() -> Ran:
+        made = await bench(
+            {"t": FakeTool(effect=effect)}, {"execution_plan": wanted, "evaluation": verdict()}
+        )
+        return (await made.run(wanted if given else None, budget={"task_timeout_secs": 0})).check()
+
+    ran = virtual_time(main())
+    assert ran.result.status == "timed_out"
+    assert ran.source.calls == []
+    assert ran.model.requests == []

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 from replan.core.events import TaskCancelled, TaskCompleted, TaskFailed, TaskTimedOut
-from replan.core.explain import cancelled, judged_failed, steps_failed, unjudged
+from replan.core.explain import broken_steps, cancelled, judged_failed, steps_failed, unjudged
 from replan.core.explain_doubts import outcome_unknown, question_about
 from replan.core.explain_recovery import (
     needs_a_person,
@@ -205,7 +205,8 @@ def _ended_by_word(state: State) -> Decision:
     answer = evaluation.final_output if evaluation is not None else None
     if faults := answer_faults(state):
         return _failed(state, no_answer_of_the_form(state, faults))
-    missing = evaluation.failures if evaluation is not None else ("the result was not judged",)
+    judged = evaluation.failures if evaluation is not None else ("the result was not judged",)
+    missing = tuple(dict.fromkeys((*judged, *broken_steps(state))))
     score = evaluation.overall_score if evaluation is not None else None
     artifact = state.evaluation.artifact if state.evaluation else None
     return Finish(TaskCompleted(final_output=answer, artifact=artifact, score=score, shortfall=missing))

@@ -85,9 +85,15 @@ def failed_so_far(state: State) -> tuple[str, ...]:
     )[:50]
 
 
+def broken_steps(state: State) -> list[str]:
+    """The steps of the plan that failed, each with why."""
+    failed = [step for step in state.steps.values() if step.status == "failed"]
+    return [f"{step_words(step)}: {step.fault.message}" for step in failed if step.fault]
+
+
 def steps_failed(state: State) -> Failure:
     failed = [step for step in state.steps.values() if step.status == "failed"]
-    causes = [f"{step_words(step)}: {step.fault.message}" for step in failed if step.fault]
+    causes = broken_steps(state)
     held = [step.step.step_id for step in state.steps.values() if step.skip and step.skip.kind != "condition"]
     reason = f"{step_words(failed[0])} failed: {_short(failed[0].fault)}"
     if len(failed) > 1:

@@ -113,14 +113,15 @@ class _Drive:
         cancels = task.cancelling()
         self._begin()
         self.task = task
-        timer = None
+        timer, loop = None, asyncio.get_running_loop()
+        late = self.deadline is not None and loop.time() >= self.deadline  # nothing is begun any more
         if self.deadline is not None:
-            timer = asyncio.get_running_loop().call_at(self.deadline, self._stop)
+            timer = loop.call_at(self.deadline, self._stop)
         self.run.when_broken = self._stop
         self.people.attend(self._take_in)
         error: BaseException | None = None
         try:
-            while True:
+            while not late:
                 while (work := self._next()) is not None:
                     await work
                 if run.state.waiting is None or run.stopping:
@@ -143,6 +144,7 @@ class _Drive:
             if task.cancelling() > cancels:
                 # Not the task's end: what runs is cut off, as by a crash, and goes on at the next start.
                 raise error if isinstance(error, asyncio.CancelledError) else asyncio.CancelledError
+            self.stopped = self.stopped or late
             await self._conclude(error)
         finally:
             error = None  # it holds this frame

@@ -11,6 +11,7 @@ from replan.core import events as e
 from replan.core.decide import Evaluate, Finish, Reflect, decide
 from replan.core.people import word_of
 from replan.core.state import State
+from replan.core.types import Fault
 
 
 @pytest.mark.parametrize(
@@ -113,6 +114,18 @@ def test_a_persons_done_is_done_whatever_was_judged_and_keeps_the_shortfall() ->
     assert isinstance(decision.event, e.TaskCompleted)
     assert decision.event.final_output == "the table"
     assert decision.event.shortfall == ("no title",)
+
+
+def test_a_persons_done_does_not_hide_what_failed() -> None:
+    fault = Fault(category="tool_error", kind="tool", message="the account is closed")
+    state = waiting_on("done", e.StepFailed(step_id="find", error=fault))
+    state.apply(judged(45, ok=False, failures=("no title",)), 9.0)
+    decision = decide(state)
+    assert isinstance(decision, Finish)
+    assert isinstance(decision.event, e.TaskCompleted)
+    first, second = decision.event.shortfall
+    assert first == "no title"
+    assert second.endswith(": the account is closed")
 
 
 def test_a_done_gives_no_answer_of_another_form_than_was_asked_for() -> None:
