@@ -360,6 +360,27 @@ def test_what_was_put_in_for_a_reading_goes_with_the_form_that_it_was_put_into()
     assert ran.outputs()["a"] == 3
 
 
+def test_an_item_that_a_rewrite_keeps_is_told_once_as_it_was_made() -> None:
+    ran = run(
+        {"send": FakeTool(output=refuses_two, parameters=NUMBER, **ONCE), "g": FakeTool(output=7, **READS)},
+        {
+            "execution_plan": each_of(4),
+            "step_reflection": reflection("repair_step", {"hint": "do without it"}),
+            "step_repair": step(
+                "a", "send", parameters={"x": "${item}"}, for_each=list(range(4)), allow_failed_items=True
+            ),
+        },
+    )
+    assert ran.result.is_success
+    (asked,) = prompts(ran, "evaluation")
+    for item, x in ((1, 0), (2, 1), (4, 3)):
+        line = f'kept from plan 1, item {item}: send {{"x": {x}}} -> succeeded; has taken effect'
+        assert asked.count(line) == 1
+        assert asked.count(f"item {item}:") == 1
+    assert "reused" not in asked
+    assert 'earlier, in plan 1, item 3: send {"x": 2} -> failed' in asked
+
+
 def test_few_effects_of_a_list_are_told_call_by_call() -> None:
     ran = run(
         {"send": FakeTool(output=refuses_two, parameters=NUMBER, **ONCE), "g": FakeTool(output=7, **READS)},

@@ -140,13 +140,25 @@ def _call_notes(call: CallState, step: StepState, state: State) -> Iterator[str]
 
 def _calls(step: StepState, one: CallState | None, state: State) -> Iterator[CallReport]:
     """The calls that have something of their own to say: of an earlier form, failed, in doubt, reused, or effects."""
+    again = step.calls if one is None else {}
+    kept = {
+        call.slot: call
+        for call in step.former or ()
+        if call.status == "succeeded" and _taken_over(again.get(call.slot), call)
+    }
     for call in step.former or ():
-        if call.status in ("succeeded", "failed", "unknown"):
+        if call.status in ("succeeded", "failed", "unknown") and kept.get(call.slot) is not call:
             yield _call(f"earlier, in plan {call.plan}", call, step, state)
-    if one is None:
-        for call in step.calls.values():
-            if call.status != "succeeded" or call.reused or call.effect != "reads":
-                yield _call(call.slot.words(), call, step, state)
+    for call in again.values():
+        if (made := kept.get(call.slot)) is not None:  # told as it was made: nothing was called since
+            yield _call(f"kept from plan {made.plan}", made, step, state)
+        elif call.status != "succeeded" or call.reused or call.effect != "reads":
+            yield _call(call.slot.words(), call, step, state)
+
+
+def _taken_over(now: CallState | None, former: CallState) -> bool:
+    """True if the output of a call that the step made in an earlier form stands for the one at this place now."""
+    return now is not None and now.reused and now.key == former.key
 
 
 def _call(place: str, call: CallState, step: StepState, state: State) -> CallReport:
