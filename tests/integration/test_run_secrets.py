@@ -264,3 +264,15 @@ async def test_a_secret_in_a_place_without_a_name_of_its_own_is_in_no_log_and_no
     prompts = [turn.text for request in model.requests for turn in request.turns]
     assert not [text for text in (*events, *prompts, *texts_in(tmp_path), str(result.output)) if LONG in text]
     assert [call.parameters["a"] for call in source.calls] == [value], "the tool gets it"
+
+
+async def test_the_items_of_a_secret_list_are_as_secret_as_the_list(tmp_path: Path) -> None:
+    source = fake_source({"t": FakeTool(lambda parameters: parameters)})
+    steps = plan(step("a", "t", for_each="${metadata.keys_file}", parameters={"note": "${item}"}))
+    keys = SecretStr(json.dumps([LONG, LONG + "-2"]))
+    async with Replan(tools=[source], db=tmp_path / "log.db") as replan:
+        result = await replan.run("do it", plan=steps, evaluation="steps", secrets={"keys_file": keys})
+        events = [record.event.model_dump_json() for record in await replan.history(result.task_id)]
+    assert result.succeeded, result.failure
+    assert not [text for text in (*events, *texts_in(tmp_path), str(result.output)) if LONG in text]
+    assert sorted(call.parameters["note"] for call in source.calls) == [LONG, LONG + "-2"]

@@ -501,3 +501,19 @@ def test_a_word_whose_beginning_was_told_already_is_read_with_what_stood_before_
         pieces = Pieces(known)
         told = pieces.take(text[:cut]) + pieces.take(text[cut:] + " " * known.reach()) + pieces.rest()
         assert told.rstrip() == "a sword, a ***."
+
+
+def test_what_stands_in_a_secret_that_is_json_is_secret_too() -> None:
+    known = KnownSecrets()
+    known.add(
+        json.dumps({"type": "robot", "private_key": "-----BEGIN\nabc-1234", "pins": [4711, "w-12345678"]}),
+        "file",
+    )
+    assert known.hide("got w-12345678 and -----BEGIN\nabc-1234") == "got *** and ***"
+    assert known.masked({"private_key": "-----BEGIN\nabc-1234", "n": 4711}) == {
+        "private_key": MASK,
+        "n": MASK,
+    }
+    known.add("[not json", "other")
+    known.add("[" * 5_000, "deep")
+    assert known.hide("a [not json") == "a ***"

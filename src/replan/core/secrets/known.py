@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -84,6 +85,8 @@ class KnownSecrets:
             names = self._values[text] = set()
             self._count += 1
             self._know()
+            for key, part in _written_in(text):
+                self.add(part, key or name)
         if name and name not in names and len(names) < 20:
             names.add(name)
             self._count += 1
@@ -288,6 +291,29 @@ _STRUCTURE = frozenset(
     ]
 )
 """Fields of events that the log is read by: ids and words of ours, never what a user or a tool gave as a value."""
+
+
+_MOST_PARTS = 200
+
+
+def _written_in(text: str) -> Iterator[tuple[str, Any]]:
+    """The values in a secret that is itself JSON, as a file with a key is: references read into it."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return
+    try:
+        waiting: list[tuple[str, Any]] = [("", json.loads(text))]
+    except (ValueError, RecursionError):
+        return
+    for _ in range(_MOST_PARTS):
+        if not waiting:
+            return
+        name, value = waiting.pop(0)
+        if isinstance(value, dict):
+            waiting += value.items()
+        elif isinstance(value, list):
+            waiting += [(name, item) for item in value]
+        else:
+            yield name, value
 
 
 class _Nothing(KnownSecrets):
