@@ -380,7 +380,7 @@ def test_a_call_that_succeeded_is_not_made_again_by_a_later_plan(effect: Any) ->
     assert completed.output == {"n": 1}
     assert ran.state.metadata == {"n": 1}
     assert ran.outputs()["c"] == {"n": 1}
-    assert {one.step_id: one.reused for one in ran.result.steps} == {"a": False, "b": True, "c": False}
+    assert [one.step_id for one in ran.result.steps if one.reused] == ["b"]
 
 
 def test_a_large_output_is_reused_with_its_metadata() -> None:

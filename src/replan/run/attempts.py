@@ -17,16 +17,16 @@ from typing import Any
 from replan.core.budget import limit_reached
 from replan.core.carried import carried
 from replan.core.events import AnyEvent, CallCompleted, CallFailed, CallStarted, OutcomeUnknown, StepProgress
-from replan.core.faults import classify, in_doubt, may_retry, text_of
-from replan.core.meter import opened
+from replan.core.faults import classify, in_doubt, may_retry
 from replan.core.secrets import holds_lost, reveal_known
 from replan.core.state import Output
 from replan.core.types import VERIFY, Fault, JsonObject, StepId, ToolSpec
 from replan.errors import StoreError, ToolCallError
-from replan.ports import Progress, ToolCall, Tools
+from replan.ports import Progress, ToolCall
 from replan.run.calls import Call, own_copy
 from replan.run.context import Batch, Run
-from replan.run.outputs import Packed, pack, storable
+from replan.run.in_time import failed, take_back_cancels, within
+from replan.run.outputs import Packed, added_metadata, pack, storable
 from replan.run.places import Place, Places, PlacesClosed
 from replan.run.sealing import Sealed, sealed
 from replan.run.shown import shown
@@ -41,8 +41,6 @@ TELL_SECS = 0.1
 WORTH = 0.2
 """The part of a step's time that has to be left for another try: one that is cut off tells less than the last error."""
 _TURNS = 5
-LET_GO_SECS = 1.0
-"""How long a call that was cancelled at its time limit may take to end before it is left behind."""
 
 
 class Attempts:
@@ -164,8 +162,8 @@ class Attempts:
                 # It gave up because we stopped it: that says nothing about the call.
                 if self._stopped():
                     raise asyncio.CancelledError from error
-                _take_back_cancels()
-                fault = self._fault(call, _failed(call.tool.id, error))
+                take_back_cancels()
+                fault = self._fault(call, failed(call.tool.id, error))
                 outcome = await self._after_all(call, fault, place, urgency)
             if isinstance(outcome, Packed):
                 seen = await sealed(outcome, self._run, call.tool, self._policy.max_output_bytes)
@@ -306,31 +304,8 @@ class Attempts:
             late=partial(run.parts.late.expect, (run.task_id, call.key)) if once else None,
         )
         if own is None or (left is not None and left <= own):
-            return self._run.parts.tools.call(request)  # the task's own deadline stops it
-        return self._within(own, request)
-
-    async def _within(self, secs: float, request: ToolCall) -> Any:
-        """The answer in time. A tool that does not listen when it is stopped is left behind."""
-        task = asyncio.get_running_loop().create_task(_answer(self._run.parts.tools, request))
-        try:
-            done, _ = await asyncio.wait({task}, timeout=secs)
-            if not done:
-                task.cancel()
-                await asyncio.wait({task}, timeout=LET_GO_SECS)
-        except asyncio.CancelledError:
-            task.cancel()
-            task.add_done_callback(_noticed)
-            await asyncio.wait({task}, timeout=LET_GO_SECS)
-            if not task.done() and request.late is not None:
-                request.late(task)
-            raise
-        if done or (task.done() and not task.cancelled() and task.exception() is None):
-            return task.result()
-        # What it raises because it was stopped is no word about whether it happened.
-        task.add_done_callback(_noticed)
-        if not task.done() and request.late is not None:
-            request.late(task)
-        raise ToolCallError(f"no answer within {round(secs, 3):g} seconds", kind="timeout")
+            return run.parts.tools.call(request)  # the task's own deadline stops it
+        return within(own, run.parts.tools, request)
 
     def _fault(self, call: Call, error: Exception) -> Fault:
         """What the error means, without the secrets that its message may quote."""
@@ -381,62 +356,9 @@ class Attempts:
         return wait
 
 
-async def _answer(tools: Tools, request: ToolCall) -> Any:
-    """What the tool gives, in a task of its own, which must not end as a task or a loop does."""
-    try:
-        return await tools.call(request)
-    except BaseException as error:
-        if isinstance(error, Exception):
-            raise
-        if isinstance(error, asyncio.CancelledError) and _being_cancelled():
-            raise
-        raise _failed(request.tool_id, error) from error
-
-
-def _failed(tool_id: str, error: BaseException) -> Exception:
-    """The error as one of the tool's, also if it would end the loop or a task unasked; raised if it is ours."""
-    if isinstance(error, asyncio.CancelledError):
-        text = f"the call of {tool_id!r} was cut off from inside, though nobody had stopped it"
-        return ToolCallError(text, kind="connection_lost")
-    if isinstance(error, KeyboardInterrupt | GeneratorExit):
-        raise error
-    if isinstance(error, Exception):
-        return error
-    fault = ToolCallError(f"the tool raised {text_of(error)}")
-    fault.__cause__ = error  # what it says of the outcome
-    return fault
-
-
 def _report(run: Run, step_id: str, progress: Progress) -> None:
     run.tell(
         StepProgress(
             step_id=step_id, message=progress.message, progress=progress.progress, total=progress.total
         )
     )
-
-
-def added_metadata(tool: ToolSpec | None, output: Any) -> JsonObject:
-    """What a successful output adds to the task's metadata; it may be a text that holds the object."""
-    if tool is None or not tool.output_params:
-        return {}
-    given = opened(output)
-    return (
-        {name: given[name] for name in tool.output_params if name in given} if isinstance(given, dict) else {}
-    )
-
-
-def _being_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
-def _take_back_cancels() -> None:
-    """Nobody of us has cancelled this task: a tool has. A TaskGroup does so up to Python 3.12, and leaves it at that."""
-    task = asyncio.current_task()
-    while task is not None and task.cancelling():
-        task.uncancel()
-
-
-def _noticed(task: asyncio.Task[Any]) -> None:
-    if not task.cancelled():
-        task.exception()

@@ -19,10 +19,10 @@ from replan.core.healing import base_of
 from replan.core.ladder import MOST_SETTLED
 from replan.core.state import CallState, StepState
 from replan.core.types import VERIFY, Fault, JsonObject, ToolSpec, Verifier
-from replan.run.attempts import Attempts, added_metadata
+from replan.run.attempts import Attempts
 from replan.run.calls import Call
 from replan.run.context import Run
-from replan.run.outputs import Packed, pack
+from replan.run.outputs import Packed, added_metadata, pack
 from replan.run.places import Place
 from replan.run.sealing import Sealed, sealed
 

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 from pydantic_core import PydanticSerializationError, to_json
 
 from replan.core.ids import digest
+from replan.core.meter import opened
 from replan.core.outputs import artifacts_of, compose
 from replan.core.preview import artifact_of, holds_binary
 from replan.core.secrets import lost
 from replan.core.state import Output, StepState
 from replan.core.strict_json import read_strictly
-from replan.core.types import Artifact
+from replan.core.types import Artifact, JsonObject, ToolSpec
 from replan.errors import ToolCallError
 from replan.ports import ArtifactStore, NewArtifact
 
@@ -96,3 +97,13 @@ class Loaded:
     async def load_steps(self, store: ArtifactStore, task_id: str, steps: Iterable[StepState]) -> None:
         for step in steps:
             await self.load(store, task_id, artifacts_of(step))
+
+
+def added_metadata(tool: ToolSpec | None, output: Any) -> JsonObject:
+    """What a successful output adds to the task's metadata; it may be a text that holds the object."""
+    if tool is None or not tool.output_params:
+        return {}
+    given = opened(output)
+    return (
+        {name: given[name] for name in tool.output_params if name in given} if isinstance(given, dict) else {}
+    )

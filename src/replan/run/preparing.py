@@ -6,12 +6,11 @@ from typing import Any
 
 from replan.core.state import Slot, StepState
 from replan.core.types import Fault, JsonObject
-from replan.run.attempts import added_metadata
 from replan.run.calls import Call, CannotCall, NeedsApproval, prepare
 from replan.run.closing import close_call, unfinished_effect
 from replan.run.context import Run
 from replan.run.outcomes import Parked, crashed_fault, internal_fault
-from replan.run.outputs import Loaded
+from replan.run.outputs import Loaded, added_metadata
 
 
 def prepared_call(

@@ -25,9 +25,9 @@ from replan.core.types import Effect, Fault, JsonObject, ToolSpec
 from replan.core.verify import unclaimed
 from replan.errors import ModelError
 from replan.reasoning.reflector import StepProposal, reflect_on_step
-from replan.run.attempts import added_metadata
 from replan.run.calls import Outline
 from replan.run.context import Run
+from replan.run.outputs import added_metadata
 from replan.run.shown import shown
 from replan.run.step_views import failure_view, referred_paths, tools_for
 from replan.run.talk import RoleTalk
