@@ -471,7 +471,7 @@ FIVE = [step(f"s{n}", "t", parameters={"n": n}) for n in range(5)]
         pytest.param({"max_llm_calls": 0}, None, 0, 0, "max_llm_calls", id="no model call"),
         pytest.param({"max_llm_calls": 1}, None, 1, 1, "max_llm_calls", id="one model call"),
         pytest.param({"max_tokens": 0}, None, 0, 0, "max_tokens", id="no tokens"),
-        pytest.param({"max_tokens": 10}, None, 1, 1, "max_tokens", id="few tokens"),
+        pytest.param({"max_tokens": 10}, None, 0, 0, "max_tokens", id="fewer tokens than are asked"),
         pytest.param({"max_cost_usd": 0}, None, 0, 0, "max_cost_usd", id="no cost"),
         pytest.param({"max_tool_calls": 0}, FIVE, 0, 0, "max_tool_calls", id="no tool call"),
         pytest.param({"max_tool_calls": 3}, FIVE, 0, 3, "max_tool_calls", id="three tool calls"),
