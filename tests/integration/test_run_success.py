@@ -122,6 +122,30 @@ def test_no_success_has_an_answer_of_another_form_than_was_asked_for(
     assert not ran.result.is_success or ran.result.output == 7
 
 
+@pytest.mark.parametrize(
+    ("rest", "strategy", "named"),
+    [
+        pytest.param(None, replan("skip_steps", step_ids=["p"]), True, id="skipped"),
+        pytest.param([step("x", "find", n=1)], replan("full_replan"), True, id="another plan without it"),
+        pytest.param([step("x", "pay_by_card")], replan("full_replan"), True, id="another tool instead"),
+    ],
+)
+def test_an_effect_that_failed_and_was_left_out_is_named_though_the_judge_says_yes(
+    rest: list[dict[str, Any]] | None, strategy: dict[str, Any], named: bool
+) -> None:
+    first = plan(step("f", "find"), step("p", "pay"))
+    ran = run(
+        {
+            "execution_plan": [first] if rest is None else [first, plan(*rest)],
+            "step_reflection": GIVE_UP,
+            "overall_reflection": strategy,
+            "evaluation": judgement(95, True, 95, 96),
+        }
+    )
+    assert ran.result.is_success
+    assert any("'p' (pay) failed and was left out" in text for text in ran.result.shortfall) == named
+
+
 # ── judged by the steps ───────────────────────────────────────────────────────
 
 

@@ -18,6 +18,7 @@ from replan.core.explain_recovery import (
     sentences,
 )
 from replan.core.guard import may_reflect, must_stop
+from replan.core.left_out import effects_left_out
 from replan.core.reflection import NEW_STEPS, Strategy
 from replan.core.state import State
 from replan.core.types import Evaluation, Failure
@@ -163,7 +164,8 @@ def _verdict(state: State) -> Decision:
     if judged is not None and evaluation is None:
         return Finish(TaskFailed(failure=unjudged(state)))
     if judged is not None and evaluation is not None and satisfied(state, evaluation):
-        return _completed(state, evaluation, evaluation.failures if judged.by == "steps" else ())
+        missing = evaluation.failures if judged.by == "steps" else tuple(effects_left_out(state))
+        return _completed(state, evaluation, missing)
     if not state.reflects:
         return _failed(state, _why(state))
     if state.reflection is None:
@@ -177,7 +179,9 @@ def _verdict(state: State) -> Decision:
             strategy, strategy.reason or reflection.reflection_text or "; ".join(reflection.root_causes)
         )
     if reflection.done_in_substance and evaluation is not None and done_in_substance(state, evaluation):
-        return _completed(state, evaluation, evaluation.failures)
+        return _completed(
+            state, evaluation, tuple(dict.fromkeys((*evaluation.failures, *effects_left_out(state))))
+        )
     return _ask_or_fail(state, needs_a_person(state))
 
 

@@ -21,6 +21,17 @@ def left_out(state: State) -> list[StepState]:
     return [step for name, step in known.dropped.items() if not _moot(step) and not _made_up(state, name)]
 
 
+def effects_left_out(state: State) -> list[str]:
+    """What a later plan left out after it had failed, though it should have had an effect, in words: a model may judge that
+    the task is done all the same, and whoever reads the result has to see it."""
+    return [
+        f"step {step.step.step_id!r} ({step.step.tool}) failed and was left out of the plan"
+        + (f": {step.fault.message}" if step.fault else "")
+        for step in left_out(state)
+        if any(call.effect != "reads" and call.status == "failed" for call in step.calls.values())
+    ]
+
+
 def _moot(step: StepState) -> bool:
     """True if it was not to run: its own condition did not hold, or what it needs was skipped so."""
     return step.skip is not None and step.skip.kind in ("condition", "dependency_skipped")
