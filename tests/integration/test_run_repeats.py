@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -224,6 +226,77 @@ def test_a_plan_that_states_repeated_payments_anew_makes_only_what_is_missing(
     wanted = done + stated if kept or stated == 1 else max(done, stated)
     assert ran.source.counts["pay"] == wanted
     assert len({call.key for call in ran.source.calls if call.tool_id == "pay"}) == wanted
+
+
+def listed(name: str, numbers: Any) -> dict[str, Any]:
+    return {**MORE, "step_id": name, "for_each": numbers, "parameters": {"n": "${item}"}}
+
+
+def one_of(name: str, n: Any) -> dict[str, Any]:
+    return {**MORE, "step_id": name, "parameters": {"n": n}}
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "paid"),
+    [
+        pytest.param([listed("a", [1, 2]), one_of("b", 1)], None, {1: 2, 2: 1}, id="an item and a step"),
+        pytest.param([listed("a", [1, 1])], None, {1: 2}, id="two items of a list"),
+        pytest.param([listed("a", "${l.output.all}"), one_of("b", 1)], None, {1: 2, 2: 1}, id="a list read"),
+        pytest.param(
+            [listed("a", "${l.output.all}"), listed("b", [2, 1])], None, {1: 2, 2: 2}, id="a list read, and one given"
+        ),
+        pytest.param([one_of("a", "${l.output.n}"), one_of("b", 1)], None, {1: 2}, id="a reference, first"),
+        pytest.param([one_of("a", 1), one_of("b", "${l.output.n}")], None, {1: 2}, id="a reference, last"),
+        pytest.param(
+            [one_of("a", 1), one_of("b", 1)], [one_of("a", "${l.output.n}"), one_of("b", 1)], {1: 2}, id="in another form"
+        ),
+        pytest.param(
+            [one_of("a", 1), {**one_of("b", 1), "parameters": {"n": 1.0, "memo": ""}}], None, {1: 2}, id="a default"
+        ),
+        pytest.param([listed("a", [1, 2])], None, {1: 2, 2: 2}, id="each alone is once more"),
+        pytest.param([one_of("a", 1), one_of("b", 2)], None, {1: 2, 2: 2}, id="other calls are no likes"),
+        pytest.param(
+            [one_of("a", 1), {**one_of("b", 3), "parameters": {"n": 3, "memo": "${l.output.text}"}}],
+            None,
+            {1: 2, 3: 2},
+            id="what differs in what is written is no like",
+        ),
+    ],
+)  # fmt: skip
+def test_likes_are_counted_by_what_is_called_and_not_by_how_it_is_written(
+    first: list[Any], again: list[Any] | None, paid: dict[int, int]
+) -> None:
+    """`first` is judged poor, and the same (or `again`) is planned under new ids."""
+
+    def version(steps: list[Any], name: str) -> Any:
+        look = step(f"l{name}", "look", parameters={"n": len(name)})
+        new = [{**one, "step_id": one["step_id"] + name} for one in steps]
+        return json.loads(json.dumps(plan(look, *new)).replace("${l.", "${l" + name + "."))
+
+    read = FakeTool(output={"n": 1, "all": [1, 2], "text": "x"}, **READS)
+    ran = in_two_rounds(
+        version(first, "_"), version(again or first, "__"), {"type": "full_replan"}, look=read
+    )
+    assert ran.result.is_success
+    calls = [call for call in ran.source.calls if call.tool_id == "pay"]
+    assert Counter(call.parameters["n"] for call in calls) == paid
+    assert len({call.key for call in calls}) == len(calls)
+
+
+@given(
+    st.lists(st.integers(1, 2), min_size=1, max_size=3), st.lists(st.integers(1, 2), min_size=1, max_size=3)
+)
+def test_what_is_stated_anew_with_likes_pays_nothing_more(items: list[int], singles: list[int]) -> None:
+    """A list and steps that share a call, stated twice: whatever else is marked by the same list, nothing is paid again."""
+    singles = [*singles, *[items[0]] * (2 - singles.count(items[0]))]
+    steps = [listed("a", items), *(one_of(f"b{n}", one) for n, one in enumerate(singles))]
+    again = [{**one, "step_id": one["step_id"] + "_"} for one in reversed(steps)]
+    ran = in_two_rounds(plan(*steps), plan(*again, step("l", "look")), {"type": "full_replan"})
+    assert ran.result.is_success
+    meant = Counter([*items, *singles])
+    paid = Counter(call.parameters["n"] for call in ran.source.calls if call.tool_id == "pay")
+    alone = {n for n in meant if meant[n] == 1 and n not in items}
+    assert paid == {n: 2 if n in alone else count for n, count in meant.items()}
 
 
 def test_the_same_in_every_round_is_paid_as_often_as_it_is_meant() -> None:

@@ -130,10 +130,12 @@ class Ledger:
         known = like.places.get(place)
         return known or like.shared(place, done) or like.of(place)
 
-    def once_more(self, base: str, place: Place, together: Callable[[Place], bool], like: int) -> int:
+    def once_more(
+        self, base: str, place: Place, together: Callable[[Place], bool], one_of_several: Callable[[], bool]
+    ) -> int:
         """The same for a place that says `repeat` in a later plan: it means the effect beyond what is done.
 
-        `together` says which places came with the same plan, `like` how many of them make this call. Several have to
+        `together` says which places came with the same plan, `one_of_several` whether more of them make this call. Several have to
         say `repeat`, also where the plan only states anew what is done: so they are the effect that often in all. One
         alone need not, so it is one more.
         """
@@ -142,7 +144,7 @@ class Ledger:
             return known
         theirs = {number for other, number in occurrences.places.items() if together(other)}
         done = self._done(base) - theirs
-        if like > 1 or not done:
+        if not done or one_of_several():
             return occurrences.of(place)
         taken = done | set(occurrences.places.values())
         number = next(n for n in range(1, len(taken) + 2) if n not in taken)

@@ -80,6 +80,8 @@ class StepState:
     """Calls that it made in an earlier form, or in another way; None: there are none."""
     healing: Healing | None = None
     """What recovery has done for it; None: nothing yet."""
+    marked: dict[str | None, tuple[Step, Any]] | None = field(default=None, compare=False, repr=False)
+    """What its calls that say `repeat` come to, by action, of the step as it then was; None: not looked at."""
     _actions: dict[str, Action] | None = field(default=None, compare=False, repr=False)
 
     def action(self, action_id: str) -> Action:

@@ -6,7 +6,7 @@ steps folds in linear time; whoever folds owns it. Nothing here reads a clock: t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from replan.core import fold_plans, fold_recovery, fold_steps
 from replan.core.bases import bases, reading_base
 from replan.core.graph import Graph
 from replan.core.healing import Recovery, base_of
-from replan.core.ids import call_content, call_key, split_key
+from replan.core.ids import call_key, split_key
 from replan.core.ledger import Ledger, LedgerEntry
 from replan.core.metadata import Metadata
 from replan.core.people import Word
@@ -30,7 +30,6 @@ from replan.core.progress import StepState as StepState
 from replan.core.progress import StepStatus as StepStatus
 from replan.core.progress import TaskStatus as TaskStatus
 from replan.core.progress import status_of as status_of
-from replan.core.refs import meaning, rewritten
 from replan.core.secrets import NOTHING_SECRET, KnownSecrets
 from replan.core.slots import Place
 from replan.core.slots import Slot as Slot
@@ -222,10 +221,11 @@ class State:
         """The same of a reading that finds out about something."""
         return reading_base(self.seal_key, self.task_id, tool, parameters, about)
 
-    def occurrence(self, base: str, place: Place) -> int:
+    def occurrence(self, base: str, place: Place, one_of_several: Callable[[], bool]) -> int:
         """Which of the like calls this place in the plan makes, from 1.
 
         The place keeps the number at once: another that asks before the call is recorded gets another number.
+        `one_of_several`: whether the plan marks like calls beside this one with `repeat`.
         """
         step = self.steps[place[0]] if self.recovery is not None else None
         changed = step is not None and step.healing is not None and place[1] in step.healing.overrides
@@ -233,7 +233,7 @@ class State:
             return self.ledger.occurrence(base, place)
         born = step.born
         if not changed and is_meant_again(step.step, place[1].action_id):
-            return self._once_more(base, place, step)
+            return self._once_more(base, place, step, one_of_several)
 
         def done(other: Place) -> bool:
             known = self.steps.get(other[0])
@@ -246,7 +246,7 @@ class State:
 
         return self.ledger.later_occurrence(base, place, done)
 
-    def _once_more(self, base: str, place: Place, step: StepState) -> int:
+    def _once_more(self, base: str, place: Place, step: StepState, one_of_several: Callable[[], bool]) -> int:
         """The occurrence of a place that says `repeat` in a later plan."""
         if doubt := next((key for key in self.in_doubt if base_of(key) == base), None):
             return split_key(doubt)[1]  # first it has to be known what that one did
@@ -255,24 +255,7 @@ class State:
             known = self.steps.get(other[0])
             return known is not None and known.born == step.born
 
-        mine = self._written(step.step, place[1].action_id)
-        places = [
-            (one.step, action)
-            for one in self.steps.values()
-            if one.born == step.born
-            for action in actions_of(one.step)
-        ]
-        like = sum(
-            is_meant_again(one, action) and self._written(one, action) == mine for one, action in places
-        )
-        return self.ledger.once_more(base, place, together, like)
-
-    def _written(self, step: Step, action_id: ActionId | None) -> str:
-        """What a place is planned to call, as one text."""
-        if action_id is None:
-            return call_content(step.tool, rewritten([step.parameters, step.for_each], meaning))
-        action = next(one for one in step.actions if one.action_id == action_id)
-        return call_content(action.tool, rewritten([action.parameters, step.for_each], meaning))
+        return self.ledger.once_more(base, place, together, one_of_several)
 
     def twin(self, base: str, number: int, place: Place) -> Place | None:
         """Another step or action of the plan that makes this very call too, and has begun; None if there is none.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -249,16 +250,20 @@ def prepare(
     tools: Tools,
     loaded: Loaded,
     *,
+    one_of_several: Callable[[str, JsonObject], bool],
     item: Any = None,
 ) -> Call:
-    """The call that a place in the plan makes. `CannotCall` if it cannot be made, `NeedsApproval` if not yet."""
+    """The call that a place in the plan makes. `CannotCall` if it cannot be made, `NeedsApproval` if not yet.
+
+    `one_of_several`: whether the plan marks like calls beside this one with `repeat`.
+    """
     meant = outline(step, slot, state, tools, loaded, item)
     tool = meant.tool
     if meant.fault is not None or tool is None:
         raise CannotCall(meant.fault or Fault(category="tool_error", kind="unknown_tool", message=meant.name))
     base = state.base(tool, meant.parameters)
     place = (step.step.step_id, slot)
-    occurrence = state.occurrence(base, place)
+    occurrence = state.occurrence(base, place, lambda: one_of_several(base, meant.parameters))
     twin = state.twin(base, occurrence, place) if tool.effect == "once" else None
     if twin is not None and (text := unmeant(step, slot, tool, twin, state, tools)):
         raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))

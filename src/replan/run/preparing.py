@@ -6,6 +6,7 @@ from typing import Any
 
 from replan.core.state import Slot, StepState
 from replan.core.types import Fault, JsonObject
+from replan.run.alike import is_one_of_several
 from replan.run.calls import Call, CannotCall, NeedsApproval, prepare
 from replan.run.closing import close_call, unfinished_effect
 from replan.run.context import Run
@@ -26,7 +27,12 @@ def prepared_call(
         # Done before a crash, and done it stays, whatever its references would give by now.
         return added_metadata(run.parts.tools.resolve(known.tool_id), loaded.value_of(known.output))
     try:
-        call = prepare(step, slot, run.state, run.parts.tools, loaded, item=item)
+        state, tools = run.state, run.parts.tools
+
+        def one_of_several(base: str, parameters: JsonObject) -> bool:
+            return is_one_of_several(step, slot, base, parameters, state, tools, loaded)
+
+        call = prepare(step, slot, state, tools, loaded, one_of_several=one_of_several, item=item)
     except CannotCall as error:
         return error.fault
     except NeedsApproval as waits:
