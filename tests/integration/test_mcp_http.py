@@ -65,6 +65,8 @@ async def lab(**options: Any) -> AsyncIterator[tuple[Lab, McpSource]]:
             False,
             id="sent elsewhere",
         ),
+        pytest.param(307, {"location": ""}, b"", "http", "unknown", False, id="sent back to where it is"),
+        pytest.param(308, {"location": "?again=1"}, b"", "tool", None, False, id="sent on within the server"),
         pytest.param(202, {}, b"", "output", "unknown", False, id="accepted, and nothing follows"),
         pytest.param(200, {"content-type": "text/html"}, b"<html>", "output", "unknown", False, id="a page"),
         pytest.param(200, {}, b"{}", "output", "unknown", False, id="of no type"),

@@ -22,6 +22,8 @@ class Exchange:
 
     def __init__(self, call: ToolCall | None = None) -> None:
         self.call = call
+        self.sent_to: list[str] = []
+        """The addresses that it was posted to: a redirect may lead on, and never back."""
         loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[ToolCallError] = loop.create_future()
         self._ended: asyncio.Future[None] = loop.create_future()

@@ -53,6 +53,9 @@ class SessionExpired(ToolCallError):
         super().__init__(message, kind="http", happened="no", status=404)
 
 
+_MOST_REDIRECTS = 2
+
+
 class CallClient(httpx2.AsyncClient):
     """`send` never raises for a POST: the call is told, and the library gets an answer that says so."""
 
@@ -111,8 +114,18 @@ class CallClient(httpx2.AsyncClient):
         if exchange is None or exchange.call is None or self._server.transport == "sse":
             return None
         status, kind = response.status_code, response.headers.get("content-type", "")
-        if status in (307, 308):
-            return None  # not looked at (RFC 9110, 15.4.8): followed by the library, or refused
+        if status in (307, 308):  # not looked at (RFC 9110, 15.4.8): followed by the library, or refused
+            here = response.request.url
+            exchange.sent_to.append(str(here))
+            onward = str(here.join(response.headers.get("location", "")))
+            if onward not in exchange.sent_to and len(exchange.sent_to) <= _MOST_REDIRECTS:
+                return None
+            return ToolCallError(
+                f"{self._server} sends the call round in circles ({status} to {self._hidden(onward)})",
+                kind="http",
+                happened="unknown",
+                status=status,
+            )
         said = f"{self._server} answered the call with {status} {response.reason_phrase}".rstrip()
         if status >= 300:
             return ToolCallError(
