@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -508,6 +509,31 @@ def test_items_that_had_ended_before_a_stop_do_not_run_again() -> None:
     assert [call.parameters["n"] for call in ran.source.calls] == [0, 1, 2, 3, 4, 5, 4, 5]
     assert ran.outputs() == {"s": [0, 1, 2, 3, 4, 5]}
     assert len({call.key for call in ran.source.calls}) == 6
+
+
+def test_a_once_call_whose_parameters_have_changed_since_it_was_cut_off_is_not_made_anew() -> None:
+    """The tool honours its key, but with other parameters the key is another one: that would be a second effect."""
+    booking = FakeTool(effect="once", delay_secs=10_000, spec={"honours_key": True})
+    seat = {"type": "object", "properties": {"seat": {"type": "string"}}, "required": ["seat"]}
+
+    async def main() -> tuple[Bench, Ran]:
+        before = await bench({"book": booking})
+        task_id = await before.submit(
+            plan(step("a", "book", parameters={})), metadata={"seat": "A"}, budget={"task_timeout_secs": None}
+        )
+        driving = asyncio.create_task(before.service.drive(task_id))
+        await asyncio.sleep(5)
+        driving.cancel()
+        await asyncio.wait({driving})
+        # Meanwhile the tool has come to want a seat, which the metadata gives.
+        after = await bench({"book": replace(booking, parameters=seat)}, store=before.store)
+        return before, (await after.drive(task_id)).check()
+
+    before, ran = virtual_time(main())
+    assert [call.parameters for call in before.source.calls] == [{}]
+    assert ran.source.calls == []
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "outcome_unknown"
 
 
 def test_a_once_call_that_was_cut_off_is_made_again_with_its_key_whatever_later_steps_wrote_meanwhile() -> (
