@@ -300,7 +300,7 @@ async def test_code_gives_its_result(text: str, given: Any, result: Any, printed
 )
 async def test_what_goes_wrong_is_told(text: str, match: str) -> None:
     with pytest.raises(ToolCallError, match=match) as caught:
-        await code(python(limits=SMALL), text)
+        await code(python(limits=SMALL._replace(timeout_secs=100)), text)
     assert caught.value.kind == "tool"
 
 
