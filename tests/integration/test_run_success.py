@@ -263,6 +263,75 @@ def test_by_steps_an_effect_is_made_up_for_by_an_effect_only(
         assert ran.result.score == 100
 
 
+TO_TWO = reflection("retry_with_params", {"n": 2})
+TO_TWO_BY_PLAN = {
+    "step_reflection": GIVE_UP,
+    "overall_reflection": replan("full_replan"),
+}
+
+
+@pytest.mark.parametrize(
+    ("steps", "answers", "succeeds"),
+    [
+        pytest.param(
+            [step("a", "pay_even", parameters={"n": 2}), step("b", "pay_even", "a", parameters={"n": 1})],
+            {"step_reflection": TO_TWO},
+            False,
+            id="other parameters",
+        ),
+        pytest.param(
+            [step("p", "pay_even", for_each=[2, 1], parameters={"n": "${item}"})],
+            {"step_reflection": TO_TWO},
+            False,
+            id="an item of a list",
+        ),
+        pytest.param(
+            [step("p", "pay_even", for_each=[1, 3], parameters={"n": "${item}"})],
+            {"step_reflection": TO_TWO},
+            False,
+            id="two items that fail, mended into one",
+        ),
+        pytest.param(
+            [step("a", "pay_even", parameters={"n": 2}), step("b", "pay_even", "a", parameters={"n": 1})],
+            {**TO_TWO_BY_PLAN, "later": [step("c", "pay_even", parameters={"n": 2})]},
+            False,
+            id="a new plan that only states the other one",
+        ),
+        pytest.param(
+            [step("a", "pay_even", parameters={"n": 2}), step("b", "pay_even", "a", parameters={"n": 1})],
+            {
+                **TO_TWO_BY_PLAN,
+                "later": [step("c", "pay_even", parameters={"n": 2}), step("d", "pay_even", parameters={"n": 4})],
+            },
+            True,
+            id="a new plan that makes up for it as well",
+        ),
+        pytest.param(
+            [step("a", "pay_even", parameters={"n": 2}), step("b", "pay_even", "a", parameters={"n": 1})],
+            {"step_reflection": reflection("retry_with_params", {"n": 4})},
+            True,
+            id="an effect of its own",
+        ),
+    ],
+)  # fmt: skip
+def test_by_steps_the_effect_of_another_place_makes_up_for_none(
+    steps: list[Any], answers: dict[str, Any], succeeds: bool
+) -> None:
+    async def main() -> Ran:
+        number = {"type": "object", "properties": {"n": {"type": "integer"}}}
+        tools = {"pay_even": FakeTool(output=pays_even, parameters=number, **ONCE)}
+        wanted = plan(*steps)
+        plans = [wanted, *[plan(*answers["later"])] * 3] if "later" in answers else wanted
+        script = {"overall_reflection": overall(False), **answers, "execution_plan": plans}
+        script.pop("later", None)
+        return (await (await bench(tools, script)).run(evaluation="steps")).check()
+
+    ran = virtual_time(main())
+    assert ran.result.is_success == succeeds
+    paid = [call.parameters["n"] for call in ran.source.calls if not call.parameters["n"] % 2]
+    assert paid == ([2, 4] if succeeds else [2])
+
+
 def test_another_tool_does_not_pass_for_a_helped_step_under_its_id() -> None:
     ran = run(
         {

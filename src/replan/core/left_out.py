@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from replan.core.progress import StepState
+from replan.core.progress import CallState, StepState
 from replan.core.state import State
 from replan.core.types import StepId, ToolId
 
@@ -45,7 +45,7 @@ def _made_up(state: State, name: StepId) -> bool:
         seen.add(other)
         step = state.steps.get(other) or state.earlier.get(other)
         if step is not None and step.status == "succeeded":
-            return True
+            return not _failed_effect(state, name) or _has_own_effect(state, step)
         name = other
     return False
 
@@ -54,10 +54,42 @@ def without_effect(state: State, has_effect: Callable[[ToolId], bool]) -> list[S
     """Steps that succeeded though calls of theirs that should have had an effect failed, and what was put in their place has none:
     a reading, an empty list, or leave to do without them that no plan had given before they failed."""
     steps = (*state.earlier.values(), *state.steps.values())
-    return [step for step in steps if step.status == "succeeded" and _lost(step, has_effect)]
+    return [step for step in steps if step.status == "succeeded" and _lost(state, step, has_effect)]
 
 
-def _lost(step: StepState, has_effect: Callable[[ToolId], bool]) -> bool:
+def _failed_effect(state: State, name: StepId) -> bool:
+    """True if a call of this step that should have had an effect has failed, and nobody else has had it."""
+    step = state.steps.get(name) or state.earlier.get(name)
+    if step is None and state.recovery is not None:
+        step = state.recovery.dropped.get(name)
+    return step is not None and any(
+        call.effect != "reads"
+        and call.status == "failed"
+        and (call.fault is None or call.fault.kind not in NOT_LOST)
+        for call in step.calls.values()
+    )
+
+
+def _has_own_effect(state: State, step: StepState) -> bool:
+    """True if the step, or one that came with it, has had an effect that is not merely that of another step."""
+    return any(
+        call.status == "succeeded" and call.effect != "reads" and not _is_anothers(state, call)
+        for one in (step, *state.steps.values())
+        if one.born == step.born
+        for call in one.calls.values()
+    )
+
+
+def _is_anothers(state: State, call: CallState) -> bool:
+    """True if nothing was called here: the output is that of a call which another place has made, and stands for."""
+    return call.reused and any(
+        other.key == call.key and not other.reused and other.status == "succeeded"
+        for step in (*state.earlier.values(), *state.steps.values())
+        for other in step.calls.values()
+    )
+
+
+def _lost(state: State, step: StepState, has_effect: Callable[[ToolId], bool]) -> bool:
     mine = step.healing
     if mine is None:
         return False
@@ -69,7 +101,9 @@ def _lost(step: StepState, has_effect: Callable[[ToolId], bool]) -> bool:
     had = {
         slot: call
         for slot, call in step.calls.items()
-        if call.status == "succeeded" and call.effect != "reads"
+        if call.status == "succeeded"
+        and call.effect != "reads"
+        and not (slot in wanted and _is_anothers(state, call))
     }
     if mine.repairs == mine.repairs_before:
         return any(slot.item is None or slot.item not in step.left_out for slot in wanted - had.keys())
