@@ -49,7 +49,7 @@ CASES = [
     ),
     pytest.param({}, (*BY_STEPS[:-1], "tols.py"), 2, ["there is no file tols.py"], id="unknown tools file"),
     pytest.param({"star.py": STAR}, (*BY_STEPS[:-1], "star.py"), 2, ["many", "*args"], id="tool with *args"),
-    pytest.param({"plan.json": json.dumps(CYCLE)}, BY_STEPS, 2, ["circle", "a → b"], id="cyclic plan"),
+    pytest.param({"plan.json": json.dumps(CYCLE)}, BY_STEPS, 2, ["form a cycle", "a → b"], id="cyclic plan"),
     pytest.param(
         {"plan.json": '{"steps": [}'}, BY_STEPS, 2, ["plan.json:1:12: not valid JSON"], id="bad plan file"
     ),

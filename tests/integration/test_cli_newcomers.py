@@ -218,10 +218,25 @@ def test_tasks_are_deleted_only_when_they_have_ended_or_by_force(tmp_path: Path)
     assert _ids(tmp_path) == []
 
 
+def test_a_waiting_task_is_shown_with_the_commands_that_answer_it(tmp_path: Path) -> None:
+    folder(tmp_path)
+    begun = replan(*BY_STEPS, "--approve", "all", "--interactive", "--task-id", "t", cwd=tmp_path)
+    assert begun.returncode == 5, begun.stderr
+    shown = replan("tasks", "show", "t", cwd=tmp_path).stdout
+    for command in ("replan tasks approve t appr_", "replan tasks reject t appr_", "replan tasks resume t"):
+        assert command in shown
+
+
+def test_a_given_plan_without_a_model_is_told_of_judging_by_steps(tmp_path: Path) -> None:
+    folder(tmp_path)
+    told = replan("run", "--plan", "plan.json", "--tools", "tools.py", cwd=tmp_path)
+    assert (told.returncode, "--evaluation steps" in told.stderr) == (2, True), told.stderr
+
+
 def test_a_first_folder_is_written_once_and_works(tmp_path: Path) -> None:
     made = replan("init", "first", cwd=tmp_path)
     assert made.returncode == 0
-    assert "cd first && replan doctor" in made.stderr
+    assert "next: cd first && replan doctor && replan run " in made.stderr
     home = tmp_path / "first"
     listed = json.loads(replan("tools", "list", "--json", cwd=home).stdout)
     assert [tool["id"] for tool in listed] == ["word_count", "add_note"]

@@ -151,15 +151,18 @@ def _model(settings: Settings) -> Finding:
             return Finding("model", "ok", f"{named} (not asked: it may cost money)")
         return Finding("model", "problem", f"{named} needs pydantic_ai", "pip install 'replan[models]'")
     file = find(name)
+    runs = importlib.util.find_spec("xllamacpp") is not None
     if file is None:
         pull = "replan model pull" + ("" if name == DEFAULT else f" {name}")
+        if not runs:
+            pull = f"pip install 'replan[local]' && {pull}"
         return Finding(
             "model",
             "problem",
             f"no model is configured, and the weights of the built-in one ({size(KNOWN[name].size)}) are not here",
             f"{pull}, or set [llm] endpoint and default_model in config.toml",
         )
-    if importlib.util.find_spec("xllamacpp") is None:
+    if not runs:
         return Finding(
             "model", "problem", f"weights in {file}, but nothing to run them", "pip install 'replan[local]'"
         )

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from replan.cli.again import again
+from replan.cli.report import waiting_lines
 from replan.cli.story import story
 from replan.cli.terminal import Out
 from replan.cli.words import clean, counted, secs, times
@@ -174,13 +176,10 @@ def _tell_end(out: Out, state: State, *, held: bool) -> None:
     if outcome is None:
         out.line(f"not ended: {state.status}" + (", asked to cancel" if state.cancel else ""))
         if not held and state.started and state.waiting is None:
-            out.line(f"  nobody drives it: `replan tasks resume {state.task_id}` goes on from its log")
-        for one in waiting_for(state):
-            out.line(f"  {one.kind} {one.id}: {clean(one.text, 500)}")
-            if one.background:
-                out.line(f"    {clean(one.background, 1_000)}")
-            if one.parameters is not None:
-                out.line(f"    {one.tool_id}({_short(one.parameters, 500)})")
+            command = again("tasks", "resume", state.task_id or "")
+            out.line(f"  nobody drives it: `{command}` goes on from its log")
+        for line in waiting_lines(state.task_id or "", waiting_for(state)):
+            out.line(line)
         return
     if isinstance(outcome, e.TaskCompleted):
         for line in outcome.shortfall:

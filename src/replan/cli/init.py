@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -70,5 +71,5 @@ def init(
                 say(f"wrote {path}")
     except OSError as error:
         raise InputError(f"{folder} cannot be written to: {error.strerror or error}") from None
-    there = "" if folder == Path() else f"cd {folder} && "
-    say(f"next: {there}replan doctor && {there}replan run \"How many words has 'to be or not to be'?\"")
+    there = "" if folder == Path() else f"cd {shlex.quote(str(folder))} && "
+    say(f"next: {there}replan doctor && replan run \"How many words has 'to be or not to be'?\"")

@@ -72,7 +72,8 @@ def json_value(text: str, what: str) -> Any:
     try:
         return _read(text)
     except ValueError as error:
-        raise InputError(f"{what} has to be JSON: {error}") from None
+        hint = "" if set(text) & set('{}[]"') else f"; a text is written in quotes: {what} '\"{text[:40]}\"'"
+        raise InputError(f"{what} has to be JSON: {error}{hint}") from None
 
 
 def _read(text: str) -> Any:

@@ -103,8 +103,10 @@ def _tenths(name: str) -> OnProgress:
     return tell
 
 
-def have_weights(name: str) -> None:
+def have_weights(name: str, *, planned: bool = False) -> None:
     """See that the built-in model can be used: its runtime and its weights; a person at a terminal is asked.
+
+    `planned`: the plan is given, so that a model is wanted for the judgement alone.
 
     `InputError` (exit code 2) with the command to run otherwise.
     """
@@ -114,6 +116,8 @@ def have_weights(name: str) -> None:
     from replan.llm.weights import DEFAULT, KNOWN, find
 
     other = "or name another model with --model or --endpoint (or [llm] in config.toml)"
+    if planned:
+        other += "; or let the steps judge, which needs no model: --evaluation steps"
     if importlib.util.find_spec("xllamacpp") is None:
         raise InputError(
             "no model is configured, and the built-in one needs the extra [local]: "

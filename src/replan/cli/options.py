@@ -14,7 +14,7 @@ Config = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help="Configuration file instead of ./config.toml; FILE.{APP_ENV}.toml overrides it.",
+        help="Configuration file instead of ./config.toml; its sibling NAME.{APP_ENV}.toml overrides it.",
         callback=carried_config,
     ),
 ]

@@ -9,7 +9,9 @@ from replan.cli.terminal import Out, paint, say
 from replan.cli.words import clean, counted, secs
 
 if TYPE_CHECKING:
-    from replan.core.result import TaskResult
+    from collections.abc import Sequence
+
+    from replan.core.result import TaskResult, WaitingFor
 
 _COLOUR = {"succeeded": "green", "waiting": "yellow", "cancelled": "yellow"}
 
@@ -45,24 +47,7 @@ def summary(result: TaskResult) -> list[str]:
     parts.append(f"({', '.join(spent)})")
     lines = [f"{' '.join(parts)} {paint(result.task_id, 'dim')}"]
     lines += [f"  done in substance, but: {clean(text, 1_000)}" for text in result.shortfall]
-    for one in result.waiting_for:
-        lines.append(f"  {one.kind} {one.id}: {clean(one.text, 1_000)}")
-        if one.background:
-            lines.append(f"    {clean(one.background, 1_000)}")
-        if one.parameters is not None:
-            from json import dumps
-
-            lines.append(
-                f"    {one.tool_id}({clean(dumps(one.parameters, ensure_ascii=False, default=str), 1_000)})"
-            )
-            lines.append(f"    to agree:  {again('tasks', 'approve', result.task_id, one.id)}")
-            lines.append(f"    to refuse: {again('tasks', 'reject', result.task_id, one.id)} --reason TEXT")
-        else:
-            lines.append(
-                f"    to answer: {again('tasks', 'answer', result.task_id, '--question', one.id)} TEXT"
-            )
-    if result.waiting_for:
-        lines.append(f"  then continue: {again('tasks', 'resume', result.task_id)}")
+    lines += waiting_lines(result.task_id, result.waiting_for)
     failure = result.failure
     if failure is not None:
         lines.append(f"  why: {clean(failure.reason, 2_000)}")
@@ -78,7 +63,9 @@ def summary(result: TaskResult) -> list[str]:
                 f" and {len(finished) - 10} more" if len(finished) > 10 else ""
             )
             lines.append(
-                f"  finished steps: {shown} (their outputs: {again('tasks', 'result', result.task_id, '--json')})"
+                f"  finished {'step' if len(finished) == 1 else 'steps'}: {shown} "
+                f"({'its output' if len(finished) == 1 else 'their outputs'}: "
+                f"{again('tasks', 'result', result.task_id, '--json')})"
             )
         if len(failure.tried) > 1:
             lines.append(f"  tried: {clean('; '.join(failure.tried[:4]), 600)}")
@@ -94,6 +81,27 @@ def summary(result: TaskResult) -> list[str]:
                     f"  {label}: {len(texts) - 10} more ({again('tasks', 'result', result.task_id, '--json')})"
                 )
         lines += [f"  to do: {clean(advice, 1_000)}" for advice in failure.advice]
+    return lines
+
+
+def waiting_lines(task_id: str, waiting: Sequence[WaitingFor]) -> list[str]:
+    """What a task waits for from a person, each with the command that gives it."""
+    from json import dumps
+
+    lines = []
+    for one in waiting:
+        lines.append(f"  {one.kind} {one.id}: {clean(one.text, 1_000)}")
+        if one.background:
+            lines.append(f"    {clean(one.background, 1_000)}")
+        if one.parameters is not None:
+            shown = clean(dumps(one.parameters, ensure_ascii=False, default=str), 1_000)
+            lines.append(f"    {one.tool_id}({shown})")
+            lines.append(f"    to agree:  {again('tasks', 'approve', task_id, one.id)}")
+            lines.append(f"    to refuse: {again('tasks', 'reject', task_id, one.id)} --reason TEXT")
+        else:
+            lines.append(f"    to answer: {again('tasks', 'answer', task_id, '--question', one.id)} TEXT")
+    if waiting:
+        lines.append(f"  then continue: {again('tasks', 'resume', task_id)}")
     return lines
 
 

@@ -125,7 +125,7 @@ def run(
     if asks_a_model and (built_in := opening.built_in_model(settings, model, endpoint)):
         from replan.cli.model import have_weights
 
-        have_weights(built_in)
+        have_weights(built_in, planned=given is not None)
     with own_stdout() as out:
         if plan_only:
             run_loop(
@@ -168,9 +168,10 @@ async def _run(
             await replan.plan(
                 text, metadata=request["metadata"], plan=request["plan"], secrets=request["secrets"]
             )
-        if request["task_id"] is not None and await known(replan, request["task_id"]):
-            say(f"task {request['task_id']} is there already: nothing that it has done is done again")
+        there = request["task_id"] is not None and await known(replan, request["task_id"])
         task_id = await replan.submit(text, **request)
+        if there:
+            say(f"task {task_id} is there already: nothing that it has done is done again")
         result = await to_the_end(replan, task_id, show_for(quiet=quiet), out if events else None)
         while result.status == "waiting" and at_terminal():
             past = await replan.history(task_id)

@@ -180,8 +180,8 @@ def _one(found: list[ToolSpec], name: str) -> ToolSpec:
         return alike[0]
     if not found:
         raise InputError(
-            f"there is no tool {name!r}: no source has given any; name one with --tools tools.py, "
-            "or see what is said above of those that are named"
+            f"there is no tool {name!r}: there are no tools at all; name a source of them with --tools tools.py, or in "
+            "[tools] sources of config.toml"
         )
     near = nearest(name, [spec.id for spec in found])
     hint = f"; the nearest are: {', '.join(near)}" if near else "; `replan tools list` has them all"

@@ -187,7 +187,7 @@ class _Check:
                 out.append(owner)
             elif owner not in self.draft.earlier:
                 self.say(
-                    f"step {step.step_id!r} depends on {name!r}, which is no step of this plan{known_steps(self.draft)}"
+                    f"step {step.step_id!r} depends on {name!r}, which is not a step of this plan{known_steps(self.draft)}"
                 )
         return out
 
@@ -225,9 +225,7 @@ class _Check:
         graph = Graph.from_needs(needs)
         layers = graph.layers()
         if sum(map(len, layers)) < len(needs):
-            self.say(
-                f"the steps wait for each other in a circle: {' → '.join(graph.cycle())}; take one dependency out"
-            )
+            self.say(f"the steps form a cycle: {' → '.join(graph.cycle())}; remove one dependency")
         elif (depth := len(layers)) > self.limits.max_depth:
             self.say(f"the plan is {depth} steps deep; at most {self.limits.max_depth} are allowed")
 

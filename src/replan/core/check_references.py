@@ -53,7 +53,7 @@ def _problem(draft: Draft, step: Step, ref: Reference) -> str:
     if ref.head in draft.earlier:
         return _path_problem(ref, draft.produced(ref))
     return (
-        f"{ref.raw}: {ref.head!r} is no step{known_steps(draft)}; "
+        f"{ref.raw}: {ref.head!r} is not a step{known_steps(draft)}; "
         f"if it is meant as text, write it as {written_as_text(ref.raw)}"
     )
 
@@ -188,5 +188,5 @@ def _condition(draft: Draft, step: Step) -> Iterator[str]:
             yield f"`when` can look at steps and metadata, not at {name!r}"
         elif name != "metadata":
             yield (
-                f"`when`: {name!r} is no step{known_steps(draft)}; a value is written 'text', `5` or `true`"
+                f"`when`: {name!r} is not a step{known_steps(draft)}; a value is written 'text', `5` or `true`"
             )

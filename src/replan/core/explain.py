@@ -9,7 +9,7 @@ from replan.core.types import Evaluation, Failure, Fault
 
 _ADVICE = {
     "parameter_error": "Check the values: the task may name something that does not exist, or the tool's description may mislead.",
-    "tool_error": "Look at what the tool reports, mend the tool or offer another one.",
+    "tool_error": "Look at what the tool reports, fix the tool or offer another one.",
     "dependency_error": "Look at the output that was referred to: it has another form than the plan expected.",
     "server_error": "The service behind the tool failed: try again later, or ask whoever runs it.",
     "external_error": "Check that the service is reachable and that its credentials and quota are in order.",
@@ -31,7 +31,7 @@ def _advice(fault: Fault) -> str:
     if fault.kind == "approval":
         return "Run it where a person can be asked: --interactive, or Replan(interactive=True)."
     if fault.kind == "rejected":
-        return "A person said no to it: say the task so that it does without, or agree to the call next time."
+        return "A person rejected the call: describe the task so that it does without it, or approve the call next time."
     return advice_for(fault.category)
 
 
@@ -43,7 +43,7 @@ def cancelled(state: State) -> Failure:
         kind="cancelled",
         reason=f"cancelled{who}{why}",
         tried=attempts_made(state),
-        advice=_doubts(state) or ("Nothing more to do; submit the task again to start over.",),
+        advice=_doubts(state) or ("Submit the task again to start over.",),
     )
 
 
@@ -125,7 +125,7 @@ def judged_failed(state: State, evaluation: Evaluation) -> Failure:
         reason=reason,
         root_causes=evaluation.failures,
         tried=attempts_made(state),
-        advice=evaluation.improvement_suggestions or ("Say more exactly what the result has to contain.",),
+        advice=evaluation.improvement_suggestions or ("Say more precisely what the result has to contain.",),
     )
 
 
@@ -147,8 +147,7 @@ def unjudged(state: State) -> Failure:
         reason="the result could not be judged" + (f": {why}" if why else ""),
         tried=attempts_made(state),
         advice=(
-            "Every output is kept: `replan tasks result ID --json` has them.",
-            "Look at the model's answers with `replan tasks show`; a stronger model judges more surely.",
+            "Look at the outputs, which are kept, and judge for yourself; a stronger model judges more surely.",
         ),
     )
 
@@ -160,14 +159,14 @@ def planning_failed(state: State, violations: Sequence[str]) -> Failure:
         root_causes=tuple(violations),
         violations=tuple(violations),
         tried=refusals(state),
-        advice=("Say the task more exactly, offer the tools it needs, or use a stronger model.",),
+        advice=("Describe the task more precisely, offer the tools it needs, or use a stronger model.",),
     )
 
 
 def refusals(state: State) -> tuple[str, ...]:
-    """The plans that were refused, in words."""
+    """The plans that were rejected, in words."""
     return tuple(
-        f"plan {n} was refused: {_count(len(one.violations), 'fault')}"
+        f"plan {n} was rejected: {_count(len(one.violations), 'error')}"
         for n, one in enumerate(state.rejections, 1)
     )
 
@@ -200,8 +199,8 @@ def _refused(state: State) -> tuple[str, ...]:
     if state.plan is not None or not state.rejections:
         return ()
     last = state.rejections[-1].violations
-    told = f"{len(state.rejections)} plans were refused ({_cut(last[0])})"
-    return (f"{told}: say the task more exactly, offer the tools it needs, or use a stronger model.",)
+    told = f"{len(state.rejections)} plans were rejected ({_cut(last[0])})"
+    return (f"{told}: describe the task more precisely, offer the tools it needs, or use a stronger model.",)
 
 
 def _doubts(state: State) -> tuple[str, ...]:

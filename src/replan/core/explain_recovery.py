@@ -77,7 +77,7 @@ _NO_PLAN = {
     "cannot": (INTERVENTION, "it cannot be done: {}", "Offer the tools or the facts that it lacks, or ask for something else."),
     "question": (INTERVENTION, "something has to be said first: {}", ""),
     "planning": ("planning", "no plan passed the checks: {}",
-                 "Say the task more exactly, offer the tools it needs, or use a stronger model."),
+                 "Describe the task more precisely, offer the tools it needs, or use a stronger model."),
     "repeats": (INTERVENTION, "{}", ""),
     "model": ("model", "the model gave no usable answer: {}", MODEL_ADVICE),
 }  # fmt: skip

@@ -27,9 +27,7 @@ def task_id_problem(text: str) -> str:
     """Why the text cannot be a task id; empty if it can."""
     if _TASK_ID.fullmatch(text):
         return ""
-    return (
-        f"{text!r} is no task id: 1 to 128 of letters, digits, . _ : and -, starting with a letter or digit"
-    )
+    return f"{text!r} is not a valid task id: 1 to 128 of letters, digits, . _ : and -, starting with a letter or digit"
 
 
 _ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str).encode

@@ -90,7 +90,7 @@ def adjust_dependencies(plan: Plan, standing: Standing, adjustments: Sequence[Ad
     if made == plan.steps:
         raise StrategyRefused("the adjustments change nothing")
     if cycle := Graph.from_needs({step.step_id: step.dependencies for step in made}).cycle():
-        raise StrategyRefused(f"the steps would wait for each other in a circle: {' → '.join(cycle)}")
+        raise StrategyRefused(f"the steps would form a cycle: {' → '.join(cycle)}")
     return plan.model_copy(update={"steps": made})
 
 

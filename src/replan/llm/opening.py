@@ -33,7 +33,7 @@ def of_provider(name: str, api_key: str | None) -> LibraryModel:
     provider, colon, model = name.partition(":")
     if not colon or not model:
         raise ConfigError(
-            f"{name!r} names no model: write PROVIDER:MODEL, such as openai:gpt-5, "
+            f"{name!r} is not a known model: write PROVIDER:MODEL, such as openai:gpt-5, "
             "or give the address of an OpenAI-compatible endpoint as well (--endpoint)"
         )
 

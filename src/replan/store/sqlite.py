@@ -141,7 +141,8 @@ class SqliteStore:
             here = holder == mine and self._driven.get(task_id) == epoch
             if not steal and (here or (holder != mine and self._holders.alive(holder))):
                 who = "this process already" if here else "another process"
-                raise TaskHeld(f"task {task_id!r} is being driven by {who} (watch it: `replan tasks watch`)")
+                watch = f"replan tasks watch {task_id}"
+                raise TaskHeld(f"task {task_id!r} is being driven by {who} (watch it: `{watch}`)")
             db.execute("UPDATE task SET epoch = ?, holder = ? WHERE id = ?", (epoch + 1, mine, number))
             self._driven[task_id] = epoch + 1  # here, so that the next claim of the same commit sees it
             return Claim(task_id, epoch + 1)

@@ -117,24 +117,24 @@ BOTH = Step(step_id="both", actions=(A, B))
         # dependencies
         pytest.param(
             [S1, step("s", needs=("step_9",))],
-            "step 's' depends on 'step_9', which is no step of this plan; there are: step_1, s",
+            "step 's' depends on 'step_9', which is not a step of this plan; there are: step_1, s",
             id="unknown dependency",
         ),
         pytest.param([step("s", needs=("s",))], "step 's' depends on itself", id="own dependency"),
         pytest.param(
             [step("a", needs=("c",)), step("b", needs=("a",)), step("c", needs=("b",)), step("d", needs=("c",))],
-            "the steps wait for each other in a circle: b → c → a → b",
+            "the steps form a cycle: b → c → a → b",
             id="a cycle is named",
         ),
         pytest.param(
             [step("a", x="${b.output}"), step("b", x="{{a.output}}")],
-            "in a circle: b → a → b",
+            "cycle: b → a → b",
             id="a cycle by references",
         ),
         # references
         pytest.param(
             [S1, step("s", x="${step_9.output.a}")],
-            "step 's': ${step_9.output.a}: 'step_9' is no step; there are: step_1, s; if it is meant as text, "
+            "step 's': ${step_9.output.a}: 'step_9' is not a step; there are: step_1, s; if it is meant as text, "
             "write it as $${step_9.output.a}",
             id="unknown head",
         ),
@@ -145,7 +145,7 @@ BOTH = Step(step_id="both", actions=(A, B))
         ),
         pytest.param([step("s", x="a ${s.output}")], "${s.output} refers to its own step", id="own output"),
         pytest.param([step("s", x={"k": ["${"]})], "has no closing braces", id="unclosed"),
-        pytest.param([step("s", x={"${zzz}": 1})], "'zzz' is no step", id="in a key"),
+        pytest.param([step("s", x={"${zzz}": 1})], "'zzz' is not a step", id="in a key"),
         pytest.param([step("s", x="${item}")], "${item} is known only inside a step with `for_each`", id="item"),
         pytest.param([step("s", x="${index}")], "${index} is known only inside", id="index"),
         pytest.param([step("s", x="${metadata.team}")], "the metadata has no 'team'; it has: nothing", id="metadata"),
@@ -236,7 +236,7 @@ BOTH = Step(step_id="both", actions=(A, B))
             id="for_each of a number",
         ),
         pytest.param([step("s", for_each="${task.description}")], "is a text", id="for_each of a text"),
-        pytest.param([step("s", for_each="${step_9.output}")], "'step_9' is no step", id="for_each of nothing"),
+        pytest.param([step("s", for_each="${step_9.output}")], "'step_9' is not a step", id="for_each of nothing"),
         pytest.param(
             [S1, step("s", when="step_1.output.total > 5")],
             "step 's': `when`: the path 'step_1.output.total > 5' is no JMESPath",
@@ -249,7 +249,7 @@ BOTH = Step(step_id="both", actions=(A, B))
         ),
         pytest.param(
             [S1, step("s", when="step_9.output.ok")],
-            "`when`: 'step_9' is no step; there are: step_1, s; a value is written 'text', `5` or `true`",
+            "`when`: 'step_9' is not a step; there are: step_1, s; a value is written 'text', `5` or `true`",
             id="a condition on no step",
         ),
         pytest.param(

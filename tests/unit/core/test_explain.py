@@ -129,7 +129,7 @@ def test_planning_that_failed_lists_every_violation_and_each_try() -> None:
     failure = explain.planning_failed(state_of(history), ["c"])
     assert failure.reason == "no plan passed the checks: c"
     assert failure.violations == ("c",)
-    assert failure.tried == ("plan 1 was refused: 2 faults", "plan 2 was refused: 1 fault")
+    assert failure.tried == ("plan 1 was rejected: 2 errors", "plan 2 was rejected: 1 error")
 
 
 def test_a_judgement_names_the_score_that_is_needed_and_an_unjudged_task_why() -> None:
