@@ -101,6 +101,9 @@ def test_a_yes_that_names_a_wrong_result_is_asked_once_more(
         }
     )
     assert ran.result.is_success == succeeds
+    if not succeeds:
+        assert "a step had failed" not in ran.result.reason, "none had"
+        assert "3 for 5" in ran.result.reason or ran.result.score == 30
     asked = [one for one in ran.model.requests if one.schema_name == "evaluation"]
     assert len(asked) == 2
     assert "3 apples for 5" in asked[1].turns[-1].text

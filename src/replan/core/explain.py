@@ -114,7 +114,9 @@ def judged_failed(state: State, evaluation: Evaluation) -> Failure:
     score, enough = evaluation.overall_score, state.policy.success_threshold
     judged = f"the result was judged {score:g} of 100"
     if evaluation.is_successful and score >= enough:
-        reason = f"{judged}, and a step had failed"
+        wrong = evaluation.wrong_results
+        why = f"wrong is: {_cut(wrong[0])}" if wrong else "a step had failed"
+        reason = f"{judged}, and {why}"
     elif score >= enough or evaluation.is_successful:
         flag = "successful" if evaluation.is_successful else "not successful"
         reason = f"{judged} and {flag}, which contradict each other"
