@@ -75,7 +75,7 @@ def test_a_model_behind_an_endpoint_plans_and_judges(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         assert done.stdout == "一共 7 个字母 🎉\n"
         assert endpoint.calls == {"execution_plan": 1, "evaluation": 1}
-        assert "with 95 of 100 (2 model calls, 3 tool calls)" in done.stderr
+        assert "with 95 of 100 (2 model calls, 3 tool calls, " in done.stderr
     replay = ("run", "-", *args, "--replay", "calls.jsonl")
     replayed = replan(*replay, cwd=tmp_path, stdin="数一数 🚀\n")
     assert (replayed.returncode, replayed.stdout) == (0, done.stdout), replayed.stderr

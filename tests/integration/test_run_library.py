@@ -154,7 +154,7 @@ async def test_two_callers_of_one_id_share_one_task(db: Path) -> None:
         pytest.param({"text": "  "}, "the task is empty", id="no text"),
         pytest.param({"text": "x" * 200_001}, "at most 200000", id="a text too long"),
         pytest.param({"text": "half \ud83d"}, "no text", id="half a character"),
-        pytest.param({"task_id": "a b"}, "no task id", id="a bad id"),
+        pytest.param({"task_id": "a b"}, "not a valid task id", id="a bad id"),
         pytest.param({"metadata": {"a": 10**5000}}, "metadata cannot be kept as JSON", id="a long number"),
         pytest.param({"metadata": {"a": _nested(230)}}, "metadata cannot be kept as JSON", id="deep"),
         pytest.param({"metadata": {"a": object()}}, "metadata cannot be kept as JSON", id="metadata that are no JSON"),

@@ -163,7 +163,7 @@ def test_dependencies_are_adjusted_by_code_alone() -> None:
     [
         pytest.param({"type": "skip_steps", "step_ids": ["p"]}, "have succeeded already", id="skipping what is done"),
         pytest.param({"type": "skip_steps", "step_ids": ["nobody"]}, "nobody", id="skipping what is not there"),
-        pytest.param({"type": "adjust_dependencies", "adjustments": [{"step_id": "m", "add": ["e"]}]}, "circle", id="a circle"),
+        pytest.param({"type": "adjust_dependencies", "adjustments": [{"step_id": "m", "add": ["e"]}]}, "cycle", id="a circle"),
         pytest.param({"type": "adjust_dependencies", "adjustments": [{"step_id": "m", "remove": ["p"]}]}, "refers to", id="a cut reference"),
         pytest.param({"type": "adjust_dependencies", "adjustments": []}, "no adjustment", id="nothing to adjust"),
         pytest.param({"type": "replan_from_step", "step_id": "zz"}, "zz", id="from a step that is not there"),

@@ -86,13 +86,13 @@ def test_edges_are_added_and_taken_away() -> None:
 @pytest.mark.parametrize(
     ("adjustment", "why"),
     [
-        (Adjustment(step_id="b", add=("d",)), "circle: "),
+        (Adjustment(step_id="b", add=("d",)), "cycle: "),
         (Adjustment(step_id="d", remove=("c",)), "refers to 'c'"),
         (Adjustment(step_id="x", add=("a",)), "'x'"),
         (Adjustment(step_id="b", add=("x",)), "'x'"),
         (Adjustment(step_id="a", add=("e",)), "succeeded already"),
         (Adjustment(step_id="b", add=("a",)), "change nothing"),
-        (Adjustment(step_id="b", add=("b",)), "circle"),
+        (Adjustment(step_id="b", add=("b",)), "cycle"),
     ],
 )
 def test_adjusting_is_refused_where_it_would_hurt(adjustment: Adjustment, why: str) -> None:
