@@ -37,7 +37,7 @@ class WorldSource:
         return self._specs
 
     async def call(self, call: ToolCall) -> Any:
-        return await self._world.call(call.tool_id, call.parameters)
+        return await self._world.call(call.tool_id, call.parameters, call.key)
 
     async def aclose(self) -> None:
         return None

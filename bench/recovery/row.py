@@ -38,6 +38,8 @@ class Row:
 
     @property
     def right_end(self) -> bool:
+        if self.kind == "timeout" and self.ended == "outcome_unknown":
+            return True  # that it did not happen is a model's advice: without a person the doubt is told, and no call made
         return self.finished if self.ending == "finished" else self.reported
 
 

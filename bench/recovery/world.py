@@ -34,6 +34,8 @@ class Made:
     content: str
     """What was asked of whom, whichever of its stand-ins was asked."""
     parameters: JsonObject
+    key: str = ""
+    """The idempotency key that came with it, if any."""
     delivered: bool = False
     """Whoever called has got the output."""
     output: Any = None
@@ -78,13 +80,13 @@ class World:
     def content(self, tool: str, parameters: JsonObject) -> str:
         return call_content(self.stands_for.get(tool, tool), parameters)
 
-    async def call(self, tool: str, parameters: JsonObject) -> Any:
+    async def call(self, tool: str, parameters: JsonObject, key: str = "") -> Any:
         """What the tool gives; raises what it fails with."""
-        return (await self.make(tool, parameters)).output
+        return (await self.make(tool, parameters, key)).output
 
-    async def make(self, tool: str, parameters: JsonObject) -> Made:
+    async def make(self, tool: str, parameters: JsonObject, key: str = "") -> Made:
         """The call, made."""
-        made = Made(len(self.made) + 1, tool, self.content(tool, parameters), parameters)
+        made = Made(len(self.made) + 1, tool, self.content(tool, parameters), parameters, key)
         self.made.append(made)
         error = self.trouble.before(made, self)
         await asyncio.sleep(CALL_SECS + self.trouble.hangs(made))
@@ -103,13 +105,14 @@ class World:
         return made
 
     def _look_up(self, parameters: JsonObject) -> list[JsonObject]:
+        """What has been done, with the key that each came with: as services tell their requests."""
         about = parameters.get("tool")
         done: list[JsonObject] = []
         left = Counter(self.effects)
         for made in self.made:
             if made.tool == about and left[made.content] > 0:
                 left[made.content] -= 1
-                done.append(made.parameters)
+                done.append({**({"request": made.key} if made.key else {}), **made.parameters})
         return done
 
     def _refusal(self, tool: str, parameters: JsonObject) -> BaseException:

@@ -315,10 +315,11 @@ async def test_in_a_task_a_lost_call_is_made_again_where_its_key_is_honoured(
     assert len(set(server.keys)) == 1
 
 
-async def test_a_plan_may_refer_to_what_is_declared_and_to_more_where_answers_are_open(
+async def test_a_plan_may_refer_to_more_than_is_declared_but_where_the_schema_is_closed(
     live: Live, tmp_path: Path
 ) -> None:
-    declared = answers({"type": "object", "properties": {"path": {"type": "string"}}})
+    schema: dict[str, Any] = {"type": "object", "properties": {"path": {"type": "string"}}}
+    declared = answers({**schema, "additionalProperties": False})
     read = operation("get", "/a", "read", responses=declared)
     steps = [
         {"step_id": "one", "tool": "read", "parameters": {}},
@@ -334,7 +335,8 @@ async def test_a_plan_may_refer_to_what_is_declared_and_to_more_where_answers_ar
     assert refused.failure is not None
     assert "the output of 'one' has no 'method'; it has: path" in refused.failure.reason
     assert live.world.seen == []
-    live.source = OpenApiSource(document(read), server=live.url, answers="open")
+    says_nothing = operation("get", "/a", "read", responses=answers(schema))
+    live.source = OpenApiSource(document(says_nothing), server=live.url)
     async with Replan(tools=[live.source, same], db=tmp_path / "replan.db") as replan:
         result = await replan.run("Read", plan={"steps": steps}, evaluation="steps")
     assert result.output == "GET"
