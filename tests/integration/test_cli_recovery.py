@@ -218,4 +218,4 @@ def test_a_waiting_task_can_be_looked_at_from_everywhere(home: Path) -> None:
     assert "on the way:" in replan("tasks", "show", "t-1", "--db", "r.db", cwd=home).stdout
     assert replan("tasks", "approve", "t-1", "--db", "r.db", cwd=home).returncode == 0
     shown = replan("tasks", "show", "t-1", "--db", "r.db", cwd=home).stdout
-    assert "nobody drives it: `replan tasks resume t-1`" in shown
+    assert "nobody drives it: `replan tasks resume t-1 --db r.db`" in shown

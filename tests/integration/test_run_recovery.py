@@ -224,7 +224,7 @@ def test_one_step_is_written_anew_and_no_other() -> None:
         pytest.param({"tool": "weather", "parameters": {"city": "Roma"}}, "as it was", id="the same again"),
         pytest.param({"tool": "wether", "parameters": {"city": "Rome"}}, "does not exist", id="no such tool"),
         pytest.param(
-            {"tool": "weather", "parameters": {"city": "${b.output}"}}, "circle", id="it would wait for what waits for it"
+            {"tool": "weather", "parameters": {"city": "${b.output}"}}, "cycle", id="it would wait for what waits for it"
         ),
         pytest.param({"tool": "say", "parameters": {}}, "text", id="parameters that do not fit"),
         pytest.param("no JSON at all", "JSON", id="nonsense"),

@@ -221,7 +221,7 @@ class State:
         """The same of a reading that finds out about something."""
         return reading_base(self.seal_key, self.task_id, tool, parameters, about)
 
-    def occurrence(self, base: str, place: Place, one_of_several: Callable[[], bool]) -> int:
+    def occurrence(self, base: str, place: Place, one_of_several: Callable[[], bool] = lambda: False) -> int:
         """Which of the like calls this place in the plan makes, from 1.
 
         The place keeps the number at once: another that asks before the call is recorded gets another number.
