@@ -91,7 +91,9 @@ class Announcer:
             said = self._tell(record)
             if inspect.isawaitable(said):
                 await said
-        except Exception:
+        except (
+            Exception
+        ):  # whatever a program's callback raises is its own: told in the log, and the task goes on
             log.exception(
                 "on_event failed at event %d (%s) of task %s", record.seq, record.type, record.task_id
             )
