@@ -37,6 +37,7 @@ check: $(VENV)/.dev  ## Format, lint, types, import rules
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/lint-imports import-circles.toml
 	$(BIN)/python docs/check_types.py
 
 prove: $(VENV)/.dev  ## The long proofs: every crash point, every recorded case

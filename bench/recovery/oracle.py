@@ -28,7 +28,8 @@ from bench.recovery.task import (
 )
 from bench.recovery.world import LOOK_UP, World
 from replan.core import strategies
-from replan.core.state import State, StepState, fold
+from replan.core.fold import fold
+from replan.core.state import State, StepState
 from replan.core.types import JsonObject
 from replan.core.verdict import standing_of
 from replan.ports import ModelReply, ModelRequest, Store

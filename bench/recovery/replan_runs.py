@@ -12,9 +12,10 @@ from bench.recovery.task import Case
 from bench.recovery.world import LOOK_UP, World
 from replan.core.events import CallCompleted, Record
 from replan.core.explain_recovery import INTERVENTION
+from replan.core.fold import fold
 from replan.core.policy import Budget, Policy
 from replan.core.result import TaskResult
-from replan.core.state import State, fold
+from replan.core.state import State
 from replan.core.types import ToolSpec
 from replan.ports import ToolCall
 from replan.run.parts import Parts

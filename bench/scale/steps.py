@@ -23,7 +23,8 @@ from replan.cli.plain import PlainLines
 from replan.cli.terminal import Out
 from replan.core.decide import decide
 from replan.core.events import Record
-from replan.core.state import State, fold
+from replan.core.fold import apply, fold
+from replan.core.state import State
 from replan.run.results import result_of
 
 SIZES = (1_000, 3_000, 10_000)
@@ -87,7 +88,7 @@ def parts_of(records: list[Record]) -> dict[str, float]:
 def decide_each(records: list[Record]) -> None:
     state = State()
     for record in records:
-        state.apply(record.event, record.ts, record.round, record.seq)
+        apply(state, record.event, record.ts, record.round, record.seq)
         decide(state)
 
 

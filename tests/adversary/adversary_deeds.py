@@ -12,6 +12,7 @@ from replan.core import events as e
 from replan.core.check_plan import Toolbox, check_plan
 from replan.core.filling import resolve
 from replan.core.fingerprint import prints_of
+from replan.core.fold import apply
 from replan.core.ids import split_key
 from replan.core.policy import needs_approval
 from replan.core.slots import READING, Slot
@@ -39,7 +40,7 @@ def effects(story: Story) -> Iterator[str]:
         if isinstance(event, e.CallStarted | e.CallCompleted | e.CallFailed) and _is_reading(event):
             if isinstance(event, e.CallStarted) and event.effect != "reads":
                 yield f"{event.tool_id!r} was called to read, and has an effect"
-            state.apply(event, record.ts, record.round)
+            apply(state, event, record.ts, record.round)
             continue
         match event:
             case e.CallStarted(call_key=key, tool_id=tool_id):
@@ -80,7 +81,7 @@ def effects(story: Story) -> Iterator[str]:
                 ended[key] = event
                 effects += 1
                 denied[key] += not event.happened
-        state.apply(event, record.ts, record.round)
+        apply(state, event, record.ts, record.round)
     for key, count in story.source.effects.items():
         if key not in tool_of:
             yield f"{key} took effect and is not in the log"
@@ -212,7 +213,7 @@ def approvals(story: Story) -> Iterator[str]:
                 edited = (_edited(event, requests[one.approval_id], one, state) for one in said.values())
                 if not agreed and not any(edited):
                     yield f"at {record.seq} {event.tool_id!r} ({event.call_key}) is called, and nobody has agreed to it"
-        state.apply(record.event, record.ts, record.round)
+        apply(state, record.event, record.ts, record.round)
 
 
 def _edited(event: e.CallStarted, asked: e.ApprovalRequested, said: e.ApprovalResolved, state: State) -> bool:
@@ -272,7 +273,7 @@ def plans(story: Story) -> Iterator[str]:
             if checked.violations:
                 yield f"the plan at {record.seq} ({event.type}) does not pass: {checked.violations}"
             used |= _ids(plan.steps)
-        state.apply(event, record.ts, record.round)
+        apply(state, event, record.ts, record.round)
 
 
 def same_plans(story: Story) -> Iterator[str]:

@@ -11,10 +11,11 @@ from adversary_deeds import approvals, effects, outputs, plans, same_plans
 
 from replan.core import events as e
 from replan.core import ladder
+from replan.core.fold import apply, fold
 from replan.core.fold_recovery import MATTERS
 from replan.core.guard import MOST_BARREN, MOST_POLLED, MOST_STALLED
 from replan.core.reflection import RETRIES
-from replan.core.state import State, fold
+from replan.core.state import State
 
 KINDS = frozenset(
     {
@@ -211,7 +212,7 @@ def _limits(story: Story, final: State) -> Iterator[str]:
             if budget.max_cost_usd is not None and state.usage.cost_usd >= budget.max_cost_usd:
                 yield f"at {record.seq} the model is asked with {state.usage.cost_usd} dollars used"
         if budget.max_tokens is not None or budget.max_cost_usd is not None:
-            state.apply(record.event, record.ts, record.round)
+            apply(state, record.event, record.ts, record.round)
     if known is None:
         return
     for name, used, most in (

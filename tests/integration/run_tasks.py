@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from replan.core.events import TERMINAL, Record
+from replan.core.fold import fold
 from replan.core.policy import Budget, Policy
 from replan.core.result import TaskResult
-from replan.core.state import State, fold
+from replan.core.state import State
 from replan.core.tool_rules import ToolRules
 from replan.core.types import JsonObject
 from replan.ports import Model, Store, ToolSource

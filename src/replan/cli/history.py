@@ -14,8 +14,9 @@ from replan.cli.terminal import Out
 from replan.cli.words import clean, counted, secs, times
 from replan.core import events as e
 from replan.core.events import Record
+from replan.core.fold import fold
 from replan.core.slots import items_in_words
-from replan.core.state import CallState, State, StepState, fold
+from replan.core.state import CallState, State, StepState
 from replan.run.results import status_of_step, step_result, waiting_for
 
 _WENT_WRONG = (e.StepReflected, e.OverallReflectionTriggered, e.OutcomeUnknown)

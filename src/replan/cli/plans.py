@@ -27,7 +27,7 @@ def tell_plan(out: Out, plan: Plan, form: PlanForm, statuses: Mapping[str, str] 
 def version_of(records: Sequence[Record], number: int | None) -> tuple[Plan, dict[str, str]]:
     """A version of a task's plan, and how its steps stand if it is the latest. `InputError` if there is none."""
     from replan.core.events import PlanGenerated, PlanUpdated
-    from replan.core.state import fold
+    from replan.core.fold import fold
 
     state = fold(records)
     if state.plan is None:

@@ -9,7 +9,6 @@ from typing import Any
 
 from replan.core import schemas
 from replan.core.bases import bases
-from replan.core.healing import Healing, Reading
 from replan.core.identity import opened, quoted, signs_of
 from replan.core.nothing import is_nothing
 from replan.core.paths import static_steps
@@ -17,6 +16,7 @@ from replan.core.reflection import ActionType, StepReflection, SuggestedAction
 from replan.core.refs import has_references
 from replan.core.signature import texts_in
 from replan.core.slots import Slot
+from replan.core.step_healing import Healing, Reading
 from replan.core.substitutes import EFFECT_WORDS
 from replan.core.types import Category, Effect, JsonObject, StepId, ToolId, ToolSpec
 from replan.core.verify import unclaimed

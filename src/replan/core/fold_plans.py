@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from replan.core import events as e
 from replan.core.progress import StepState
+from replan.core.state import State, ids_of
 from replan.core.types import Plan, Step, StepId
 
-if TYPE_CHECKING:
-    from replan.core.state import State
-
 _WHAT_IS_CALLED = ("tool", "parameters", "actions", "for_each")
-
-
-def ids_of(step: Step) -> tuple[str, ...]:
-    """Its own id and those of its actions."""
-    return (step.step_id, *(action.action_id for action in step.actions))
 
 
 def _planned(state: State, event: e.PlanGenerated, ts: float) -> None:

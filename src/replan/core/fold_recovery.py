@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from replan.core import events as e
 from replan.core.fingerprint import labels_of, prints_of
 from replan.core.fold_plans import count, replace_step, take_plan
-from replan.core.healing import Edited, Healing, Override, Reading, Recovery, RoundNote
+from replan.core.healing import Edited, Recovery, RoundNote
 from replan.core.ids import canonical, digest
 from replan.core.lineage import replacements
 from replan.core.people import Said, word_of
+from replan.core.progress import StepState
 from replan.core.reflection import NEW_STEPS, RETRIES, SuggestedAction
 from replan.core.signature import normalized, signature
 from replan.core.slots import READING, Slot, slot_of
+from replan.core.state import State
+from replan.core.step_healing import Healing, Override, Reading
 from replan.core.types import Step, StepId, ToolId
-
-if TYPE_CHECKING:
-    from replan.core.progress import StepState
-    from replan.core.state import State
 
 OUTSIDE = frozenset({"external_error", "server_error"})
 _MOST_READ = 8_000

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from replan.core import events as e
 from replan.core import fold_recovery
 from replan.core.fold_plans import reopen
-from replan.core.healing import Healing
 from replan.core.progress import CallState, Output, StepState, StepStatus
 from replan.core.slots import READING, slot_of
-
-if TYPE_CHECKING:
-    from replan.core.state import State
+from replan.core.state import State
+from replan.core.step_healing import Healing
 
 
 def _step_ready(state: State, event: e.StepReady, ts: float) -> None:

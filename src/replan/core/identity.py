@@ -11,9 +11,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from replan.core.healing import Reading
 from replan.core.ids import canonical, digest
 from replan.core.nothing import is_nothing
+from replan.core.step_healing import Reading
 from replan.core.types import JsonObject
 from replan.core.verify import Found, scalars
 

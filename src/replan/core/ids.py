@@ -91,3 +91,8 @@ def split_key(key: str) -> tuple[str, int]:
     """The base and the occurrence of a call key; a key of another form is a base of its own."""
     base, _, occurrence = key.rpartition(".")
     return (base, int(occurrence)) if base and occurrence.isdecimal() else (key, 1)
+
+
+def base_of(call_key: str) -> str:
+    """What was called with what, whichever of the like calls it was."""
+    return split_key(call_key)[0]

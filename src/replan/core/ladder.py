@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from replan.core.guard import must_stop
-from replan.core.healing import Healing
 from replan.core.reflection import ActionType, SuggestedAction
 from replan.core.slots import Slot
 from replan.core.state import State
+from replan.core.step_healing import Healing
 
 MOST_RETRIES = 8
 """Tries of layer 1 for one call, where no older limit says less: beyond that something else is wrong."""

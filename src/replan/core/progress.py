@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from replan.core import events as e
-from replan.core.healing import Healing
 from replan.core.slots import ONLY as ONLY
 from replan.core.slots import Place as Place
 from replan.core.slots import Slot as Slot
 from replan.core.slots import slot_of as slot_of
+from replan.core.step_healing import Healing
 from replan.core.types import Action, Artifact, Effect, Fault, JsonObject, Step, StepId
 
 StepStatus = Literal["pending", "ready", "running", "succeeded", "failed", "skipped"]

@@ -33,6 +33,9 @@ class CallResult(BaseModel):
     error: str | None = None
 
 
+_MARKS = {"succeeded": "✓", "failed": "✗", "skipped": "–", "waiting": "?"}
+
+
 class StepResult(BaseModel):
     """One step: of the last plan, or of an earlier one that has left it out."""
 
@@ -111,9 +114,33 @@ class TaskResult(BaseModel, Generic[T]):
 
     def _repr_html_(self) -> str:
         """How a notebook shows it."""
-        from replan.core.notebook import result_html
+        from html import escape
 
-        return result_html(self)
+        from replan.core.notebook import short, table, text_html
+
+        score = "" if self.final_score is None else f", score {self.final_score:g}"
+        used = self.usage
+        head = (
+            f"<p><b>{escape(self.status)}</b>{score}, {self.total_rounds} "
+            f"{'round' if self.total_rounds == 1 else 'rounds'}, {used.llm_calls} model calls, {used.tool_calls} tool calls, "
+            f"{used.input_tokens + used.output_tokens} tokens, {self.total_duration_secs:.1f} s "
+            f"<code>{escape(self.task_id)}</code></p>"
+        )
+        answer = (
+            f"<p>{text_html(self.final_output)}</p>" if self.is_success else f"<p>{escape(self.reason)}</p>"
+        )
+        rows = [
+            (
+                f"{_MARKS.get(step.status, '')} {step.step_id}",
+                step.name,
+                step.tool,
+                step.status,
+                f"{step.duration_secs:.2f} s",
+                step.error or step.reason or ("" if step.output is None else short(step.output)),
+            )
+            for step in self.steps
+        ]
+        return head + answer + table(("step", "name", "tool", "status", "time", "output"), rows)
 
     def raise_for_failure(self) -> Self:
         """This result, if the task succeeded; else `UserInterventionRequired` where a person can mend it, or

@@ -1,26 +1,22 @@
 """What the events of a task add up to.
 
-`State.apply` takes one event and cannot fail. The state is changed in place, so that a task of ten thousand
-steps folds in linear time; whoever folds owns it. Nothing here reads a clock: time comes from the records.
+The state is changed in place by `core.fold`; whoever folds owns it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from replan.core import events as e
-from replan.core import fold_plans, fold_recovery, fold_steps
 from replan.core.bases import bases, reading_base
 from replan.core.graph import Graph
-from replan.core.healing import Recovery, base_of
-from replan.core.ids import call_key, split_key
+from replan.core.healing import Recovery
+from replan.core.ids import base_of, call_key, split_key
 from replan.core.ledger import Ledger, LedgerEntry
 from replan.core.metadata import Metadata
 from replan.core.people import Word
 from replan.core.policy import Policy
-from replan.core.progress import END_STATUS
 from replan.core.progress import ENDED as ENDED
 from replan.core.progress import ONLY as ONLY
 from replan.core.progress import CallState as CallState
@@ -33,7 +29,7 @@ from replan.core.progress import status_of as status_of
 from replan.core.secrets import NOTHING_SECRET, KnownSecrets
 from replan.core.slots import Place
 from replan.core.slots import Slot as Slot
-from replan.core.types import ActionId, CallKey, JsonObject, Plan, Step, StepId, ToolSpec, Usage, shared
+from replan.core.types import ActionId, CallKey, JsonObject, Plan, Step, StepId, ToolSpec, Usage
 
 _NOTHING: JsonObject = {}
 """Shared by all states: nobody writes into what was submitted."""
@@ -202,7 +198,7 @@ class State:
     def ids_used(self) -> frozenset[str]:
         """Every step and action id that this task has used."""
         steps = (state.step for state in self.steps.values())
-        return self._ids.union(*map(fold_plans.ids_of, steps))
+        return self._ids.union(*map(ids_of, steps))
 
     def running_calls(self) -> list[CallState]:
         """Calls that were started and have no result."""
@@ -299,112 +295,10 @@ class State:
         calls = [call for one in after for call in one.calls.values()]
         return any(not call.reused and call.ended is not None and call.ended > entry.at for call in calls)
 
-    # ── the fold ──
 
-    def apply(self, event: e.AnyEvent, ts: float, round: int = 0, seq: int | None = None) -> None:
-        """Take one event."""
-        if seq is not None:
-            self.last_seq = max(self.last_seq, seq)
-        if not event.signal:
-            driven = self.started and self.waiting is None and type(event) is not e.TaskResumed
-            if ts > self.last_ts and driven:
-                self.active_secs += ts - self.last_ts
-            self.last_ts = ts
-        handler = _HANDLERS.get(type(event))
-        if handler is not None:
-            handler(self, event, ts)
-
-    def _submitted(self, event: e.TaskSubmitted, ts: float) -> None:
-        # The settings are for whoever takes the task up, and are read from the log.
-        self.submitted = event.lean(
-            policy=shared(event.policy),
-            metadata=event.metadata or _NOTHING,
-            context=event.context or _NOTHING,
-            settings=_NOTHING,
-        )
-        self.modelled = event.plan is None or event.policy.evaluation == "model"
-        self.created = self.last_ts = ts
-        self._metadata = None
-
-    def _started(self, event: e.TaskStarted, ts: float) -> None:
-        self.started = True
-        self.status = "planning"
-
-    def _resumed(self, event: e.TaskResumed, ts: float) -> None:
-        self.started = True
-        self.llm_running.clear()
-        if self.cancel is not None and self.cancel.until_resumed:
-            self.cancel = None
-
-    def _round(self, event: e.RoundStarted, ts: float) -> None:
-        self.round = event.round
-        if self.evaluation is not None:
-            self.mending().evaluation = self.evaluation
-        self.evaluation = self.reflection = None
-
-    def _llm_started(self, event: e.LlmCallStarted, ts: float) -> None:
-        self._asked = self._asked.model_copy(update={"llm_calls": self._asked.llm_calls + 1})
-        self.llm_running[event.call_id] = event
-        if event.role == "evaluation":
-            self.status = "evaluating"
-        elif event.schema_name == "overall_reflection":
-            self.status = "reflecting"
-
-    def _llm_completed(self, event: e.LlmCallCompleted, ts: float) -> None:
-        self.llm_running.pop(event.call_id, None)
-        mine, more = self._asked, event.usage
-        self._asked = mine.model_copy(
-            update={
-                # the first request was counted when the call started
-                "llm_calls": mine.llm_calls + max(0, more.llm_calls - 1),
-                "input_tokens": mine.input_tokens + more.input_tokens,
-                "output_tokens": mine.output_tokens + more.output_tokens,
-                "cost_usd": mine.cost_usd + more.cost_usd,
-            }
-        )
-
-    def _selected(self, event: e.ToolSelectionCompleted, ts: float) -> None:
-        self.selection = event
-
-    def _rejected(self, event: e.PlanRejected, ts: float) -> None:
-        self.rejections.append(event)
-
-    def _mode(self, event: e.ExecutionMode, ts: float) -> None:
-        self.mode = shared(event)
-
-    def _evaluated(self, event: e.EvaluationCompleted, ts: float) -> None:
-        self.evaluation = event
-        if self.modelled:
-            fold_recovery.judged(self, event)
-
-    def _cancel(self, event: e.CancelRequested, ts: float) -> None:
-        if self.cancel is None or self.cancel.until_resumed:
-            self.cancel = event
-        self.waiting = None
-
-    def _ended(self, event: e.AnyEvent, ts: float) -> None:
-        if isinstance(event, e.TERMINAL):
-            self.outcome = event
-            self.status = END_STATUS[type(event)]
-
-
-_HANDLERS: dict[type, Any] = {
-    e.TaskSubmitted: State._submitted,
-    e.TaskStarted: State._started,
-    e.TaskResumed: State._resumed,
-    e.RoundStarted: State._round,
-    e.LlmCallStarted: State._llm_started,
-    e.LlmCallCompleted: State._llm_completed,
-    e.ToolSelectionCompleted: State._selected,
-    e.PlanRejected: State._rejected,
-    e.ExecutionMode: State._mode,
-    e.EvaluationCompleted: State._evaluated,
-    e.CancelRequested: State._cancel,
-    **dict.fromkeys(e.TERMINAL, State._ended),
-    **fold_plans.HANDLERS,
-    **fold_steps.HANDLERS,
-    **fold_recovery.HANDLERS,
-}  # fmt: skip
+def ids_of(step: Step) -> tuple[str, ...]:
+    """Its own id and those of its actions."""
+    return (step.step_id, *(action.action_id for action in step.actions))
 
 
 def actions_of(step: Step) -> list[ActionId | None]:
@@ -415,12 +309,3 @@ def actions_of(step: Step) -> list[ActionId | None]:
 def is_meant_again(step: Step, action_id: ActionId | None) -> bool:
     """True if the plan says that this call is meant again."""
     return step.repeat or any(action.repeat for action in step.actions if action.action_id == action_id)
-
-
-def fold(records: Iterable[e.Record], state: State | None = None) -> State:
-    """The state that the records add up to."""
-    state = State() if state is None else state
-    for record in records:
-        state.task_id = record.task_id
-        state.apply(record.event, record.ts, record.round, record.seq)
-    return state

@@ -186,9 +186,24 @@ class Plan(Frozen):
 
     def _repr_html_(self) -> str:
         """How a notebook shows it."""
-        from replan.core.notebook import plan_html
+        from html import escape
 
-        return plan_html(self)
+        from replan.core.notebook import MOST_TEXT, short, table
+
+        rows = [
+            (
+                step.step_id,
+                step.name,
+                step.tool or ", ".join(action.tool for action in step.actions),
+                short(step.parameters) if step.parameters else "",
+                ", ".join(step.dependencies),
+                step.when or "",
+                short(step.for_each) if step.for_each else "",
+            )
+            for step in self.steps
+        ]
+        title = f"<p><b>Plan, version {self.version}</b> {escape(self.task_description[:MOST_TEXT])}</p>"
+        return title + table(("step", "name", "tool", "parameters", "after", "when", "for each"), rows)
 
 
 class Artifact(Frozen):

@@ -31,10 +31,21 @@ class Asking:
         """Raise `BudgetReached` if a limit forbids one more request of this size."""
         run = self._run
         running = [_size(call) for call in run.state.llm_running.values()]
-        more = total(each.more for each in (run.asking or {}).values())
+        more = total((run.asking or {}).values())
         used = in_flight(run.state.usage, running, more)
         if limit := limit_reached(run.state.policy.budget, used, what="llm", asked=self.asked):
             raise BudgetReached(limit)
+
+    def begin(self) -> None:
+        """The call is under way: what it uses counts for those beside it."""
+        if self._run.asking is None:
+            self._run.asking = {}
+        self._run.asking[self] = self.more
+
+    def end(self) -> None:
+        """It is over, and recorded."""
+        if self._run.asking is not None:
+            self._run.asking.pop(self, None)
 
     def sending(self, because: str = "") -> None:
         """The first request was allowed with the call."""
@@ -42,11 +53,16 @@ class Asking:
         if self._sent > 1:
             self.because = because or self.because
             self.allow()
-            self.more = self.more.model_copy(update={"llm_calls": self.more.llm_calls + 1})
+            self._use(self.more.model_copy(update={"llm_calls": self.more.llm_calls + 1}))
 
     def used(self, usage: Usage) -> None:
         """What was used for nothing; the request itself is counted when the next one goes out."""
-        self.more = total((self.more, usage.model_copy(update={"llm_calls": 0})))
+        self._use(total((self.more, usage.model_copy(update={"llm_calls": 0}))))
+
+    def _use(self, more: Usage) -> None:
+        self.more = more
+        if self._run.asking is not None and self in self._run.asking:
+            self._run.asking[self] = more
 
     def tell(self, message: str, *, once: bool = False) -> None:
         """Say it to whoever watches."""

@@ -9,21 +9,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic_core import PydanticSerializationError
 
 from replan.core.events import AnyEvent, TaskSubmitted
+from replan.core.fold import apply, fold
 from replan.core.secrets import KnownSecrets, lost
-from replan.core.state import State, fold
+from replan.core.state import State
+from replan.core.types import Usage
 from replan.errors import ReplanError, StaleWriter, StoreError
 from replan.ports import Appended, Claim, NewArtifact
 from replan.run.knowing import known_to, may_hold_secrets
 from replan.run.outputs import storable_value
 from replan.run.parts import Parts
-
-if TYPE_CHECKING:
-    from replan.run.asked import Asking
 
 
 class Batch:
@@ -91,8 +90,8 @@ class Run:
         self.closed = False
         self.stopping = False
         """Nothing new is begun: what runs is being stopped."""
-        self.asking: dict[str, Asking] | None = None
-        """The model calls that this drive has under way, by id."""
+        self.asking: dict[object, Usage] | None = None
+        """What each model call under way has used beyond its first request."""
         self.told: set[str] | None = None
         """Sentences for people that are said once."""
         self._batch: Batch | None = None
@@ -138,7 +137,7 @@ class Run:
         batch = self._batch
         now = self.parts.clock.now() if batch is None else batch.ts
         for event in events:
-            state.apply(event, now, state.round)
+            apply(state, event, now, state.round)
         if batch is None or batch.round != state.round:
             if batch is not None:
                 self._flush()

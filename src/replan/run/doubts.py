@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from replan.core import verify
 from replan.core.events import OutcomeSettled
-from replan.core.healing import base_of
+from replan.core.ids import base_of
 from replan.core.ladder import MOST_SETTLED
 from replan.core.state import CallState, StepState
 from replan.core.types import VERIFY, Fault, JsonObject, ToolSpec, Verifier

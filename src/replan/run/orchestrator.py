@@ -35,6 +35,7 @@ from replan.core.events import (
     TaskTimedOut,
 )
 from replan.core.explain_doubts import with_account
+from replan.core.fold import apply
 from replan.core.state import State
 from replan.core.types import Failure
 from replan.errors import ModelError, PlanInvalid, StoreError, TaskHeld
@@ -154,7 +155,7 @@ class _Drive:
         run = self.run
         for record in await run.parts.store.read(run.task_id, self.heard, signals_only=True):
             self.heard = record.seq
-            run.state.apply(record.event, record.ts)
+            apply(run.state, record.event, record.ts)
             if isinstance(record.event, CancelRequested):
                 self._stop()
         if run.when_told is not None:

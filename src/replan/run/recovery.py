@@ -14,13 +14,13 @@ from replan.core import ladder
 from replan.core.check_proposal import Failed, settled_output, violations
 from replan.core.events import OutcomeSettled, StepReflected
 from replan.core.faults import in_doubt
-from replan.core.healing import Healing, base_of
 from replan.core.identity import quoted, signs_of
-from replan.core.ids import call_base
+from replan.core.ids import base_of, call_base
 from replan.core.reflection import RETRIES, ActionType, SuggestedAction
 from replan.core.refs import whole
 from replan.core.signature import signature, texts_in
 from replan.core.state import CallState, Slot, StepState
+from replan.core.step_healing import Healing
 from replan.core.types import Effect, Fault, JsonObject, ToolSpec
 from replan.core.verify import unclaimed
 from replan.errors import ModelError

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from replan.core.check_plan import check_plan
 from replan.core.events import StepRepaired
-from replan.core.healing import Healing
 from replan.core.plan_diff import diff_of
 from replan.core.read_plan import read_plan
 from replan.core.state import StepState
+from replan.core.step_healing import Healing
 from replan.core.substitutes import EFFECT_WORDS, strongest
 from replan.core.types import Fault, JsonObject, Plan, Step, ToolSpec
 from replan.errors import ModelError, PlanInvalid

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 from replan.core import strategies
 from replan.core.events import PlanRejected, PlanUpdated, ReflectionCompleted, ReplanningStarted
-from replan.core.fold_plans import ids_of
 from replan.core.guard import SAME_PLAN
 from replan.core.new_ids import with_free_ids
 from replan.core.plan_diff import diff_of
 from replan.core.read_plan import PlanMisread, read_plan
 from replan.core.reflection import OverallReflection, Strategy
 from replan.core.refs import escape
-from replan.core.state import ONLY, StepState
+from replan.core.state import ONLY, StepState, ids_of
 from replan.core.strategies import StrategyRefused
 from replan.core.types import JsonObject, Plan, Step, StepId
 from replan.core.verdict import default_strategy, forced, standing_of, violations

@@ -20,12 +20,13 @@ from replan.core.events import (
     Record,
     TaskSubmitted,
 )
+from replan.core.fold import fold
 from replan.core.ids import task_id_problem
 from replan.core.people import NoOutcome, outcome_of
 from replan.core.policy import Policy
 from replan.core.result import TaskResult
 from replan.core.secrets import text_without_secrets
-from replan.core.state import ENDED, Slot, State, StepState, fold
+from replan.core.state import ENDED, Slot, State, StepState
 from replan.core.types import JsonObject, Plan
 from replan.core.validation import schema_problem
 from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from replan.core import budget
 from replan.core.draft import references_of
 from replan.core.events import StepReflected
-from replan.core.healing import Healing
 from replan.core.policy import OlderLimits
 from replan.core.reflection import ActionType, SuggestedAction
 from replan.core.slots import items_in_words
 from replan.core.state import CallState, Slot, StepState
+from replan.core.step_healing import Healing
 from replan.core.substitutes import substitutes
 from replan.core.types import Effect, Fault, StepId, ToolId, ToolSpec
 from replan.reasoning.recovery_view import (

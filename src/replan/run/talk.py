@@ -57,9 +57,7 @@ class RoleTalk:
                 text=_as_text(request), tokens=asking.asked.input_tokens,
             )
         )  # fmt: skip
-        if run.asking is None:
-            run.asking = {}
-        run.asking[call_id] = asking
+        asking.begin()
 
         pieces = Pieces(run.secrets, whole=may_hold_secrets(run.parts.tools))
 
@@ -88,7 +86,7 @@ class RoleTalk:
             )  # fmt: skip
             raise
         finally:
-            del run.asking[call_id]
+            asking.end()
         reply = reply.model_copy(update={"text": storable(reply.text)})
         self._learn(reply.text)
         tell(pieces.rest())

@@ -6,7 +6,8 @@ They are shipped for users' own tests, and need nothing but the core install.
 from __future__ import annotations
 
 from replan.testing.clock import ManualIds, VirtualClock, VirtualTimeLoop, virtual_time
-from replan.testing.endpoint import EndpointFault, Habits, ScriptedEndpoint
+from replan.testing.endpoint import ScriptedEndpoint
+from replan.testing.endpoint_habits import EndpointFault, Habits
 from replan.testing.model import ScriptedModel
 from replan.testing.script import ScriptError
 from replan.testing.store import MemoryStore

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from replan.core.types import JsonObject
+from replan.testing.endpoint_habits import EndpointFault, Habits, Odd
 from replan.testing.script import ScriptError
-
-if TYPE_CHECKING:
-    from replan.testing.endpoint import EndpointFault, Odd, ScriptedEndpoint
-
 
 _ENDS: dict[Odd, str] = {"filtered": "content_filter", "short": "length"}
 """The reasons for the end of answers that are not there whole."""
+
+
+class Endpoint(Protocol):
+    """What is served: what it knows, and what it says to a request."""
+
+    models: tuple[str, ...]
+    api_key: str | None
+    habits: Habits
+    piece: int
+    stopping: threading.Event
+
+    def seen(self, body: JsonObject, headers: dict[str, str]) -> None: ...
+
+    def next_fault(self) -> EndpointFault | None: ...
+
+    def refusal(self, body: JsonObject) -> str: ...
+
+    def answer(self, body: JsonObject) -> tuple[str, str | None]: ...
 
 
 class Server(ThreadingHTTPServer):
@@ -26,7 +42,7 @@ class Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 128
 
-    def __init__(self, endpoint: ScriptedEndpoint) -> None:
+    def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self._open: set[socket.socket] = set()
         super().__init__(("127.0.0.1", 0), Handler)
@@ -100,7 +116,7 @@ class Handler(BaseHTTPRequestHandler):
             self._whole(body, text, function, fault)
 
     @property
-    def _end(self) -> ScriptedEndpoint:
+    def _end(self) -> Endpoint:
         return self.server.endpoint
 
     def _half_way(self, body: JsonObject) -> tuple[str, ...]:

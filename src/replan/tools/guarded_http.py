@@ -1,4 +1,4 @@
-"""HTTP connections that are checked where they are made; see `addresses.guarded_client`."""
+"""HTTP connections that are checked where they are made; see `guarded_client`."""
 
 from __future__ import annotations
 

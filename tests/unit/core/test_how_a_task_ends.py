@@ -13,6 +13,7 @@ from test_verdict import FULL, completed, reflected
 
 from replan.core import events as e
 from replan.core.decide import Finish, Reflect, Replan, Wait, decide
+from replan.core.fold import apply
 from replan.core.reflection import OverallReflection
 from replan.core.state import State
 from replan.core.types import Dimensions, Evaluation
@@ -106,7 +107,7 @@ def end_of(case: Case, **policy: Any) -> Any:
     decision = decide(state)
     if decision != Reflect():
         return decision
-    state.apply(completed(allowed(REFLECTORS[case.reflector], state)), 500.0)
+    apply(state, completed(allowed(REFLECTORS[case.reflector], state)), 500.0)
     return decide(state)
 
 

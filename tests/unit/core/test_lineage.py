@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replan.core.events import StepReflected
-from replan.core.healing import Healing
 from replan.core.lineage import replacements
 from replan.core.reflection import SuggestedAction
 from replan.core.slots import ONLY, Slot
+from replan.core.step_healing import Healing
 from replan.core.types import Action, Fault, Step
 
 

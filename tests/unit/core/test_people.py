@@ -9,6 +9,7 @@ from histories import ALL_DONE, OPENED, PLANNED, judged, state_of, submitted
 
 from replan.core import events as e
 from replan.core.decide import Evaluate, Finish, Reflect, decide
+from replan.core.fold import apply
 from replan.core.people import word_of
 from replan.core.state import State
 from replan.core.types import Fault
@@ -108,7 +109,7 @@ def test_an_answer_to_a_step_that_gave_up_is_reflected_on_as_nothing_was_judged(
 def test_a_persons_done_is_done_whatever_was_judged_and_keeps_the_shortfall() -> None:
     state = waiting_on("done", judged(45, ok=False))
     assert decide(state) == Evaluate()
-    state.apply(judged(45, ok=False, failures=("no title",), final_output="the table"), 9.0)
+    apply(state, judged(45, ok=False, failures=("no title",), final_output="the table"), 9.0)
     decision = decide(state)
     assert isinstance(decision, Finish)
     assert isinstance(decision.event, e.TaskCompleted)
@@ -119,7 +120,7 @@ def test_a_persons_done_is_done_whatever_was_judged_and_keeps_the_shortfall() ->
 def test_a_persons_done_does_not_hide_what_failed() -> None:
     fault = Fault(category="tool_error", kind="tool", message="the account is closed")
     state = waiting_on("done", e.StepFailed(step_id="find", error=fault))
-    state.apply(judged(45, ok=False, failures=("no title",)), 9.0)
+    apply(state, judged(45, ok=False, failures=("no title",)), 9.0)
     decision = decide(state)
     assert isinstance(decision, Finish)
     assert isinstance(decision.event, e.TaskCompleted)
@@ -130,7 +131,7 @@ def test_a_persons_done_does_not_hide_what_failed() -> None:
 
 def test_a_done_gives_no_answer_of_another_form_than_was_asked_for() -> None:
     state = waiting_on("done", judged(45, ok=False), output_schema={"type": "integer"})
-    state.apply(judged(45, ok=False, final_output=None), 9.0)
+    apply(state, judged(45, ok=False, final_output=None), 9.0)
     decision = decide(state)
     assert isinstance(decision, Finish)
     assert isinstance(decision.event, e.TaskFailed)

@@ -14,11 +14,12 @@ from replan.core import events as e
 from replan.core.check_plan import Toolbox, check_plan
 from replan.core.decide import decide
 from replan.core.events import Record
+from replan.core.fold import apply, fold
 from replan.core.graph import Graph
 from replan.core.policy import PlanLimits
 from replan.core.read_plan import read_plan
 from replan.core.schedule import mode_of
-from replan.core.state import Slot, State, fold
+from replan.core.state import Slot, State
 from replan.core.types import Fault, Plan, Step, ToolSpec
 
 FEW, MANY = 250, 1_000
@@ -152,7 +153,7 @@ def test_deciding_after_every_event(needs: Needs) -> None:
     def step_by_step(records: list[Record]) -> None:
         state = State()
         for record in records:
-            state.apply(record.event, record.ts, record.round, record.seq)
+            apply(state, record.event, record.ts, record.round, record.seq)
             if state.evaluation is None:  # the verdict looks at every step, once
                 decide(state)
 

@@ -41,12 +41,13 @@ from hypothesis import strategies as st
 from replan.core import events as e
 from replan.core.decide import decide
 from replan.core.events import KINDS, AnyEvent, Record, UnknownEvent, dump, load
+from replan.core.fold import apply, fold
 from replan.core.ids import call_base, call_key
 from replan.core.outputs import compose
 from replan.core.plan_diff import PlanDiff
 from replan.core.reflection import OverallReflection, StepReflection, Strategy, SuggestedAction
 from replan.core.schedule import mode_of
-from replan.core.state import Slot, State, fold, status_of
+from replan.core.state import Slot, State, status_of
 from replan.core.types import Artifact, Failure, Plan, Step, ToolSpec, Usage
 
 READS = ToolSpec(id="search", effect="reads")
@@ -200,10 +201,10 @@ def test_a_signal_commutes_with_what_the_driver_records(one: int, other: int) ->
         state = State(task_id="task_1")
         for n, event in enumerate(ALL_DONE):
             if n == at:
-                state.apply(CANCEL, 1_000.0 * at)
-            state.apply(event, 100.0 + n)
+                apply(state, CANCEL, 1_000.0 * at)
+            apply(state, event, 100.0 + n)
         if at == len(ALL_DONE):
-            state.apply(CANCEL, 1_000.0 * at)
+            apply(state, CANCEL, 1_000.0 * at)
         return state
 
     assert with_signal(one) == with_signal(other)
@@ -255,7 +256,7 @@ def test_time_counts_only_while_somebody_drives() -> None:
 def test_a_clock_that_goes_back_takes_no_time_away() -> None:
     state = State()
     for ts, event in ((10.0, SUBMITTED), (11.0, STARTED), (5.0, ROUND), (6.0, SELECTED)):
-        state.apply(event, ts)
+        apply(state, event, ts)
     assert state.active_secs == 1.0
 
 
@@ -283,7 +284,7 @@ def test_a_retried_call_keeps_its_place_and_its_last_fault_goes_with_success() -
     assert state.steps["find"].calls[Slot()].status == "retrying"
     assert state.running_calls() == []
     for event in (called(attempt=2), answered(attempt=2)):
-        state.apply(event, 200.0)
+        apply(state, event, 200.0)
     latest = state.steps["find"].calls[Slot()]
     assert (latest.status, latest.attempt, latest.fault) == ("succeeded", 2, None)
     assert state.steps["find"].attempts == 2
@@ -389,7 +390,7 @@ def test_a_result_that_comes_after_its_step_was_left_out_is_in_the_ledger() -> N
         ]
     )
     assert [one.key for one in state.running_calls()] == ["k.1"]
-    state.apply(answered("sent", **of), 300.0)
+    apply(state, answered("sent", **of), 300.0)
     assert state.reusable("k.1", ONCE) is not None
     assert state.running_calls() == []
 
@@ -407,7 +408,7 @@ def test_a_doubt_is_settled_once_and_for_all(happened: bool) -> None:
     state = state_of([*history, doubted(**SENT_OF)])
     assert list(state.in_doubt) == ["m.1"]
     assert state.steps["send"].calls[Slot()].status == "unknown"
-    state.apply(e.OutcomeSettled(**call(**SENT_OF), happened=happened, output="ok", by="Ann"), 300.0)
+    apply(state, e.OutcomeSettled(**call(**SENT_OF), happened=happened, output="ok", by="Ann"), 300.0)
     assert state.in_doubt == {}
     if happened:
         assert state.steps["send"].calls[Slot()].status == "succeeded"
@@ -431,7 +432,7 @@ def test_ten_thousand_like_items_and_a_new_plan_take_linear_work() -> None:
     for n in range(5_000):
         assert state.occurrence("k", (f"s{n}", Slot())) == n + 1
         state.occurrence(f"own{n}", (f"s{n}", Slot()))
-    state.apply(planned(*(Step(step_id=f"t{n}", tool="t") for n in range(5_000)), version=2), 1.0)
+    apply(state, planned(*(Step(step_id=f"t{n}", tool="t") for n in range(5_000)), version=2), 1.0)
     assert [state.occurrence("k", (f"t{n}", Slot())) for n in range(5_000)] == list(range(1, 5_001))
     assert len(state.ids_used()) == 10_000
 

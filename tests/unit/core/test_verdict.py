@@ -19,6 +19,7 @@ from histories import (
 
 from replan.core import events as e
 from replan.core.decide import ChangePlan, Execute, Finish, Reflect, Replan, SelectTools, Stop, Wait, decide
+from replan.core.fold import apply
 from replan.core.guard import MOST_BARREN, MOST_STALLED, must_stop
 from replan.core.reflection import OverallReflection, Strategy, SuggestedAction
 from replan.core.types import Fault
@@ -258,8 +259,8 @@ def test_a_better_judgement_starts_the_count_anew_by_a_point_at_least() -> None:
 def test_a_persons_word_starts_both_counts_anew() -> None:
     state = rounds(MOST_BARREN + 3, lambda number: judged(40, ok=False))
     assert must_stop(state)
-    state.apply(e.QuestionAsked(question_id="q", kind="intervention", text="?"), 1.0)
-    state.apply(e.QuestionAnswered(question_id="q", answer="the door is open now"), 2.0)
+    apply(state, e.QuestionAsked(question_id="q", kind="intervention", text="?"), 1.0)
+    apply(state, e.QuestionAnswered(question_id="q", answer="the door is open now"), 2.0)
     assert must_stop(state) == ""
     assert state.reflection is None
     assert state.recovery.said[-1].answer == "the door is open now"

@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from replan.core.faults import classify, may_retry
 from replan.core.types import ToolSpec
 from replan.errors import InputError, ToolCallError
-from replan.tools.addresses import AddressRules, guarded_client, read_limited
+from replan.tools.addresses import AddressRules
+from replan.tools.guarded_client import guarded_client, read_limited
 
 PUBLIC = AddressRules()
 PRIVATE = AddressRules(allow_private=True)

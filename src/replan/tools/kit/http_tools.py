@@ -16,11 +16,12 @@ from replan.core.faults import retry_after_secs
 from replan.core.secrets import secrets_of_headers
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall
-from replan.tools.addresses import AddressRules, guarded_client, read_limited
+from replan.tools.addresses import AddressRules
 from replan.tools.binary import data_url
 from replan.tools.bounds import traceparent
 from replan.tools.context import current
 from replan.tools.decorator import tool
+from replan.tools.guarded_client import guarded_client, read_limited
 from replan.tools.kit.source import KitSource, time_left
 
 if TYPE_CHECKING:

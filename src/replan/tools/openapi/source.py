@@ -14,8 +14,9 @@ from replan.core.secrets import KnownSecrets, secrets_of_headers, secrets_of_url
 from replan.core.types import JsonObject, ToolSpec
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress, ToolCall, ToolProblem
-from replan.tools.addresses import AddressRules, guarded_client
+from replan.tools.addresses import AddressRules
 from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters, too_large, unknown_tool
+from replan.tools.guarded_client import guarded_client
 from replan.tools.openapi import pages
 from replan.tools.openapi.answers import value_of
 from replan.tools.openapi.document import Document
