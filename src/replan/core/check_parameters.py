@@ -34,7 +34,7 @@ def parameter_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterato
     for error in faults(tool.parameters, parameters):
         if not _excused(draft, step, error, filled):
             yield f"{call.where}: {_words(tool, error)}"
-    if not has_references(call.parameters):
+    if not call.refers:
         return
     for path, text, wanted in schemas.parameter_schemas(tool.parameters, call.parameters):
         ref = whole(text)

@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 
 from replan.core.check_parameters import parameter_violations
 from replan.core.check_references import known_steps, reference_violations
-from replan.core.draft import Draft, PlannedCall, metadata_name, missing, references_of
+from replan.core.constant import ConstantCall, constant_call
+from replan.core.draft import Draft, PlannedCall, metadata_name, references_of
 from replan.core.graph import Graph
 from replan.core.ids import call_content, step_id_problem
 from replan.core.policy import PlanLimits
 from replan.core.refs import Reference, meaning, rewritten
 from replan.core.repeats import Deed, meant_by_order
+from replan.core.secrets import takes_secrets
 from replan.core.types import Action, JsonObject, Plan, Step, StepId, ToolSpec
 from replan.core.when import read_condition, roots
 
@@ -32,6 +34,10 @@ class Toolbox(NamedTuple):
 class Checked(NamedTuple):
     plan: Plan
     violations: tuple[str, ...]
+    graph: Graph | None = None
+    """Of the plan as it will run."""
+    constants: Mapping[StepId, ConstantCall] = {}
+    """The steps whose only call is known by now as it will be made."""
 
 
 def check_plan(
@@ -58,7 +64,8 @@ def check_plan(
         )
     check = _Check(tools, Draft(metadata, earlier or {}, ran or {}), limits, used, settled)
     steps = check.run(plan.steps, check_schemas=check_schemas)
-    return Checked(plan.model_copy(update={"steps": tuple(steps)}), tuple(dict.fromkeys(check.violations)))
+    made = plan.model_copy(update={"steps": tuple(steps)})
+    return Checked(made, tuple(dict.fromkeys(check.violations)), check.graph(steps), check.constants)
 
 
 class _Check:
@@ -76,6 +83,8 @@ class _Check:
         self.limits = limits
         self.used = used
         self.violations: list[str] = []
+        self.constants: dict[StepId, ConstantCall] = {}
+        self._graph: Graph | None = None
 
     def say(self, text: str) -> None:
         self.violations.append(text)
@@ -85,7 +94,10 @@ class _Check:
         for step, calls in read:
             self._register(step, calls)
         calls_of = [calls for _, calls in read]
-        references = [references_of(step) for step, _ in read]
+        references = [
+            references_of(step) if step.for_each is not None or any(call.refers for call in calls) else []
+            for step, calls in read
+        ]
         steps = [
             self._with_dependencies(step, calls, found)
             for (step, calls), found in zip(read, references, strict=True)
@@ -94,12 +106,13 @@ class _Check:
             self.draft.steps[step.step_id] = step
         self._check_shape(steps)
         for step, found in zip(steps, references, strict=True):
-            if step.step_id not in self.settled:
+            says = found or step.for_each is not None or step.when is not None
+            if says and step.step_id not in self.settled:
                 self.violations.extend(reference_violations(self.draft, step, found))
         if check_schemas:
             for step, calls in zip(steps, calls_of, strict=True):
                 for call in calls if step.step_id not in self.settled else ():
-                    self.violations.extend(parameter_violations(self.draft, step, call))
+                    self._check_parameters(step, call)
         self._check_repeats(steps, calls_of)
         return steps
 
@@ -113,7 +126,7 @@ class _Check:
             tool = self._tool(step.tool, where)
             if tool is not None and tool.id != step.tool:
                 step = step.model_copy(update={"tool": tool.id})
-            return step, [PlannedCall(where, tool, step.parameters, step.repeat)]
+            return step, [PlannedCall.of(where, tool, step.parameters, step.repeat)]
         if step.parameters or (step.tool and step.tool not in {action.tool for action in step.actions}):
             self.say(
                 f"{where} has both a call of its own ({step.tool or 'parameters'}) and actions; give one of the two"
@@ -128,7 +141,7 @@ class _Check:
             at = f"{where}, action {action.action_id!r}"
             tool = self._tool(action.tool, at)
             actions.append(action.model_copy(update={"tool": tool.id}) if tool else action)
-            calls.append(PlannedCall(at, tool, action.parameters, action.repeat or step.repeat))
+            calls.append(PlannedCall.of(at, tool, action.parameters, action.repeat or step.repeat))
         return step.model_copy(update={"actions": tuple(actions), "tool": "", "parameters": {}}), calls
 
     def _tool(self, name: str, where: str) -> ToolSpec | None:
@@ -171,14 +184,29 @@ class _Check:
     def _with_dependencies(self, step: Step, calls: list[PlannedCall], references: list[Reference]) -> Step:
         if step.when is not None and (condition := read_condition(step.when)) != step.when:
             step = step.model_copy(update={"when": condition})
-        needs = dict.fromkeys([*self._declared(step), *self._implied(step, calls, references)])
+        declared = self._declared(step)
+        if not (references or self.draft.writers) and step.when is None:  # then nothing is implied
+            if declared is step.dependencies:
+                return step
+            needs = dict.fromkeys(declared)
+        else:
+            needs = dict.fromkeys([*declared, *self._implied(step, calls, references)])
         needs.pop(step.step_id, None)
         wanted = tuple(needs)
         return step if wanted == step.dependencies else step.model_copy(update={"dependencies": wanted})
 
-    def _declared(self, step: Step) -> list[str]:
-        out = []
+    def _declared(self, step: Step) -> Sequence[str]:
+        """The steps that it says it needs; its very `dependencies` where there is nothing to change about them."""
+        out: list[str] = []
         steps, actions = self.draft.steps, self.draft.actions
+        if not actions:
+            wanted = set(step.dependencies)
+            if (
+                wanted <= steps.keys()
+                and step.step_id not in wanted
+                and len(wanted) == len(step.dependencies)
+            ):
+                return step.dependencies
         for name in step.dependencies:
             owner = self.draft.owner(name) if actions else name
             if owner == step.step_id:
@@ -206,28 +234,38 @@ class _Check:
                 names.append(part)
             elif root in draft.steps:
                 out.append(root)
-        names.extend(name for call in calls for name in missing(call))
+        names.extend(name for call in calls for name in call.missing)
         if draft.writers:
             for name in dict.fromkeys(names):
                 out.extend(draft.writers_before(step.step_id, name))
         return out
 
-    def _needs(self, steps: Sequence[Step]) -> dict[StepId, tuple[StepId, ...]]:
-        needs: dict[StepId, tuple[StepId, ...]] = {}
-        for step in steps:
-            needs.setdefault(
-                step.step_id, tuple(name for name in step.dependencies if name in self.draft.steps)
-            )
-        return needs
+    def graph(self, steps: Sequence[Step]) -> Graph:
+        """The graph of the steps with their dependencies united."""
+        if self._graph is None:
+            needs: dict[StepId, tuple[StepId, ...]] = {}
+            for step in steps:  # by now a dependency is a step of the plan
+                needs.setdefault(step.step_id, step.dependencies)
+            self._graph = Graph.from_needs(needs)
+        return self._graph
 
     def _check_shape(self, steps: Sequence[Step]) -> None:
-        needs = self._needs(steps)
-        graph = Graph.from_needs(needs)
+        graph = self.graph(steps)
         layers = graph.layers()
-        if sum(map(len, layers)) < len(needs):
+        if sum(map(len, layers)) < len(graph.needs):
             self.say(f"the steps form a cycle: {' → '.join(graph.cycle())}; remove one dependency")
         elif (depth := len(layers)) > self.limits.max_depth:
             self.say(f"the plan is {depth} steps deep; at most {self.limits.max_depth} are allowed")
+
+    # ── parameters ──
+
+    def _check_parameters(self, step: Step, call: PlannedCall) -> None:
+        found = list(parameter_violations(self.draft, step, call))
+        self.violations.extend(found)
+        if found or call.tool is None or call.refers or call.missing or step.actions or step.for_each:
+            return
+        if not takes_secrets(call.tool):
+            self.constants.setdefault(step.step_id, constant_call(call.tool, call.parameters))
 
     # ── effects ──
 
@@ -239,24 +277,29 @@ class _Check:
             for call in calls:
                 if call.tool is None or call.tool.effect == "reads":
                     continue
-                written = rewritten({**call.parameters, **self.draft.filled(call)}, meaning)
-                deed = Deed(call.tool, call_content(call.tool.id, written, call.tool.parameters))
+                deed = Deed(call.tool, self._content(step, call, call.tool))
                 deeds.setdefault(step.step_id, []).append(deed)
                 if call.tool.effect == "once" and step.step_id not in self.settled:
-                    items = rewritten(step.for_each or "", meaning)
+                    items = rewritten(step.for_each, meaning) if step.for_each else ""
                     alike.setdefault(f"{deed.content}\x00{items}", []).append((step.step_id, call, deed))
-        graph: Graph | None = None
         for found in alike.values():
             if len(found) < 2 or all(call.repeat for _, call, _ in found):
                 continue
-            graph = graph or Graph.from_needs(self._needs(steps))
-            if _each_meant(found, graph, deeds):
+            if _each_meant(found, self.graph(steps), deeds):
                 continue
             places = " and ".join(call.where for _, call, _ in found[:5])
             self.say(
                 f"{places} make the same call of {found[0][2].tool.id!r}, which has an effect; leave one out, or set "
                 "`repeat: true` on each if the effect is wanted that often"
             )
+
+    def _content(self, step: Step, call: PlannedCall, tool: ToolSpec) -> str:
+        """What the call asks for, with references as they are meant."""
+        constant = self.constants.get(step.step_id)
+        if constant is not None and constant.parameters is call.parameters:
+            return constant.content
+        written = {**call.parameters, **self.draft.filled(call)}
+        return call_content(tool.id, rewritten(written, meaning) if call.refers else written, tool.parameters)
 
 
 def _each_meant(

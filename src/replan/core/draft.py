@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from replan.core.paths import check_path, static_steps
-from replan.core.refs import Reference, references
+from replan.core.refs import Reference, has_references, references
 from replan.core.types import Action, JsonObject, Step, StepId, ToolSpec
 
 
@@ -19,6 +19,16 @@ class PlannedCall(NamedTuple):
     tool: ToolSpec | None
     parameters: JsonObject
     repeat: bool
+    missing: tuple[str, ...]
+    """The parameters that the tool requires and the call leaves out."""
+    refers: bool
+    """Filling in would change its parameters."""
+
+    @classmethod
+    def of(cls, where: str, tool: ToolSpec | None, parameters: JsonObject, repeat: bool) -> PlannedCall:
+        required = tool.parameters.get("required", ()) if tool is not None else ()
+        missing = tuple([name for name in required if name not in parameters])
+        return cls(where, tool, parameters, repeat, missing, has_references(parameters))
 
 
 @dataclass(slots=True)
@@ -69,7 +79,7 @@ class Draft:
 
     def filled(self, call: PlannedCall) -> JsonObject:
         """The required parameters that the call leaves out and the metadata has."""
-        return {name: self.metadata[name] for name in missing(call) if name in self.metadata}
+        return {name: self.metadata[name] for name in call.missing if name in self.metadata}
 
     def produced(self, ref: Reference) -> JsonObject | None:
         """The schema of what the reference's head (and action) gives, without its path; None if unknown."""
@@ -111,12 +121,6 @@ def _refers(schema: Any) -> bool:
     if isinstance(schema, dict):
         return "$ref" in schema or "$defs" in schema or any(_refers(part) for part in schema.values())
     return isinstance(schema, list) and any(_refers(part) for part in schema)
-
-
-def missing(call: PlannedCall) -> list[str]:
-    """The parameters that the tool requires and the call leaves out."""
-    required = call.tool.parameters.get("required", ()) if call.tool else ()
-    return [name for name in required if name not in call.parameters]
 
 
 def metadata_name(ref: Reference) -> str | None:

@@ -23,7 +23,7 @@ def take_plan(state: State, plan: Plan) -> dict[StepId, StepState]:
     """Go by this plan from here on; the steps that it leaves out."""
     steps = tuple([step.lean() for step in plan.steps])
     state.plan = state.begun = plan.lean(steps=steps)
-    state._graph = state._owners = None
+    state._graph = state._owners = state._constants = None
     state.plans += 1
     state.status = "executing"
     state.mode = None

@@ -73,16 +73,18 @@ def read_plan(answer: JsonObject, *, plan_id: str, version: int = 1, task: str =
     `PlanMisread` where the rest of it can be checked nonetheless.
     """
     faults: list[str] = []
-    body = _clean(answer, "the plan", faults)
+    steps: Sequence[Step | None] | None = _steps_as_written(answer)
+    body = _clean(answer if steps is None else {**answer, "steps": []}, "the plan", faults)
     if faults:
         raise PlanInvalid(faults)
     declined = _declined(body)
-    raw_steps = [] if declined and "steps" not in body else _steps_of(body)
-    if declined and raw_steps:
+    if steps is None:
+        raw_steps = [] if declined and "steps" not in body else _steps_of(body)
+        steps = [_step(raw, f"steps[{at}]", at, faults) for at, raw in enumerate(raw_steps)]
+    if declined and steps:
         faults.append(
             f"a plan that says `{next(iter(declined))}` has no steps: write the steps, or why there are none"
         )
-    steps = [_step(raw, f"steps[{at}]", at, faults) for at, raw in enumerate(raw_steps)]
     if not isinstance(body, dict):
         body = {}
     plan = Plan(
@@ -140,6 +142,80 @@ def _steps_of(body: Any) -> list[Any]:
     if not isinstance(steps, list):
         raise PlanInvalid([f"`steps` has to be a list of steps, not {_kind(steps)}"])
     return steps
+
+
+def _steps_as_written(answer: Any) -> list[Step] | None:
+    """The steps, where each is written just as it is meant: nothing to clean, to rename or to convert."""
+    raw_steps = answer.get("steps") if isinstance(answer, dict) else None
+    if type(raw_steps) is not list:
+        return None
+    steps: list[Step] = []
+    for raw in raw_steps:
+        step = _step_as_written(raw)
+        if step is None:
+            return None
+        steps.append(step)
+    return steps
+
+
+_PLAIN_FIELDS = frozenset({"step_id", "name", "tool", "parameters", "dependencies", "expected_output"})
+_PLAIN_STEP = Step(step_id="")
+
+
+def _step_as_written(raw: Any) -> Step | None:
+    if type(raw) is not dict or not raw.keys() <= _PLAIN_FIELDS:
+        return None
+    step_id, needs = raw.get("step_id"), raw.get("dependencies", [])
+    name, expected, tool = raw.get("name", ""), raw.get("expected_output", ""), raw.get("tool", "")
+    if not (step_id and type(needs) is list and all(map(_is_clean, (step_id, name, expected, tool)))):
+        return None
+    wanted: dict[str, None] = {}
+    if needs:
+        try:
+            names = "".join(needs)
+        except TypeError:
+            return None
+        if not (names.isprintable() and " " not in names and all(needs)):
+            return None
+        wanted = dict.fromkeys(needs)
+    parameters = _parameters_as_written(raw.get("parameters", {}))
+    if parameters is None:
+        return None
+    return _PLAIN_STEP.lean(
+        step_id=step_id,
+        name=name,
+        tool=tool,
+        parameters=parameters,
+        dependencies=tuple(wanted),
+        expected_output=expected,
+    )
+
+
+def _is_clean(text: Any) -> bool:
+    """A text that reading would not change."""
+    return type(text) is str and text.isprintable() and text[:1] != " " and text[-1:] != " "
+
+
+def _parameters_as_written(raw: Any) -> JsonObject | None:
+    """A copy of the parameters; None where something in them has to be cleaned."""
+    if type(raw) is not dict:
+        return None
+    out: JsonObject = {}
+    faults: list[str] = []
+    for name, value in raw.items():
+        if type(name) is not str or not name.isascii():
+            return None
+        if type(value) not in _AS_THEY_ARE and not (type(value) is str and value.isascii()):
+            value = _clean(value, "", faults, _PARAMETER_DEPTH)
+            if faults:
+                return None
+        out[name] = value
+    return out
+
+
+_AS_THEY_ARE = (int, bool, type(None))
+_PARAMETER_DEPTH = 4
+"""Of a parameter's value in a plan: below the plan, its steps, the step, and the parameters."""
 
 
 def _step(raw: Any, where: str, at: int, faults: list[str]) -> Step | None:

@@ -5,11 +5,12 @@ The state is changed in place by `core.fold`; whoever folds owns it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from replan.core import events as e
 from replan.core.bases import bases, reading_base
+from replan.core.constant import ConstantCall
 from replan.core.graph import Graph
 from replan.core.healing import Recovery
 from replan.core.ids import base_of, call_key, split_key
@@ -104,6 +105,8 @@ class State:
     """The log has masks of which nobody knows any more what they stand for."""
     _asked: Usage = _NOTHING_USED
     _graph: Graph | None = field(default=None, compare=False, repr=False)
+    _constants: dict[StepId, ConstantCall] | None = field(default=None, compare=False, repr=False)
+    """Calls that the check of the plan has found to be constant, as long as they were not made."""
     _metadata: Metadata | None = None
     _ids: frozenset[str] = frozenset()
     """Ids of steps and actions that a later plan has left out."""
@@ -180,6 +183,18 @@ class State:
             self._graph = Graph.of(self.plan) if self.plan else Graph((), {})
         return self._graph
 
+    def checked(self, graph: Graph | None, constants: Mapping[StepId, ConstantCall]) -> None:
+        """The plan is as its check has left it: what that has found need not be found again."""
+        self._graph = graph
+        self._constants = dict(constants)
+
+    def constant_call(self, step: StepState) -> ConstantCall | None:
+        """The only call of a step, if it was found to be constant and nothing has changed about the step. It is told once."""
+        if self._constants is None or step.healing is not None or self.hides:
+            return None
+        found = self._constants.pop(step.step.step_id, None)
+        return found if found is not None and found.parameters is step.step.parameters else None
+
     def every_step(self) -> list[StepState]:
         """Every step of every plan: those that later plans have left out, then those of the plan."""
         return [*self.left_out, *self.steps.values()]
@@ -208,9 +223,14 @@ class State:
         """Every name that the log may have for the content of this call."""
         return bases(self.seal_key, self.task_id, tool, parameters)
 
-    def base(self, tool: ToolSpec, parameters: JsonObject) -> str:
-        """What identifies the call by its content; as an older release wrote it, where the log has it so."""
-        names = self.bases(tool, parameters)
+    def base(self, tool: ToolSpec, parameters: JsonObject, content: str | None = None) -> str:
+        """What identifies the call by its content; as an older release wrote it, where the log has it so.
+
+        `content`: the one text of what it asks for, where that is known.
+        """
+        names = bases(self.seal_key, self.task_id, tool, parameters, content)
+        if len(names) == 1:
+            return names[0]
         return next(filter(self.ledger.knows, names), names[0])
 
     def reading_base(self, tool: ToolSpec, parameters: JsonObject, about: str) -> str:

@@ -84,7 +84,9 @@ class Attempts:
     def begin(self, call: Call, *first: AnyEvent) -> Batch:
         """Charge and record the start of an attempt, after what comes `first`; raises as `allow` does."""
         self.allow()
-        parameters = shown(call.tool, call.parameters, self._policy.max_output_bytes, self._run.secrets)
+        parameters = call.parameters
+        if not call.short:
+            parameters = shown(call.tool, parameters, self._policy.max_output_bytes, self._run.secrets)
         started = CallStarted(**call.labels(), effect=call.tool.effect, parameters=parameters)
         return self._run.record(*first, started)
 

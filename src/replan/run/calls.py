@@ -18,7 +18,7 @@ from replan.core.policy import needs_approval
 from replan.core.refs import Reference, has_references
 from replan.core.seals import seal
 from replan.core.secrets import MASK, SecretLost, holds_lost, reveal, reveal_known
-from replan.core.state import Slot, State, StepState
+from replan.core.state import ONLY, Slot, State, StepState
 from replan.core.types import Fault, JsonObject, Step, ToolSpec
 from replan.core.when import roots
 from replan.errors import UnresolvedReference
@@ -63,6 +63,8 @@ class Call:
     """The key of the call that a verifier looks for."""
     answer: Any = None
     """What it has given."""
+    short: bool = False
+    """Its parameters hold no secret and nothing large: they go into the log as they are."""
 
     def labels(self) -> dict[str, Any]:
         """What every event of this call says."""
@@ -257,17 +259,25 @@ def prepare(
 
     `one_of_several`: whether the plan marks like calls beside this one with `repeat`.
     """
-    meant = outline(step, slot, state, tools, loaded, item)
-    tool = meant.tool
-    if meant.fault is not None or tool is None:
-        raise CannotCall(meant.fault or Fault(category="tool_error", kind="unknown_tool", message=meant.name))
-    base = state.base(tool, meant.parameters)
+    constant = state.constant_call(step) if slot is ONLY else None
+    if constant is not None and tools.resolve(step.step.tool) is constant.tool:
+        tool, parameters = constant.tool, constant.parameters
+        base = state.base(tool, parameters, constant.content)
+    else:
+        constant = None
+        meant = outline(step, slot, state, tools, loaded, item)
+        if meant.fault is not None or meant.tool is None:
+            fault = meant.fault or Fault(category="tool_error", kind="unknown_tool", message=meant.name)
+            raise CannotCall(fault)
+        tool, parameters = meant.tool, meant.parameters
+        base = state.base(tool, parameters)
     place = (step.step.step_id, slot)
-    occurrence = state.occurrence(base, place, lambda: one_of_several(base, meant.parameters))
+    occurrence = state.occurrence(base, place, lambda: one_of_several(base, parameters))
     twin = state.twin(base, occurrence, place) if tool.effect == "once" else None
     if twin is not None and (text := unmeant(step, slot, tool, twin, state, tools)):
         raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
-    call = Call(step.step, slot, tool, meant.parameters, call_key(base, occurrence))
+    short = constant is not None and constant.short
+    call = Call(step.step, slot, tool, parameters, call_key(base, occurrence), short=short)
     under_way = state.latest_try(call.key)
     if (
         under_way is not None

@@ -118,7 +118,11 @@ def take_plan(run: Run) -> bool:
     if violations:
         run.record(PlanRejected(violations=violations))
         raise PlanInvalid(violations)
-    run.record(declined(checked.plan) if checked.plan.declined else PlanGenerated(plan=checked.plan))
+    if checked.plan.declined:
+        run.record(declined(checked.plan))
+    else:
+        run.record(PlanGenerated(plan=checked.plan))
+        run.state.checked(checked.graph, checked.constants)
     return True
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -218,3 +219,64 @@ def test_any_json_is_a_plan_or_a_refusal_and_a_plan_can_be_stored(answer: Any) -
     event = PlanGenerated(plan=plan)
     assert load("plan_generated", dump(event)) == event
     json.dumps(plan.model_dump(mode="json"), allow_nan=False).encode()
+
+
+TEXTS = st.text(st.sampled_from("ab \n\tß\ud800\x85\u2028"), max_size=4)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXTS,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXTS | st.integers(), inner, max_size=2),
+    max_leaves=4,
+)
+STEPS = st.fixed_dictionaries(
+    {},
+    optional={
+        "step_id": TEXTS | VALUES,
+        "name": TEXTS | VALUES,
+        "tool": TEXTS,
+        "parameters": st.dictionaries(TEXTS | st.integers(), VALUES, max_size=3) | VALUES,
+        "dependencies": st.lists(TEXTS, max_size=3) | VALUES,
+        "expected_output": TEXTS,
+    },
+)
+
+
+@given(STEPS)
+@example({"step_id": "a", "tool": "t", "parameters": {"x": 1, "y": ["z", None]}, "dependencies": ["b", "b"]})
+@example({"step_id": "a", "tool": "t", "parameters": {"x": math.nan}})
+@example({"step_id": "a", "tool": "t", "dependencies": ["b", 1]})
+@example({"step_id": " a", "tool": "t ", "dependencies": ["b "]})
+@example({"step_id": "a", "tool": "t", "parameters": {"x": "\ud800"}})
+def test_a_step_that_is_written_as_it_is_meant_is_read_as_any_other(raw: Any) -> None:
+    def outcome(step: Any) -> Any:
+        try:
+            return read({"steps": [step]})
+        except PlanInvalid as error:
+            return error.violations
+
+    # A field that nobody knows is dropped, but such a step is read piece by piece.
+    assert outcome(raw) == outcome({**raw, "zzzzzzzz": 1})
+
+
+def test_what_is_read_is_independent_of_what_was_given() -> None:
+    parameters: Any = {"x": [1], "y": {"z": 2}}
+    plan = read({"steps": [{"step_id": "a", "tool": "t", "parameters": parameters}]})
+    parameters["x"].append(2)
+    parameters["y"]["z"] = parameters["w"] = 3
+    assert plan.steps[0].parameters == {"x": [1], "y": {"z": 2}}
+
+
+def test_levels_are_counted_alike_however_a_step_is_written() -> None:
+    def nested(levels: int) -> Any:
+        value: Any = 1
+        for _ in range(levels):
+            value = [value]
+        return value
+
+    for more in ({}, {"zzzzzzzz": 1}):
+        for levels, fits in ((MAX_DEPTH - 4, True), (MAX_DEPTH - 3, False)):
+            step = {"step_id": "a", "tool": "t", "parameters": {"x": nested(levels)}, **more}
+            if fits:
+                assert read({"steps": [step]}).steps[0].parameters == {"x": nested(levels)}
+            else:
+                with pytest.raises(PlanInvalid, match="nested deeper"):
+                    read({"steps": [step]})

@@ -1,0 +1,32 @@
+"""A planned call that nothing can change any more: what its check has found is used when it is made."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from replan.core.ids import call_content
+from replan.core.types import JsonObject, ToolSpec
+
+
+class ConstantCall(NamedTuple):
+    """A call without references, secrets or parameters from metadata, whose parameters fit its tool."""
+
+    tool: ToolSpec
+    parameters: JsonObject
+    """The very object that the plan's step has: with another one, this is another call."""
+    content: str
+    """What it asks for, as one text."""
+    short: bool
+    """All of it may go into the log."""
+
+
+def constant_call(tool: ToolSpec, parameters: JsonObject) -> ConstantCall:
+    content = call_content(tool.id, parameters, tool.parameters)
+    return ConstantCall(tool, parameters, content, all(map(_is_short, parameters.values())))
+
+
+def _is_short(value: Any) -> bool:
+    return len(value) <= _SHORT if type(value) is str else not isinstance(value, dict | list | str)
+
+
+_SHORT = 1_000
