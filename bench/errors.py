@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from replan.core.error_class import ErrorClass, error_class
-from replan.core.faults import retry_after_secs
+from replan.core.failures.classes import ErrorClass, error_class
+from replan.core.failures.faults import retry_after_secs
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "tests" / "cases"))

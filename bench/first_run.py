@@ -111,7 +111,7 @@ def packages(clone: Path) -> int:
 def task(clone: Path, base: Path) -> None:
     """The weights, and the first task with the built-in model, checked."""
     replan = clone / ".venv/bin/replan"
-    code = "from replan.llm.weights import find; print(find() and find().stat().st_size or 0)"
+    code = "from replan.llm.local.weights import find; print(find() and find().stat().st_size or 0)"
     found = int(measured([clone / ".venv/bin/python", "-c", code], out=True, cwd=clone).out)
     done = measured([replan, "model", "pull"], cwd=clone)
     told = "were there already: checked" if found else "fetched, checked"

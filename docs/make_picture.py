@@ -16,8 +16,8 @@ from typing import Any
 from rich.console import Console
 
 from replan import Replan, tool
-from replan.cli.draw import render
-from replan.cli.picture import PictureState
+from replan.cli.live.draw import render
+from replan.cli.live.picture import PictureState
 
 SECONDS = {
     "orders": 0.9,

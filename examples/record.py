@@ -29,7 +29,7 @@ from examples import typed_answer
 from replan import Replan, ReplanError
 from replan.core.events import LlmCallCompleted, PlanGenerated, PlanRejected
 from replan.core.types import ToolSpec
-from replan.llm.local import LocalModel
+from replan.llm.local.model import LocalModel
 from replan.llm.recorder import RecordingModel
 from replan.ports import Model, ModelReply, ModelRequest
 

@@ -15,7 +15,7 @@ from examples.first_run.check import numbers
 
 from bench.healing.worlds import WORLDS
 from replan import Record, Replan
-from replan.core.result import TaskResult
+from replan.core.report.result import TaskResult
 from replan.core.types import JsonObject
 from replan.llm.recorder import RecordingModel
 from replan.ports import Model

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from replan.core.graph import Graph
+from replan.core.plan.graph import Graph
 from replan.core.types import JsonObject
 
 FILE = Path(__file__).parents[2].parent / "shared" / "cases" / "dags.jsonl"

@@ -8,13 +8,13 @@ from typing import Any
 
 from bench.makespan.graphs import Dag
 from replan.core.events import TaskSubmitted
-from replan.core.policy import Budget, Policy
+from replan.core.limits.policy import Budget, Policy
 from replan.core.types import ToolSpec
 from replan.ports import ToolCall
 from replan.run.orchestrator import drive
-from replan.run.parts import Parts
+from replan.run.session.dependencies import Parts
 from replan.testing import ManualIds, MemoryStore, VirtualClock, virtual_time
-from replan.tools.catalog import Catalog
+from replan.tools.catalog.catalog import Catalog
 
 
 class Sleeper:

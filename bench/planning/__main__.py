@@ -19,9 +19,9 @@ from bench.planning.local import Measured
 from bench.planning.plans import plans, read_lines
 from replan.core.types import Plan, Step
 from replan.errors import AnswerInvalid
-from replan.llm.local import LocalModel
-from replan.reasoning.evaluator import evaluate
-from replan.reasoning.view import StepReport, TaskView
+from replan.llm.local.model import LocalModel
+from replan.reasoning.evaluation.evaluator import evaluate
+from replan.reasoning.prompting.view import StepReport, TaskView
 
 HERE = Path(__file__).parent
 TASKS = HERE / "tasks.jsonl"

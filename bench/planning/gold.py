@@ -15,8 +15,8 @@ from typing import Any
 from bench.planning.local import Measured
 from bench.planning.match import plain, same_json
 from bench.planning.plans import plan_one, read_lines
-from replan.core.filling import resolve
-from replan.core.refs import Reference
+from replan.core.references.refs import Reference
+from replan.core.references.resolve import resolve
 from replan.core.types import JsonObject, Plan, Step, ToolSpec
 from replan.errors import UnresolvedReference
 

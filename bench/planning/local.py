@@ -6,7 +6,7 @@ import time
 
 from replan.core.types import Role
 from replan.ports import Model, ModelReply, ModelRequest
-from replan.reasoning.prompts import Rendered
+from replan.reasoning.prompting.prompts import Rendered
 
 
 class Measured:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from replan.core.graph import Graph
-from replan.core.refs import Reference, parse
+from replan.core.plan.graph import Graph
+from replan.core.references.refs import Reference, parse
 from replan.core.types import JsonObject, Plan, Step
 
 

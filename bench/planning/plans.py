@@ -10,13 +10,13 @@ from typing import Any
 
 from bench.planning.local import Measured
 from bench.planning.match import is_right
-from replan.core.check_plan import Toolbox, check_plan
-from replan.core.policy import PlanLimits
-from replan.core.read_plan import read_plan
+from replan.core.limits.policy import PlanLimits
+from replan.core.plan.check import Toolbox, check_plan
+from replan.core.plan.read import read_plan
 from replan.core.types import JsonObject, Plan, ToolSpec
 from replan.errors import PlanInvalid
-from replan.reasoning.planner import make_plan
-from replan.reasoning.view import TaskView
+from replan.reasoning.planning.planner import make_plan
+from replan.reasoning.prompting.view import TaskView
 
 TODAY = "2030-06-03"
 

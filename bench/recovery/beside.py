@@ -14,13 +14,13 @@ from typing import Any
 
 from bench.makespan.graphs import Dag
 from bench.recovery.nonsense import reflection
-from replan.core.policy import Budget, Policy
+from replan.core.limits.policy import Budget, Policy
 from replan.core.types import JsonObject, ToolSpec
 from replan.ports import ModelReply, ModelRequest, ToolCall
-from replan.run.parts import Parts
-from replan.run.service import Service, Submission
+from replan.run.service.tasks import Service, Submission
+from replan.run.session.dependencies import Parts
 from replan.testing import ManualIds, MemoryStore, ScriptedModel, VirtualClock, virtual_time
-from replan.tools.catalog import Catalog
+from replan.tools.catalog.catalog import Catalog
 
 ROLES = ("selection", "planning", "reflection", "evaluation")
 PLACES = 8

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.recovery.task import Wanted
 from replan.core.ids import call_content
-from replan.core.refs import has_references
+from replan.core.references.refs import has_references
 from replan.core.types import JsonObject, ToolSpec
 
 FOLDER = Path(__file__).parents[2].parent / "shared" / "cases"

@@ -24,8 +24,8 @@ from bench.recovery.task import (
     Wanted,
 )
 from bench.recovery.world import LOOK_UP_SPEC, Trouble, World
+from replan.core.data.schemas import parameter_problems
 from replan.core.ids import call_content
-from replan.core.schemas import parameter_problems
 from replan.core.types import Category, JsonObject, ToolSpec
 from replan.errors import ToolCallError
 

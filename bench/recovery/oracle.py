@@ -27,11 +27,11 @@ from bench.recovery.task import (
     Wanted,
 )
 from bench.recovery.world import LOOK_UP, World
-from replan.core import strategies
-from replan.core.fold import fold
-from replan.core.state import State, StepState
+from replan.core.evaluation.outcome import standing_of
+from replan.core.recovery import strategies
+from replan.core.state.fold import fold
+from replan.core.state.task import State, StepState
 from replan.core.types import JsonObject
-from replan.core.verdict import standing_of
 from replan.ports import ModelReply, ModelRequest, Store
 from replan.testing import ScriptedModel
 

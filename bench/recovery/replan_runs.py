@@ -11,17 +11,17 @@ from bench.recovery.row import Row, critical_path
 from bench.recovery.task import Case
 from bench.recovery.world import LOOK_UP, World
 from replan.core.events import CallCompleted, Record
-from replan.core.explain_recovery import INTERVENTION
-from replan.core.fold import fold
-from replan.core.policy import Budget, Policy
-from replan.core.result import TaskResult
-from replan.core.state import State
+from replan.core.limits.policy import Budget, Policy
+from replan.core.report.explain_recovery import INTERVENTION
+from replan.core.report.result import TaskResult
+from replan.core.state.fold import fold
+from replan.core.state.task import State
 from replan.core.types import ToolSpec
 from replan.ports import ToolCall
-from replan.run.parts import Parts
-from replan.run.service import Service, Submission
+from replan.run.service.tasks import Service, Submission
+from replan.run.session.dependencies import Parts
 from replan.testing import ManualIds, MemoryStore, VirtualClock, virtual_time
-from replan.tools.catalog import Catalog
+from replan.tools.catalog.catalog import Catalog
 
 ROLES = ("selection", "planning", "reflection", "evaluation")
 

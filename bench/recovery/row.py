@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bench.recovery.oracle import MODEL_SECS
 from bench.recovery.task import Case
 from bench.recovery.world import CALL_SECS
-from replan.core.graph import Graph
+from replan.core.plan.graph import Graph
 
 
 @dataclass(frozen=True)

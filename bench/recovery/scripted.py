@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from replan.core.policy import Budget, Policy
-from replan.core.result import TaskResult
+from replan.core.limits.policy import Budget, Policy
+from replan.core.report.result import TaskResult
 from replan.core.types import JsonObject
 from replan.ports import ToolSource
-from replan.run.parts import Parts
-from replan.run.service import Service, Submission
+from replan.run.service.tasks import Service, Submission
+from replan.run.session.dependencies import Parts
 from replan.testing import (
     FakeSource,
     FakeTool,
@@ -20,7 +20,7 @@ from replan.testing import (
     VirtualClock,
     virtual_time,
 )
-from replan.tools.catalog import Catalog
+from replan.tools.catalog.catalog import Catalog
 
 ROLES = ("selection", "planning", "reflection", "evaluation")
 _SCORES = ("completeness", "correctness", "efficiency", "reliability")

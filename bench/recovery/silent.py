@@ -19,8 +19,8 @@ from pydantic import BaseModel, Field
 from bench.recovery.nonsense import reflection
 from bench.recovery.scripted import again, ran_on, verdict
 from replan.core.types import JsonObject
-from replan.tools.decorator import tool
-from replan.tools.functions import FunctionSource
+from replan.tools.functions.decorator import tool
+from replan.tools.functions.source import FunctionSource
 
 RIGHT: JsonObject = {"city": "Rome", "day": "2031-05-02", "degrees": 21}
 WRONG: dict[str, Any] = {

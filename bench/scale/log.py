@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.scale.measure import cpu_of, row
 from bench.scale.shapes import events_of_task
 from replan.core.events import TaskSubmitted
-from replan.core.fold import fold
+from replan.core.state.fold import fold
 from replan.store.sqlite import SqliteStore
 
 SIZES = (10_000, 100_000)

@@ -16,16 +16,16 @@ from rich.console import Console
 from bench.scale.measure import cpu_of, row
 from bench.scale.shapes import SHAPES, nothing, plan_of
 from replan import Replan
-from replan.cli.draw import render
-from replan.cli.history import tell
-from replan.cli.picture import PictureState
-from replan.cli.plain import PlainLines
-from replan.cli.terminal import Out
+from replan.cli.commands.history import tell
+from replan.cli.live.draw import render
+from replan.cli.live.picture import PictureState
+from replan.cli.live.plain import PlainLines
+from replan.cli.terminal.terminal import Out
 from replan.core.decide import decide
 from replan.core.events import Record
-from replan.core.fold import apply, fold
-from replan.core.state import State
-from replan.run.results import result_of
+from replan.core.state.fold import apply, fold
+from replan.core.state.task import State
+from replan.run.service.results import result_of
 
 SIZES = (1_000, 3_000, 10_000)
 LONG = 1e6

@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from replan.app import Replan, run_sync
     from replan.core.events import Record
-    from replan.core.result import StepResult, TaskResult
+    from replan.core.report.result import StepResult, TaskResult
     from replan.errors import ReplanError, RetryLater
     from replan.tools import ToolContext, tool
 
@@ -26,8 +26,8 @@ _HOMES = {
     "Replan": "replan.app",
     "run_sync": "replan.app",
     "Record": "replan.core.events",
-    "StepResult": "replan.core.result",
-    "TaskResult": "replan.core.result",
+    "StepResult": "replan.core.report.result",
+    "TaskResult": "replan.core.report.result",
     "ReplanError": "replan.errors",
     "RetryLater": "replan.errors",
     "ToolContext": "replan.tools",

@@ -15,26 +15,26 @@ from pydantic import SecretStr, TypeAdapter
 from replan.config import Settings
 from replan.config.options import Options, listed, mapping, policy_with, text_of
 from replan.core.events import Record
-from replan.core.policy import Policy, within
-from replan.core.result import TaskResult, WaitingFor
+from replan.core.limits.policy import Policy, within
+from replan.core.report.result import TaskResult, WaitingFor
 from replan.core.secrets import KnownSecrets, secrets_of_settings
-from replan.core.state import State
-from replan.core.tool_stats import ToolKey, ToolStats
+from replan.core.state.task import State
+from replan.core.tools.stats import ToolKey, ToolStats
 from replan.core.types import JsonObject, Plan, ToolSpec
 from replan.engine.local import LocalEngine
 from replan.errors import InputError, ReplanError, StoreError, TaskHeld
 from replan.ports import Question, Store, TaskSummary, ToolSource, Warmable
-from replan.reasoning.prompts import check_all, load
-from replan.run.announcer import Announcer, OnEvent
-from replan.run.library_logs import keep_from_logs
-from replan.run.parts import Parts
-from replan.run.results import agreed
-from replan.run.service import Service, Submission, check_submission
-from replan.run.sync import run_to_end
-from replan.run.through import see_through
-from replan.run.tool_record import ToolRecord
-from replan.run.typed import answer_problems, typed_result
-from replan.tools.direct import call_directly
+from replan.reasoning.prompting.prompts import check_all, load
+from replan.run.service.announcer import Announcer, OnEvent
+from replan.run.service.library_logs import keep_from_logs
+from replan.run.service.results import agreed
+from replan.run.service.sync import run_to_end
+from replan.run.service.tasks import Service, Submission, check_submission
+from replan.run.service.typed import answer_problems, typed_result
+from replan.run.session.dependencies import Parts
+from replan.run.session.shielding import see_through
+from replan.run.session.tool_record import ToolRecord
+from replan.tools.catalog.direct import call_directly
 from replan.wiring import (
     ModelChoice,
     Models,

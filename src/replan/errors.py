@@ -117,7 +117,7 @@ class UnresolvedReference(ReplanError):
 class ToolCallError(ReplanError):
     """A tool call that failed, as its source saw it.
 
-    `kind`: what happened, one of `core.faults.FaultKind`. `happened`: "no" when the effect surely did not
+    `kind`: what happened, one of `core.failures.faults.FaultKind`. `happened`: "no" when the effect surely did not
     take place, "unknown" when nobody can tell, None to let the kind decide. `status`: an HTTP-like code.
     `retry_after`: seconds the other side asked us to wait.
     """

@@ -10,9 +10,9 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 from pydantic import Field
 
 from replan.core.events import AnyEvent, Record, TaskSubmitted
-from replan.core.prices import Price, tokens_in
+from replan.core.limits.prices import Price, tokens_in
 from replan.core.secrets import KnownSecrets
-from replan.core.tool_stats import ToolKey, ToolStats
+from replan.core.tools.stats import ToolKey, ToolStats
 from replan.core.types import Effect, Frozen, JsonObject, Role, ToolId, ToolSpec, Usage
 
 
@@ -377,7 +377,7 @@ class Store(EventLog, TaskIndex, ArtifactStore, ToolMemory, Protocol):
     """One database that does all of it."""
 
     async def seal_key(self) -> bytes:
-        """The key of this database's seals (`core.seals`), made when it is asked for first; the same ever after."""
+        """The key of this database's seals (`core.calls.seals`), made when it is asked for first; the same ever after."""
         ...
 
     async def aclose(self) -> None: ...

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any, get_args
 
 from replan.config import Settings
-from replan.core.prices import Price
+from replan.core.limits.prices import Price
 from replan.core.secrets import KnownSecrets, secrets_of_url, url_without_secrets, usable_key
 from replan.core.types import Role
 from replan.errors import ConfigError, InputError, ReplanError
 from replan.ports import Model, Priced, Store, ToolSource
-from replan.tools.catalog import Catalog
+from replan.tools.catalog.catalog import Catalog
 from replan.tools.frameworks import gather
-from replan.tools.functions import FunctionSource
+from replan.tools.functions.source import FunctionSource
 from replan.tools.specs import load_sources, same_spec
 
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -295,8 +295,8 @@ class Models(Mapping[Role, Model]):
     def _opened(self, name: str) -> Model:
         llm = self._settings.llm
         if name == LOCAL or name.startswith(f"{LOCAL}:"):
-            from replan.llm.local import LocalModel
-            from replan.llm.weights import DEFAULT
+            from replan.llm.local.model import LocalModel
+            from replan.llm.local.weights import DEFAULT
 
             return LocalModel(name.partition(":")[2] or llm.local_model or DEFAULT)
         from replan.llm.fallback import FallbackModel

@@ -16,15 +16,15 @@ from run_tasks import ROLES
 
 from replan.core import events as e
 from replan.core.events import AnyEvent, Record
-from replan.core.policy import Budget, OlderLimits, Policy
-from replan.core.state import State
+from replan.core.limits.policy import Budget, OlderLimits, Policy
+from replan.core.state.task import State
 from replan.core.types import JsonObject
 from replan.errors import StoreError
 from replan.ports import Appended, Claim, NewArtifact
-from replan.run.parts import Parts
-from replan.run.service import Service, Submission
+from replan.run.service.tasks import Service, Submission
+from replan.run.session.dependencies import Parts
 from replan.testing import ManualIds, MemoryStore, VirtualClock, virtual_time
-from replan.tools.catalog import Catalog
+from replan.tools.catalog.catalog import Catalog
 
 MOST_RECORDS = 60_000
 """Nothing that ends writes as much."""

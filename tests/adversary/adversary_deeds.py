@@ -9,17 +9,17 @@ from typing import Any
 from adversary_cases import Story
 
 from replan.core import events as e
-from replan.core.check_plan import Toolbox, check_plan
-from replan.core.filling import resolve
-from replan.core.fingerprint import prints_of
-from replan.core.fold import apply
+from replan.core.calls.site import READING, Slot
 from replan.core.ids import split_key
-from replan.core.policy import needs_approval
-from replan.core.slots import READING, Slot
-from replan.core.state import State
+from replan.core.limits.policy import needs_approval
+from replan.core.plan.check import Toolbox, check_plan
+from replan.core.plan.fingerprint import prints_of
+from replan.core.references.resolve import resolve
+from replan.core.state.fold import apply
+from replan.core.state.task import State
 from replan.core.types import Plan, Step, ToolSpec
-from replan.run.calls import Scope
-from replan.run.outputs import Loaded
+from replan.run.calls.build import Scope
+from replan.run.session.outputs import Loaded
 from replan.testing import virtual_time
 
 # ── effects ───────────────────────────────────────────────────────────────────

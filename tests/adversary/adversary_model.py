@@ -16,6 +16,7 @@ from typing import Any, Literal
 from adversary_plans import Drafts, renamed
 from adversary_tools import word
 
+from replan.core.calls.site import READING
 from replan.core.events import (
     CallCompleted,
     CallFailed,
@@ -28,7 +29,6 @@ from replan.core.events import (
 )
 from replan.core.ids import canonical
 from replan.core.reflection import STRATEGY_TYPES
-from replan.core.slots import READING
 from replan.core.types import JsonObject, ToolSpec, Usage
 from replan.errors import ModelUnavailable
 from replan.ports import ModelReply, ModelRequest

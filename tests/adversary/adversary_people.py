@@ -9,10 +9,10 @@ from contextlib import suppress
 from adversary_tools import GOOD, word
 
 from replan.core.events import AnyEvent, ApprovalRequested, ApprovalResolved, QuestionAnswered, QuestionAsked
-from replan.core.state import State
+from replan.core.state.task import State
 from replan.core.types import JsonObject
 from replan.errors import InputError
-from replan.run.service import Service
+from replan.run.service.tasks import Service
 
 MOST_ANSWERS = 25
 """Then the person has had enough and says nothing more."""

@@ -10,12 +10,12 @@ from adversary_cases import Story
 from adversary_deeds import approvals, effects, outputs, plans, same_plans
 
 from replan.core import events as e
-from replan.core import ladder
-from replan.core.fold import apply, fold
-from replan.core.fold_recovery import MATTERS
-from replan.core.guard import MOST_BARREN, MOST_POLLED, MOST_STALLED
+from replan.core.recovery import ladder
+from replan.core.recovery.guard import MOST_BARREN, MOST_POLLED, MOST_STALLED
 from replan.core.reflection import RETRIES
-from replan.core.state import State
+from replan.core.state.fold import apply, fold
+from replan.core.state.fold_recovery import MATTERS
+from replan.core.state.task import State
 
 KINDS = frozenset(
     {

@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from replan.core.check_plan import Checked, Toolbox, check_plan
 from replan.core.events import TaskSubmitted
-from replan.core.graph import Graph
-from replan.core.policy import PlanLimits, Policy
-from replan.core.read_plan import read_plan
-from replan.core.state import State
+from replan.core.limits.policy import PlanLimits, Policy
+from replan.core.plan.check import Checked, Toolbox, check_plan
+from replan.core.plan.graph import Graph
+from replan.core.plan.read import read_plan
+from replan.core.state.task import State
 from replan.core.types import JsonObject, ToolSpec
 from replan.ports import ToolCall
 from replan.run.orchestrator import drive
-from replan.run.parts import Parts
+from replan.run.session.dependencies import Parts
 from replan.testing import ManualIds, MemoryStore, VirtualClock
-from replan.tools.catalog import Catalog
+from replan.tools.catalog.catalog import Catalog
 
 pytestmark = pytest.mark.anyio
 

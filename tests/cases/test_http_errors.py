@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from replan.core.faults import classify as fault_of
-from replan.core.faults import may_retry
+from replan.core.failures.faults import classify as fault_of
+from replan.core.failures.faults import may_retry
 from replan.core.types import ToolSpec
 from replan.errors import ToolCallError
 

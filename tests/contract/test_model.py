@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from replan.llm.fallback import FallbackModel
-from replan.llm.local import LocalModel
+from replan.llm.local.model import LocalModel
+from replan.llm.local.weights import DEFAULT, find
 from replan.llm.provider import open_model
 from replan.llm.recorder import RecordingModel, ReplayModel
 from replan.llm.retry import RetryingModel
-from replan.llm.weights import DEFAULT, find
 from replan.ports import Model, ModelRequest, Turn
 from replan.testing import ScriptedEndpoint, ScriptedModel
 

@@ -25,7 +25,7 @@ from replan.core.events import (
     TaskTimedOut,
     UnknownEvent,
 )
-from replan.core.tool_stats import ToolKey, ToolStats
+from replan.core.tools.stats import ToolKey, ToolStats
 from replan.core.types import Failure, Fault
 from replan.errors import InputError, StaleWriter, TaskEnded, TaskExists, TaskHeld, TaskNotFound
 from replan.ports import Claim, NewArtifact, Store

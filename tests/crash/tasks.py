@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from replan import tool
-from replan.tools.context import current
+from replan.tools.functions.context import current
 
 MAX_OUTPUT_BYTES = 2_000
 

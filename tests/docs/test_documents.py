@@ -117,7 +117,7 @@ def command_lines() -> list[Any]:
 def test_commands_and_options_exist(line: str) -> None:
     import typer
 
-    from replan.cli.commands import app
+    from replan.cli.tree import app
 
     command: Any = typer.main.get_command(app)
     words = shlex.split(line)[1:]

@@ -16,7 +16,7 @@ from examples.first_run.check import answer_from_data, check
 from examples.record import FIRST_RUN, RECORDINGS
 
 from replan import Record, Replan
-from replan.core.refs import references
+from replan.core.references.refs import references
 from replan.core.types import Plan
 from replan.errors import PlanInvalid
 
@@ -78,7 +78,7 @@ def most_at_once(log: list[Record]) -> int:
 
 @pytest.mark.live
 def test_the_built_in_model_answers_it_now(tmp_path: Path) -> None:
-    from replan.llm.weights import find
+    from replan.llm.local.weights import find
 
     if find() is None:
         pytest.skip("the weights of the built-in model are not here: `replan model pull` gets them")

@@ -13,9 +13,9 @@ from bench.planning.local import Measured
 from bench.planning.match import is_right
 from examples.record import RECORDED_TASKS, RECORDINGS, TASKS
 
-from replan.core.check_plan import Checked, Toolbox, check_plan
-from replan.core.policy import PlanLimits
-from replan.core.read_plan import read_plan
+from replan.core.limits.policy import PlanLimits
+from replan.core.plan.check import Checked, Toolbox, check_plan
+from replan.core.plan.read import read_plan
 from replan.core.types import JsonObject, Plan, ToolSpec
 from replan.llm.recorder import ReplayModel
 
@@ -107,8 +107,8 @@ async def test_recorded_plans_of_the_built_in_model_are_valid_and_right(name: st
 
 @pytest.mark.live
 async def test_the_built_in_model_makes_valid_plans_now() -> None:
-    from replan.llm.local import LocalModel
-    from replan.llm.weights import find
+    from replan.llm.local.model import LocalModel
+    from replan.llm.local.weights import find
 
     if find() is None:
         pytest.skip("the weights of the built-in model are not here: `replan model pull` gets them")

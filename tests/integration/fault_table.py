@@ -47,7 +47,7 @@ class Broken:
     """Its id, as the source says it."""
     parameters: dict[str, Any] = field(default_factory=dict)
     kinds: frozenset[str] = frozenset()
-    """The kinds of fault (`core.faults.FaultKind`) that the step may end with; none: it has to succeed."""
+    """The kinds of fault (`core.failures.faults.FaultKind`) that the step may end with; none: it has to succeed."""
     happened: str | None = None
     """Whether the effect may have taken place, as the fault says it; None: either way."""
     prepare: Callable[[], Awaitable[None]] = _nothing

@@ -17,16 +17,16 @@ from run_tasks import plan, step, verdict
 
 from replan import Replan, tool
 from replan.config import Settings
-from replan.core.state import State
+from replan.core.state.task import State
 from replan.errors import ReplanError, TaskEnded
-from replan.run.context import Run
-from replan.run.executor import Executor
 from replan.run.orchestrator import _Drive
-from replan.run.service import Service
+from replan.run.service.tasks import Service
+from replan.run.session.context import Run
+from replan.run.steps.executor import Executor
 from replan.store.sqlite import SqliteStore
 from replan.testing import EndpointFault, ScriptedEndpoint
-from replan.tools.context import ToolContext
-from replan.tools.functions import FunctionSource
+from replan.tools.functions.context import ToolContext
+from replan.tools.functions.source import FunctionSource
 
 OURS = (Run, State, Executor, _Drive, Service, SqliteStore, FunctionSource, Replan)
 AT_ONCE = 5

@@ -15,8 +15,8 @@ from replan.errors import ModelUnavailable, StoreError, ToolCallError
 from replan.ports import ModelReply, ModelRequest, Progress, ToolCall
 from replan.store.sqlite import SqliteStore
 from replan.testing import ScriptedModel, VirtualTimeLoop
-from replan.tools.context import ToolContext
-from replan.tools.functions import FunctionSource
+from replan.tools.functions.context import ToolContext
+from replan.tools.functions.source import FunctionSource
 
 EFFECTS = ("reads", "repeatable", "once")
 FORMS = ("async", "generator", "thread", "thread_generator")

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from replan.core.events import TERMINAL, Record
-from replan.core.fold import fold
-from replan.core.policy import Budget, Policy
-from replan.core.result import TaskResult
-from replan.core.state import State
-from replan.core.tool_rules import ToolRules
+from replan.core.limits.policy import Budget, Policy
+from replan.core.report.result import TaskResult
+from replan.core.state.fold import fold
+from replan.core.state.task import State
+from replan.core.tools.rules import ToolRules
 from replan.core.types import JsonObject
 from replan.ports import Model, Store, ToolSource
-from replan.run.parts import Parts
-from replan.run.service import Service, Submission
+from replan.run.service.tasks import Service, Submission
+from replan.run.session.dependencies import Parts
 from replan.testing import (
     FakeSource,
     FakeTool,
@@ -25,7 +25,7 @@ from replan.testing import (
     VirtualClock,
     fake_source,
 )
-from replan.tools.catalog import Catalog
+from replan.tools.catalog.catalog import Catalog
 
 ROLES = ("selection", "planning", "reflection", "evaluation")
 

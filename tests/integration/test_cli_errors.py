@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from cli_process import BY_STEPS, COMMAND, environment, folder, one_step, replan
 
-from replan.cli.exits import of_error
+from replan.cli.terminal.exits import of_error
 from replan.errors import StoreFull
 from replan.testing import ScriptedEndpoint
 

@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from replan.core.faults import classify
+from replan.core.failures.faults import classify
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall
 from replan.tools.kit import AddressRules, http

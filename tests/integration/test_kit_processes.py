@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from replan.core.faults import classify
+from replan.core.failures.faults import classify
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall
 from replan.tools.kit import Limits, python, python_tools, shell

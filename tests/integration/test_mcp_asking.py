@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from replan.core.faults import classify
+from replan.core.failures.faults import classify
 from replan.errors import ToolCallError
 from replan.ports import Question, ToolCall
 from replan.tools.mcp import McpSource, StdioServer, from_table

@@ -14,7 +14,7 @@ from faults_mcp_http import JSON, Lab
 from mcp.server.mcpserver import Context, MCPServer
 
 from mcp_http_server import Tools, app_of, serving
-from replan.core.faults import classify, may_retry
+from replan.core.failures.faults import classify, may_retry
 from replan.errors import ToolCallError
 from replan.ports import Question, ToolCall
 from replan.tools.mcp import HttpServer, McpSource

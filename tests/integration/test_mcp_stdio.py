@@ -18,8 +18,8 @@ import pytest
 from faults_mcp_stdio import RAW, raw
 
 from replan import Replan
-from replan.core.breaker import Breaker
-from replan.core.faults import classify, may_retry
+from replan.core.failures.faults import classify, may_retry
+from replan.core.limits.breaker import Breaker
 from replan.core.types import ToolSpec
 from replan.errors import ToolCallError
 from replan.ports import Progress, Question, ToolCall

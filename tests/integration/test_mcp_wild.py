@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from replan.core.breaker import Breaker
-from replan.core.faults import classify
+from replan.core.failures.faults import classify
+from replan.core.limits.breaker import Breaker
 from replan.errors import ToolCallError
 from replan.ports import ToolCall
 from replan.tools.mcp import McpSource, StdioServer

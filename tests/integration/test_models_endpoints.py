@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from replan import Replan, tool
 from replan.config import Settings
-from replan.core.policy import Budget
+from replan.core.limits.policy import Budget
 from replan.errors import ConfigError, ModelUnavailable
 from replan.llm.fallback import FallbackModel
 from replan.llm.ladder import MODES, Ladder, Way

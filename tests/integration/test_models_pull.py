@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from replan.llm import weights as w
-from replan.llm.pull import PullFailed, pull, ways
+from replan.llm.local import weights as w
+from replan.llm.local.pull import PullFailed, pull, ways
 
 PARTS = [b"GGUF" * 500, b"\x00\xff" * 700, b"the end"]
 CONTENT = b"".join(PARTS)

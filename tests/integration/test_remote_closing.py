@@ -11,7 +11,7 @@ import grpc.aio
 import pytest
 from remote_process import Proxy
 
-from replan.core.tool_rules import ToolRule, ToolRules
+from replan.core.tools.rules import ToolRule, ToolRules
 from replan.errors import ToolCallError
 from replan.ports import ToolCall
 from replan.tools import Catalog, FunctionSource, tool

@@ -13,7 +13,7 @@ from replan.core.events import PlanUpdated
 from replan.core.types import Plan
 from replan.errors import ToolCallError
 from replan.ports import ToolCall
-from replan.run.attempts import TELL_SECS
+from replan.run.calls.attempts import TELL_SECS
 from replan.testing import MemoryStore, virtual_time
 
 EXACT = 0.001

@@ -8,7 +8,7 @@ import pytest
 from run_tasks import Bench, FakeTool, Ran, bench, plan, step, verdict
 from test_run_recovery import READS, overall, reflection
 
-from replan.core.tool_rules import ToolRule, ToolRules
+from replan.core.tools.rules import ToolRule, ToolRules
 from replan.errors import InputError
 from replan.testing import virtual_time
 

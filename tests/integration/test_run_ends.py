@@ -14,8 +14,8 @@ from replan.core.events import CancelRequested, Record
 from replan.errors import StoreBusy, TaskEnded
 from replan.ports import ModelReply, ModelRequest, ToolCall
 from replan.testing import MemoryStore, ScriptedModel, virtual_time
-from replan.tools.context import current
-from replan.tools.functions import FunctionSource
+from replan.tools.functions.context import current
+from replan.tools.functions.source import FunctionSource
 
 EXACT = 0.001
 FOREVER = 100_000.0

@@ -10,7 +10,7 @@ from test_run_history import ONCE, prompts
 from test_run_recovery import READS, overall, reflection
 from test_run_replanning import replan
 
-from replan.core.fold import fold
+from replan.core.state.fold import fold
 from replan.errors import InputError
 from replan.testing import virtual_time
 

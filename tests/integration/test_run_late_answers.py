@@ -12,7 +12,7 @@ from run_tasks import Ran, bench, plan, step, verdict
 from test_run_recovery import overall, reflection
 
 from replan.tools import ToolContext, tool
-from replan.tools.functions import FunctionSource
+from replan.tools.functions.source import FunctionSource
 
 LIMIT = 0.05
 PLAN = plan(step("p", "pay", parameters={"order": "order-17"}))

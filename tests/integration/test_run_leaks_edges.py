@@ -20,7 +20,7 @@ from replan.core.events import Record
 from replan.errors import ReplanError, StoreBusy
 from replan.llm.provider import open_model
 from replan.ports import ModelReply, ModelRequest
-from replan.run.line import Line
+from replan.run.service.event_stream import Line
 from replan.store.sqlite import SqliteStore
 from replan.testing import FakeSource, ScriptedEndpoint, ScriptedModel
 

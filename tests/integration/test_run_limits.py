@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from run_tasks import FakeTool, Ran, action, bench, plan, step, verdict
 
-from replan.core.state import StepState
-from replan.core.tool_rules import ToolRule, ToolRules
+from replan.core.state.task import StepState
+from replan.core.tools.rules import ToolRule, ToolRules
 from replan.ports import ToolCall
-from replan.run.executor import Executor
+from replan.run.steps.executor import Executor
 from replan.testing import FakeSource, MemoryStore, fake_source, virtual_time
 
 
@@ -201,7 +201,7 @@ def test_a_scheduler_that_fails_again_and_again_does_not_wait_for_a_limit(
         made = await bench(source, rules=rules)
         return await made.run(plan(*limited(6, "other"), *others), metadata={"items": list(range(3))})
 
-    monkeypatch.setattr("replan.run.executor.Executor.end", broken)
+    monkeypatch.setattr("replan.run.steps.executor.Executor.end", broken)
     ran = virtual_time(main()).check()
     assert len(fails) == 6
     fallen = [record.ts for record in ran.records if record.type == "execution_mode"][1]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from run_tasks import FakeTool, action, bench, plan, step, verdict
 
-from replan.core.tool_rules import ToolRule, ToolRules
+from replan.core.tools.rules import ToolRule, ToolRules
 from replan.testing import MemoryStore, fake_source, virtual_time
-from replan.tools.gates import Gate
+from replan.tools.catalog.limiter import Gate
 
 REFLECTION = {
     "root_cause_category": "parameter_error",

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from run_tasks import FakeTool, Ran, bench, plan, step, verdict
 
-from replan.core.policy import Policy
+from replan.core.limits.policy import Policy
 from replan.errors import ModelUnavailable, PlanInvalid
-from replan.run.service import Submission
+from replan.run.service.tasks import Submission
 from replan.testing import virtual_time
 
 ONE = plan(step("a", "t0"))

@@ -154,8 +154,8 @@ def test_new_steps_under_used_ids_get_new_ones() -> None:
 
 def test_a_plan_that_is_only_looked_at_says_why_there_is_none() -> None:
     async def main() -> None:
-        from replan.core.policy import Policy
-        from replan.run.service import Submission
+        from replan.core.limits.policy import Policy
+        from replan.run.service.tasks import Submission
 
         made = await bench(TOOLS, {"execution_plan": CANNOT})
         with pytest.raises(PlanInvalid, match="no tool opens doors"):

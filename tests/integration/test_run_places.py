@@ -11,7 +11,7 @@ from run_tasks import Ran, bench, plan, step, verdict
 from test_run_recovery import reflection
 
 from replan import tool
-from replan.tools.functions import FunctionSource
+from replan.tools.functions.source import FunctionSource
 
 pytestmark = pytest.mark.anyio
 

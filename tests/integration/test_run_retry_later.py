@@ -10,8 +10,8 @@ from test_run_recovery import overall, reflection
 
 import replan
 from replan import RetryLater
-from replan.cli.story import story
-from replan.core.faults import classify
+from replan.cli.live.story import story
+from replan.core.failures.faults import classify
 from replan.core.types import ToolSpec
 from replan.testing import virtual_time
 

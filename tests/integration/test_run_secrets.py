@@ -18,11 +18,11 @@ from run_tasks import plan, step, verdict
 
 from replan import Replan, tool
 from replan.core.ids import call_base, split_key
-from replan.core.policy import Policy
+from replan.core.limits.policy import Policy
 from replan.core.types import ToolSpec
 from replan.errors import TaskExists
 from replan.ports import ModelReply, ModelRequest, ToolCall
-from replan.run.service import Submission
+from replan.run.service.tasks import Submission
 from replan.testing import FakeTool, ScriptedModel, fake_source
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,7 @@ import pytest
 from run_tasks import FakeTool, Ran, bench, plan, step, verdict
 from test_run_recovery import READS, overall, reflection
 
-from replan.core.substitutes import substitutes
+from replan.core.recovery.substitutes import substitutes
 from replan.core.types import ToolSpec
 from replan.testing import virtual_time
 

@@ -9,7 +9,7 @@ import pytest
 from run_tasks import Bench, FakeTool, Ran, bench, plan, step
 from test_run_recovery import READS
 
-from replan.core.tool_rules import ToolRule, ToolRules
+from replan.core.tools.rules import ToolRule, ToolRules
 from replan.core.types import Verifier
 from replan.errors import ConfigError
 from replan.testing import MemoryStore, virtual_time

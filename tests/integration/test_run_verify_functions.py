@@ -13,7 +13,7 @@ from replan.core.types import Verifier
 from replan.errors import ToolDefinitionError
 from replan.testing import virtual_time
 from replan.tools import Catalog, ToolContext, tool
-from replan.tools.functions import FunctionSource
+from replan.tools.functions.source import FunctionSource
 
 PLAN = plan(
     step("p", "pay", parameters={"order": "o-1", "amount": 5}, repeat=True),

@@ -21,7 +21,7 @@ from replan.config import Settings
 from replan.core.types import ToolSpec
 from replan.ports import ToolCall
 from replan.testing import ScriptedEndpoint
-from replan.tools.addresses import AddressRules
+from replan.tools.network.addresses import AddressRules
 from replan.tools.openapi import OpenApiSource
 
 pytestmark = pytest.mark.anyio

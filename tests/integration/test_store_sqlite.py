@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from replan.cli.tool_stats import rows_of, table
+from replan.cli.commands.tool_stats import rows_of, table
 from replan.core.events import (
     CancelRequested,
     StepReady,
@@ -26,7 +26,7 @@ from replan.core.events import (
     TaskStarted,
     TaskSubmitted,
 )
-from replan.core.tool_stats import ToolKey, ToolStats
+from replan.core.tools.stats import ToolKey, ToolStats
 from replan.errors import StaleWriter, StoreBusy, StoreError, StoreUnusable, TaskHeld
 from replan.store import schema
 from replan.store.holders import Holders

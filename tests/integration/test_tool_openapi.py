@@ -16,10 +16,10 @@ from openapi_world import PNG, World, answers, document, operation, query
 
 from live_server import serving
 from replan import Replan
-from replan.core.faults import classify
+from replan.core.failures.faults import classify
 from replan.errors import ConfigError, InputError, ToolCallError
 from replan.ports import Progress, ToolCall
-from replan.tools.addresses import AddressRules
+from replan.tools.network.addresses import AddressRules
 from replan.tools.openapi import OpenApiSource, from_table, load
 from replan.tools.openapi.security import ClientCredentials
 from replan.tools.openapi.tokens import ClientTokens

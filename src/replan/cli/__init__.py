@@ -9,10 +9,10 @@ def main() -> NoReturn:
     """Run the command line and leave with its exit code; errors are one message on stderr."""
     import sys
 
-    from replan.cli.terminal import finish_streams, settle_streams
+    from replan.cli.terminal.terminal import finish_streams, settle_streams
 
     settle_streams()
-    from replan.cli.commands import app
+    from replan.cli.tree import app
 
     try:
         app(prog_name="replan")
@@ -21,10 +21,10 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         code = 130
     except Exception as error:  # noqa: BLE001 - the last frame: every error becomes a message and an exit code
-        from replan.cli.exits import of_error
+        from replan.cli.terminal.exits import of_error
 
         code = of_error(error)
     finish_streams()
-    if loop := sys.modules.get("replan.cli.loop"):
+    if loop := sys.modules.get("replan.cli.terminal.loop"):
         loop.leave(code)
     sys.exit(code)

@@ -22,7 +22,7 @@ from replan.config.sections import (
     ToolService,
 )
 from replan.config.values import expected, found
-from replan.core.policy import Budget, OlderLimits, PlanLimits, Policy
+from replan.core.limits.policy import Budget, OlderLimits, PlanLimits, Policy
 from replan.core.types import JsonObject
 from replan.errors import InputError
 

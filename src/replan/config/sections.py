@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from replan.core.policy import Budget, OlderLimits, Policy
-from replan.core.tool_rules import ToolRule, ToolRules, read_rate
+from replan.core.calls.verify import expression_problems
+from replan.core.limits.policy import Budget, OlderLimits, Policy
+from replan.core.tools.rules import ToolRule, ToolRules, read_rate
 from replan.core.types import Verifier
-from replan.core.verify import expression_problems
 
 
 def _unset_when_empty(value: Any) -> Any:

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+from replan.core.evaluation.left_out import effects_left_out
+from replan.core.evaluation.outcome import answer_faults, default_strategy, done_in_substance, satisfied
 from replan.core.events import TaskCancelled, TaskCompleted, TaskFailed, TaskTimedOut
-from replan.core.explain import broken_steps, cancelled, judged_failed, steps_failed, unjudged
-from replan.core.explain_doubts import outcome_unknown, question_about
-from replan.core.explain_recovery import (
+from replan.core.recovery.guard import may_reflect, must_stop
+from replan.core.reflection import NEW_STEPS, Strategy
+from replan.core.report.explain import broken_steps, cancelled, judged_failed, steps_failed, unjudged
+from replan.core.report.explain_doubts import outcome_unknown, question_about
+from replan.core.report.explain_recovery import (
     needs_a_person,
     no_answer_of_the_form,
     no_plan,
     not_reflected,
     sentences,
 )
-from replan.core.guard import may_reflect, must_stop
-from replan.core.left_out import effects_left_out
-from replan.core.reflection import NEW_STEPS, Strategy
-from replan.core.state import State
+from replan.core.state.task import State
 from replan.core.types import Evaluation, Failure
-from replan.core.verdict import answer_faults, default_strategy, done_in_substance, satisfied
 
 End: TypeAlias = TaskCompleted | TaskFailed | TaskCancelled | TaskTimedOut
 

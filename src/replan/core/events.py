@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple,
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from replan.core.plan_diff import PlanDiff
-from replan.core.policy import Policy
+from replan.core.calls.site import Slot, slot_of
+from replan.core.limits.policy import Policy
+from replan.core.plan.diff import PlanDiff
 from replan.core.reflection import OverallReflection, StepReflection, Strategy, SuggestedAction
-from replan.core.slots import Slot, slot_of
 from replan.core.types import (
     ActionId,
     Artifact,
@@ -340,7 +340,7 @@ class ApprovalRequested(Event):
     parameters_schema: JsonObject = {}
     """What other parameters have to look like (JSON Schema)."""
     seals: dict[str, str] = {}
-    """Of what is not shown as it is (a secret, a large value): its seal (`core.seals`), by parameter."""
+    """Of what is not shown as it is (a secret, a large value): its seal (`core.calls.seals`), by parameter."""
     kept: dict[str, str] = {}
     """Of a large value: the artifact that has all of it, secrets masked."""
 

@@ -7,8 +7,8 @@ import json
 import re
 from typing import Any
 
-from replan.core.canonical import one_form
-from replan.core.refs import ID, RESERVED
+from replan.core.data.canonical import one_form
+from replan.core.references.refs import ID, RESERVED
 from replan.core.types import JsonObject
 
 _TASK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
@@ -57,7 +57,7 @@ def digest(text: str) -> str:
 def call_content(tool_id: str, parameters: Any, schema: JsonObject | None = None) -> str:
     """The one text of what a call asks for. 5, 5.0 and 5e0 are one number, as in JSON Schema.
 
-    `schema`: of the tool's parameters; with it, what is left out is its default (`core.canonical`).
+    `schema`: of the tool's parameters; with it, what is left out is its default (`core.data.canonical`).
     """
     if schema is not None:
         parameters = one_form(schema, parameters)

@@ -190,7 +190,7 @@ class Plan(Frozen):
         """How a notebook shows it."""
         from html import escape
 
-        from replan.core.notebook import MOST_TEXT, short, table
+        from replan.core.html import MOST_TEXT, short, table
 
         rows = [
             (

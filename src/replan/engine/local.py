@@ -6,8 +6,8 @@ import asyncio
 import contextvars
 from collections.abc import Awaitable, Callable
 
-from replan.core.state import State
-from replan.run.through import wait_through
+from replan.core.state.task import State
+from replan.run.session.shielding import wait_through
 
 
 class LocalEngine:

@@ -11,8 +11,8 @@ from langgraph.types import interrupt
 
 from replan.app import Replan
 from replan.core.events import ApprovalResolved, QuestionAnswered, Record, TaskWaiting
-from replan.core.result import TaskResult, WaitingFor
-from replan.core.state import ENDED
+from replan.core.report.result import TaskResult, WaitingFor
+from replan.core.state.task import ENDED
 from replan.errors import InputError, TaskEnded, TaskFailure
 from replan.inside.text import failure_text, id_of
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from replan.core.ids import digest
-from replan.core.result import TaskResult
+from replan.core.report.result import TaskResult
 
 DESCRIPTION = (
     "Plans and carries out a task of several steps with its own tools, repairs what fails on the way, and gives "

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from replan.core.breaker import Breaker
-from replan.core.prices import FREE, Price
+from replan.core.limits.breaker import Breaker
+from replan.core.limits.prices import FREE, Price
 from replan.errors import ModelUnavailable
 from replan.llm.relay import Relay
 from replan.ports import Model, ModelReply, ModelRequest, Priced

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from replan.core.answers import form_of
-from replan.core.prices import Price
+from replan.core.data.answers import form_of
+from replan.core.limits.prices import Price
 from replan.core.types import Usage
 from replan.llm.ladder import Mode, Way
 from replan.llm.structured import prompted_instructions

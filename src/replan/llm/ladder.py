@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from replan.core.answers import form_of
+from replan.core.data.answers import form_of
 from replan.llm.faults import EndpointError
 
 Mode = Literal["native", "tool", "prompted"]

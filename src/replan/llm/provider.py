@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from replan.core.answers import form_of
-from replan.core.prices import Price, tokens_in
+from replan.core.data.answers import form_of
+from replan.core.limits.prices import Price, tokens_in
 from replan.core.secrets import url_without_secrets
 from replan.core.types import Usage
 from replan.errors import ModelUnavailable

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from replan.core.ids import canonical, digest
-from replan.core.prices import FREE, Price
+from replan.core.limits.prices import FREE, Price
 from replan.core.types import JsonObject
 from replan.errors import InputError, ModelUnavailable
 from replan.ports import Model, ModelReply, ModelRequest, Priced

@@ -7,7 +7,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Literal
 
-from replan.core.prices import FREE, Price
+from replan.core.limits.prices import FREE, Price
 from replan.errors import ModelUnavailable
 from replan.llm.faults import EndpointError
 from replan.llm.relay import Relay

@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, assert_never
 
-from replan.core import explain
-from replan.core.budget import limit_reached
 from replan.core.decide import (
     ChangePlan,
     Evaluate,
@@ -34,19 +32,23 @@ from replan.core.events import (
     TaskStarted,
     TaskTimedOut,
 )
-from replan.core.explain_doubts import with_account
-from replan.core.fold import apply
-from replan.core.state import State
+from replan.core.limits.budget import limit_reached
+from replan.core.report import explain
+from replan.core.report.explain_doubts import with_account
+from replan.core.state.fold import apply
+from replan.core.state.task import State
 from replan.core.types import Failure
 from replan.errors import ModelError, PlanInvalid, StoreError, TaskHeld
-from replan.run import asking, rounds, stages
-from replan.run.closing import close_crashed, close_running
-from replan.run.context import Run
-from replan.run.executor import execute
-from replan.run.parts import Parts
-from replan.run.people import People
-from replan.run.stops import BudgetReached
-from replan.run.through import noticed, see_through
+from replan.run.calls.closing import close_crashed, close_running
+from replan.run.human_input import questions as asking
+from replan.run.human_input.signals import People
+from replan.run.rounds import next_round as rounds
+from replan.run.rounds import stages
+from replan.run.session.context import Run
+from replan.run.session.dependencies import Parts
+from replan.run.session.shielding import noticed, see_through
+from replan.run.session.stops import BudgetReached
+from replan.run.steps.executor import execute
 
 STOP_SECS = 1.5
 """How long cancelled work may take to stop before it is left behind."""

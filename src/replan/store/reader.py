@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from replan.core import events as e
-from replan.core.state import ENDED
-from replan.core.tool_stats import ToolKey, ToolStats
+from replan.core.state.task import ENDED
+from replan.core.tools.stats import ToolKey, ToolStats
 from replan.errors import InputError, StoreError, TaskNotFound
 from replan.store import tool_memory
 from replan.store.watch import News, Seen

@@ -15,9 +15,9 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from pathlib import Path
 
 from replan.core import events as e
-from replan.core.request import request_of
-from replan.core.state import ENDED, status_of
-from replan.core.tool_stats import ToolKey, ToolStats
+from replan.core.state.request import request_of
+from replan.core.state.task import ENDED, status_of
+from replan.core.tools.stats import ToolKey, ToolStats
 from replan.errors import (
     InputError,
     ReplanError,

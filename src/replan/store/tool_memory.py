@@ -7,7 +7,7 @@ import json
 import sqlite3
 from collections.abc import Collection, Mapping
 
-from replan.core.tool_stats import ToolKey, ToolStats
+from replan.core.tools.stats import ToolKey, ToolStats
 
 
 def add(db: sqlite3.Connection, more: Mapping[ToolKey, ToolStats], now: float) -> None:

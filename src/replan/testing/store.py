@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from dataclasses import dataclass, field
 
 from replan.core.events import TERMINAL, AnyEvent, Record, TaskSubmitted, dump, load
-from replan.core.request import request_of
-from replan.core.state import status_of
-from replan.core.tool_stats import ToolKey, ToolStats
+from replan.core.state.request import request_of
+from replan.core.state.task import status_of
+from replan.core.tools.stats import ToolKey, ToolStats
 from replan.errors import (
     InputError,
     ReplanError,

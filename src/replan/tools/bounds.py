@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection
 
-from replan.core.schemas import parameter_problems
+from replan.core.data.schemas import parameter_problems
 from replan.core.types import ToolSpec
 from replan.errors import ToolCallError
 from replan.ports import ToolCall

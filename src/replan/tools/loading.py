@@ -17,10 +17,10 @@ from typing import Any
 
 from replan.errors import InputError, ReplanError
 from replan.ports import ToolSource
-from replan.tools.catalog import Catalog
-from replan.tools.decorator import options_of
+from replan.tools.catalog.catalog import Catalog
 from replan.tools.frameworks import gather
-from replan.tools.functions import FunctionSource
+from replan.tools.functions.decorator import options_of
+from replan.tools.functions.source import FunctionSource
 from replan.tools.names import nearest
 
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from replan.core.schema_parts import LISTED, MAX_DEPTH, NAMED, SINGLE, TooDeep, parts
+from replan.core.data.schema_parts import LISTED, MAX_DEPTH, NAMED, SINGLE, TooDeep, parts
+from replan.core.data.validation import schema_problem
 from replan.core.types import JsonObject
-from replan.core.validation import schema_problem
 from replan.tools.pointers import LeadsNowhere, pointed
 
 _TYPES = frozenset(("null", "boolean", "integer", "number", "string", "array", "object"))

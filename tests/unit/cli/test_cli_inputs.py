@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from replan.cli.exits import of_status
-from replan.cli.inputs import json_file, metadata_of, plan_file, task_text
-from replan.cli.words import clean, secs, size
+from replan.cli.terminal.exits import of_status
+from replan.cli.terminal.inputs import json_file, metadata_of, plan_file, task_text
+from replan.cli.terminal.words import clean, secs, size
 from replan.errors import InputError
 
 PAIRS = [

@@ -13,9 +13,9 @@ from picture_records import UNDER_WAY, call, fault, plan, records, step
 from rich.cells import cell_len
 from rich.console import Console
 
-from replan.cli.draw import render
-from replan.cli.picture import PictureState
-from replan.cli.plain import PlainLines
+from replan.cli.live.draw import render
+from replan.cli.live.picture import PictureState
+from replan.cli.live.plain import PlainLines
 from replan.core import events as e
 from replan.core.types import Dimensions, Evaluation, Failure
 

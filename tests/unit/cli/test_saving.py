@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from replan.cli.saving import save
+from replan.cli.commands.saving import save
 from replan.errors import InputError
 
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from picture_records import call, plan, records, step
 
 from counting import MORE, calls_in
-from replan.cli.draw import render
-from replan.cli.history import tell
-from replan.cli.picture import PictureState
-from replan.cli.plain import PlainLines
-from replan.cli.terminal import Out
+from replan.cli.commands.history import tell
+from replan.cli.live.draw import render
+from replan.cli.live.picture import PictureState
+from replan.cli.live.plain import PlainLines
+from replan.cli.terminal.terminal import Out
 from replan.core import events as e
 from replan.core.events import Record
 

@@ -402,7 +402,7 @@ enable_streaming = false
 
 
 def test_the_defaults_of_the_settings_are_those_of_the_policy(tmp_path: Path) -> None:
-    from replan.core.policy import Policy
+    from replan.core.limits.policy import Policy
 
     assert load_settings(env={}, cwd=tmp_path).settings.policy() == Policy()
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from replan import Replan
 from replan.app import Arguments
 from replan.config.options import Options, policy_with
-from replan.core.policy import Budget, Policy
+from replan.core.limits.policy import Budget, Policy
 from replan.errors import InputError
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from replan.core import events as e
 from replan.core.events import AnyEvent, Record
-from replan.core.fold import fold
-from replan.core.policy import Policy
-from replan.core.state import State
+from replan.core.limits.policy import Policy
+from replan.core.state.fold import fold
+from replan.core.state.task import State
 from replan.core.types import Action, Dimensions, Evaluation, Fault, Plan, Step
 
 STEPS = (

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.core.bases import bases, reading_base
+from replan.core.calls.names import bases, reading_base
 from replan.core.ids import call_base
 from replan.core.types import ToolSpec
 

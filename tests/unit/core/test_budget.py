@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from replan.core.budget import limit_reached
-from replan.core.policy import Budget
+from replan.core.limits.budget import limit_reached
+from replan.core.limits.policy import Budget
 from replan.core.types import Usage
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from replan.core.by_identity import ByIdentity
+from replan.core.memo import ByIdentity
 
 
 def test_it_is_made_once_for_the_same_value_and_anew_for_an_equal_one() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from replan.core.check_plan import Checked, Toolbox, check_plan
-from replan.core.policy import PlanLimits
+from replan.core.limits.policy import PlanLimits
+from replan.core.plan.check import Checked, Toolbox, check_plan
 from replan.core.types import Action, Plan, Step, ToolSpec
 
 TEXT = {"type": "string"}
@@ -392,7 +392,7 @@ OPEN = {
     ],
 )
 def test_an_open_object_does_not_tell_what_it_has_not(given: Step, refused: bool) -> None:
-    from replan.core.tool_rules import ToolRule, applied
+    from replan.core.tools.rules import ToolRule, applied
 
     opened = tool("p", output=OPEN, required=[])
     for spec, says in ((opened, False), (applied(ToolRule(closed_output=True), opened), refused)):

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from replan.core import events as e
-from replan.core.check_plan import Checked, Toolbox, check_plan
-from replan.core.fold import apply
 from replan.core.ids import call_content
-from replan.core.policy import PlanLimits
-from replan.core.state import State
-from replan.core.step_healing import Healing
+from replan.core.limits.policy import PlanLimits
+from replan.core.plan.check import Checked, Toolbox, check_plan
+from replan.core.state.fold import apply
+from replan.core.state.step_recovery import Healing
+from replan.core.state.task import State
 from replan.core.types import Action, Plan, Step, ToolSpec
 
 TEXT = {"type": "string"}

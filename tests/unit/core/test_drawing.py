@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.core.drawing import FORMATS, draw
+from replan.core.plan.diagram import FORMATS, draw
 from replan.core.types import Plan, Step
 
 SVG = "{http://www.w3.org/2000/svg}"

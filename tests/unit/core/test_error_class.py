@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.core.error_chinese import in_english
-from replan.core.error_class import error_class, names_parameter
-from replan.core.error_text import (
+from replan.core.failures.chinese import in_english
+from replan.core.failures.classes import error_class, names_parameter
+from replan.core.failures.text import (
     MAX_BODY,
     Said,
     read_body,

@@ -20,9 +20,9 @@ from histories import (
     state_of,
 )
 
-from replan.core import explain
 from replan.core.events import PlanRejected
-from replan.core.explain_doubts import outcome_unknown
+from replan.core.report import explain
+from replan.core.report.explain_doubts import outcome_unknown
 from replan.core.types import Failure, Fault, Step
 
 IN_DOUBT = [

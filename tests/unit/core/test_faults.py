@@ -13,7 +13,7 @@ from typing import Any, get_args
 import httpx2
 import pytest
 
-from replan.core.faults import NOT_MADE, FaultKind, classify, in_doubt, may_retry, retry_after_secs
+from replan.core.failures.faults import NOT_MADE, FaultKind, classify, in_doubt, may_retry, retry_after_secs
 from replan.core.types import Fault, ToolSpec
 from replan.errors import ToolCallError, UnresolvedReference
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.core.faults import classify, in_doubt
+from replan.core.failures.faults import classify, in_doubt
 from replan.core.types import ToolSpec
 from replan.errors import ToolCallError
 

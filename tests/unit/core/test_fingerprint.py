@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.core.fingerprint import labels_of, prints_of
+from replan.core.plan.fingerprint import labels_of, prints_of
 from replan.core.types import Action, Plan, Step
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.core.graph import Graph
+from replan.core.plan.graph import Graph
 from replan.core.types import Plan, Step
 
 Needs = Mapping[str, tuple[str, ...]]

@@ -13,11 +13,11 @@ from test_verdict import FULL, completed, reflected
 
 from replan.core import events as e
 from replan.core.decide import Finish, Reflect, Replan, Wait, decide
-from replan.core.fold import apply
+from replan.core.evaluation.outcome import forced, violations
 from replan.core.reflection import OverallReflection
-from replan.core.state import State
+from replan.core.state.fold import apply
+from replan.core.state.task import State
 from replan.core.types import Dimensions, Evaluation
-from replan.core.verdict import forced, violations
 
 HISTORIES = {"all done": ALL_DONE, "a reading failed": FIND_BROKE, "an effect failed": SEND_BROKE}
 REFLECTORS: dict[str, OverallReflection | None] = {

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from replan.core.identity import quoted, signs_of
-from replan.core.step_healing import Reading
+from replan.core.recovery.evidence import quoted, signs_of
+from replan.core.state.step_recovery import Reading
 
 PAID = {"iban": "DE02 1203 0000 0000 2020 51", "amount": 812.4, "reference": "Invoice 4711"}
 

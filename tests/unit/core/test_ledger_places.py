@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replan.core.calls.site import ONLY
 from replan.core.ids import call_base, call_key
-from replan.core.ledger import Ledger
-from replan.core.slots import ONLY
+from replan.core.state.ledger import Ledger
 
 BASE = call_base("task_1", "send", {"to": "Ann"})
 A, B, C = ("a", ONLY), ("b", ONLY), ("c", ONLY)

@@ -7,11 +7,11 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replan.core.calls.site import ONLY, Slot
 from replan.core.events import StepReflected
-from replan.core.lineage import replacements
+from replan.core.plan.lineage import replacements
 from replan.core.reflection import SuggestedAction
-from replan.core.slots import ONLY, Slot
-from replan.core.step_healing import Healing
+from replan.core.state.step_recovery import Healing
 from replan.core.types import Action, Fault, Step
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.core.new_ids import with_free_ids
+from replan.core.plan.new_ids import with_free_ids
 from replan.core.types import Action, Step
 
 

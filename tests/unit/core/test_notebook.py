@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.core.result import StepResult, TaskResult
+from replan.core.report.result import StepResult, TaskResult
 from replan.core.types import Failure, Plan, Step
 
 TAGS = {"p", "b", "code", "table", "thead", "tbody", "tr", "th", "td", "br"}

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.core.meter import Meter
-from replan.core.paths import PathError, check_path, gives_list, quote_keys, select, static_steps
+from replan.core.references.meter import Meter
+from replan.core.references.paths import PathError, check_path, gives_list, quote_keys, select, static_steps
 
 DATA = {
     "null": None,

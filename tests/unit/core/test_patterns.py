@@ -10,8 +10,8 @@ from cpu_time import cpu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replan.core.patterns import ecma
-from replan.core.validation import faults, unread_patterns
+from replan.core.data.patterns import ecma
+from replan.core.data.validation import faults, unread_patterns
 
 HOSTILE = [
     "^(a+)+$",

@@ -9,9 +9,9 @@ from histories import ALL_DONE, OPENED, PLANNED, judged, state_of, submitted
 
 from replan.core import events as e
 from replan.core.decide import Evaluate, Finish, Reflect, decide
-from replan.core.fold import apply
-from replan.core.people import word_of
-from replan.core.state import State
+from replan.core.state.fold import apply
+from replan.core.state.human_input import word_of
+from replan.core.state.task import State
 from replan.core.types import Fault
 
 

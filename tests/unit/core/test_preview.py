@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from replan.core.preview import holds_binary, without_binary
+from replan.core.data.preview import holds_binary, without_binary
 
 BASE64 = "QUJD" * 500
 

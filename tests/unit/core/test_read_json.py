@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replan.core.read_json import MAX_BEGINNINGS, MAX_CHARS, Unreadable, candidates, read_json
+from replan.core.data.read_json import MAX_BEGINNINGS, MAX_CHARS, Unreadable, candidates, read_json
 
 PLAN = {
     "steps": [{"step_id": "step_1", "parameters": {"q": "a } b ] c", "n": 1.5}}],

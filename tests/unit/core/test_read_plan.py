@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from replan.core.events import PlanGenerated, dump, load
-from replan.core.read_plan import MAX_DEPTH, read_plan
+from replan.core.plan.read import MAX_DEPTH, read_plan
 from replan.core.types import Plan
 from replan.errors import PlanInvalid
 

@@ -7,8 +7,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from replan.core.filling import resolve
-from replan.core.refs import Reference, escape, has_references, parse, references, whole, written_as_text
+from replan.core.references.refs import (
+    Reference,
+    escape,
+    has_references,
+    parse,
+    references,
+    whole,
+    written_as_text,
+)
+from replan.core.references.resolve import resolve
 from replan.errors import UnresolvedReference
 
 OUTPUT = {

@@ -13,8 +13,8 @@ from cpu_time import cpu
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from replan.core.filling import resolve
-from replan.core.refs import Reference, escape, has_references, references, whole
+from replan.core.references.refs import Reference, escape, has_references, references, whole
+from replan.core.references.resolve import resolve
 from replan.errors import UnresolvedReference
 
 BOOK = {

@@ -11,15 +11,15 @@ from histories import judged
 
 from counting import MORE, calls_in
 from replan.core import events as e
-from replan.core.check_plan import Toolbox, check_plan
 from replan.core.decide import decide
 from replan.core.events import Record
-from replan.core.fold import apply, fold
-from replan.core.graph import Graph
-from replan.core.policy import PlanLimits
-from replan.core.read_plan import read_plan
-from replan.core.schedule import mode_of
-from replan.core.state import Slot, State
+from replan.core.limits.policy import PlanLimits
+from replan.core.plan.check import Toolbox, check_plan
+from replan.core.plan.graph import Graph
+from replan.core.plan.read import read_plan
+from replan.core.state.fold import apply, fold
+from replan.core.state.schedule import mode_of
+from replan.core.state.task import Slot, State
 from replan.core.types import Fault, Plan, Step, ToolSpec
 
 FEW, MANY = 250, 1_000

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from histories import OPENED, planned, state_of
 
-from replan.core.read_plan import read_plan
-from replan.core.schedule import expected_secs
+from replan.core.plan.read import read_plan
+from replan.core.state.schedule import expected_secs
 from replan.core.types import Step
 
 

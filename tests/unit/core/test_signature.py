@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.core.signature import normalized, signature
+from replan.core.failures.signature import normalized, signature
 from replan.core.types import Fault, ToolSpec
 
 SAME = [

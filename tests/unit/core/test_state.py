@@ -41,13 +41,13 @@ from hypothesis import strategies as st
 from replan.core import events as e
 from replan.core.decide import decide
 from replan.core.events import KINDS, AnyEvent, Record, UnknownEvent, dump, load
-from replan.core.fold import apply, fold
 from replan.core.ids import call_base, call_key
-from replan.core.outputs import compose
-from replan.core.plan_diff import PlanDiff
+from replan.core.plan.diff import PlanDiff
 from replan.core.reflection import OverallReflection, StepReflection, Strategy, SuggestedAction
-from replan.core.schedule import mode_of
-from replan.core.state import Slot, State, status_of
+from replan.core.state.fold import apply, fold
+from replan.core.state.outputs import compose
+from replan.core.state.schedule import mode_of
+from replan.core.state.task import Slot, State, status_of
 from replan.core.types import Artifact, Failure, Plan, Step, ToolSpec, Usage
 
 READS = ToolSpec(id="search", effect="reads")

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.core.graph import Graph
-from replan.core.plan_diff import diff_of
-from replan.core.reflection import Adjustment, Strategy
-from replan.core.strategies import (
+from replan.core.plan.diff import diff_of
+from replan.core.plan.graph import Graph
+from replan.core.recovery.strategies import (
     Standing,
     StrategyRefused,
     adjust_dependencies,
@@ -21,6 +20,7 @@ from replan.core.strategies import (
     with_remediation,
     with_suffix,
 )
+from replan.core.reflection import Adjustment, Strategy
 from replan.core.types import Plan, Step
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.core.tool_rules import (
+from replan.core.tools.rules import (
     Named,
     Rate,
     ToolRule,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.core.tool_stats import ToolStats, warning
+from replan.core.tools.stats import ToolStats, warning
 from replan.core.types import Fault
 
 REFUSED = Fault(category="external_error", kind="refused", message="nobody listens at port 4711")

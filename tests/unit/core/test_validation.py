@@ -11,8 +11,8 @@ from cpu_time import cpu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replan.core.schemas import problems
-from replan.core.validation import SHOWN, faults, schema_problem
+from replan.core.data.schemas import problems
+from replan.core.data.validation import SHOWN, faults, schema_problem
 
 NAMES = st.sampled_from(["a", "b", "c"])
 VALUES = st.recursive(

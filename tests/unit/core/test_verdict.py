@@ -19,11 +19,11 @@ from histories import (
 
 from replan.core import events as e
 from replan.core.decide import ChangePlan, Execute, Finish, Reflect, Replan, SelectTools, Stop, Wait, decide
-from replan.core.fold import apply
-from replan.core.guard import MOST_BARREN, MOST_STALLED, must_stop
+from replan.core.evaluation.outcome import default_strategy, done_in_substance, forced, violations
+from replan.core.recovery.guard import MOST_BARREN, MOST_STALLED, must_stop
 from replan.core.reflection import OverallReflection, Strategy, SuggestedAction
+from replan.core.state.fold import apply
 from replan.core.types import Fault
-from replan.core.verdict import default_strategy, done_in_substance, forced, violations
 
 NO = Fault(category="tool_error", kind="tool", message="it is broken")
 FULL = Strategy(type="full_replan")

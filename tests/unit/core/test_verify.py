@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.core.nothing import is_nothing
-from replan.core.types import ToolSpec, Verifier
-from replan.core.verify import (
+from replan.core.calls.verify import (
     CannotTell,
     call_value,
     reading_parameters,
@@ -18,6 +16,8 @@ from replan.core.verify import (
     secret_names,
     unclaimed,
 )
+from replan.core.data.nothing import is_nothing
+from replan.core.types import ToolSpec, Verifier
 
 PAY = ToolSpec(
     id="pay",

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.core.paths import PathError, select
-from replan.core.when import STATUSES, holds, unknown_statuses
+from replan.core.references.conditions import STATUSES, holds, unknown_statuses
+from replan.core.references.paths import PathError, select
 
 SCOPE: dict[str, Any] = {
     "acc": {"status": "succeeded", "output": '{"status": "blocked", "total": 7, "tags": ["a"], "no": false}'},

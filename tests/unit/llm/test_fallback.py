@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.core.breaker import Breaker
+from replan.core.limits.breaker import Breaker
 from replan.errors import ModelUnavailable
 from replan.llm.fallback import FallbackModel
 from replan.llm.relay import Relay

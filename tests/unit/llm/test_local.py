@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from replan.errors import ModelUnavailable
-from replan.llm.local import LocalModel
+from replan.llm.local.model import LocalModel
 from replan.ports import ModelRequest, Turn
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from replan.llm.prefix import PrefixStore
+from replan.llm.local.prefix import PrefixStore
 
 LONG = "Plan carefully. " * 100
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from replan.errors import ConfigError, ModelUnavailable
-from replan.llm import weights as w
-from replan.llm.local import require_weights
-from replan.llm.pull import Download, PullFailed, pull
+from replan.llm.local import weights as w
+from replan.llm.local.model import require_weights
+from replan.llm.local.pull import Download, PullFailed, pull
 
 PARTS = [bytes([number]) * (1000 + number) for number in range(5)]
 CONTENT = b"".join(PARTS)

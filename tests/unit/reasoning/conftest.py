@@ -12,9 +12,9 @@ import pytest
 from replan.core.reflection import ACTION_TYPES
 from replan.core.types import Dimensions, Evaluation, Fault, Plan, Role, Step, ToolSpec
 from replan.ports import ModelReply, ModelRequest
-from replan.reasoning.prompts import Rendered
-from replan.reasoning.recovery_view import FailureView, RoundView, TryView
-from replan.reasoning.view import StepReport, TaskView
+from replan.reasoning.prompting.prompts import Rendered
+from replan.reasoning.prompting.recovery_view import FailureView, RoundView, TryView
+from replan.reasoning.prompting.view import StepReport, TaskView
 
 
 class Asked(NamedTuple):

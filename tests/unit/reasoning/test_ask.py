@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from replan.errors import AnswerInvalid
-from replan.reasoning.ask import Violations, ask_typed
-from replan.reasoning.prompts import Rendered
+from replan.reasoning.prompting.ask import Violations, ask_typed
+from replan.reasoning.prompting.prompts import Rendered
 
 pytestmark = pytest.mark.anyio
 

@@ -5,9 +5,16 @@ from typing import Any
 import pytest
 
 from replan.core.types import ToolSpec
-from replan.reasoning.describe import shape, signature, task_data, today_text, tool_index, tool_lines
-from replan.reasoning.schemas import grammatical, inline
-from replan.reasoning.view import StepReport, TaskView
+from replan.reasoning.prompting.describe import (
+    shape,
+    signature,
+    task_data,
+    today_text,
+    tool_index,
+    tool_lines,
+)
+from replan.reasoning.prompting.schemas import grammatical, inline
+from replan.reasoning.prompting.view import StepReport, TaskView
 
 
 @pytest.mark.parametrize(

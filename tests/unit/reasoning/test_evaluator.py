@@ -6,12 +6,12 @@ import pytest
 
 from replan.core.types import Artifact, Plan, Step
 from replan.errors import AnswerInvalid
-from replan.reasoning.ask import Violations
-from replan.reasoning.evaluator import evaluate, evaluate_by_steps, evaluation_prompt
-from replan.reasoning.grounding import ungrounded
-from replan.reasoning.schemas import evaluation_schema
-from replan.reasoning.scores import read_scores
-from replan.reasoning.view import StepReport, TaskView
+from replan.reasoning.evaluation.evaluator import evaluate, evaluate_by_steps, evaluation_prompt
+from replan.reasoning.evaluation.grounding import ungrounded
+from replan.reasoning.evaluation.scores import read_scores
+from replan.reasoning.prompting.ask import Violations
+from replan.reasoning.prompting.schemas import evaluation_schema
+from replan.reasoning.prompting.view import StepReport, TaskView
 
 pytestmark = pytest.mark.anyio
 

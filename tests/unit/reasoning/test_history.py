@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replan.core.types import Artifact, Fault, Plan, Step
-from replan.reasoning.history import cut, final_steps, render_steps, shorten
-from replan.reasoning.view import CallReport, StepReport
+from replan.reasoning.prompting.history import cut, final_steps, render_steps, shorten
+from replan.reasoning.prompting.view import CallReport, StepReport
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.core.check_plan import Toolbox, check_plan
-from replan.core.policy import PlanLimits
-from replan.core.read_plan import read_plan
+from replan.core.limits.policy import PlanLimits
+from replan.core.plan.check import Toolbox, check_plan
+from replan.core.plan.read import read_plan
 from replan.core.types import Plan, Step, ToolSpec
-from replan.reasoning.grounding import links_in
-from replan.reasoning.invented import invented_links
-from replan.reasoning.planner import make_plan
-from replan.reasoning.view import TaskView
+from replan.reasoning.evaluation.grounding import links_in
+from replan.reasoning.planning.invented import invented_links
+from replan.reasoning.planning.planner import make_plan
+from replan.reasoning.prompting.view import TaskView
 
 pytestmark = pytest.mark.anyio
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from replan.core.types import ToolSpec
-from replan.reasoning.listed import known_values
-from replan.reasoning.recovery_schemas import step_reflection_schema
+from replan.reasoning.diagnosis.listed import known_values
+from replan.reasoning.diagnosis.recovery_schemas import step_reflection_schema
 
 
 @pytest.mark.parametrize(

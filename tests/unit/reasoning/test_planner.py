@@ -6,18 +6,18 @@ from typing import Any
 import jsonschema
 import pytest
 
-from replan.core.check_plan import Checked, Toolbox, check_plan
-from replan.core.policy import PlanLimits
-from replan.core.read_plan import read_plan
+from replan.core.limits.policy import PlanLimits
+from replan.core.plan.check import Checked, Toolbox, check_plan
+from replan.core.plan.read import read_plan
 from replan.core.types import JsonObject, Plan, Step, ToolSpec
 from replan.errors import PlanInvalid
-from replan.reasoning.describe import output_text
-from replan.reasoning.fields import hints, item_problems, name_fields
-from replan.reasoning.loosen import loosen
-from replan.reasoning.planner import make_plan, objects_in_texts, plan_prompt
-from replan.reasoning.prompts import load
-from replan.reasoning.schemas import plan_schema, small_parameters
-from replan.reasoning.view import TaskView
+from replan.reasoning.planning.fields import hints, item_problems, name_fields
+from replan.reasoning.planning.loosen import loosen
+from replan.reasoning.planning.planner import make_plan, objects_in_texts, plan_prompt
+from replan.reasoning.prompting.describe import output_text
+from replan.reasoning.prompting.prompts import load
+from replan.reasoning.prompting.schemas import plan_schema, small_parameters
+from replan.reasoning.prompting.view import TaskView
 
 pytestmark = pytest.mark.anyio
 

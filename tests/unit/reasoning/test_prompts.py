@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.core.check_proposal import FITTING, UNRECOVERABLE
-from replan.core.read_plan import read_plan
+from replan.core.plan.read import read_plan
+from replan.core.recovery.check_proposal import FITTING, UNRECOVERABLE
 from replan.core.reflection import ACTION_TYPES, NATURES, STRATEGY_TYPES
 from replan.core.types import Fault, Step
-from replan.reasoning.prompts import STYLES, PromptInvalid, check_all, fence, load, parse_prompt
-from replan.reasoning.read_overall_reflection import read_overall_reflection
-from replan.reasoning.read_step_reflection import read_step_reflection
-from replan.reasoning.recovery_view import FailureView
-from replan.reasoning.view import TaskView
+from replan.reasoning.diagnosis.read_overall_reflection import read_overall_reflection
+from replan.reasoning.diagnosis.read_step_reflection import read_step_reflection
+from replan.reasoning.prompting.prompts import STYLES, PromptInvalid, check_all, fence, load, parse_prompt
+from replan.reasoning.prompting.recovery_view import FailureView
+from replan.reasoning.prompting.view import TaskView
 
 SHOWN = FailureView(
     task=TaskView(description="x"),

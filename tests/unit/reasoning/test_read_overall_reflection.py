@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replan.core.reflection import Adjustment, Strategy
-from replan.reasoning.ask import Violations, understand
-from replan.reasoning.read_overall_reflection import read_overall_reflection as read
+from replan.reasoning.diagnosis.read_overall_reflection import read_overall_reflection as read
+from replan.reasoning.prompting.ask import Violations, understand
 
 
 def strategy(raw: Any, should_replan: Any = True) -> Strategy | None:

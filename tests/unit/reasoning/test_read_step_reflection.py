@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from replan.core.reflection import ACTION_TYPES, StepReflection
 from replan.core.types import Fault, Step, ToolSpec
-from replan.reasoning.ask import Violations, understand
-from replan.reasoning.read_step_reflection import read_step_reflection
-from replan.reasoning.recovery_view import FailureView
-from replan.reasoning.view import TaskView
+from replan.reasoning.diagnosis.read_step_reflection import read_step_reflection
+from replan.reasoning.prompting.ask import Violations, understand
+from replan.reasoning.prompting.recovery_view import FailureView
+from replan.reasoning.prompting.view import TaskView
 
 TEXT = {"type": "string"}
 TOOL = ToolSpec(

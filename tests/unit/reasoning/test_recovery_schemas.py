@@ -8,12 +8,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from replan.core.check_proposal import FITTING
+from replan.core.recovery.check_proposal import FITTING
 from replan.core.reflection import ACTION_TYPES
 from replan.core.types import Action, JsonObject, Step, ToolSpec
-from replan.reasoning.recovery_schemas import overall_reflection_schema, step_reflection_schema
-from replan.reasoning.replan_schemas import small_replan_schema, step_repair_schema
-from replan.reasoning.schemas import reference_to
+from replan.reasoning.diagnosis.recovery_schemas import overall_reflection_schema, step_reflection_schema
+from replan.reasoning.planning.replan_schemas import small_replan_schema, step_repair_schema
+from replan.reasoning.prompting.schemas import reference_to
 
 TEXT = {"type": "string"}
 TYPED = ToolSpec(

@@ -10,11 +10,11 @@ import pytest
 from replan.core.reflection import ACTION_TYPES, OverallReflection, StepReflection
 from replan.core.types import Fault, Plan, Step, ToolSpec
 from replan.errors import ModelUnavailable
-from replan.reasoning.offered import offered_strategies
-from replan.reasoning.prompts import Rendered
-from replan.reasoning.recovery_view import FailureView, ReadingView, RoundView, TryView
-from replan.reasoning.reflector import reflect_on_round, reflect_on_step, round_prompt, step_prompt
-from replan.reasoning.view import StepReport
+from replan.reasoning.diagnosis.offered import offered_strategies
+from replan.reasoning.diagnosis.reflector import reflect_on_round, reflect_on_step, round_prompt, step_prompt
+from replan.reasoning.prompting.prompts import Rendered
+from replan.reasoning.prompting.recovery_view import FailureView, ReadingView, RoundView, TryView
+from replan.reasoning.prompting.view import StepReport
 
 pytestmark = pytest.mark.anyio
 

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from replan.core.check_plan import Checked, Toolbox, check_plan
-from replan.core.policy import PlanLimits
-from replan.core.read_plan import read_plan
+from replan.core.limits.policy import PlanLimits
+from replan.core.plan.check import Checked, Toolbox, check_plan
+from replan.core.plan.read import read_plan
 from replan.core.types import Action, Dimensions, Evaluation, Fault, JsonObject, Plan, Step, ToolSpec
 from replan.errors import AnswerInvalid, PlanInvalid
-from replan.reasoning.recovery_view import RepairView, ReplanView, TryView
-from replan.reasoning.replan_prompts import repair_prompt, replan_prompt
-from replan.reasoning.replanner import make_replan, repair_step
-from replan.reasoning.view import StepReport, TaskView
+from replan.reasoning.planning.replan_prompts import repair_prompt, replan_prompt
+from replan.reasoning.planning.replanner import make_replan, repair_step
+from replan.reasoning.prompting.recovery_view import RepairView, ReplanView, TryView
+from replan.reasoning.prompting.view import StepReport, TaskView
 
 pytestmark = pytest.mark.anyio
 

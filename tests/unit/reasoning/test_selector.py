@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from replan.core.types import ToolSpec
-from replan.reasoning.recovery_view import Reselection, UsedTool
-from replan.reasoning.selector import select_tools
-from replan.reasoning.view import TaskView
+from replan.reasoning.planning.selector import select_tools
+from replan.reasoning.prompting.recovery_view import Reselection, UsedTool
+from replan.reasoning.prompting.view import TaskView
 
 pytestmark = pytest.mark.anyio
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from replan.core.secrets import KnownSecrets, secrets_in
 from replan.core.types import ToolSpec
 from replan.errors import ToolCallError
-from replan.run.outputs import pack, storable, storable_value
-from replan.run.shown import shown
+from replan.run.calls.shown import shown
+from replan.run.session.outputs import pack, storable, storable_value
 
 PASSWORD = {"type": "string", "format": "password"}
 TOOL = ToolSpec(

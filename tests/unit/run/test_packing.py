@@ -7,8 +7,8 @@ import re
 import pytest
 
 from replan.errors import ToolCallError
-from replan.run import outputs
-from replan.run.outputs import pack
+from replan.run.session import outputs
+from replan.run.session.outputs import pack
 
 
 def test_a_number_that_pythons_own_reader_refuses_is_no_output() -> None:

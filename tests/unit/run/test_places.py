@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replan.run.places import Place, Places, PlacesClosed
+from replan.run.calls.slots import Place, Places, PlacesClosed
 
 pytestmark = pytest.mark.anyio
 

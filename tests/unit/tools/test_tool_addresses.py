@@ -19,11 +19,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from replan.core.faults import classify, may_retry
+from replan.core.failures.faults import classify, may_retry
 from replan.core.types import ToolSpec
 from replan.errors import InputError, ToolCallError
-from replan.tools.addresses import AddressRules
-from replan.tools.guarded_client import guarded_client, read_limited
+from replan.tools.network.addresses import AddressRules
+from replan.tools.network.client import guarded_client, read_limited
 
 PUBLIC = AddressRules()
 PRIVATE = AddressRules(allow_private=True)

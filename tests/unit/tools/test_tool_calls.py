@@ -18,7 +18,7 @@ from pydantic import Field
 from replan.errors import ToolCallError
 from replan.ports import Progress, ToolCall
 from replan.tools import FunctionSource, ToolContext, current, tool
-from replan.tools.threads import DaemonThreads
+from replan.tools.functions.threads import DaemonThreads
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ import pytest
 from replan.core.secrets import KnownSecrets
 from replan.errors import ToolCallError
 from replan.tools import Catalog, FunctionSource, tool
-from replan.tools.direct import call_directly
+from replan.tools.catalog.direct import call_directly
 
 pytestmark = pytest.mark.anyio
 

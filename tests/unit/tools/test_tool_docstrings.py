@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replan.tools.docstring import Docstring, parse
+from replan.tools.functions.docstring import Docstring, parse
 
 GOOGLE = """Find flights.
 

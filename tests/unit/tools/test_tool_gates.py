@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replan.core.tool_rules import Rate
+from replan.core.tools.rules import Rate
 from replan.testing import virtual_time
-from replan.tools.gates import Gate
+from replan.tools.catalog.limiter import Gate
 
 
 def run(main: Coroutine[Any, Any, Any]) -> Any:

@@ -22,7 +22,7 @@ from pydantic import BaseModel, Field, PlainSerializer, SecretStr, computed_fiel
 from replan.errors import ToolCallError
 from replan.ports import ToolCall
 from replan.tools import FunctionSource, tool
-from replan.tools.output import to_plain
+from replan.tools.functions.output import to_plain
 
 pytestmark = pytest.mark.anyio
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from replan.ports import ToolCall
 from replan.tools import FunctionSource
-from replan.tools.annotations import adapted
+from replan.tools.functions.annotations import adapted
 
 
 class Color(enum.Enum):

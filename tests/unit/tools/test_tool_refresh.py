@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from catalog_naps import Naps, settled
 
-from replan.core.tool_rules import ToolRule, ToolRules
+from replan.core.tools.rules import ToolRule, ToolRules
 from replan.core.types import ToolSpec
 from replan.ports import ToolCall, ToolProblem
 from replan.tools import Catalog

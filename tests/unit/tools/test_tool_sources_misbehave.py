@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from catalog_naps import Naps, settled
 
-from replan.core.tool_rules import ToolRule, ToolRules
+from replan.core.tools.rules import ToolRule, ToolRules
 from replan.core.types import ToolSpec
 from replan.ports import ToolCall
 from replan.tools import Catalog

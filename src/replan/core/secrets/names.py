@@ -158,6 +158,6 @@ def url_without_secrets(url: str) -> str:
 
 
 def is_reference(value: Any) -> bool:
-    from replan.core.refs import whole  # loads JMESPath, which a tool is written without
+    from replan.core.references.refs import whole  # loads JMESPath, which a tool is written without
 
     return isinstance(value, str) and whole(value) is not None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote
 
-from replan.core.by_identity import ByIdentity
+from replan.core.memo import ByIdentity
 from replan.core.secrets.masked import MASK
 from replan.core.types import JsonObject, ToolSpec
 

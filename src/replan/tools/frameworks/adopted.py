@@ -12,13 +12,13 @@ from typing import Any
 from replan.core.types import Effect, JsonObject, ToolSpec
 from replan.errors import InputError
 from replan.ports import ToolCall, ToolProblem
-from replan.tools.annotations import result_of
 from replan.tools.bounds import check_parameters, unknown_tool
-from replan.tools.context import ToolContext, enter, leave, unasked_end
 from replan.tools.frameworks.effects import checked, effect_of
+from replan.tools.functions.annotations import result_of
+from replan.tools.functions.context import ToolContext, enter, leave, unasked_end
+from replan.tools.functions.returned import output_schema
+from replan.tools.functions.threads import DaemonThreads
 from replan.tools.names import nearest
-from replan.tools.returned import output_schema
-from replan.tools.threads import DaemonThreads
 
 
 class AdoptedTool(ABC):

@@ -12,11 +12,11 @@ from langchain_core.tools import BaseTool, BaseToolkit, StructuredTool, Tool, To
 from replan.core.types import Effect, JsonObject, ToolSpec
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress, ToolCall
-from replan.tools.context import ToolContext
 from replan.tools.frameworks.adopted import AdoptedSource, AdoptedTool, result_schema
 from replan.tools.frameworks.langchain_injected import Injected, injected_of
 from replan.tools.frameworks.langchain_result import plain_result
-from replan.tools.threads import DaemonThreads
+from replan.tools.functions.context import ToolContext
+from replan.tools.functions.threads import DaemonThreads
 
 
 class LangChainSource(AdoptedSource):

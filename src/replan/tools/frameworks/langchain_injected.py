@@ -13,7 +13,7 @@ from langchain_core.tools import BaseTool, InjectedToolArg, InjectedToolCallId
 
 from replan.errors import InputError
 from replan.ports import Progress, ToolCall
-from replan.tools.context import ToolContext
+from replan.tools.functions.context import ToolContext
 
 
 class Injected(NamedTuple):

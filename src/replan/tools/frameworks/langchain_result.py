@@ -8,7 +8,7 @@ from langchain_core.messages import ToolMessage
 from langchain_core.messages.tool import ToolOutputMixin
 
 from replan.errors import ToolCallError
-from replan.tools.output import to_plain
+from replan.tools.functions.output import to_plain
 
 
 def plain_result(tool_id: str, result: Any, *, artifact: bool) -> Any:

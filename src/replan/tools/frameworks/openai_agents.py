@@ -18,10 +18,10 @@ from agents.tool_guardrails import ToolInputGuardrailData, ToolOutputGuardrailDa
 from replan.core.types import Effect, JsonObject, ToolSpec
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall
-from replan.tools.context import ToolContext
 from replan.tools.frameworks.adopted import AdoptedSource, AdoptedTool, result_schema
-from replan.tools.output import to_plain
-from replan.tools.threads import DaemonThreads
+from replan.tools.functions.context import ToolContext
+from replan.tools.functions.output import to_plain
+from replan.tools.functions.threads import DaemonThreads
 
 
 class OpenAiAgentsSource(AdoptedSource):

@@ -19,11 +19,11 @@ from replan.core.types import Effect
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall
 from replan.tools.binary import data_url
-from replan.tools.context import ToolContext
 from replan.tools.frameworks.adopted import AdoptedSource, AdoptedTool
 from replan.tools.frameworks.pydantic_ai_run import Executor, Turns, asks_first, run_context
 from replan.tools.frameworks.pydantic_ai_toolset import OpenToolset
-from replan.tools.output import to_plain
+from replan.tools.functions.context import ToolContext
+from replan.tools.functions.output import to_plain
 
 
 class PydanticAiSource(AdoptedSource):

@@ -16,8 +16,8 @@ from pydantic_ai.toolsets import AbstractToolset, ApprovalRequiredToolset, Wrapp
 from pydantic_ai.toolsets.abstract import ToolsetTool
 from pydantic_ai.usage import RunUsage
 
-from replan.tools.context import current
-from replan.tools.threads import DaemonThreads
+from replan.tools.functions.context import current
+from replan.tools.functions.threads import DaemonThreads
 
 
 class NoModel(Model[Any]):

@@ -13,13 +13,13 @@ from replan.tools.kit.grammar import Form, count, read, seconds, text, words, ye
 
 if TYPE_CHECKING:
     from replan.ports import ToolSource
-    from replan.tools.addresses import AddressRules
     from replan.tools.kit.file_tools import files
     from replan.tools.kit.http_tools import http
     from replan.tools.kit.python_tools import Limits, python
     from replan.tools.kit.shell_tools import shell
     from replan.tools.kit.sql_tools import data, sql
     from replan.tools.kit.time_tools import time
+    from replan.tools.network.addresses import AddressRules
 
 __all__ = ["AddressRules", "Limits", "data", "files", "http", "load", "python", "shell", "sql", "time"]
 
@@ -79,8 +79,8 @@ def _files(value: str, **options: Any) -> ToolSource:
 
 
 def _http(value: None, **options: Any) -> ToolSource:
-    from replan.tools.addresses import AddressRules
     from replan.tools.kit.http_tools import http
+    from replan.tools.network.addresses import AddressRules
 
     rules = AddressRules(options.pop("private", False), options.pop("allow", ()))
     return http(rules, **_timeout(options))
@@ -132,7 +132,7 @@ _SOURCES: dict[str, Callable[..., ToolSource]] = {
 }
 
 _PLACES = {
-    "AddressRules": "replan.tools.addresses",
+    "AddressRules": "replan.tools.network.addresses",
     "Limits": "replan.tools.kit.python_tools",
     "data": "replan.tools.kit.sql_tools",
     "files": "replan.tools.kit.file_tools",

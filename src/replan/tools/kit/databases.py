@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any, Protocol, TypedDict
 
 from replan.errors import ToolCallError
-from replan.tools.context import current
+from replan.tools.functions.context import current
 from replan.tools.kit.source import time_left
 
 Parameters = list[Any] | dict[str, Any]

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from replan.errors import ToolCallError
 from replan.tools.binary import data_url
-from replan.tools.decorator import tool
+from replan.tools.functions.decorator import tool
 from replan.tools.kit.file_writing import writing_tools
 from replan.tools.kit.globs import matcher
 from replan.tools.kit.rooted import Found, Root, kind_of

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypedDict
 
 from replan.errors import ToolCallError
-from replan.tools.decorator import tool
+from replan.tools.functions.decorator import tool
 from replan.tools.kit.rooted import Root, failed, kind_of
 
 

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDic
 
 from pydantic import Field
 
-from replan.core.faults import retry_after_secs
+from replan.core.failures.faults import retry_after_secs
 from replan.core.secrets import secrets_of_headers
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall
-from replan.tools.addresses import AddressRules
 from replan.tools.binary import data_url
 from replan.tools.bounds import traceparent
-from replan.tools.context import current
-from replan.tools.decorator import tool
-from replan.tools.guarded_client import guarded_client, read_limited
+from replan.tools.functions.context import current
+from replan.tools.functions.decorator import tool
 from replan.tools.kit.source import KitSource, time_left
+from replan.tools.network.addresses import AddressRules
+from replan.tools.network.client import guarded_client, read_limited
 
 if TYPE_CHECKING:
     import httpx2

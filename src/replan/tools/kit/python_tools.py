@@ -16,7 +16,7 @@ from pydantic import Field
 
 from replan.errors import InputError, ToolCallError
 from replan.tools.bounds import MAX_RESULT_BYTES, too_large
-from replan.tools.decorator import tool
+from replan.tools.functions.decorator import tool
 from replan.tools.kit.group_memory import within
 from replan.tools.kit.processes import plain_environment, run_program
 from replan.tools.kit.source import KitSource, time_left

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from replan.errors import InputError, ToolCallError
-from replan.tools.context import current
+from replan.tools.functions.context import current
 from replan.tools.names import nearest
 
 _DEEPEST = 64

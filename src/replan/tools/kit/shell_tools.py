@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypedDict
 from pydantic import Field
 
 from replan.errors import InputError, ToolCallError
-from replan.tools.decorator import tool
+from replan.tools.functions.decorator import tool
 from replan.tools.kit.processes import plain_environment, run_program
 from replan.tools.kit.source import KitSource, time_left
 

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from replan.core.secrets import KnownSecrets
-from replan.tools.context import current
-from replan.tools.functions import FunctionSource
+from replan.tools.functions.context import current
+from replan.tools.functions.source import FunctionSource
 
 
 class KitSource(FunctionSource):

@@ -24,7 +24,7 @@ from typing import Any, Literal, cast
 
 from replan.errors import ToolCallError
 from replan.tools.bounds import MAX_RESULT_BYTES
-from replan.tools.context import current
+from replan.tools.functions.context import current
 from replan.tools.kit.databases import Changed, Parameters, Rows, Table, refused
 from replan.tools.kit.processes import plain_environment
 from replan.tools.kit.source import time_left

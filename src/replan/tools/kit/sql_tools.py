@@ -14,8 +14,8 @@ from pydantic import Field
 
 from replan.core.types import ToolSpec
 from replan.errors import InputError, ToolCallError
-from replan.tools.context import current
-from replan.tools.decorator import tool
+from replan.tools.functions.context import current
+from replan.tools.functions.decorator import tool
 from replan.tools.kit.databases import Changed, Database, Rows, Table
 from replan.tools.kit.rooted import Root
 from replan.tools.kit.source import KitSource

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from replan.errors import ToolCallError
-from replan.tools.output import to_plain
+from replan.tools.functions.output import to_plain
 
 IDLE_SECS = 300.0
 IDLE_CODE = 75

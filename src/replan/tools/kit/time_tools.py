@@ -8,7 +8,7 @@ from typing import Literal, TypedDict
 from zoneinfo import ZoneInfo, available_timezones
 
 from replan.errors import InputError, ToolCallError
-from replan.tools.decorator import tool
+from replan.tools.functions.decorator import tool
 from replan.tools.kit.source import KitSource
 from replan.tools.names import nearest
 

@@ -6,7 +6,7 @@ from collections.abc import Set
 
 import mcp_types as types
 
-from replan.core.schemas import problems
+from replan.core.data.schemas import problems
 from replan.core.types import JsonObject
 from replan.ports import Question
 from replan.tools.mcp.exchange import EXCHANGE, Exchange

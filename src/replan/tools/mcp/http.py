@@ -20,7 +20,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from replan.connections import Transport
-from replan.core.faults import retry_after_secs
+from replan.core.failures.faults import retry_after_secs
 from replan.errors import ToolCallError
 from replan.tools.bounds import IDLE_SECS, too_large
 from replan.tools.mcp.exchange import EXCHANGE, Exchange

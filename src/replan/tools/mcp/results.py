@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from replan.core.data.schemas import problems
 from replan.core.ids import canonical
-from replan.core.schemas import problems
 from replan.errors import ToolCallError
 from replan.tools.binary import data_url
 from replan.tools.mcp.failures import says_no_such_tool, with_remedy
@@ -100,7 +100,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def reported(text: str, tool: Listed) -> ToolCallError:
-    """The error that a tool reports (`isError`). What it says of the outcome is for `core.faults` to tell."""
+    """The error that a tool reports (`isError`). What it says of the outcome is for `core.failures.faults` to tell."""
     said = with_remedy(text) or "the tool reported an error without a word"
     if says_no_such_tool(text, tool.spec.id):
         return ToolCallError(said, kind="unknown_tool", happened="no")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from replan.core.breaker import Breaker
+from replan.core.limits.breaker import Breaker
 from replan.core.types import ToolSpec
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall, ToolProblem

@@ -7,7 +7,7 @@ import re
 from http import HTTPStatus
 from typing import Any
 
-from replan.core.faults import retry_after_secs
+from replan.core.failures.faults import retry_after_secs
 from replan.core.secrets import KnownSecrets
 from replan.core.types import JsonObject
 from replan.errors import ToolCallError

@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from replan.errors import ConfigError, InputError
-from replan.tools.addresses import AddressRules
 from replan.tools.expand import expanded
 from replan.tools.names import nearest
+from replan.tools.network.addresses import AddressRules
 from replan.tools.openapi.source import OpenApiSource
 
 _FILTERS = {"tag": "tags", "method": "methods", "operation": "operations", "exclude": "exclude"}

@@ -134,7 +134,7 @@ class Sender:
     async def _once(self, request: Request, home: tuple[str, str, int | None]) -> Answer:
         import httpx2
 
-        from replan.tools.guarded_client import read_limited
+        from replan.tools.network.client import read_limited
 
         try:
             made = self._made(request, home)

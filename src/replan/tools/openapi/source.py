@@ -9,14 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from replan.core.schemas import problems as schema_problems
+from replan.core.data.schemas import problems as schema_problems
 from replan.core.secrets import KnownSecrets, secrets_of_headers, secrets_of_url
 from replan.core.types import JsonObject, ToolSpec
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress, ToolCall, ToolProblem
-from replan.tools.addresses import AddressRules
 from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters, too_large, unknown_tool
-from replan.tools.guarded_client import guarded_client
+from replan.tools.network.addresses import AddressRules
+from replan.tools.network.client import guarded_client
 from replan.tools.openapi import pages
 from replan.tools.openapi.answers import value_of
 from replan.tools.openapi.document import Document

@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 
 from replan.connections import Transport
-from replan.core.faults import retry_after_secs
+from replan.core.failures.faults import retry_after_secs
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress
 from replan.tools.bounds import IDLE_SECS, too_large

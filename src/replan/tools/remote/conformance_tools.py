@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from replan.ports import Progress
-from replan.tools.decorator import tool
+from replan.tools.functions.decorator import tool
 
 _counts: Counter[str] = Counter()
 _cancelled: set[str] = set()

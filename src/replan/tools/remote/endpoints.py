@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from replan.core.breaker import Breaker
+from replan.core.limits.breaker import Breaker
 from replan.errors import InputError, ToolCallError
 from replan.tools.remote.messages import Listing
 from replan.tools.remote.transport import Endpoint, Transport, TransportFailure

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, get_args
 
 from pydantic import ValidationError
 
-from replan.core.faults import FaultKind
+from replan.core.failures.faults import FaultKind
 from replan.core.types import JsonObject, ToolSpec
 from replan.errors import ToolCallError
 from replan.ports import ToolProblem

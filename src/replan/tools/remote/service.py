@@ -9,14 +9,14 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from replan.core.faults import classify
+from replan.core.failures.faults import classify
 from replan.core.ids import call_content
 from replan.core.types import ToolSpec
 from replan.errors import ToolCallError
 from replan.ports import Progress, ToolCall, ToolProblem, ToolSource
 from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters, too_large
-from replan.tools.catalog import Catalog
-from replan.tools.output import to_plain
+from replan.tools.catalog.catalog import Catalog
+from replan.tools.functions.output import to_plain
 from replan.tools.remote.keys import Keys
 from replan.tools.remote.messages import MAX_REQUEST_BYTES, Execute, Listing, dumps, spec_to_wire
 from replan.tools.remote.running import Answer, Running, Waiter

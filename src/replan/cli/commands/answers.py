@@ -1,0 +1,149 @@
+"""`replan tasks approve|reject|answer`: what a waiting task needs from a person."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from replan.cli.terminal import options
+from replan.cli.terminal.again import again
+from replan.cli.terminal.task_ids import TaskName, full_id
+from replan.cli.terminal.terminal import own_stdout, say
+from replan.cli.terminal.words import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from replan.app import Replan
+    from replan.core.report.result import WaitingFor
+
+Approval = Annotated[
+    str | None,
+    typer.Argument(metavar="APPROVAL", help="Which; not needed where only one is open.", show_default=False),
+]
+By = Annotated[str, typer.Option("--by", help="Who says so; recorded with the task.")]
+
+
+def approve(
+    task_id: TaskName,
+    approval: Approval = None,
+    parameters: Annotated[
+        str | None,
+        typer.Option(
+            "--parameters",
+            metavar="JSON",
+            help="Make the call with these over those shown; null leaves one out.",
+        ),
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Print the call in full, and agree to nothing.")
+    ] = False,
+    by: By = "replan tasks approve",
+    config: options.Config = None,
+    db: options.Db = None,
+) -> None:
+    """Agree to a call that waits for a person's yes; what runs is what was shown."""
+    from replan.cli.terminal.inputs import json_object
+
+    given = None if parameters is None else json_object(parameters, "--parameters")
+    if show:
+        _show(task_id, config, db, lambda replan, found: replan.approval(found, approval, parameters=given))
+        return
+
+    async def agree(replan: Replan, found: str) -> str:
+        return f"approved: {call_words(await replan.approve(found, approval, parameters=given, by=by))}"
+
+    _speak(task_id, config, db, agree)
+
+
+def reject(
+    task_id: TaskName,
+    approval: Approval = None,
+    reason: Annotated[str, typer.Option("--reason", help="Why not; it is reflected on.")] = "",
+    by: By = "replan tasks reject",
+    config: options.Config = None,
+    db: options.Db = None,
+) -> None:
+    """Do not agree to a call that waits; the task looks for another way."""
+
+    async def refuse(replan: Replan, found: str) -> str:
+        await replan.reject(found, approval, reason=reason, by=by)
+        return "rejected"
+
+    _speak(task_id, config, db, refuse)
+
+
+def answer(
+    task_id: TaskName,
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT", help="The answer; to a call's outcome yes, no or cannot tell.")
+    ],
+    question: Annotated[
+        str | None, typer.Option("--question", metavar="ID", help="Which; not needed where only one is open.")
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", metavar="JSON", help="What a call that took effect has given."),
+    ] = None,
+    by: By = "replan tasks answer",
+    config: options.Config = None,
+    db: options.Db = None,
+) -> None:
+    """Answer a question of a waiting task."""
+    from replan.cli.terminal.inputs import json_value
+
+    given = None if output is None else json_value(output, "--output")
+
+    async def say_it(replan: Replan, found: str) -> str:
+        await replan.answer(found, text, question, output=given, by=by)
+        return "answered"
+
+    _speak(task_id, config, db, say_it)
+
+
+def call_words(one: WaitingFor, most: int | None = None) -> str:
+    """The call as a person reads it; `most` characters of its parameters."""
+    text = json.dumps(one.parameters, ensure_ascii=False, default=str)
+    marks = ", ".join(f"{name} #{mark}" for name, mark in one.hidden.items())
+    hidden = f" (not shown: {marks})" if marks else ""
+    return f"{one.tool_id}({clean(text, most or len(text))}) in step {one.step_id}{hidden}"
+
+
+def _show(
+    task_id: str, config: Path | None, db: str | None, look: Callable[[Replan, str], Awaitable[WaitingFor]]
+) -> None:
+    """Print a call that waits, in full."""
+    import asyncio
+
+    from replan.cli.terminal.opening import open_stored, settings_of
+
+    async def read() -> WaitingFor:
+        async with open_stored(settings_of(config), db) as replan:
+            return await look(replan, await full_id(replan, task_id))
+
+    with own_stdout() as out:
+        out.line(call_words(asyncio.run(read())))
+
+
+def _speak(
+    task_id: str, config: Path | None, db: str | None, say_it: Callable[[Replan, str], Awaitable[str]]
+) -> None:
+    """Write what a person says into the task's log, and tell what was done and who goes on."""
+    import asyncio
+
+    from replan.cli.terminal.opening import open_stored, settings_of
+
+    async def write() -> tuple[str, str, bool]:
+        async with open_stored(settings_of(config), db) as replan:
+            found = await full_id(replan, task_id)
+            return found, await say_it(replan, found), (await replan.summary(found)).held
+
+    with own_stdout():
+        found, done, held = asyncio.run(write())
+        after = (
+            "the process that drives it goes on" if held else f"continue: {again('tasks', 'resume', found)}"
+        )
+        say(f"{done}; {after}")

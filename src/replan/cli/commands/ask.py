@@ -1,0 +1,128 @@
+"""Asking the person at the terminal what a waiting task needs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+from replan.cli.commands.answers import call_words
+from replan.cli.terminal.terminal import say
+from replan.cli.terminal.words import clean
+from replan.errors import InputError, TaskEnded
+
+if TYPE_CHECKING:
+    from replan.app import Replan
+    from replan.core.report.result import TaskResult, WaitingFor
+
+BY = "terminal"
+
+
+async def answer_all(replan: Replan, result: TaskResult) -> bool:
+    """Ask for everything that the task waits for; True if anything was answered, by whomever."""
+    answered = False
+    with contextlib.suppress(Later):
+        for one in result.waiting_for:
+            asked = _approval if one.kind == "approval" else _question
+            try:
+                answered = await asked(replan, result.task_id, one) or answered
+            except InputError as error:  # somebody else was faster
+                say(f"  {clean(str(error), 1_000)}")
+                answered = True
+        return answered
+    return False
+
+
+async def _approval(replan: Replan, task_id: str, one: WaitingFor) -> bool:
+    say(f"{clean(one.text, 1_000)}")
+    say(f"  {call_words(one, 2_000)}")
+    given: dict[str, Any] | None = None
+    while True:
+        said = _line("  yes, no, show (all of it), or other parameters as a JSON object: ").strip()
+        if not said:
+            return False
+        if said.casefold() in ("n", "no"):
+            reason = _line("  why not (may be empty): ").strip()
+            await replan.reject(task_id, one.id, reason=reason, by=BY)
+            return True
+        agrees = said.casefold() in ("y", "yes")
+        try:
+            if agrees:
+                await replan.approve(task_id, one.id, parameters=given, by=BY)
+                return True
+            wanted = given if said.casefold() == "show" else {**(given or {}), **_object(said)}
+            changed = await replan.approval(task_id, one.id, parameters=wanted)
+        except TaskEnded:
+            raise
+        except InputError as error:
+            say(f"  {clean(str(error), 1_000)}")
+            if agrees or one.id not in {open_.id for open_ in (await replan.result(task_id)).waiting_for}:
+                return True
+            continue
+        given = wanted
+        say(
+            f"  {call_words(changed)}"
+            if said.casefold() == "show"
+            else f"  so it would be {call_words(changed, 2_000)}"
+        )
+
+
+def _object(said: str) -> dict[str, Any]:
+    try:
+        parameters: Any = json.loads(said)
+    except ValueError as error:
+        at = f": {error}" if said.startswith("{") else ""
+        raise InputError(f"{clean(said, 60)!r} is neither yes nor no, nor a JSON object{at}") from None
+    if not isinstance(parameters, dict):
+        raise InputError(
+            f'{clean(said, 60)!r} is no JSON object: parameters are written like {{"name": "value"}}'
+        )
+    return parameters
+
+
+async def _question(replan: Replan, task_id: str, one: WaitingFor) -> bool:
+    say(clean(one.text, 2_000))
+    if one.background:
+        say(f"  {clean(one.background, 2_000)}")
+    words = (
+        "yes, no or cannot tell; "
+        if one.kind == "outcome"
+        else "done: it is done as it is; stop: end the task; "
+    )
+    while True:
+        said = _line(f"  answer ({words}empty: later): ").strip()
+        if not said:
+            return False
+        try:
+            await replan.answer(task_id, said, one.id, by=BY)
+        except TaskEnded:
+            raise
+        except InputError as error:
+            say(f"  {clean(str(error), 1_000)}")
+            if one.id not in {open_.id for open_ in (await replan.result(task_id)).waiting_for}:
+                return True  # somebody else was faster
+        else:
+            return True
+
+
+class Later(Exception):
+    """The person does not want to answer now."""
+
+
+def _line(prompt: str) -> str:
+    """One line from the terminal; empty at its end. Nothing else goes on meanwhile: nobody drives a waiting task.
+
+    Ctrl-C is `Later`.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        sys.stderr.write(prompt)
+        sys.stderr.flush()
+        return sys.stdin.readline()
+    except KeyboardInterrupt:
+        sys.stderr.write("\n")
+        raise Later from None
+    finally:
+        signal.signal(signal.SIGINT, before)

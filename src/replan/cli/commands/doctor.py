@@ -1,0 +1,261 @@
+"""`replan doctor`: what is there, what is missing, and what to do about it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import typer
+
+from replan.cli.terminal import options
+from replan.cli.terminal.terminal import own_stdout, paint
+from replan.cli.terminal.words import counted
+
+if TYPE_CHECKING:
+    from replan.config import Loaded, Settings
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line. `problem`: something configured or needed does not work; `note`: optional and not there."""
+
+    name: str
+    state: Literal["ok", "note", "problem"]
+    found: str
+    todo: str = ""
+
+
+def doctor(
+    tools: options.Tools = None,
+    config: options.Config = None,
+    db: options.Db = None,
+    json: options.Json = False,
+) -> None:
+    """Check Python, extras, configuration, model, store and sources of tools; exit code 1 if something does not work."""
+    with own_stdout() as out:
+        findings = list(examine(config, db, tools or []))
+        if json:
+            out.json({"ok": _well(findings), "checks": [asdict(finding) for finding in findings]})
+        else:
+            width = max(len(finding.name) for finding in findings)
+            for finding in findings:
+                colour = {"ok": "green", "note": "yellow", "problem": "red"}[finding.state]
+                state = paint(f"{finding.state:<7}", colour, sys.stdout)
+                out.line(f"{finding.name:<{width}}  {state}  {finding.found}")
+                if finding.todo:
+                    out.line(f"{'':<{width}}           → {finding.todo}")
+    raise typer.Exit(0 if _well(findings) else 1)
+
+
+def _well(findings: list[Finding]) -> bool:
+    return all(finding.state != "problem" for finding in findings)
+
+
+def examine(config: Path | None, db: str | None, tools: Sequence[str] = ()) -> Iterator[Finding]:
+    """Every check in turn; one that fails does not stop the others."""
+    from replan.config import Settings
+
+    yield _python()
+    yield from _extras()
+    loaded, finding = _configuration(config)
+    yield finding
+    settings = loaded.settings if loaded else Settings()
+    yield _guarded("model", lambda: _model(settings))
+    yield _guarded("store", lambda: _store(settings, db))
+    yield from _tools(settings, tools)
+
+
+def _guarded(name: str, check: Callable[[], Finding]) -> Finding:
+    from replan.errors import ReplanError
+
+    try:
+        return check()
+    except ReplanError as error:
+        return Finding(name, "problem", str(error))
+    except Exception as error:  # noqa: BLE001 - one broken check is a finding, not the end of the others
+        return Finding(name, "problem", f"{type(error).__name__}: {error}")
+
+
+def _python() -> Finding:
+    from importlib.metadata import version
+
+    found = f"replan {version('replan')}, Python {platform.python_version()} on {platform.system()} ({platform.machine()})"
+    return Finding("python", "ok", found)
+
+
+def _extras() -> Iterator[Finding]:
+    for extra, modules, use in (
+        ("models", ("pydantic_ai",), "endpoints and providers"),
+        ("local", ("xllamacpp",), "the built-in model"),
+        ("mcp", ("mcp",), "tools of MCP servers"),
+        ("openapi", ("httpx2", "yaml"), "tools of OpenAPI documents"),
+        ("remote", ("httpx2", "grpc", "google.protobuf", "starlette", "uvicorn"), "tool services"),
+        ("kit", ("httpx2", "duckdb"), "kit:http and kit:data"),
+    ):
+        missing = [module for module in modules if not _installed(module)]
+        if not missing:
+            yield Finding(f"extra {extra}", "ok", f"{modules[-1]} is installed ({use})")
+        else:
+            yield Finding(
+                f"extra {extra}",
+                "note",
+                f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed ({use})",
+                f"pip install 'replan[{extra}]'",
+            )
+
+
+def _installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # its package is not there
+        return False
+
+
+def _configuration(config: Path | None) -> tuple[Loaded | None, Finding]:
+    from replan.config import load_settings
+    from replan.errors import ConfigError
+
+    try:
+        loaded = load_settings(config, env=os.environ, cwd=Path.cwd())
+    except ConfigError as error:
+        return None, Finding(
+            "config", "problem", str(error), "correct it; `replan config check` tells when it is right"
+        )
+    files = ", ".join(str(file) for file in loaded.files) or "no config.toml here, defaults are used"
+    if loaded.warnings:
+        return loaded, Finding(
+            "config", "note", f"{files}; {counted(len(loaded.warnings), 'warning')}", "replan config check"
+        )
+    return loaded, Finding("config", "ok", files)
+
+
+def _model(settings: Settings) -> Finding:
+    from replan.cli.terminal.opening import built_in_model
+    from replan.cli.terminal.words import size
+    from replan.llm.local.weights import DEFAULT, KNOWN, find
+
+    if settings.llm.endpoint:
+        return _endpoint(settings.llm.endpoint, settings.llm.api_key, settings.llm.default_model)
+    name = built_in_model(settings, None, None)
+    if name is None:
+        needed = importlib.util.find_spec("pydantic_ai") is not None
+        named = settings.llm.default_model
+        if needed:
+            return Finding("model", "ok", f"{named} (not asked: it may cost money)")
+        return Finding("model", "problem", f"{named} needs pydantic_ai", "pip install 'replan[models]'")
+    file = find(name)
+    runs = importlib.util.find_spec("xllamacpp") is not None
+    if file is None:
+        pull = "replan model pull" + ("" if name == DEFAULT else f" {name}")
+        if not runs:
+            pull = f"pip install 'replan[local]' && {pull}"
+        return Finding(
+            "model",
+            "problem",
+            f"no model is configured, and the weights of the built-in one ({size(KNOWN[name].size)}) are not here",
+            f"{pull}, or set [llm] endpoint and default_model in config.toml",
+        )
+    if not runs:
+        return Finding(
+            "model", "problem", f"weights in {file}, but nothing to run them", "pip install 'replan[local]'"
+        )
+    return Finding("model", "ok", f"built in: {file}")
+
+
+def _endpoint(url: str, api_key: str | None, model: str | None) -> Finding:
+    """Whether `GET {url}/models` answers, and knows the model."""
+    import json
+    import urllib.error
+    import urllib.request
+
+    from replan.core.secrets import text_without_secrets
+
+    shown = text_without_secrets(url)
+    if not url.startswith(("http://", "https://")):
+        return Finding("model", "problem", f"[llm] endpoint {shown!r} is no http:// or https:// URL")
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    request = urllib.request.Request(url.rstrip("/") + "/models", headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=5) as answer:
+            listed = [str(item.get("id")) for item in json.load(answer).get("data", [])]
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code in (401, 403):
+            return Finding(
+                "model", "problem", f"{shown} refuses the key (HTTP {error.code})", "set APP_LLM_API_KEY"
+            )
+        return Finding("model", "note", f"{shown} answers, but lists no models (HTTP {error.code})")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        return Finding(
+            "model", "problem", f"{shown} cannot be reached: {reason}", "start it, or correct [llm] endpoint"
+        )
+    except AttributeError:
+        return Finding("model", "note", f"{shown} answers, but lists no models")
+    if model and model.rpartition(":")[2] not in listed and model not in listed and listed:
+        known = ", ".join(listed[:8])
+        return Finding(
+            "model",
+            "problem",
+            f"{shown} does not know {model!r}",
+            f"set [llm] default_model; it has: {known}",
+        )
+    return Finding(
+        "model", "ok", f"{shown}" + (f", model {model}" if model else f", models: {', '.join(listed[:5])}")
+    )
+
+
+def _tools(settings: Settings, specs: Sequence[str]) -> Iterator[Finding]:
+    """A finding for each source, and one for each that cannot be used."""
+    import asyncio
+
+    from replan.errors import ReplanError
+    from replan.wiring import open_tools
+
+    async def listed() -> tuple[dict[str, int], list[str]]:
+        catalog = open_tools(list(specs), settings)
+        try:
+            await catalog.open()
+            counts = Counter(spec.source for spec in catalog.specs())
+            return dict(counts), [str(problem) for problem in catalog.problems]
+        finally:
+            await catalog.aclose()
+
+    try:
+        counts, problems = asyncio.run(listed())
+    except ReplanError as error:
+        yield Finding("tools", "problem", str(error), "correct [tools] sources, or --tools")
+        return
+    if not counts and not problems:
+        yield Finding(
+            "tools", "note", "no source is configured", '[tools] sources = ["tools.py"], or --tools tools.py'
+        )
+    for source, count in counts.items():
+        yield Finding(f"tools {source}", "ok", counted(count, "tool"))
+    for problem in problems:
+        yield Finding("tools", "problem", problem)
+
+
+def _store(settings: Settings, db: str | None) -> Finding:
+    import asyncio
+
+    from replan.cli.terminal.opening import open_replan, without_tools
+    from replan.core.secrets import text_without_secrets
+
+    async def count() -> int:
+        async with open_replan(without_tools(settings), db=db) as replan:
+            return len(await replan.tasks(limit=1_000))
+
+    tasks = asyncio.run(count())
+    where = db or settings.database_service.connection_string
+    place = f" in {text_without_secrets(where)}" if where else ""
+    return Finding(
+        "store", "ok", f"can be written{place}; {tasks if tasks < 1_000 else '1000 or more'} tasks"
+    )

@@ -1,0 +1,200 @@
+"""A task's past, told from its log: the plan, every step, every call with its error, every model call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from replan.cli.commands.report import waiting_lines
+from replan.cli.live.story import story
+from replan.cli.terminal.again import again
+from replan.cli.terminal.terminal import Out
+from replan.cli.terminal.words import clean, counted, secs, times
+from replan.core import events as e
+from replan.core.calls.site import items_in_words
+from replan.core.events import Record
+from replan.core.state.fold import fold
+from replan.core.state.task import CallState, State, StepState
+from replan.run.service.results import status_of_step, step_result, waiting_for
+
+_WENT_WRONG = (e.StepReflected, e.OverallReflectionTriggered, e.OutcomeUnknown)
+MOST_STORY = 500
+"""Lines of what recovery did."""
+
+
+def as_json(records: Sequence[Record]) -> dict[str, Any]:
+    """What `tasks show --json` prints."""
+    state = fold(records)
+    return {
+        "task_id": state.task_id or records[0].task_id,
+        "status": state.status,
+        "task_description": state.description,
+        "metadata": state.metadata,
+        "created": state.created,
+        "current_round": state.round,
+        "total_steps": len(state.steps),
+        "open_steps": state.open_steps,
+        "usage": state.usage.model_dump(mode="json"),
+        "plan": state.plan.model_dump(mode="json", exclude_defaults=True) if state.plan else None,
+        "steps": [_step_json(state, step) for step in state.every_step()],
+        "recovery": story(records),
+        "waiting_for": [one.model_dump(mode="json") for one in waiting_for(state)],
+        "last_seq": records[-1].seq,
+    }
+
+
+def _step_json(state: State, step: StepState) -> dict[str, Any]:
+    told = step_result(state, step).model_dump(mode="json", exclude={"output"})
+    return {
+        **told,
+        "tool": step.step.tool,
+        "dependencies": list(step.step.dependencies),
+        "started": step.started,
+        "ended": step.ended,
+    }
+
+
+def tell(out: Out, records: Sequence[Record], *, held: bool = True) -> None:
+    """The past of a task for people, at most some thousand lines."""
+    state = fold(records)
+    task_id = records[0].task_id
+    out.line(f"{task_id}  {state.status}  {len(records)} events")
+    out.line(f"  task: {clean(state.description, 1_000)}")
+    when = datetime.fromtimestamp(state.created).strftime("%Y-%m-%d %H:%M:%S")
+    out.line(f"  submitted {when}, driven for {secs(state.active_secs)}")
+    if state.metadata:
+        out.line(f"  metadata: {_short(state.metadata, 300)}")
+    _tell_models(out, records)
+    for number, rejection in enumerate(state.rejections, 1):
+        out.line(f"  plan {number} rejected: {clean('; '.join(rejection.violations), 1_000)}")
+    if state.plan is not None:
+        mode = f", {state.mode.mode} ({clean(state.mode.reason)})" if state.mode else ""
+        out.line(f"plan {state.plan.version}: {counted(len(state.steps), 'step')}{mode}")
+        _tell_steps(out, state)
+    if told := story(records):
+        failed = any(isinstance(record.event, _WENT_WRONG) for record in records)
+        out.line("what failed, and what was done about it:" if failed else "on the way:")
+        for line in told[:MOST_STORY]:
+            out.line(f"  {line}")
+        if len(told) > MOST_STORY:
+            out.line(f"  and {len(told) - MOST_STORY} more; `--events` has all of it")
+    if state.evaluation is not None:
+        _tell_judgement(out, state.evaluation)
+    _tell_end(out, state, held=held)
+
+
+def _tell_models(out: Out, records: Sequence[Record]) -> None:
+    for record in records:
+        if isinstance(record.event, e.LlmCallCompleted):
+            call = record.event
+            tokens = f"{call.usage.input_tokens} + {call.usage.output_tokens} tokens"
+            error = f": {clean(call.error)}" if call.error else ""
+            out.line(
+                f"  asked {clean(call.model)} ({call.role}): {secs(call.duration_secs)}, {tokens}{error}"
+            )
+
+
+def _tell_steps(out: Out, state: State) -> None:
+    for step in state.steps.values():
+        needs = f" after {', '.join(step.step.dependencies)}" if step.step.dependencies else ""
+        _tell_step(out, state, step, needs)
+    if state.left_out:
+        out.line("of earlier plans:")
+    for step in state.left_out[:_MOST_LEFT_OUT]:
+        by = state.recovery.replaced.get(step.step.step_id) if state.recovery is not None else None
+        since = f"replaced by {by}" if by else f"left out since plan {step.gone}"
+        _tell_step(out, state, step, f" (plan {step.born}, {since})")
+    if len(state.left_out) > _MOST_LEFT_OUT:
+        out.line(f"  and {len(state.left_out) - _MOST_LEFT_OUT} more steps; `--json` has all of them")
+
+
+_MOST_LEFT_OUT = 200
+
+
+def _tell_step(out: Out, state: State, step: StepState, more: str) -> None:
+    took = "" if step.started is None or step.ended is None else f" in {secs(step.ended - step.started)}"
+    name = f" ({clean(step.step.name, 80)})" if step.step.name not in ("", step.step.step_id) else ""
+    without = (
+        f", without {items_in_words(step.left_out)}" if step.status == "succeeded" and step.left_out else ""
+    )
+    out.line(f"  {step.step.step_id}{name}: {status_of_step(state, step)}{without}{took}{more}")
+    if step.fault:
+        out.line(f"    error ({step.fault.category}): {clean(step.fault.message, 1_000)}")
+    if step.skip:
+        out.line(f"    {clean(step.skip.reason)}")
+    if step.healing is not None and step.healing.failures():
+        failed = len(step.healing.failures())
+        repairs = step.healing.repairs - step.healing.repairs_before
+        rewritten = f", rewritten {times(repairs)}" if repairs else ""
+        out.line(f"    failed {times(failed)} before{rewritten}")
+    earlier = [
+        call for call in step.former or () if call.status != "failed"
+    ]  # the failed ones stand in the story
+    calls = [
+        *((call, f"in plan {call.plan}: ") for call in earlier),
+        *((call, "") for call in step.calls.values()),
+    ]
+    for call, when in calls[:50]:
+        out.line(f"    {when}{_call(call)}")
+    if len(calls) > 50:
+        out.line(f"    and {len(calls) - 50} more calls; `--json` has all of them")
+
+
+def _call(call: CallState) -> str:
+    slot = f"{call.slot.words()}: " if call.slot.words() else ""
+    attempt = f", try {call.attempt}" if call.attempt > 1 else ""
+    text = f"{slot}{call.tool_id}({_short(call.parameters, 160)}){attempt}: "
+    if call.reused:
+        return text + "its recorded output was used again"
+    if call.output is not None:
+        kept = call.output.artifact
+        return text + (f"{kept.size} bytes, {kept.shape}" if kept else _short(call.output.value, 200))
+    if call.status == "unknown":
+        return text + f"outcome unknown (call key {call.key})"
+    if call.fault is not None:
+        return text + f"{call.status}: {clean(call.fault.message, 500)}"
+    return text + call.status
+
+
+def _tell_judgement(out: Out, event: e.EvaluationCompleted) -> None:
+    judged = event.evaluation
+    if judged is None:
+        out.line(f"could not be judged: {clean(event.reason)}")
+        return
+    each = judged.dimensions
+    out.line(
+        f"judged by {event.by}: {judged.overall_score:g} of 100 (completeness {each.completeness:g}, correctness "
+        f"{each.correctness:g}, efficiency {each.efficiency:g}, reliability {each.reliability:g})"
+    )
+    for failure in judged.failures:
+        out.line(f"  shortfall: {clean(failure)}")
+
+
+def _tell_end(out: Out, state: State, *, held: bool) -> None:
+    outcome = state.outcome
+    if outcome is None:
+        out.line(f"not ended: {state.status}" + (", asked to cancel" if state.cancel else ""))
+        if not held and state.started and state.waiting is None:
+            command = again("tasks", "resume", state.task_id or "")
+            out.line(f"  nobody drives it: `{command}` goes on from its log")
+        for line in waiting_lines(state.task_id or "", waiting_for(state)):
+            out.line(line)
+        return
+    if isinstance(outcome, e.TaskCompleted):
+        for line in outcome.shortfall:
+            out.line(f"  done in substance, but: {clean(line)}")
+    else:
+        out.line(f"why it ended so: {state.status}: {clean(outcome.failure.reason, 1_000)}")
+        for line in outcome.failure.root_causes:
+            out.line(f"  cause: {clean(line, 1_000)}")
+        for line in outcome.failure.advice:
+            out.line(f"  to do: {clean(line, 1_000)}")
+    if isinstance(outcome, e.TaskCompleted | e.TaskFailed) and outcome.final_output is not None:
+        out.line(f"answer: {_short(outcome.final_output, 2_000)}")
+
+
+def _short(value: Any, limit: int) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return clean(text, limit)

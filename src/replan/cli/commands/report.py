@@ -1,0 +1,111 @@
+"""The end of a task in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from replan.cli.terminal.again import again
+from replan.cli.terminal.terminal import Out, paint, say
+from replan.cli.terminal.words import clean, counted, secs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from replan.core.report.result import TaskResult, WaitingFor
+
+_COLOUR = {"succeeded": "green", "waiting": "yellow", "cancelled": "yellow"}
+
+
+def tell_result(result: TaskResult, out: Out, *, json: bool, events: bool) -> None:
+    """The answer on stdout; on stderr how it ended, and why if it did not succeed.
+
+    What a task left that did not succeed is no answer: it goes to stderr, and a script gets nothing.
+    """
+    if json:
+        out.json(result.model_dump(mode="json"))
+    elif not events and result.final_output is not None:
+        if result.is_success:
+            out.answer(result.final_output)
+        else:
+            say(f"no answer; partial output: {clean(_as_text(result.final_output), 2_000)}")
+    for line in summary(result):
+        say(line)
+
+
+def summary(result: TaskResult) -> list[str]:
+    """How the task ended, in one line; and for one that did not succeed: why, and what a person could do."""
+    status = result.status.replace("_", " ")
+    parts = [paint(status, _COLOUR.get(result.status, "red")), f"in {secs(result.total_duration_secs)}"]
+    if result.final_score is not None:
+        parts.append(f"with {result.final_score:g} of 100")
+    used = result.usage
+    spent = [counted(used.llm_calls, "model call"), counted(used.tool_calls, "tool call")]
+    if tokens := used.input_tokens + used.output_tokens:
+        spent.append(f"{tokens:,} tokens")
+    if used.cost_usd:
+        spent.append(f"${used.cost_usd:.4f}" if used.cost_usd < 1 else f"${used.cost_usd:.2f}")
+    parts.append(f"({', '.join(spent)})")
+    lines = [f"{' '.join(parts)} {paint(result.task_id, 'dim')}"]
+    lines += [f"  done in substance, but: {clean(text, 1_000)}" for text in result.shortfall]
+    lines += waiting_lines(result.task_id, result.waiting_for)
+    failure = result.failure
+    if failure is not None:
+        lines.append(f"  why: {clean(failure.reason, 2_000)}")
+        told = failure.reason
+        for label, texts in (("cause: ", failure.root_causes), ("- ", failure.violations)):
+            for text in texts:
+                if text not in told:
+                    told += text
+                    lines.append(f"  {label}{clean(text, 1_000)}")
+        finished = [step.step_id for step in result.steps if step.status == "succeeded"]
+        if finished:
+            shown = ", ".join(finished[:10]) + (
+                f" and {len(finished) - 10} more" if len(finished) > 10 else ""
+            )
+            lines.append(
+                f"  finished {'step' if len(finished) == 1 else 'steps'}: {shown} "
+                f"({'its output' if len(finished) == 1 else 'their outputs'}: "
+                f"{again('tasks', 'result', result.task_id, '--json')})"
+            )
+        if len(failure.tried) > 1:
+            lines.append(f"  tried: {clean('; '.join(failure.tried[:4]), 600)}")
+            lines.append(f"  (all of it: {again('tasks', 'show', result.task_id)})")
+        for label, texts in (
+            ("done", failure.done),
+            ("not done", failure.undone),
+            ("in doubt", failure.in_doubt),
+        ):
+            lines += [f"  {label}: {clean(text, 1_000)}" for text in texts[:10]]
+            if len(texts) > 10:
+                lines.append(
+                    f"  {label}: {len(texts) - 10} more ({again('tasks', 'result', result.task_id, '--json')})"
+                )
+        lines += [f"  to do: {clean(advice, 1_000)}" for advice in failure.advice]
+    return lines
+
+
+def waiting_lines(task_id: str, waiting: Sequence[WaitingFor]) -> list[str]:
+    """What a task waits for from a person, each with the command that gives it."""
+    from json import dumps
+
+    lines = []
+    for one in waiting:
+        lines.append(f"  {one.kind} {one.id}: {clean(one.text, 1_000)}")
+        if one.background:
+            lines.append(f"    {clean(one.background, 1_000)}")
+        if one.parameters is not None:
+            shown = clean(dumps(one.parameters, ensure_ascii=False, default=str), 1_000)
+            lines.append(f"    {one.tool_id}({shown})")
+            lines.append(f"    to agree:  {again('tasks', 'approve', task_id, one.id)}")
+            lines.append(f"    to refuse: {again('tasks', 'reject', task_id, one.id)} --reason TEXT")
+        else:
+            lines.append(f"    to answer: {again('tasks', 'answer', task_id, '--question', one.id)} TEXT")
+    if waiting:
+        lines.append(f"  then continue: {again('tasks', 'resume', task_id)}")
+    return lines
+
+
+def _as_text(value: object) -> str:
+    from json import dumps
+
+    return value if isinstance(value, str) else dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,221 @@
+"""`replan run`: one task, from its words to its answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from replan.cli.terminal import options
+
+if TYPE_CHECKING:
+    from replan.app import Replan
+    from replan.cli.live.show import Show
+    from replan.cli.terminal.terminal import Out
+    from replan.core.events import Record
+    from replan.core.report.result import TaskResult
+
+
+def run(
+    text: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TEXT",
+            help="What is to be done, in quotes; - reads it from stdin.",
+            show_default=False,
+        ),
+    ] = None,
+    tools: options.Tools = None,
+    model: options.Model = None,
+    endpoint: options.Endpoint = None,
+    api_key: options.ApiKey = None,
+    config: options.Config = None,
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-m",
+            "--metadata",
+            metavar="KEY=VALUE",
+            help="Metadata of the task; a JSON VALUE is read as such.",
+        ),
+    ] = None,
+    secret: options.Secrets = None,
+    task_id: Annotated[
+        str | None, typer.Option("--task-id", metavar="ID", help="The task's id; default: a new one.")
+    ] = None,
+    db: options.Db = None,
+    approve: Annotated[
+        Literal["never", "destructive", "all"] | None,
+        typer.Option("--approve", help="Which calls a person has to approve first."),
+    ] = None,
+    evaluation: Annotated[
+        Literal["model", "steps"] | None,
+        typer.Option("--evaluation", help="Who judges: the model, or the steps' success alone."),
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option("--plan", metavar="FILE", help="Run this plan (JSON; - for stdin) without the planner."),
+    ] = None,
+    plan_only: Annotated[
+        bool, typer.Option("--plan-only", help="Print the checked plan and run nothing; --format says how.")
+    ] = False,
+    plan_format: options.PlanFormat = "json",
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="S", min=0, help="Seconds that the task may take.")
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option("--record", metavar="FILE", help="Record the model's answers to this file.")
+    ] = None,
+    replay: Annotated[
+        Path | None, typer.Option("--replay", metavar="FILE", help="Take the model's answers from this file.")
+    ] = None,
+    interactive: Annotated[
+        bool | None,
+        typer.Option(
+            "--interactive/--no-interactive",
+            help="Wait for a person where one is needed: at this terminal, or by `replan tasks approve|reject|answer`.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result object on stdout.")] = False,
+    events: options.Events = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Run one task: plan it, run the plan, judge the outcome, print the answer."""
+    from replan.cli.terminal import opening
+    from replan.cli.terminal.inputs import (
+        metadata_of,
+        one_text,
+        plan_file,
+        recording_file,
+        secret_text,
+        secrets_of,
+        task_text,
+    )
+    from replan.cli.terminal.loop import run as run_loop
+    from replan.cli.terminal.terminal import own_stdout, warn
+
+    _exclusive({"--json": json, "--events": events})
+    _exclusive({"--record": record, "--replay": replay})
+    given = plan_file(plan) if plan else None
+    words = task_text(one_text(text), given, plan)
+    if record is not None:
+        recording_file(record)
+    facts, hidden = metadata_of(metadata or []), secrets_of(secret or [])
+    settings = opening.settings_of(config)
+    if (approve or settings.approval.mode) != "never" and not interactive:
+        warn(
+            "nobody is asked without --interactive: a call that needs approval is not made, and its step fails"
+        )
+    judged_by = evaluation or settings.orchestrator.evaluation
+    replan = opening.open_replan(
+        settings,
+        tools=tools,
+        model=model,
+        endpoint=endpoint,
+        api_key=None if api_key is None else secret_text(api_key, "--api-key"),
+        db=db,
+        record=record,
+        replay=replay,
+        approval=approve or settings.approval.mode,
+        interactive=bool(interactive),
+    )
+    asks_a_model = replay is None and (given is None or (judged_by == "model" and not plan_only))
+    if asks_a_model and (built_in := opening.built_in_model(settings, model, endpoint)):
+        from replan.cli.commands.model import have_weights
+
+        have_weights(built_in, planned=given is not None)
+    with own_stdout() as out:
+        if plan_only:
+            run_loop(
+                _plan(replan, words, {"metadata": facts, "secrets": hidden, "plan": given}, out, plan_format)
+            )
+            return
+        request = {
+            "metadata": facts,
+            "secrets": hidden,
+            "task_id": task_id,
+            "timeout": timeout,
+            "plan": given,
+            "evaluation": evaluation,
+        }
+        code = run_loop(_run(replan, words, request, out, json=json, events=events, quiet=quiet))
+    raise typer.Exit(code)
+
+
+def _exclusive(given: dict[str, Any]) -> None:
+    named = [name for name, value in given.items() if value]
+    if len(named) > 1:
+        raise typer.BadParameter(f"{' and '.join(named)} exclude each other: give one of them")
+
+
+async def _run(
+    replan: Replan, text: str, request: dict[str, Any], out: Out, *, json: bool, events: bool, quiet: bool
+) -> int:
+    from replan.cli.commands.ask import answer_all
+    from replan.cli.commands.report import tell_result
+    from replan.cli.live.follow import to_the_end
+    from replan.cli.live.show import show_for
+    from replan.cli.terminal.exits import of_result
+    from replan.cli.terminal.opening import interactive as at_terminal
+    from replan.cli.terminal.opening import tell_tool_problems
+    from replan.cli.terminal.terminal import say
+
+    async with replan:
+        tell_tool_problems(replan)
+        if request["plan"] is not None:  # a bad plan is a bad input: said before there is a task
+            await replan.plan(
+                text, metadata=request["metadata"], plan=request["plan"], secrets=request["secrets"]
+            )
+        there = request["task_id"] is not None and await known(replan, request["task_id"])
+        task_id = await replan.submit(text, **request)
+        if there:
+            say(f"task {task_id} is there already: nothing that it has done is done again")
+        result = await to_the_end(replan, task_id, show_for(quiet=quiet), out if events else None)
+        while result.status == "waiting" and at_terminal():
+            past = await replan.history(task_id)
+            if not await answer_all(replan, result):
+                break
+            result = await _go_on(replan, task_id, show_for(quiet=quiet), out if events else None, past)
+    tell_result(result, out, json=json, events=events)
+    return of_result(result)
+
+
+async def _go_on(
+    replan: Replan, task_id: str, show: Show, events: Out | None, past: list[Record]
+) -> TaskResult:
+    """Drive a task on whose questions were answered, or follow whoever does by now."""
+    from replan.cli.live.follow import to_the_end
+    from replan.errors import TaskEnded, TaskHeld
+
+    async def finish(task_id: str) -> TaskResult:
+        try:
+            return await replan.resume(task_id)
+        except TaskEnded:
+            return await replan.result(task_id)
+        except TaskHeld:
+            return await replan.wait(task_id)
+
+    return await to_the_end(replan, task_id, show, events, past=past, finish=finish)
+
+
+async def known(replan: Replan, task_id: str) -> bool:
+    """Whether the store has a task of that id."""
+    from replan.errors import TaskNotFound
+
+    try:
+        await replan.summary(task_id)
+    except TaskNotFound:
+        return False
+    return True
+
+
+async def _plan(replan: Replan, text: str, request: dict[str, Any], out: Out, form: options.PlanForm) -> None:
+    from replan.cli.commands.plans import tell_plan
+    from replan.cli.terminal.opening import tell_tool_problems
+
+    async with replan:
+        tell_tool_problems(replan)
+        plan = await replan.plan(text, **request)
+    tell_plan(out, plan, form)

@@ -1,0 +1,413 @@
+"""`replan tasks list|show|watch|result|output|cancel|resume`: tasks of the store, from any process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from replan.cli.commands.answers import answer, approve, reject
+from replan.cli.terminal import options
+from replan.cli.terminal.again import again
+from replan.cli.terminal.task_ids import TaskName, full_id
+from replan.cli.terminal.terminal import Out, own_stdout, say
+
+if TYPE_CHECKING:
+    from replan.config import Settings
+    from replan.core.events import Record, TaskSubmitted
+    from replan.core.report.result import TaskResult
+
+tasks_app = typer.Typer(
+    name="tasks",
+    help="List, show, watch, cancel, answer and resume tasks.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@tasks_app.command(name="list")
+def list_tasks(
+    status: Annotated[
+        list[str] | None,
+        typer.Option("--status", metavar="STATUS", help="Only these; may be given several times."),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = 20,
+    config: options.Config = None,
+    db: options.Db = None,
+    json: options.Json = False,
+) -> None:
+    """List tasks, newest first."""
+    import asyncio
+    from typing import get_args
+
+    from replan.cli.terminal.opening import open_stored, settings_of
+    from replan.core.state.task import TaskStatus
+    from replan.errors import InputError
+
+    for name in status or []:
+        if name not in get_args(TaskStatus):
+            raise InputError(f"--status {name!r}: there are {', '.join(get_args(TaskStatus))}")
+
+    async def read() -> list[Any]:
+        async with open_stored(settings_of(config), db) as replan:
+            return list(await replan.tasks(tuple(status or ()), limit=limit))
+
+    with own_stdout() as out:
+        found = asyncio.run(read())
+        if json:
+            out.json([row._asdict() for row in found])
+            return
+        if not found:
+            say("no tasks" if not status else f"no tasks that are {' or '.join(status)}")
+        for row in found:
+            _row(out, row)
+
+
+def _row(out: Out, row: Any) -> None:
+    from datetime import datetime
+
+    from replan.cli.terminal.words import clean
+
+    when = datetime.fromtimestamp(row.created).strftime("%Y-%m-%d %H:%M:%S")
+    held = " (running)" if row.held else ""
+    out.line(f"{row.task_id}  {when}  {row.status}{held}  {clean(row.description, 80)}")
+
+
+@tasks_app.command()
+def show(
+    task_id: TaskName,
+    config: options.Config = None,
+    db: options.Db = None,
+    json: options.Json = False,
+    events: options.Events = False,
+) -> None:
+    """Show what a task has done: its plan, every step, every call with its error."""
+    import asyncio
+
+    from replan.cli.commands.history import as_json, tell
+    from replan.cli.terminal.opening import settings_of
+
+    with own_stdout() as out:
+        records, held = asyncio.run(_past(task_id, settings_of(config), db))
+        if events:
+            for record in records:
+                out.json(record.wire(), compact=True)
+        elif json:
+            out.json(as_json(records))
+        else:
+            tell(out, records, held=held)
+
+
+@tasks_app.command()
+def watch(
+    task_id: TaskName,
+    after: Annotated[
+        int, typer.Option("--after", metavar="SEQ", min=0, help="Events after this one only.")
+    ] = 0,
+    config: options.Config = None,
+    db: options.Db = None,
+    json: options.Json = False,
+    events: options.Events = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Watch a task until it ends, whichever process drives it; Ctrl-C stops watching, not the task."""
+    import asyncio
+
+    from replan.cli.commands.report import tell_result
+    from replan.cli.live.follow import watch as follow
+    from replan.cli.live.show import show_for
+    from replan.cli.terminal.exits import of_result
+    from replan.cli.terminal.opening import open_stored, settings_of
+    from replan.cli.terminal.terminal import warn
+    from replan.core.state.task import ENDED
+
+    async def until_the_end(out: Out) -> TaskResult:
+        async with open_stored(settings_of(config), db) as replan:
+            found = await full_id(replan, task_id)  # no such task: told before anything is drawn
+            summary = await replan.summary(found)
+            if not summary.held and summary.status not in (*ENDED, "queued", "waiting"):
+                warn(f"no process drives this task now; continue it with: {again('tasks', 'resume', found)}")
+            await follow(replan, found, show_for(quiet=quiet), out if events else None, after=after)
+            return await replan.result(found)
+
+    with own_stdout() as out:
+        result = asyncio.run(until_the_end(out))
+        tell_result(result, out, json=json, events=events)
+    raise typer.Exit(of_result(result))
+
+
+@tasks_app.command()
+def result(
+    task_id: TaskName, config: options.Config = None, db: options.Db = None, json: options.Json = False
+) -> None:
+    """Print the answer of a task that has ended, or what it waits for; the exit code is that of its end."""
+    import asyncio
+
+    from replan.cli.commands.report import tell_result
+    from replan.cli.live.picture import PictureState
+    from replan.cli.terminal.exits import of_result
+    from replan.cli.terminal.opening import open_stored, settings_of
+    from replan.errors import InputError
+
+    async def read() -> TaskResult:
+        async with open_stored(settings_of(config), db) as replan:
+            found = await full_id(replan, task_id)
+            view = PictureState.of(await replan.history(found))
+            if view.ended is None and view.status != "waiting":
+                raise InputError(
+                    f"task {found!r} has not ended ({view.status}). Wait for it: {again('tasks', 'watch', found)}\n"
+                    f"or continue it: {again('tasks', 'resume', found)}"
+                )
+            return await replan.result(found)
+
+    with own_stdout() as out:
+        ended = asyncio.run(read())
+        tell_result(ended, out, json=json, events=False)
+    raise typer.Exit(of_result(ended))
+
+
+@tasks_app.command()
+def output(
+    task_id: TaskName,
+    step: Annotated[str, typer.Argument(metavar="STEP", help="The step's id.")],
+    item: Annotated[
+        int | None,
+        typer.Option("--item", metavar="N", min=1, help="Of one item of a for_each, counted from 1."),
+    ] = None,
+    path: Annotated[
+        str | None,
+        typer.Option("--path", metavar="PATH", help="A part of it (JMESPath), like items[0].name."),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", "-o", metavar="FILE", help="Write it there: bytes as bytes, text as text."),
+    ] = None,
+    config: options.Config = None,
+    db: options.Db = None,
+    json: options.Json = False,
+) -> None:
+    """Print the whole output of a step of any plan, also one that was kept apart, or write it to a file."""
+    import asyncio
+
+    from replan.cli.commands.saving import part_of, save
+    from replan.cli.terminal.opening import open_stored, settings_of
+
+    async def read() -> Any:
+        async with open_stored(settings_of(config), db) as replan:
+            return await replan.output(await full_id(replan, task_id), step, item=item)
+
+    with own_stdout() as out:
+        value = asyncio.run(read())
+        if path is not None:
+            value = part_of(value, path)
+        if file is not None:
+            say(f"{file}: {save(value, file):,} bytes")
+        elif json:
+            out.json(value)
+        else:
+            out.answer(value)
+
+
+@tasks_app.command()
+def cancel(
+    task_id: TaskName,
+    reason: Annotated[str, typer.Option("--reason", help="Why; recorded with the task.")] = "",
+    config: options.Config = None,
+    db: options.Db = None,
+) -> None:
+    """Ask a task to end, whichever process drives it."""
+    import asyncio
+
+    from replan.cli.terminal.opening import open_stored, settings_of
+
+    async def ask() -> str:
+        async with open_stored(settings_of(config), db) as replan:
+            found = await full_id(replan, task_id)
+            await replan.cancel(found, reason=reason, by="replan tasks cancel")
+            return found
+
+    with own_stdout():
+        found = asyncio.run(ask())
+        say(f"cancellation requested for {found}; see {again('tasks', 'show', found)}")
+
+
+@tasks_app.command()
+def resume(
+    task_id: TaskName,
+    tools: options.Tools = None,
+    model: options.Model = None,
+    endpoint: options.Endpoint = None,
+    api_key: options.ApiKey = None,
+    secret: options.Secrets = None,
+    config: options.Config = None,
+    db: options.Db = None,
+    json: options.Json = False,
+    events: options.Events = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Drive a task on from its log, when no living process drives it; finished steps do not run again."""
+    from replan.cli.commands.report import tell_result
+    from replan.cli.live.follow import to_the_end
+    from replan.cli.live.show import show_for
+    from replan.cli.terminal import loop
+    from replan.cli.terminal.exits import of_result
+    from replan.cli.terminal.inputs import secret_text, secrets_of
+    from replan.cli.terminal.opening import open_replan, settings_of
+
+    key = None if api_key is None else secret_text(api_key, "--api-key")
+
+    async def drive(out: Out) -> TaskResult:
+        settings = settings_of(config)
+        past = await _history(task_id, settings, db)
+        found, submitted = past[0].task_id, _submitted(past)
+        named = submitted.settings.get("models") or {}
+        if endpoint:  # another endpoint has other models, unless one is named for it
+            named = {}
+        elsewhere = endpoint is not None or (model is not None and ":" in model)
+        begun_at = None if elsewhere else _endpoint_of(submitted, settings)
+        if not elsewhere and key is None:
+            _key_is_here(submitted, settings)
+        async with open_replan(
+            settings,
+            tools=tools or _tools_of(submitted),
+            model=model or (named if all(named.values()) else None),
+            endpoint=endpoint or begun_at,
+            api_key=key,
+            db=db,
+        ) as replan:
+            given = secrets_of(secret or [])
+            return await to_the_end(
+                replan,
+                found,
+                show_for(quiet=quiet),
+                out if events else None,
+                past=past,
+                finish=lambda task_id: replan.resume(task_id, secrets=given),
+            )
+
+    with own_stdout() as out:
+        ended = loop.run(drive(out))
+        tell_result(ended, out, json=json, events=events)
+    raise typer.Exit(of_result(ended))
+
+
+@tasks_app.command()
+def plan(
+    task_id: TaskName,
+    plan_format: options.PlanFormat = "json",
+    number: Annotated[
+        int | None,
+        typer.Option("--version", metavar="N", min=1, help="This version of it; default: the latest."),
+    ] = None,
+    config: options.Config = None,
+    db: options.Db = None,
+) -> None:
+    """Print the plan of a task: as JSON that `run --plan` takes, or as a drawing with each step's status."""
+    import asyncio
+
+    from replan.cli.commands.plans import tell_plan, version_of
+    from replan.cli.terminal.opening import settings_of
+
+    with own_stdout() as out:
+        records, _ = asyncio.run(_past(task_id, settings_of(config), db))
+        found, statuses = version_of(records, number)
+        tell_plan(out, found, plan_format, statuses)
+
+
+@tasks_app.command()
+def delete(
+    task_ids: Annotated[
+        list[str], typer.Argument(metavar="ID…", help="Their ids, or the beginnings of them.")
+    ],
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Also tasks that have not ended: what they have done is forgotten."),
+    ] = False,
+    config: options.Config = None,
+    db: options.Db = None,
+) -> None:
+    """Delete tasks with their logs. A task id that is used again is a new task: its effects are made again."""
+    import asyncio
+
+    from replan.cli.terminal.opening import open_stored, settings_of
+
+    async def remove() -> None:
+        async with open_stored(settings_of(config), db) as replan:
+            for task_id in [await full_id(replan, name) for name in task_ids]:
+                await replan.delete(task_id, unfinished=force)
+                say(f"deleted {task_id}")
+
+    with own_stdout():
+        asyncio.run(remove())
+
+
+for _command in (approve, reject, answer):
+    tasks_app.command()(_command)
+
+
+async def _history(task_id: str, settings: Settings, db: str | None) -> list[Record]:
+    from replan.cli.terminal.opening import open_stored
+
+    async with open_stored(settings, db) as replan:
+        return list(await replan.history(await full_id(replan, task_id)))
+
+
+async def _past(task_id: str, settings: Settings, db: str | None) -> tuple[list[Record], bool]:
+    """The task's log, and whether somebody drives it."""
+    from replan.cli.terminal.opening import open_stored
+
+    async with open_stored(settings, db) as replan:
+        found = await full_id(replan, task_id)
+        return list(await replan.history(found)), (await replan.summary(found)).held
+
+
+def _endpoint_of(submitted: TaskSubmitted, settings: Settings) -> str | None:
+    """Where the task's models were asked, if the configuration does not say that already."""
+    from replan.core.secrets import url_without_secrets
+    from replan.errors import InputError
+
+    begun_at: str | None = submitted.settings.get("endpoint")
+    if begun_at is None or begun_at == url_without_secrets(settings.llm.endpoint or ""):
+        return None
+    if submitted.settings.get("endpoint_has_password"):
+        raise InputError(
+            f"the task was begun with the endpoint {begun_at}, whose password no log keeps: give the whole address "
+            "again with --endpoint (or another --model)"
+        )
+    return begun_at
+
+
+def _key_is_here(submitted: TaskSubmitted, settings: Settings) -> None:
+    """`InputError` where the task was begun with a key that no log keeps: without it the task would fail for good."""
+    from replan.errors import InputError
+
+    if submitted.settings.get("key_was_given") and not settings.llm.api_key:
+        raise InputError(
+            "the task was begun with a key for the model, which no log keeps: give it again with --api-key, or as "
+            "APP_LLM_API_KEY in the environment"
+        )
+
+
+def _tools_of(submitted: TaskSubmitted) -> list[str]:
+    """The tools that the task was begun with, if the log has all that they were named with."""
+    from replan.core.secrets import MASK
+    from replan.errors import InputError
+
+    if masked := [spec for spec in submitted.tools if MASK in spec]:
+        raise InputError(
+            f"the task was begun with --tools {masked[0]!r}, whose secret no log keeps: give all its tools again "
+            "with --tools"
+        )
+    return list(submitted.tools)
+
+
+def _submitted(records: list[Record]) -> TaskSubmitted:
+    """How the task was submitted: with which tools and models."""
+    from replan.core.events import TaskSubmitted
+    from replan.errors import StoreUnusable
+
+    first = records[0].event
+    if not isinstance(first, TaskSubmitted):
+        raise StoreUnusable(f"the log of task {records[0].task_id!r} does not begin with its submission")
+    return first

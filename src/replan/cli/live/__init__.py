@@ -1,0 +1,1 @@
+"""A task shown while it runs."""

@@ -1,0 +1,84 @@
+"""The steps of a plan as people see them, counted by status."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from replan.core.plan.graph import Graph
+from replan.core.types import Plan
+
+CLOSED = ("succeeded", "failed", "skipped")
+
+
+@dataclass(slots=True)
+class StepView:
+    """One step, as shown."""
+
+    step_id: str
+    name: str = ""
+    tool: str = ""
+    needs: tuple[str, ...] = ()
+    layer: int = 0
+    status: str = "pending"
+    started: float | None = None
+    ended: float | None = None
+    attempt: int = 0
+    items: int | None = None
+    items_done: int = 0
+    reused: bool = False
+    message: str = ""
+    """The latest progress, retry, error or reason to skip."""
+    progress: float | None = None
+    """From 0 to 1, where the tool tells."""
+
+
+@dataclass(slots=True)
+class Board:
+    """The steps of the latest plan; what is counted is kept up to date by `move`, in constant time."""
+
+    plan_version: int = 0
+    steps: dict[str, StepView] = field(default_factory=dict)
+    layers: list[list[str]] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    running: dict[str, None] = field(default_factory=dict)
+    failed: dict[str, None] = field(default_factory=dict)
+
+    @property
+    def done(self) -> int:
+        """Steps that have come to an end."""
+        return sum(self.counts[status] for status in CLOSED)
+
+    def waits_for(self, step: StepView) -> list[str]:
+        """Which steps have to end before this one can start."""
+        return [need for need in step.needs if (other := self.steps.get(need)) and other.status not in CLOSED]
+
+    def take_plan(self, plan: Plan) -> None:
+        """Show this plan; steps that it keeps stay as they are."""
+        kept = self.steps
+        self.plan_version = plan.version
+        self.layers = Graph.of(plan).layers()
+        layer_of = {step_id: number for number, layer in enumerate(self.layers, 1) for step_id in layer}
+        self.steps = {}
+        for step in plan.steps:
+            view = kept.get(step.step_id) or StepView(step.step_id)
+            view.name = step.name
+            view.tool = step.tool or ", ".join(dict.fromkeys(action.tool for action in step.actions))
+            view.needs = step.dependencies
+            view.layer = layer_of.get(step.step_id, 0)
+            self.steps[step.step_id] = view
+        self.counts = Counter(step.status for step in self.steps.values())
+        self.running = {name: None for name, step in self.steps.items() if step.status == "running"}
+        self.failed = {name: None for name, step in self.steps.items() if step.status == "failed"}
+
+    def move(self, step: StepView, status: str) -> None:
+        """Give the step another status."""
+        self.counts[step.status] -= 1
+        self.counts[status] += 1
+        self.running.pop(step.step_id, None)
+        self.failed.pop(step.step_id, None)
+        step.status = status
+        if status == "running":
+            self.running[step.step_id] = None
+        elif status == "failed":
+            self.failed[step.step_id] = None

@@ -1,0 +1,184 @@
+"""One task from start to end on a terminal: shown while it runs, and cancelled by Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from replan.cli.live.show import Show
+from replan.cli.terminal.exits import INTERRUPTED
+from replan.cli.terminal.terminal import Out, say
+
+if TYPE_CHECKING:
+    from replan.app import Replan
+    from replan.core.events import Record
+    from replan.core.report.result import TaskResult
+
+_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+FRAME_SECS = 0.1
+"""Between two drawings of the picture."""
+LAST_RECORDS_SECS = 5.0
+"""How long the picture may lag behind the result."""
+
+
+@contextlib.contextmanager
+def interrupts(first: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C calls `first` in the running event loop; a second one ends the process at once, with exit code 130.
+
+    Being told to end (SIGTERM: `timeout`, `docker stop`) and the terminal's going away (SIGHUP) count as Ctrl-C.
+    """
+    loop = asyncio.get_running_loop()
+    pressed = 0
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        nonlocal pressed
+        pressed += 1
+        if pressed == 1:
+            loop.call_soon_threadsafe(first)
+        else:
+            stop_at_once()
+
+    before = {
+        number: signal.signal(number, on_signal)
+        for number in _SIGNALS
+        if number == signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN  # nohup
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def stop_at_once() -> None:
+    """Leave without waiting for anything; the task stays in the log and can be resumed."""
+    if sys.stderr.isatty():
+        _write(b"\x1b[?25h\n")  # the cursor, which the live picture hides
+    _write(b"stopped at once; `replan tasks resume` goes on from the log\n")
+    os._exit(INTERRUPTED)
+
+
+def _write(text: bytes) -> None:
+    with contextlib.suppress(OSError):  # the terminal may be gone
+        os.write(2, text)
+
+
+async def to_the_end(
+    replan: Replan,
+    task_id: str,
+    show: Show,
+    events: Out | None,
+    *,
+    past: Sequence[Record] = (),
+    finish: Callable[[str], Awaitable[TaskResult]] | None = None,
+) -> TaskResult:
+    """Show the task until it ends or is left waiting, and give its result; Ctrl-C asks it to end first.
+
+    `events`: where to write each stored record as a line of JSON. `past`: what was told or drawn before, or long ago: the
+    picture begins with it, and nothing of it is told again. `finish`: what gives the result in the end; None: `replan.wait`.
+    """
+    cancelling: set[asyncio.Task[None]] = set()
+
+    def cancel() -> None:
+        say("cancelling the task; press Ctrl-C again to stop at once")
+        cancelling.add(asyncio.create_task(_cancel(replan, task_id)))
+
+    with interrupts(cancel):
+        for record in past:
+            show.recall(record)
+        begun = past[-1].seq if past else 0
+        last: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        watching = asyncio.create_task(watch(replan, task_id, show, events, after=begun, last=last))
+        try:
+            result = await (finish or replan.wait)(task_id)
+            last.set_result((await replan.summary(task_id)).last_seq)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LAST_RECORDS_SECS):
+                    await asyncio.shield(watching)
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, *cancelling, return_exceptions=True)
+    return result
+
+
+async def _cancel(replan: Replan, task_id: str) -> None:
+    from replan.errors import TaskEnded
+
+    with contextlib.suppress(TaskEnded):
+        await replan.service.cancel(task_id, reason="interrupted", by="Ctrl-C", until_resumed=True)
+
+
+async def watch(
+    replan: Replan,
+    task_id: str,
+    show: Show,
+    events: Out | None,
+    *,
+    after: int = 0,
+    last: asyncio.Future[int] | None = None,
+) -> None:
+    """Feed every record to the picture and, the stored ones, to `events`, until the task ends.
+
+    `last`: will be the seq of the last record there is to see, once whoever finishes the task knows it. Without it, the
+    watch ends when the task is left waiting for a person.
+    """
+    drawing = asyncio.create_task(_draw(show))
+    records = replan.watch(task_id, after=after, ephemeral=True)
+    seen = after
+    try:
+        while (record := await _next(records, last, seen)) is not None:
+            show.take(record)
+            if record.seq > 0:
+                seen = record.seq
+                if events is not None:
+                    events.json(record.wire(), compact=True)
+            if last is None and record.type == "task_waiting" and await _is_left_waiting(replan, task_id):
+                break
+    finally:
+        drawing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await drawing
+        show.close()
+
+
+async def _next(records: AsyncIterator[Record], last: asyncio.Future[int] | None, seen: int) -> Record | None:
+    """The next record; None if there is none, or `last` was seen."""
+    coming = asyncio.ensure_future(_one(records))
+    either: set[asyncio.Future[Any]] = {coming} if last is None else {coming, last}
+    try:
+        while not coming.done():
+            if last is not None and last.done():
+                if seen >= last.result():
+                    return None
+                either = {coming}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        return coming.result()
+    finally:
+        if not coming.done():
+            coming.cancel()
+            await asyncio.wait({coming})
+
+
+async def _one(records: AsyncIterator[Record]) -> Record | None:
+    return await anext(records, None)
+
+
+async def _is_left_waiting(replan: Replan, task_id: str) -> bool:
+    """True if the task waits and its driver has let go of it."""
+    while (summary := await replan.summary(task_id)).status == "waiting":
+        if not summary.held:
+            return True
+        await asyncio.sleep(FRAME_SECS)
+    return False
+
+
+async def _draw(show: Show) -> None:
+    while True:
+        show.tick()
+        await asyncio.sleep(FRAME_SECS)

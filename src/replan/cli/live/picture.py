@@ -1,0 +1,292 @@
+"""A running task as people see it: what the records add up to, kept small enough to draw many times a second.
+
+`PictureState.apply` takes one record (stored, or for watchers only) in constant time; only a new plan costs
+more. Nothing here draws: see `draw`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from replan.cli.live.board import Board
+from replan.cli.live.story import action_words, sentence
+from replan.core import events as e
+from replan.core.types import Evaluation
+
+
+@dataclass(slots=True)
+class ModelCallView:
+    """A model call under way."""
+
+    role: str
+    model: str
+    started: float
+    characters: int = 0
+
+
+@dataclass(slots=True)
+class PictureState(Board):
+    """Everything that the picture of a task needs."""
+
+    task_id: str = ""
+    description: str = ""
+    status: str = "queued"
+    round: int = 0
+    created: float | None = None
+    ended: float | None = None
+    mode: str = ""
+    mode_reason: str = ""
+    model_calls: dict[str, ModelCallView] = field(default_factory=dict)
+    model_calls_done: int = 0
+    model_secs: float = 0.0
+    notes: deque[str] = field(default_factory=lambda: deque(maxlen=3))
+    evaluation: Evaluation | None = None
+    cancelling: bool = False
+    failure: str = ""
+
+    def apply(self, record: e.Record) -> None:
+        """Take one record."""
+        self.round = max(self.round, record.round)
+        handler = _HANDLERS.get(type(record.event))
+        if handler is not None:
+            handler(self, record.event, record.ts)
+
+    @classmethod
+    def of(cls, records: Iterable[e.Record]) -> PictureState:
+        """The picture after all these records."""
+        view = cls()
+        for record in records:
+            view.task_id = record.task_id
+            view.apply(record)
+        return view
+
+    # ── the task ──
+
+    def _submitted(self, event: e.TaskSubmitted, ts: float) -> None:
+        self.description = event.description
+        self.created = ts
+
+    def _started(self, event: e.TaskStarted, ts: float) -> None:
+        self.status = "planning"
+
+    def _resumed(self, event: e.TaskResumed, ts: float) -> None:
+        self.model_calls.clear()
+        self.notes.append("resumed" + (f": {event.reason}" if event.reason else ""))
+
+    def _cancel(self, event: e.CancelRequested, ts: float) -> None:
+        self.cancelling = True
+        self.notes.append("cancelling" + (f": {event.reason}" if event.reason else ""))
+
+    def _progress_update(self, event: e.ProgressUpdate, ts: float) -> None:
+        self.notes.append(event.message)
+
+    def _budget(self, event: e.BudgetWarning, ts: float) -> None:
+        self.notes.append(f"{event.limit}: {event.used:g} of {event.allowed:g} used")
+
+    def _evaluated(self, event: e.EvaluationCompleted, ts: float) -> None:
+        self.evaluation = event.evaluation
+        if event.evaluation is None:
+            self.notes.append(f"could not be judged: {event.reason}")
+
+    def _ended(self, event: Any, ts: float) -> None:
+        self.status = _ENDS[type(event)]
+        self.ended = ts
+        self.model_calls.clear()
+        if not isinstance(event, e.TaskCompleted):
+            self.failure = event.failure.reason
+
+    # ── models ──
+
+    def _model_started(self, event: e.LlmCallStarted, ts: float) -> None:
+        self.model_calls[event.call_id] = ModelCallView(event.role, event.model, ts)
+        if event.role == "evaluation":
+            self.status = "evaluating"
+        elif event.schema_name == "overall_reflection":
+            self.status = "reflecting"
+
+    def _token(self, event: e.LlmToken, ts: float) -> None:
+        if call := self.model_calls.get(event.call_id):
+            call.characters += len(event.text)
+
+    def _model_completed(self, event: e.LlmCallCompleted, ts: float) -> None:
+        self.model_calls.pop(event.call_id, None)
+        self.model_calls_done += 1
+        self.model_secs += event.duration_secs
+        if event.error:
+            self.notes.append(f"{event.role} call failed: {event.error}")
+        elif event.endpoint:
+            self.notes.append(f"{event.role} answered by {event.endpoint}")
+
+    def _selected(self, event: e.ToolSelectionCompleted, ts: float) -> None:
+        if event.asked:
+            self.notes.append("tools chosen: " + ", ".join(tool.tool_id for tool in event.tools))
+
+    def _rejected(self, event: e.PlanRejected, ts: float) -> None:
+        more = f" (and {len(event.violations) - 1} more)" if len(event.violations) > 1 else ""
+        count = "1 error" if len(event.violations) == 1 else f"{len(event.violations)} errors"
+        first = event.violations[0] if event.violations else ""
+        self.notes.append(f"plan rejected, {count}: {first}{more}")
+
+    # ── the plan ──
+
+    def _planned(self, event: e.PlanGenerated | e.PlanUpdated, ts: float) -> None:
+        self.status = "executing"
+        self.take_plan(event.plan)
+
+    def _updated(self, event: e.PlanUpdated, ts: float) -> None:
+        self._planned(event, ts)
+        for step_id in event.reset:
+            if step := self.steps.get(step_id):
+                self.move(step, "pending")
+                step.message, step.ended = "", None
+        self.notes.append(f"plan {event.plan.version}: {event.diff.words()}")
+
+    def _repaired(self, event: e.StepRepaired, ts: float) -> None:
+        self.plan_version = event.plan_version
+        if step := self.steps.get(event.step.step_id):
+            step.tool = event.step.tool or step.tool
+            step.name, step.message = event.step.name or step.name, "written anew"
+
+    def _reflected(self, event: e.StepReflected, ts: float) -> None:
+        if step := self.steps.get(event.step_id):
+            step.message = f"{event.error.message}; {action_words(event.action)}"
+
+    def _reflecting(self, event: e.OverallReflectionTriggered, ts: float) -> None:
+        self.status = "reflecting"
+        self._tell(event, ts)
+
+    def _replanning(self, event: e.ReplanningStarted, ts: float) -> None:
+        self.status = "replanning"
+        self._tell(event, ts)
+
+    def _waits(self, event: e.TaskWaiting, ts: float) -> None:
+        self.status = "waiting"
+        self._tell(event, ts)
+
+    def _heard(self, event: e.AnyEvent, ts: float) -> None:
+        if self.status == "waiting":
+            self.status = "executing"
+        self._tell(event, ts)
+
+    def _tell(self, event: e.AnyEvent, ts: float) -> None:
+        """Among the notes, in words."""
+        if text := sentence(event):
+            self.notes.append(text)
+
+    def _settled(self, event: e.OutcomeSettled, ts: float) -> None:
+        if (step := self.steps.get(event.step_id)) and step.status == "failed":
+            self.move(step, "pending")
+            step.message, step.ended = "", None
+        self._tell(event, ts)
+
+    def _mode(self, event: e.ExecutionMode, ts: float) -> None:
+        self.mode = event.mode
+        self.mode_reason = event.reason
+
+    # ── steps ──
+
+    def _ready(self, event: e.StepReady, ts: float) -> None:
+        if step := self.steps.get(event.step_id):
+            self.move(step, "ready")
+
+    def _step_started(self, event: e.StepStarted, ts: float) -> None:
+        if step := self.steps.get(event.step_id):
+            self.move(step, "running")
+            step.items = event.items
+            step.ended = None
+            if step.started is None:
+                step.started = ts
+
+    def _call_started(self, event: e.CallStarted, ts: float) -> None:
+        if step := self.steps.get(event.step_id):
+            step.attempt = max(step.attempt, event.attempt)
+
+    def _call_completed(self, event: e.CallCompleted, ts: float) -> None:
+        if step := self.steps.get(event.step_id):
+            step.reused = step.reused or event.reused
+            if event.index is not None and event.action_id is None:
+                step.items_done += 1
+
+    def _call_failed(self, event: e.CallFailed, ts: float) -> None:
+        if step := self.steps.get(event.step_id):
+            again = "" if event.retry_in_secs is None else f"; retrying in {event.retry_in_secs:.1f} s"
+            step.message = f"{event.error.message}{again}"
+
+    def _unknown(self, event: e.OutcomeUnknown, ts: float) -> None:
+        if step := self.steps.get(event.step_id):
+            step.message = f"outcome unknown: {event.reason}"
+
+    def _step_progress(self, event: e.StepProgress, ts: float) -> None:
+        if step := self.steps.get(event.step_id):
+            step.message = event.message or step.message
+            if event.progress is not None:
+                step.progress = event.progress / event.total if event.total else None
+
+    def _step_completed(self, event: e.StepCompleted, ts: float) -> None:
+        if step := self.steps.get(event.step_id):
+            self.move(step, "succeeded")
+            step.message, step.progress, step.ended = "", None, ts
+
+    def _step_failed(self, event: e.StepFailed, ts: float) -> None:
+        if step := self.steps.get(event.step_id):
+            self.move(step, "failed")
+            step.message, step.ended = event.error.message, ts
+
+    def _step_skipped(self, event: e.StepSkipped, ts: float) -> None:
+        if step := self.steps.get(event.step_id):
+            self.move(step, "skipped")
+            step.message, step.ended = event.reason, ts
+
+
+_ENDS: dict[type, str] = {
+    e.TaskCompleted: "succeeded",
+    e.TaskFailed: "failed",
+    e.TaskCancelled: "cancelled",
+    e.TaskTimedOut: "timed_out",
+}
+
+_HANDLERS: dict[type, Any] = {
+    e.TaskSubmitted: PictureState._submitted,
+    e.TaskStarted: PictureState._started,
+    e.TaskResumed: PictureState._resumed,
+    e.CancelRequested: PictureState._cancel,
+    e.ProgressUpdate: PictureState._progress_update,
+    e.BudgetWarning: PictureState._budget,
+    e.EvaluationCompleted: PictureState._evaluated,
+    e.LlmCallStarted: PictureState._model_started,
+    e.LlmToken: PictureState._token,
+    e.LlmCallCompleted: PictureState._model_completed,
+    e.ToolSelectionCompleted: PictureState._selected,
+    e.PlanRejected: PictureState._rejected,
+    e.PlanGenerated: PictureState._planned,
+    e.PlanUpdated: PictureState._updated,
+    e.StepReflected: PictureState._reflected,
+    e.StepRepaired: PictureState._repaired,
+    e.OverallReflectionTriggered: PictureState._reflecting,
+    e.ReflectionCompleted: PictureState._tell,
+    e.ReplanningStarted: PictureState._replanning,
+    e.OutcomeSettled: PictureState._settled,
+    e.ApprovalRequested: PictureState._tell,
+    e.ApprovalResolved: PictureState._heard,
+    e.QuestionAsked: PictureState._tell,
+    e.QuestionAnswered: PictureState._heard,
+    e.TaskWaiting: PictureState._waits,
+    e.ExecutionMode: PictureState._mode,
+    e.StepReady: PictureState._ready,
+    e.StepStarted: PictureState._step_started,
+    e.CallStarted: PictureState._call_started,
+    e.CallCompleted: PictureState._call_completed,
+    e.CallFailed: PictureState._call_failed,
+    e.OutcomeUnknown: PictureState._unknown,
+    e.StepProgress: PictureState._step_progress,
+    e.StepCompleted: PictureState._step_completed,
+    e.StepFailed: PictureState._step_failed,
+    e.StepSkipped: PictureState._step_skipped,
+    e.TaskCompleted: PictureState._ended,
+    e.TaskFailed: PictureState._ended,
+    e.TaskCancelled: PictureState._ended,
+    e.TaskTimedOut: PictureState._ended,
+}

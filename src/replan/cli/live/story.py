@@ -1,0 +1,184 @@
+"""Recovery in plain words: a sentence for each event that says what failed, what was tried, and what came of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from replan.cli.terminal.words import clean
+from replan.core import events as e
+from replan.core.events import Record
+from replan.core.reflection import Strategy, SuggestedAction
+
+_CATEGORIES = {
+    "parameter_error": "wrong parameters",
+    "tool_error": "the tool cannot do it",
+    "dependency_error": "an input is not what was expected",
+    "decomposition_error": "the step does not fit the task",
+    "server_error": "the service behind it failed",
+    "external_error": "out of our reach",
+    "unknown": "cause not clear",
+}
+_STRATEGIES = {
+    "full_replan": "a whole new plan",
+    "replan_from_step": "a new plan from {step_id} on",
+    "skip_steps": "without {step_ids}",
+    "add_remediation_steps": "with steps to be done before what failed",
+    "adjust_dependencies": "in another order",
+}
+
+
+def sentence(event: e.AnyEvent) -> str | None:
+    """What the event says of recovery; None if nothing."""
+    match event:
+        case e.StepReflected():
+            return _reflected(event)
+        case e.StepRepaired():
+            return f"{event.step.step_id} was rewritten: {_changed(event)}"
+        case e.OverallReflectionTriggered(replan=True):
+            return f"replanning is asked for: {event.advice or event.reason}"
+        case e.OverallReflectionTriggered():
+            at = f"{event.step_id} could not be recovered" if event.step_id else "reflecting on the round"
+            return f"{at}: {event.reason}"
+        case e.ReflectionCompleted():
+            return _round(event)
+        case e.ReplanningStarted(refused=Strategy() as refused):
+            return f"{strategy_words(refused)} was rejected ({event.why_refused}); instead: {strategy_words(event.strategy)}"
+        case e.ReplanningStarted():
+            return f"replanning: {strategy_words(event.strategy)}" + (
+                f" ({event.reason})" if event.reason else ""
+            )
+        case e.PlanningStopped():
+            return f"no plan was made: {event.reason}"
+        case e.PlanUpdated():
+            return f"plan {event.plan.version}: {event.diff.words() or 'no steps'}"
+        case e.CallFailed(retry_in_secs=float() as secs) if event.error.kind != "cancelled":
+            return (
+                f"{_place(event)} ({event.tool_id}) failed: {event.error.message}; retrying in {secs:.3g} s "
+                f"(try {event.attempt + 1})"
+            )
+        case e.OutcomeUnknown():
+            return f"{_place(event)}: nobody knows whether {event.tool_id} took effect: {event.reason}"
+        case e.OutcomeSettled():
+            said = "took effect" if event.happened else "did not take effect"
+            return f"{_place(event)}: {event.tool_id} {said}" + (f", says {event.by}" if event.by else "")
+        case _:
+            return _of_people(event)
+
+
+def _of_people(event: e.AnyEvent) -> str | None:
+    match event:
+        case e.ApprovalRequested():
+            return f"{_place(event)}: may {event.tool_id}({short(event.parameters, 120)}) be called? ({event.approval_id})"
+        case e.ApprovalResolved():
+            who = event.by or "a person"
+            if not event.approved:
+                return f"{who} rejected {event.approval_id}" + (f": {event.reason}" if event.reason else "")
+            return f"{who} approved {event.approval_id}" + (
+                " with other parameters" if event.parameters else ""
+            )
+        case e.QuestionAsked():
+            return f"question {event.question_id}: {event.text}"
+        case e.QuestionAnswered():
+            return f"{event.by or 'a person'} answered {event.question_id}: {event.answer}"
+        case e.TaskWaiting():
+            return f"waiting for a person: {event.reason}"
+        case e.BudgetWarning():
+            return f"{event.limit}: {event.used:g} of {event.allowed:g} used"
+        case _:
+            return None
+
+
+def _reflected(event: e.StepReflected) -> str:
+    place = _place(event)
+    if not event.fresh:
+        return f"{place}: after a reading: {action_words(event.action)}"
+    cause = event.proposal.root_cause if event.proposal is not None and event.proposal.root_cause else ""
+    category = event.proposal.root_cause_category if event.proposal is not None else event.error.category
+    text = f"{place} ({event.tool_id}) failed: {event.error.message}"
+    text += f"; diagnosis: {_CATEGORIES[category]}" + (f", {cause}" if cause else "")
+    done = action_words(event.action)
+    if event.by == "model":
+        return f"{text}; so {done}"
+    refused = event.proposal.suggested_action if event.proposal is not None else None
+    if refused is not None:
+        return f"{text}; {action_words(refused)} was proposed and rejected ({event.reason}); so {done}"
+    return f"{text}; {event.reason}; so {done}" if event.reason else f"{text}; so {done}"
+
+
+def action_words(action: SuggestedAction) -> str:
+    """The remedy in words."""
+    match action.type:
+        case "retry_with_params":
+            return f"tried again with {short(action.data, 160)}"
+        case "retry_with_tool":
+            return f"tried with {action.data.get('tool_id')} instead"
+        case "repair_step":
+            return "the step is being rewritten"
+        case "replan":
+            return "a new plan is asked for"
+        case "verify_outcome":
+            return f"looked up with {action.data.get('tool_id')}"
+        case "settle_outcome":
+            return "it took effect" if action.data.get("happened") else "it did not take effect"
+        case _:
+            return "the whole round is reflected on"
+
+
+def _round(event: e.ReflectionCompleted) -> str:
+    made = event.reflection
+    if made is None:
+        return f"the reflection on the round was invalid: {event.reason}"
+    text = f"reflection on the round (problem: {made.problem_nature}): {made.reflection_text or '; '.join(made.root_causes)}"
+    if made.should_replan:
+        return f"{text}; another round"
+    forced = f" ({event.reason})" if event.by == "code" and event.reason else ""
+    return f"{text}; no further round{forced}"
+
+
+def strategy_words(strategy: Strategy) -> str:
+    """The strategy in words."""
+    text = _STRATEGIES[strategy.type]
+    if strategy.type == "replan_from_step" and not strategy.step_id:
+        return "a new plan for what is left"
+    return text.format(step_id=strategy.step_id, step_ids=", ".join(strategy.step_ids))
+
+
+def _changed(event: e.StepRepaired) -> str:
+    fields = ", ".join(name for change in event.diff.changed for name in change.fields)
+    return f"{fields or 'nothing'} changed" + (f" ({event.hint})" if event.hint else "")
+
+
+def _place(event: Any) -> str:
+    action = f".{event.action_id}" if event.action_id else ""
+    item = f" item {event.index + 1}" if event.index is not None else ""
+    return f"{event.step_id}{action}{item}"
+
+
+def short(value: Any, limit: int) -> str:
+    """A value on one line."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return clean(text, limit)
+
+
+def story(records: Iterable[Record]) -> list[str]:
+    """What recovery did, in order, each round under its number; empty if everything went well at once."""
+    lines: list[str] = []
+    round_told = 1
+    for record in records:
+        event = record.event
+        text = sentence(event)
+        if (
+            isinstance(event, e.EvaluationCompleted)
+            and event.evaluation is not None
+            and (lines or record.round > 1)
+        ):
+            text = f"judged {event.evaluation.overall_score:g} of 100"
+        if text is None:
+            continue
+        if record.round > round_told:
+            lines.append(f"round {record.round}:")
+            round_told = record.round
+        lines.append(f"- {clean(text, 1_000)}")
+    return lines

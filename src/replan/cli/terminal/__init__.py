@@ -1,0 +1,1 @@
+"""What all commands share: words, options, exit codes, and the way to a running Replan."""

@@ -1,0 +1,72 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import typer
+
+from replan.cli.terminal.again import carried_config, carried_db
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="Configuration file instead of ./config.toml; its sibling NAME.{APP_ENV}.toml overrides it.",
+        callback=carried_config,
+    ),
+]
+Db = Annotated[
+    str | None,
+    typer.Option(
+        "--db", metavar="URL", help="sqlite:///FILE; default: one in the state folder.", callback=carried_db
+    ),
+]
+PlanForm: TypeAlias = Literal["json", "mermaid", "dot", "svg"]
+PlanFormat = Annotated[
+    PlanForm, typer.Option("--format", help="JSON, or a drawing: Mermaid, Graphviz DOT, SVG.")
+]
+ApiKey = Annotated[
+    str | None,
+    typer.Option(
+        "--api-key",
+        metavar="KEY",
+        help="The endpoint's key: env:VARIABLE, file:PATH, or itself (which stays in the shell's history).",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+Tools = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tools",
+        "-t",
+        metavar="SPEC",
+        help="Where tools come from: tools.py, package.module, module:name, mcp:COMMAND, mcp.json, openapi:FILE, grpc://…, http://… or kit:…. May be given several times.",
+    ),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="PROVIDER:NAME",
+        help="The model, like openai:gpt-4.1; with --endpoint a bare name.",
+    ),
+]
+Endpoint = Annotated[
+    str | None,
+    typer.Option(
+        "--endpoint", metavar="URL", help="OpenAI-compatible base URL, like http://127.0.0.1:8000/v1."
+    ),
+]
+Secrets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--secret",
+        metavar="NAME=env:VAR",
+        help="Secret metadata, which no log or prompt shows: NAME=env:VARIABLE or NAME=file:PATH.",
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No picture of the progress on stderr.")]
+Events = Annotated[bool, typer.Option("--events", help="Print the events as NDJSON on stdout.")]

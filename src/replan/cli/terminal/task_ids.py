@@ -1,0 +1,70 @@
+"""Tasks as people name them: by id, by the beginning of one, or as the last one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from replan.errors import InputError, TaskNotFound
+
+if TYPE_CHECKING:
+    from replan.app import Replan
+
+LAST = "last"
+MOST_LOOKED_AT = 10_000
+SHORTEST = 3
+"""Characters of a beginning, `task_` apart."""
+
+
+async def full_id(replan: Replan, name: str) -> str:
+    """The id of the task that is meant; `InputError` where several are, `TaskNotFound` names the nearest."""
+    if name != LAST:
+        try:
+            return (await replan.summary(name)).task_id
+        except TaskNotFound:
+            pass
+    ids = [row.task_id for row in await replan.tasks(limit=1 if name == LAST else MOST_LOOKED_AT)]
+    if name == LAST:
+        if not ids:
+            raise InputError("there is no last task: the store has none yet")
+        return ids[0]
+    beginning = len(name.removeprefix("task_")) >= SHORTEST
+    found = [one for one in ids if one.startswith((name, f"task_{name}"))] if beginning else []
+    if len(found) == 1:
+        return found[0]
+    if found:
+        shown = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
+        raise InputError(f"{name!r} is the beginning of several tasks: {shown}; write more of the id")
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, ids, 1, cutoff=0.8)
+    raise TaskNotFound(name, nearest=near[0] if near else None)
+
+
+def complete(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """The newest tasks whose ids begin so, for the shell's completion; nothing where they cannot be read."""
+    import asyncio
+
+    from replan.cli.terminal.opening import open_stored, settings_of
+    from replan.cli.terminal.words import clean
+
+    async def read() -> list[tuple[str, str]]:
+        async with open_stored(settings_of(ctx.params.get("config")), ctx.params.get("db")) as replan:
+            rows = await replan.tasks(limit=200)
+        found = [(row.task_id, clean(row.description, 50)) for row in rows]
+        found.insert(0, (LAST, "the newest task"))
+        return [one for one in found if one[0].startswith((incomplete, f"task_{incomplete}"))][:30]
+
+    try:
+        return asyncio.run(read())
+    except Exception:  # noqa: BLE001 - a shell that completes shows no errors
+        return []
+
+
+TaskName = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="The task's id, the beginning of one, or `last`.", autocompletion=complete
+    ),
+]

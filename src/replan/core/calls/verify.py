@@ -1,0 +1,314 @@
+"""A declared verifier: what is read about a call in doubt, and which records there are of it (specification §5).
+
+`call` in its parameters and expressions is the call in doubt: `{key, parameters, tool}`. A record settles one call only:
+those that speak for other calls of the task are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from replan.core.data import schemas
+from replan.core.data.nothing import is_nothing
+from replan.core.ids import canonical, digest
+from replan.core.references.meter import Missing
+from replan.core.references.paths import PathError, check_path, select
+from replan.core.references.refs import Reference, references
+from replan.core.references.resolve import resolve
+from replan.core.types import JsonObject, ToolSpec, Verifier
+from replan.errors import UnresolvedReference
+
+DEFAULT_AFTER_SECS = 30.0
+"""How long a "no" is waited for where neither the verifier nor a limit of the tool says it."""
+
+_CALL = re.compile(
+    r"(?:\$\{\s*(?P<braced>call(?:\s*\.[^{}]*)?)\}"
+    r'|(?<![\w."\'$-])(?P<bare>call(?:\.(?:[A-Za-z_]\w*|"(?:[^"\\]|\\.)*")|\[\d+\])*)(?!\s*[:(\w]))'
+)
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`|\"(?:[^\"\\]|\\.)*\"")
+
+
+class Found(NamedTuple):
+    """A record of a call that took effect, and what the call has given."""
+
+    record: str
+    """Its digest: the same for the same record, whoever reads it."""
+    output: Any
+    text: str = ""
+    listed: bool = False
+    """One of a list: where another call has it, there would be another one for this call."""
+
+
+class CannotTell(Exception):
+    """The reading answers neither yes nor no."""
+
+
+def call_value(key: str, tool: ToolSpec, parameters: JsonObject) -> JsonObject:
+    """The call as a verifier sees it: parameters that were left out have the schema's default, or are null."""
+    properties = tool.parameters.get("properties")
+    known = properties if isinstance(properties, dict) else {}
+    defaults = {
+        name: schema.get("default") if isinstance(schema, dict) else None for name, schema in known.items()
+    }
+    return {"key": key, "tool": tool.id, "parameters": {**defaults, **parameters}}
+
+
+def reading_parameters(verifier: Verifier, call: JsonObject) -> JsonObject:
+    """What the reading tool is called with; `CannotTell` if that cannot be had."""
+
+    def lookup(ref: Reference) -> tuple[Any, str]:
+        return call, "the call"
+
+    try:
+        found = resolve(_as_paths(verifier.parameters), lookup)
+    except (UnresolvedReference, PathError) as error:
+        raise CannotTell(str(error)) from None
+    return found if isinstance(found, dict) else {}
+
+
+def records(verifier: Verifier, call: JsonObject, asked: JsonObject, output: Any) -> list[Found]:
+    """The records in a reading that say that the call happened, each once for each time that it stands there."""
+    if not verifier.happened:  # a function has looked: what it gives is the output
+        if output is None or output is False:
+            return []
+        if is_nothing(output):
+            raise CannotTell(
+                f"it gave {canonical(output)[:80]}; None says that the call did not happen, and what it has given that it did"
+            )
+        return [_found(verifier, call, asked, output, output)]
+    scope = {"output": output, "call": call}
+    for named in _PARAMETER.finditer(verifier.happened):
+        if named[3] and call["parameters"].get(named[3]) is None:
+            # null would equal whatever a record has not
+            raise CannotTell(f"happened looks at {named[3]!r}, which this call was made without")
+    value = _selected(verifier.happened, call, scope)
+    listed = isinstance(value, list)
+    if value is True or (isinstance(value, int | float) and not isinstance(value, bool) and value > 0):
+        value = output
+    found = []
+    for record in value if isinstance(value, list) and listed else [value]:
+        if is_nothing(record):
+            continue
+        given = _selected(verifier.output, call, {**scope, "record": record}) if verifier.output else record
+        found.append(_found(verifier, call, asked, record, given, listed=listed))
+    return found
+
+
+def is_like(verifier: Verifier, call: JsonObject, other: JsonObject) -> bool:
+    """True if a record that fits the one call fits the other too: the verifier looks at nothing that tells them apart."""
+    if by_key(verifier):
+        return False
+    texts = " ".join(_texts(verifier))
+    if re.search(r"\bcall\s*\.\s*parameters\s*(?![\s.])", texts) or not verifier.happened:
+        return bool(call["parameters"] == other["parameters"])
+    names = {found[3] for found in _PARAMETER.finditer(texts) if found[3]}
+    return all(call["parameters"].get(name) == other["parameters"].get(name) for name in names)
+
+
+def secret_names(verifier: Verifier, tool: ToolSpec) -> list[str]:
+    """The reading's parameters that get secrets of the call: they are masked there too."""
+    return [
+        name
+        for name, value in verifier.parameters.items()
+        if any(
+            found[3] in tool.secrets for found in _PARAMETER.finditer(json.dumps(value, ensure_ascii=False))
+        )
+    ]
+
+
+def by_key(verifier: Verifier) -> bool:
+    """True if the verifier looks for the very call, by its key."""
+    return verifier.by_key or any(re.search(r"\bcall\s*\.\s*key\b", text) for text in _texts(verifier))
+
+
+def unclaimed(found: Sequence[Found], claims: Iterable[str], given: Iterable[Any]) -> list[Found]:
+    """The records that speak for no other call.
+
+    `claims`: those that have settled one; `given`: what like calls have given that succeeded by themselves.
+    """
+    left = list(found)
+    for record in claims:
+        at = next((n for n, one in enumerate(left) if one.record == record), None)
+        if at is not None:
+            del left[at]
+    for output in given:
+        if left:
+            left.remove(max(left, key=lambda one: _likeness(output, one.text)))
+    return left
+
+
+def _likeness(given: Any, text: str) -> int:
+    """How many telling values of what a call gave stand in the record."""
+    return sum(1 for value in scalars(given) if len(value) >= 3 and value in text)
+
+
+def scalars(value: Any) -> list[str]:
+    """Every text and number in the value, as text."""
+    nodes, out = [value], []
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, dict):
+            nodes.extend(node.values())
+        elif isinstance(node, list):
+            nodes.extend(node)
+        elif isinstance(node, str) or (isinstance(node, int | float) and not isinstance(node, bool)):
+            out.append(str(node))
+    return out
+
+
+def _found(
+    verifier: Verifier, call: JsonObject, asked: JsonObject, record: Any, given: Any, *, listed: bool = False
+) -> Found:
+    """A record that was looked for by the call's key is this call's, though another's may read the same."""
+    text = canonical(record)
+    of_key = f"{call['key']}\x00{text}" if by_key(verifier) else text
+    return Found(digest(of_key), None if given is True else given, text, listed)
+
+
+def _selected(expression: str, call: JsonObject, scope: JsonObject) -> Any:
+    try:
+        return select(_with_call(expression, call), scope)
+    except Missing:
+        return None  # as in JMESPath, what is not there is null
+    except PathError as error:
+        raise CannotTell(f"{expression!r} cannot be computed: {error.why}") from None
+
+
+def _with_call(expression: str, call: JsonObject) -> str:
+    """The expression with what it takes of the call put in, also inside filters, where JMESPath sees the item alone."""
+    out, at = "", 0
+    quoted = _QUOTED.match
+    while at < len(expression):
+        if (found := _CALL.match(expression, at)) is not None:
+            path = (found["braced"] or found["bare"]).strip()
+            out += _literal(_of_call(path.removeprefix("call").strip().removeprefix("."), call))
+            at = found.end()
+        elif (passed := quoted(expression, at)) is not None:
+            out += passed.group()
+            at = passed.end()
+        else:
+            word = re.compile(r"[A-Za-z_]\w*|.", re.DOTALL).match(expression, at)
+            assert word is not None
+            out += word.group()
+            at = word.end()
+    return out
+
+
+def _literal(value: Any) -> str:
+    return "`" + json.dumps(value, ensure_ascii=True).replace("`", "\\u0060") + "`"
+
+
+def _of_call(path: str, call: JsonObject) -> Any:
+    if not path:
+        return call
+    try:
+        return select(path, call)
+    except PathError:
+        return None
+
+
+_HEAD = re.compile(r"(\$\{|\{\{)\s*call\b")
+
+
+def _as_paths(value: Any) -> Any:
+    """References to the call in the form that references to an output have."""
+    if isinstance(value, str):
+        return _HEAD.sub(r"\1call.output", value)
+    if isinstance(value, dict):
+        return {name: _as_paths(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_paths(item) for item in value]
+    return value
+
+
+def _referred(verifier: Verifier) -> list[Reference]:
+    return list(references(_as_paths(verifier.parameters)))
+
+
+def _texts(verifier: Verifier) -> list[str]:
+    return [
+        verifier.happened,
+        verifier.output or "",
+        *(ref.raw.replace("call.output", "call") for ref in _referred(verifier)),
+    ]
+
+
+# ── declarations ──────────────────────────────────────────────────────────────
+
+
+def expression_problems(verifier: Verifier) -> list[str]:
+    """What is wrong with a declaration by itself, in words that help to mend it."""
+    found: list[str] = []
+    for name, text in (("happened", verifier.happened), ("output", verifier.output or "")):
+        if text and (problem := check_path(_with_call(text, _ANY_CALL))):
+            found.append(f"{name}: {problem}")
+    if verifier.tool and not verifier.happened:
+        found.append(
+            "happened is missing: a JMESPath over {output, call} that is true if the call took effect, "
+            "like output.payments[?key == call.key]"
+        )
+    for ref in _referred(verifier):
+        raw = ref.raw.replace("call.output", "call")
+        if ref.head != "call" or not ref.path:
+            found.append(
+                f"parameters: {raw} is none of ${{call.key}}, ${{call.parameters.NAME}}, ${{call.tool}}"
+            )
+        elif ref.problem:
+            found.append(f"parameters: {ref.problem.replace('call.output', 'call')}")
+    if verifier.after_secs is not None and verifier.after_secs < 0:
+        found.append(f"after_secs is {verifier.after_secs:g}; it has to be 0 or more")
+    return found
+
+
+_ANY_CALL: JsonObject = {"key": "k", "tool": "t", "parameters": {}}
+
+
+def problems_with(
+    verifier: Verifier, tool: ToolSpec, reader: ToolSpec | None, nearest: Sequence[str] = ()
+) -> list[str]:
+    """What is wrong with a declaration among the tools that there are."""
+    found = expression_problems(verifier)
+    found += _unknown_names(verifier, tool)
+    if reader is None:
+        near = f"; the nearest are: {', '.join(nearest)}" if nearest else ""
+        return [*found, f"there is no tool {verifier.tool!r} to read with{near}"]
+    if reader.effect != "reads":
+        found.append(
+            f"{reader.id!r} is {reader.effect}: only a tool that reads may look, so that to look changes nothing"
+        )
+    elif reader.requires_approval:
+        found.append(f"{reader.id!r} needs a person's yes; a reading has to go without")
+    properties = reader.parameters.get("properties")
+    if isinstance(properties, dict) and not reader.parameters.get("additionalProperties"):
+        strange = [name for name in verifier.parameters if name not in properties]
+        if strange:
+            has = ", ".join(properties) or "none"
+            found.append(f"{reader.id!r} has no parameter {', '.join(map(repr, strange))}; it has: {has}")
+    missing = [name for name in reader.parameters.get("required", ()) if name not in verifier.parameters]
+    if missing:
+        found.append(f"{reader.id!r} needs {', '.join(map(repr, missing))}: give it under parameters")
+    elif not _referred(verifier):
+        found += schemas.parameter_problems(reader, verifier.parameters)[:5]
+    return found
+
+
+_PARAMETER = re.compile(r"\bcall\s*\.\s*(?:(parameters)\s*(?:\.\s*(\"?)([A-Za-z_][\w-]*)\2)?|([A-Za-z_]\w*))")
+
+
+def _unknown_names(verifier: Verifier, tool: ToolSpec) -> Iterable[str]:
+    """Names taken of the call that it cannot have: quietly null, they would fit what they should not."""
+    properties = tool.parameters.get("properties")
+    told = set()
+    for text in _texts(verifier):
+        for found in _PARAMETER.finditer(text):
+            name, other = found[3], found[4]
+            if other and other not in ("key", "tool"):
+                told.add(f"call.{other}: of the call there is call.key, call.parameters.NAME and call.tool")
+            elif name and isinstance(properties, Mapping) and properties and name not in properties:
+                told.add(
+                    f"call.parameters.{name}: {tool.id!r} has no such parameter; it has: {', '.join(properties)}"
+                )
+    return sorted(told)

@@ -1,0 +1,142 @@
+"""The one form of a call's parameters, so that calls which mean the same are one call.
+
+What is left out is filled with the schema's default, a moment is written in UTC, a number that may be a text is a number.
+The form is for comparing only: what a tool is called with stays as it was given.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from replan.core.memo import ByIdentity
+from replan.core.types import JsonObject
+
+_DEPTH = 12
+
+
+def one_form(schema: JsonObject, parameters: Any) -> Any:
+    """The parameters in their one form; the very same object where nothing has to be changed."""
+    if not isinstance(parameters, dict) or not _matters(schema):
+        return parameters
+    try:
+        formed = _formed(parameters, schema, schema, 0)
+    except RecursionError:
+        return parameters
+    return parameters if formed == parameters else formed
+
+
+_WORDS = ('"default"', '"date-time"', '"date"', '"time"', '"uuid"', '"number"')
+_matters = ByIdentity[bool](lambda schema: any(word in json.dumps(schema, default=str) for word in _WORDS))
+"""False where the schema says nothing that the form could depend on."""
+
+
+def _formed(value: Any, schema: Any, root: JsonObject, depth: int) -> Any:
+    if depth > _DEPTH or not isinstance(schema, dict):
+        return value
+    schema = _followed(schema, value, root)
+    if isinstance(value, dict):
+        properties = schema.get("properties")
+        if not isinstance(properties, dict):
+            return value
+        out = dict(value)
+        for name, child in properties.items():
+            if name not in out and isinstance(child, dict) and "default" in child:
+                out[name] = child["default"]
+        rest = schema.get("additionalProperties")
+        return {
+            name: _formed(item, properties.get(name, rest), root, depth + 1) for name, item in out.items()
+        }
+    if isinstance(value, list):
+        return [_formed(item, schema.get("items"), root, depth + 1) for item in value]
+    if isinstance(value, str):
+        return _text(value, schema)
+    return value
+
+
+def _followed(schema: JsonObject, value: Any, root: JsonObject) -> JsonObject:
+    """The part of the schema that describes the value: behind a reference, or the one branch of its kind."""
+    for _ in range(_DEPTH):
+        if isinstance(target := schema.get("$ref"), str):
+            found = _at(root, target)
+            if found is None:
+                return schema
+            schema = {**found, **{name: part for name, part in schema.items() if name != "$ref"}}
+            continue
+        branches = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
+        if not isinstance(branches, list) or (isinstance(value, str) and _is_number_too(schema)):
+            return schema
+        fitting = [branch for branch in branches if isinstance(branch, dict) and _may_describe(branch, value)]
+        if len(fitting) != 1:
+            return schema
+        schema = fitting[0]
+    return schema
+
+
+def _at(root: JsonObject, target: str) -> JsonObject | None:
+    found: Any = root
+    for part in target.removeprefix("#").strip("/").split("/") if target.startswith("#") else ("",):
+        key = part.replace("~1", "/").replace("~0", "~")
+        if key:
+            found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) and target.startswith("#") else None
+
+
+_KINDS: dict[type, str] = {dict: "object", list: "array", str: "string"}
+
+
+def _may_describe(branch: JsonObject, value: Any) -> bool:
+    kind = branch.get("type")
+    return "$ref" in branch or "properties" in branch or kind is None or kind == _KINDS.get(type(value))
+
+
+def _is_number_too(schema: JsonObject) -> bool:
+    """True for what may be given as a number or as a text of one, as decimals are."""
+    branches = [one for one in schema.get("anyOf", ()) if isinstance(one, dict)]
+    kinds = {one.get("type") for one in branches}
+    return {"number", "string"} <= kinds and all(
+        "pattern" in one for one in branches if one["type"] == "string"
+    )
+
+
+def _text(text: str, schema: JsonObject) -> Any:
+    if _is_number_too(schema):
+        return _number(text)
+    form = _FORMS.get(str(schema.get("format")))
+    if form is None:
+        return text
+    try:
+        return form(text.strip())
+    except (ValueError, OverflowError):
+        return text
+
+
+def _number(text: str) -> Any:
+    try:
+        number = Decimal(text.strip()).normalize()
+    except (InvalidOperation, ValueError):
+        return text
+    if not number.is_finite() or abs(number.adjusted()) > 15:
+        return text
+    exact = float(number)
+    return exact if Decimal(repr(exact)) == number else text
+
+
+def _moment(text: str) -> str:
+    found = datetime.fromisoformat(text)
+    return (found.astimezone(UTC) if found.tzinfo is not None else found).isoformat()
+
+
+def _time(text: str) -> str:
+    return time.fromisoformat(text).isoformat()
+
+
+_FORMS: dict[str, Callable[[str], str]] = {
+    "date-time": _moment,
+    "date": lambda text: date.fromisoformat(text).isoformat(),
+    "time": _time,
+    "uuid": str.lower,
+}

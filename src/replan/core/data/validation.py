@@ -1,0 +1,308 @@
+"""JSON Schema at the boundary: whether a value fits a schema, and in which words it does not.
+
+The only place that knows the validator. Draft 2020-12 unless the schema names another; `format` says nothing; `$ref`
+leads within the document only; what the validator cannot apply is told, never taken for a fit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from replan.core.data.patterns import readable
+from replan.core.data.schema_parts import TooDeep, rewritten
+from replan.core.memo import MOST, ByIdentity
+from replan.core.secrets.masked import plain
+from replan.core.types import JsonObject
+
+SHOWN = 10
+"""Faults that are worth telling of one value."""
+_LARGE = 1000
+"""Parts of a value; every fault of a larger one would take too long to find."""
+_ITEMS, _FIELDS = 20, 100
+"""What is looked at of each list and object of a large value."""
+_DEEP = 200
+"""Levels of a value that a schema with references is held against: the validator goes down by recursion."""
+_SHOWN_OF, _DEPTH_SHOWN = 200, 20
+"""Characters of a value in a message, and levels."""
+_OF_THE_WHOLE = frozenset({"minItems", "minProperties", "contains", "required"})
+"""What may be missing only because the value was shortened."""
+_NOT_CHECKED = frozenset({"$schema", "contentEncoding", "contentMediaType", "contentSchema"})
+_DRAFTS = {"draft-04": "Draft4", "draft-06": "Draft6", "draft-07": "Draft7", "2019-09": "Draft201909"}
+
+
+class Fault(NamedTuple):
+    """One way in which a value does not fit."""
+
+    path: tuple[str | int, ...]
+    keyword: str
+    """The word of the schema that says so; empty where the schema cannot be applied."""
+    expected: Any
+    """What the word wants: of `required`, the one name that is missing."""
+    instance: Any
+    """What stands at the path."""
+    said: str = ""
+
+    @property
+    def message(self) -> str:
+        """In words, without the place."""
+        return self.said or _words(self)
+
+    def __str__(self) -> str:
+        where, message = place(self.path), self.message
+        message = message if len(message) <= 300 else message[:300] + "…"
+        return f"{where}: {message}" if where else message
+
+
+class _Compiled(NamedTuple):
+    validator: Any
+    refers: bool
+    problem: str
+    """Why the schema cannot be applied; empty if it can."""
+
+
+def unread_patterns(schema: JsonObject) -> tuple[str, ...]:
+    """The patterns of a schema that cannot be read, and so are not enforced."""
+    try:
+        return _readable(schema)[1]
+    except (TooDeep, RecursionError):
+        return ()
+
+
+_readable: ByIdentity[tuple[JsonObject, tuple[str, ...], int]] = ByIdentity(readable)
+
+
+@lru_cache(maxsize=MOST)
+def _compiled(text: str) -> _Compiled:
+    import jsonschema_rs
+
+    refers = '"$ref"' in text or '"$dynamicRef"' in text or '"$recursiveRef"' in text
+    try:
+        schema = json.loads(text)
+        made, _, limit = readable(schema)
+        kind = getattr(jsonschema_rs, f"{_draft(schema)}Validator")
+        return _Compiled(
+            kind(
+                rewritten(made, _applied),
+                validate_formats=False,
+                offline=True,
+                pattern_options=jsonschema_rs.RegexOptions(size_limit=limit),
+            ),
+            refers,
+            "",
+        )
+    except (TooDeep, RecursionError):
+        return _Compiled(None, refers, "it is nested too deep")
+    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
+        return _Compiled(None, refers, _reason(error))
+
+
+def _draft(schema: Any) -> str:
+    named = schema.get("$schema") if isinstance(schema, dict) else None
+    return next(
+        (kind for mark, kind in _DRAFTS.items() if isinstance(named, str) and mark in named), "Draft202012"
+    )
+
+
+def _applied(part: JsonObject) -> JsonObject:
+    """Without what is of no weight here: contents, and the name of a draft that the validator may not know."""
+    return {key: value for key, value in part.items() if key not in _NOT_CHECKED}
+
+
+_compiled_of: ByIdentity[_Compiled] = ByIdentity(
+    lambda schema: _compiled(json.dumps(schema, sort_keys=True, default=str))
+)
+
+
+def faults(schema: JsonObject, value: Any) -> list[Fault]:
+    """In what the value does not fit, by place; of a large value the first that are found."""
+    validator, refers, problem = _compiled_of(schema)
+    if problem:
+        return [_unapplied(problem, value)]
+    too_deep = Fault((), "", None, value, f"it is nested more than {_DEEP} levels deep")
+    if refers and _is_deeper(value, _DEEP):
+        return [too_deep]
+    try:
+        if validator.is_valid(value):
+            return []
+        if _is_deeper(value, _DEEP):
+            return [too_deep]
+        found = _found_in_large(validator, value) if _is_large(value) else _found(validator, value)
+    except (ValueError, UnicodeError) as error:  # what JSON has not, and texts that are none
+        if (real := plain(value)) is not value:
+            return faults(schema, real)
+        return [Fault((), "", None, value, f"it is no JSON: {_reason(error)}")]
+    return sorted(found, key=lambda fault: [str(part) for part in fault.path])
+
+
+def schema_problem(schema: Any, root: str = "") -> str:
+    """Why this is no usable JSON Schema; empty if it is. `root`: how places in it begin."""
+    import jsonschema_rs
+
+    if not isinstance(schema, dict):
+        return f"a JSON Schema is an object, not {type(schema).__name__}"
+    try:
+        given = rewritten(
+            schema, lambda part: {key: value for key, value in part.items() if key != "$schema"}
+        )
+        meta = getattr(jsonschema_rs, f"{_draft(schema)}Validator")
+        _of_metaschema(meta).validate(given)
+    except jsonschema_rs.ValidationError as error:
+        found = _fault(error, given)
+        where = "/".join([root, *map(str, found.path)])
+        return f"no valid JSON Schema at {where or '/'}: {found.message[:300]}"
+    except (TooDeep, RecursionError):
+        return "a JSON Schema that is nested too deep"
+    except (ValueError, UnicodeError) as error:
+        return f"no JSON: {_reason(error)}"
+    return ""
+
+
+@lru_cache(maxsize=8)
+def _of_metaschema(kind: Any) -> Any:
+    """The validator of schemas of a draft. Their patterns are read by `core.data.patterns`, not here."""
+    named = next((mark for mark, name in _DRAFTS.items() if kind.__name__ == f"{name}Validator"), "")
+    uri = {
+        "": "https://json-schema.org/draft/2020-12/schema",
+        "2019-09": "https://json-schema.org/draft/2019-09/schema",
+    }.get(named, f"http://json-schema.org/{named}/schema#")
+    return kind({"$ref": uri}, validate_formats=False, offline=True)
+
+
+def place(path: Sequence[Any]) -> str:
+    """A path as `a.b[0]`."""
+    out = ""
+    for part in path:
+        out += f"[{part}]" if isinstance(part, int) else (f".{part}" if out else str(part))
+    return out
+
+
+def _unapplied(reason: str, value: Any) -> Fault:
+    return Fault((), "", None, value, f"the schema cannot be applied ({reason})")
+
+
+def _reason(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0][:300] or type(error).__name__
+
+
+def _found(validator: Any, value: Any) -> list[Fault]:
+    return [_fault(error, value) for error in validator.iter_errors(value)]
+
+
+def _found_in_large(validator: Any, value: Any) -> list[Fault]:
+    """The validator makes every fault at once, so it gets the beginning of each list and object only."""
+    found = [each for each in _found(validator, _short(value)) if each.keyword not in _OF_THE_WHOLE]
+    if found:
+        return found
+    said = f"it does not fit the schema as a whole, or past the first {_ITEMS} items of one of its lists"
+    return [Fault((), "", None, value, said)]
+
+
+def _fault(error: Any, value: Any) -> Fault:
+    path, keyword = tuple(error.instance_path), error.kind.name
+    instance = _at(value, path)
+    expected: Any = next(iter(error.kind.as_dict().values()), None)
+    if keyword == "contains" or (
+        keyword == "falseSchema" and error.schema_path[-1:] == ["additionalProperties"]
+    ):
+        keyword = error.schema_path[-1]
+    if keyword == "additionalProperties" and expected is None:  # nothing is allowed beside what is described
+        expected = list(instance)
+    said = "" if keyword in _SAID else error.message
+    if keyword == "propertyNames":
+        said = _fault(expected, expected.instance).message
+    return Fault(path, keyword, expected, instance, said)
+
+
+def _at(value: Any, path: Sequence[str | int]) -> Any:
+    for part in path:
+        value = value[part]
+    return value
+
+
+_SAID = {
+    "required": "{expected!r} is a required property",
+    "enum": "{shown} is not one of {expected!r}",
+    "const": "{expected!r} was expected",
+    "minimum": "{shown} is less than the minimum of {expected!r}",
+    "maximum": "{shown} is greater than the maximum of {expected!r}",
+    "exclusiveMinimum": "{shown} is less than or equal to the minimum of {expected!r}",
+    "exclusiveMaximum": "{shown} is greater than or equal to the maximum of {expected!r}",
+    "multipleOf": "{shown} is not a multiple of {expected!r}",
+    "pattern": "{shown} does not match {expected!r}",
+    "uniqueItems": "{shown} has non-unique elements",
+    "not": "{shown} should not be valid under {expected!r}",
+    "anyOf": "{shown} is not valid under any of the given schemas",
+    "oneOf": "{shown} is not valid under any of the given schemas",
+    "type": "",
+    "additionalProperties": "",
+    "unevaluatedProperties": "",
+    "minLength": "{shown} is too short (less than {expected} characters)",
+    "maxLength": "{shown} is too long (more than {expected} characters)",
+    "minItems": "{shown} is too short (less than {expected} items)",
+    "maxItems": "{shown} is too long (more than {expected} items)",
+    "minProperties": "{shown} does not have enough properties (less than {expected})",
+    "maxProperties": "{shown} has too many properties (more than {expected})",
+    "contains": "{shown} does not contain items matching the given schema",
+    "minContains": "{shown} does not contain enough items matching the given schema",
+    "maxContains": "{shown} contains too many items matching the given schema",
+    "falseSchema": "nothing is allowed here, {shown} was given",
+}
+
+
+def _words(fault: Fault) -> str:
+    expected = fault.expected
+    if fault.keyword == "type":
+        return f"{_shown(fault.instance)} is not of type {', '.join(map(repr, expected))}"
+    if fault.keyword in ("additionalProperties", "unevaluatedProperties"):
+        names = ", ".join(map(repr, expected[:SHOWN])) + (", …" if len(expected) > SHOWN else "")
+        kind = "Additional" if fault.keyword == "additionalProperties" else "Unevaluated"
+        return f"{kind} properties are not allowed ({names} {'was' if len(expected) == 1 else 'were'} unexpected)"
+    if fault.keyword == "oneOf" and not all(expected):
+        return f"{_shown(fault.instance)} is valid under more than one of the given schemas"
+    if fault.keyword in ("minLength", "minItems", "minProperties") and expected == 1:
+        return f"{_shown(fault.instance)} should be non-empty"
+    return _SAID[fault.keyword].format(shown=_shown(fault.instance), expected=expected)
+
+
+def _shown(value: Any) -> str:
+    if _is_large(value) or _is_deeper(value, _DEPTH_SHOWN):
+        return f"a list of {len(value):,} items" if isinstance(value, list) else "an object of many parts"
+    text = repr(value[:_SHOWN_OF] if isinstance(value, str) else value)
+    return text if len(text) <= _SHOWN_OF else text[:_SHOWN_OF] + "…"
+
+
+def _levels(value: Any) -> Iterator[list[Any]]:
+    """What holds something, level by level."""
+    level = [value] if isinstance(value, dict | list) else []
+    while level:
+        yield level
+        level = [
+            child
+            for item in level
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, dict | list)
+        ]
+
+
+def _is_large(value: Any) -> bool:
+    parts = 0
+    for level in _levels(value):
+        parts += sum(map(len, level))
+        if parts > _LARGE:
+            return True
+    return False
+
+
+def _is_deeper(value: Any, most: int) -> bool:
+    return any(depth > most for depth, _ in enumerate(_levels(value), 1))
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_short(item) for item in value[:_ITEMS]]
+    if isinstance(value, dict):
+        return {name: _short(value[name]) for name, _ in zip(value, range(_FIELDS), strict=False)}
+    return value

@@ -1,0 +1,1 @@
+"""What an evaluation of a round comes to, and what is missing of a success."""

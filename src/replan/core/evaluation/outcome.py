@@ -1,0 +1,190 @@
+"""What a judgement and a reflection on a round come to, and what code allows of it (specification §3 and §7)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from replan.core.data.schemas import problems
+from replan.core.limits.policy import Policy
+from replan.core.recovery.guard import must_stop
+from replan.core.recovery.strategies import Standing, refusal
+from replan.core.reflection import OverallReflection, Strategy
+from replan.core.state.task import State, StepState
+from replan.core.types import Evaluation
+
+COMPLETE = 80.0
+"""Completeness without which nothing is done."""
+RIGHT = 80.0
+"""Correctness below which nothing is done in substance, however complete."""
+_WRONG = re.compile(r"\b(wrong|incorrect|mistaken|not correct|not right)\b|错误|不正确|不对", re.IGNORECASE)
+"""Words of a judge that raise a doubt about a result; none of them ever clears one."""
+
+
+def satisfied(state: State, evaluation: Evaluation) -> bool:
+    """True if the task is done: the judge says so, by score where every step succeeded, or by excellent correctness.
+
+    A failed step that should have had an effect is fatal: no judgement makes up for it.
+    """
+    if not evaluation.is_successful or at_odds(state.policy, evaluation):
+        return False
+    failed = _failed(state)
+    if not failed and evaluation.overall_score >= state.policy.success_threshold:
+        return True
+    return _excellent(state.policy, evaluation) and not any(_fatal(step) for step in failed)
+
+
+def at_odds(policy: Policy, evaluation: Evaluation) -> str:
+    """What contradicts what in a judgement, in words for the judge; empty if nothing does.
+
+    A judge that is asked again and contradicts itself still has said no success.
+    """
+    flag, score, enough = evaluation.is_successful, evaluation.overall_score, policy.success_threshold
+    if flag and evaluation.wrong_results:
+        return (
+            f"is_successful is true, and wrong_results says: {'; '.join(evaluation.wrong_results)[:300]}: what was done or "
+            "answered wrongly is no success; if none of it is wrong, wrong_results is empty"
+        )
+    if flag and score < enough and not _excellent(policy, evaluation):
+        return (
+            f"is_successful is true with an overall_score of {score:g}, and success needs {enough:g}: if the user has "
+            "what was asked for, the score says so; if not, is_successful is false"
+        )
+    if not flag and score >= enough:
+        return (
+            f"is_successful is false with an overall_score of {score:g}, and {enough:g} counts as success: if the user "
+            f"lacks what was asked for, the score is below {enough:g}; if nothing is missing, is_successful is true"
+        )
+    return ""
+
+
+def _excellent(policy: Policy, evaluation: Evaluation) -> bool:
+    """True if the answer is so right and complete that the overall score does not matter."""
+    return (
+        evaluation.dimensions.correctness >= policy.correctness_excellent
+        and evaluation.dimensions.completeness >= COMPLETE
+    )
+
+
+def done_in_substance(state: State, evaluation: Evaluation) -> bool:
+    """True if the judge leaves room for it that what is missing needs no further round: it found the result complete
+    and right enough, and nothing in it wrong; and no step that matters has failed. Whether it is so the reflector says.
+    """
+    return (
+        (state.evaluation is None or state.evaluation.by == "model")
+        and evaluation.dimensions.completeness >= COMPLETE
+        and evaluation.dimensions.correctness >= RIGHT
+        and not at_odds(state.policy, evaluation)
+        and not evaluation.wrong_results
+        and not any(_WRONG.search(failure) for failure in evaluation.failures)
+        and not state.open_steps
+        and not any(_fatal(step) for step in _failed(state))
+        and not answer_faults(state)
+    )
+
+
+def answer_faults(state: State) -> list[str]:
+    """What keeps the answer of the judged round from the form that the caller wants; nothing if no form is wanted.
+
+    An answer that is kept apart has passed: one that had not was left out by the judge's reader.
+    """
+    schema, judged = state.policy.output_schema, state.evaluation
+    if schema is None or (judged is not None and judged.artifact is not None):
+        return []
+    evaluation = judged.evaluation if judged is not None else None
+    return problems(schema, evaluation.final_output if evaluation is not None else None)
+
+
+def _failed(state: State) -> list[StepState]:
+    return [step for step in state.steps.values() if step.status == "failed"]
+
+
+def _fatal(step: StepState) -> bool:
+    """True if the failed step should have had an effect, or was never called at all."""
+    return not step.calls or any(call.effect != "reads" for call in step.calls.values())
+
+
+def violations(proposal: OverallReflection, state: State) -> list[str]:
+    """What is wrong with a reflection on a round, in the order in which it is decided."""
+    found = list(_violations(proposal, state))
+    if (
+        proposal.should_replan
+        and not found
+        and state.plan is not None
+        and proposal.replanning_strategy is not None
+    ):
+        refused = refusal(state.plan, standing_of(state), proposal.replanning_strategy)
+        found += [f"replanning_strategy cannot be carried out: {refused}"] if refused else []
+    return found
+
+
+def _violations(proposal: OverallReflection, state: State) -> Iterator[str]:
+    evaluation = state.evaluation.evaluation if state.evaluation else None
+    done = evaluation is not None and done_in_substance(state, evaluation)
+    if proposal.done_in_substance and not done:
+        yield (
+            f"the task is not done in substance: that needs a judged completeness and correctness of at least "
+            f"{COMPLETE:g}, no result that was found wrong, no failed step that matters, and an answer of the form asked for"
+        )
+    if not proposal.should_replan:
+        return
+    if stop := must_stop(state):
+        yield f"should_replan has to be false: {stop}"
+    elif proposal.done_in_substance and done:
+        yield "should_replan and done_in_substance are both true: what is done needs no further round; say which holds"
+    elif proposal.problem_nature in ("external", "server"):
+        yield (
+            f"should_replan has to be false with a problem of nature {proposal.problem_nature}: no plan mends it; "
+            "say in `ask` whom to ask for what, or name the nature that another plan does mend"
+        )
+    elif proposal.unread_strategy:
+        yield proposal.unread_strategy
+    elif proposal.replanning_strategy is None:
+        yield "should_replan is true, so replanning_strategy has to say how"
+
+
+def forced(proposal: OverallReflection | None, state: State) -> tuple[OverallReflection | None, str]:
+    """What is acted on where a reflection will not do, and why; no reflection at all where it said nothing.
+
+    It is put right where that is plain: a flag that is not true, a strategy that is missing. Else there is no
+    further round.
+    """
+    if proposal is None:
+        return None, "the reflection could not be understood"
+    changes: dict[str, object] = {}
+    evaluation = state.evaluation.evaluation if state.evaluation else None
+    if proposal.done_in_substance and (
+        proposal.should_replan or evaluation is None or not done_in_substance(state, evaluation)
+    ):
+        changes["done_in_substance"] = False
+    mended = proposal.model_copy(update=changes)
+    if proposal.should_replan and proposal.replanning_strategy is None:
+        mended = mended.model_copy(
+            update={"replanning_strategy": default_strategy(state), "unread_strategy": ""}
+        )
+    if left := list(_violations(mended, state)):  # a strategy that cannot be carried out falls back later
+        return mended.model_copy(update={"should_replan": False, "replanning_strategy": None}), left[0]
+    return mended, "it was put right"
+
+
+def default_strategy(state: State) -> Strategy:
+    """Go on from what failed where something has succeeded; else begin anew."""
+    standing = standing_of(state)
+    if not standing.succeeded:
+        return Strategy(type="full_replan")
+    first = next((name for name in state.steps if name in standing.failed), None)
+    return Strategy(type="replan_from_step", step_id=first)
+
+
+def standing_of(state: State) -> Standing:
+    """Where the steps of the plan stand."""
+    left_out = frozenset(
+        name
+        for name, step in state.steps.items()
+        if step.status == "skipped" and step.skip is not None and step.skip.kind != "condition"
+    )
+    return Standing(
+        frozenset(name for name, step in state.steps.items() if step.status == "succeeded"),
+        frozenset(name for name, step in state.steps.items() if step.status == "failed"),
+        left_out,
+    )

@@ -1,0 +1,1 @@
+"""What a task may use, and what it costs."""

@@ -1,0 +1,314 @@
+"""The checks that a plan passes before anything runs (specification §4.4).
+
+`check_plan` gives the plan as it will run (tool names folded to ids, implied dependencies united with the
+declared ones) and every violation, in words that say what would be right.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from replan.core.constant import ConstantCall, constant_call
+from replan.core.ids import call_content, step_id_problem
+from replan.core.limits.policy import PlanLimits
+from replan.core.plan.check_parameters import parameter_violations
+from replan.core.plan.check_references import known_steps, reference_violations
+from replan.core.plan.graph import Graph
+from replan.core.plan.index import Draft, PlannedCall, metadata_name, references_of
+from replan.core.plan.repeats import Deed, meant_by_order
+from replan.core.references.conditions import read_condition, roots
+from replan.core.references.refs import Reference, meaning, rewritten
+from replan.core.secrets import takes_secrets
+from replan.core.types import Action, JsonObject, Plan, Step, StepId, ToolSpec
+
+
+class Toolbox(NamedTuple):
+    """The tools a plan may use, and how names are understood."""
+
+    resolve: Callable[[str], ToolSpec | None]
+    nearest: Callable[[str], Sequence[str]]
+
+
+class Checked(NamedTuple):
+    plan: Plan
+    violations: tuple[str, ...]
+    graph: Graph | None = None
+    """Of the plan as it will run."""
+    constants: Mapping[StepId, ConstantCall] = {}
+    """The steps whose only call is known by now as it will be made."""
+
+
+def check_plan(
+    plan: Plan,
+    tools: Toolbox,
+    *,
+    metadata: Mapping[str, Any],
+    limits: PlanLimits,
+    earlier: Mapping[str, JsonObject | None] | None = None,
+    used: Collection[str] = (),
+    settled: Collection[str] = (),
+    ran: Mapping[tuple[StepId, str | None], ToolSpec | None] | None = None,
+    check_schemas: bool = True,
+) -> Checked:
+    """The plan as it will run, and everything that is wrong with it.
+
+    `earlier`: finished steps of earlier rounds that may be referred to, with their output schemas.
+    `used`: ids that new steps may not take. `settled`: steps that are done or stay as they were checked: what they
+    call is not checked again. `ran`: what has run in place of what they plan, by step and action. `check_schemas=False` leaves the tools' parameters out.
+    """
+    if len(plan.steps) > limits.max_steps:
+        return Checked(
+            plan, (f"the plan has {len(plan.steps)} steps; at most {limits.max_steps} are allowed",)
+        )
+    check = _Check(tools, Draft(metadata, earlier or {}, ran or {}), limits, used, settled)
+    steps = check.run(plan.steps, check_schemas=check_schemas)
+    made = plan.model_copy(update={"steps": tuple(steps)})
+    return Checked(made, tuple(dict.fromkeys(check.violations)), check.graph(steps), check.constants)
+
+
+class _Check:
+    def __init__(
+        self,
+        tools: Toolbox,
+        draft: Draft,
+        limits: PlanLimits,
+        used: Collection[str],
+        settled: Collection[str] = (),
+    ) -> None:
+        self.settled = settled
+        self.tools = tools
+        self.draft = draft
+        self.limits = limits
+        self.used = used
+        self.violations: list[str] = []
+        self.constants: dict[StepId, ConstantCall] = {}
+        self._graph: Graph | None = None
+
+    def say(self, text: str) -> None:
+        self.violations.append(text)
+
+    def run(self, given: Sequence[Step], *, check_schemas: bool) -> list[Step]:
+        read = [self._with_tools(step) for step in given]
+        for step, calls in read:
+            self._register(step, calls)
+        calls_of = [calls for _, calls in read]
+        references = [
+            references_of(step) if step.for_each is not None or any(call.refers for call in calls) else []
+            for step, calls in read
+        ]
+        steps = [
+            self._with_dependencies(step, calls, found)
+            for (step, calls), found in zip(read, references, strict=True)
+        ]
+        for step in reversed(steps):  # the first of an id has it
+            self.draft.steps[step.step_id] = step
+        self._check_shape(steps)
+        for step, found in zip(steps, references, strict=True):
+            says = found or step.for_each is not None or step.when is not None
+            if says and step.step_id not in self.settled:
+                self.violations.extend(reference_violations(self.draft, step, found))
+        if check_schemas:
+            for step, calls in zip(steps, calls_of, strict=True):
+                for call in calls if step.step_id not in self.settled else ():
+                    self._check_parameters(step, call)
+        self._check_repeats(steps, calls_of)
+        return steps
+
+    # ── tools ──
+
+    def _with_tools(self, step: Step) -> tuple[Step, list[PlannedCall]]:
+        where = f"step {step.step_id!r}"
+        if step.allow_failed_items and not step.for_each:
+            self.say(f"{where}: `allow_failed_items` goes with `for_each` only; leave it out")
+        if not step.actions:
+            tool = self._tool(step.tool, where)
+            if tool is not None and tool.id != step.tool:
+                step = step.model_copy(update={"tool": tool.id})
+            return step, [PlannedCall.of(where, tool, step.parameters, step.repeat)]
+        if step.parameters or (step.tool and step.tool not in {action.tool for action in step.actions}):
+            self.say(
+                f"{where} has both a call of its own ({step.tool or 'parameters'}) and actions; give one of the two"
+            )
+        if len(step.actions) > self.limits.max_fan_out:
+            self.say(
+                f"{where} has {len(step.actions)} actions; at most {self.limits.max_fan_out} are allowed"
+            )
+        actions: list[Action] = []
+        calls: list[PlannedCall] = []
+        for action in step.actions:
+            at = f"{where}, action {action.action_id!r}"
+            tool = self._tool(action.tool, at)
+            actions.append(action.model_copy(update={"tool": tool.id}) if tool else action)
+            calls.append(PlannedCall.of(at, tool, action.parameters, action.repeat or step.repeat))
+        return step.model_copy(update={"actions": tuple(actions), "tool": "", "parameters": {}}), calls
+
+    def _tool(self, name: str, where: str) -> ToolSpec | None:
+        tool = self.tools.resolve(name) if name else None
+        if tool is None:
+            near = ", ".join(self.tools.nearest(name))
+            hint = f"; there are: {near}" if near else "; there are no tools"
+            self.say(
+                f"{where}: the tool {name!r} does not exist{hint}" if name else f"{where} names no tool{hint}"
+            )
+        return tool
+
+    # ── ids ──
+
+    def _register(self, step: Step, calls: list[PlannedCall]) -> None:
+        draft, new = self.draft, step.step_id
+        if problem := step_id_problem(new):
+            self.say(f"step id {problem}")
+        self._check_unused("step", new)
+        draft.steps.setdefault(new, step)
+        draft.calls.setdefault(new, calls)
+        draft.position.setdefault(new, len(draft.position))
+        for place, action in enumerate(step.actions):
+            if problem := step_id_problem(action.action_id):
+                self.say(f"step {new!r}: action id {problem}")
+            self._check_unused("action", action.action_id)
+            draft.actions.setdefault(action.action_id, (new, place))
+        for call in calls:
+            for name in call.tool.output_params if call.tool else ():
+                draft.writers.setdefault(name, []).append(new)
+
+    def _check_unused(self, kind: str, new: str) -> None:
+        if new in self.draft.steps or new in self.draft.actions:
+            self.say(f"the {kind} id {new!r} is used twice; every step and action needs its own")
+        elif new in self.used:
+            self.say(f"the {kind} id {new!r} was used earlier in this task; take a new one")
+
+    # ── dependencies ──
+
+    def _with_dependencies(self, step: Step, calls: list[PlannedCall], references: list[Reference]) -> Step:
+        if step.when is not None and (condition := read_condition(step.when)) != step.when:
+            step = step.model_copy(update={"when": condition})
+        declared = self._declared(step)
+        if not (references or self.draft.writers) and step.when is None:  # then nothing is implied
+            if declared is step.dependencies:
+                return step
+            needs = dict.fromkeys(declared)
+        else:
+            needs = dict.fromkeys([*declared, *self._implied(step, calls, references)])
+        needs.pop(step.step_id, None)
+        wanted = tuple(needs)
+        return step if wanted == step.dependencies else step.model_copy(update={"dependencies": wanted})
+
+    def _declared(self, step: Step) -> Sequence[str]:
+        """The steps that it says it needs; its very `dependencies` where there is nothing to change about them."""
+        out: list[str] = []
+        steps, actions = self.draft.steps, self.draft.actions
+        if not actions:
+            wanted = set(step.dependencies)
+            if (
+                wanted <= steps.keys()
+                and step.step_id not in wanted
+                and len(wanted) == len(step.dependencies)
+            ):
+                return step.dependencies
+        for name in step.dependencies:
+            owner = self.draft.owner(name) if actions else name
+            if owner == step.step_id:
+                self.say(f"step {step.step_id!r} depends on itself")
+            elif owner in steps:
+                out.append(owner)
+            elif owner not in self.draft.earlier:
+                self.say(
+                    f"step {step.step_id!r} depends on {name!r}, which is not a step of this plan{known_steps(self.draft)}"
+                )
+        return out
+
+    def _implied(self, step: Step, calls: list[PlannedCall], references: list[Reference]) -> list[str]:
+        """What the step's references, its condition and the metadata that it needs imply."""
+        draft = self.draft
+        out: list[str] = []
+        names: list[str | None] = []
+        for ref in references:
+            if ref.head == "metadata":
+                names.append(metadata_name(ref))
+            elif (owner := draft.owner(ref.head)) in draft.steps:
+                out.append(owner)
+        for root, part in roots(step.when) if step.when is not None else ():
+            if root == "metadata":
+                names.append(part)
+            elif root in draft.steps:
+                out.append(root)
+        names.extend(name for call in calls for name in call.missing)
+        if draft.writers:
+            for name in dict.fromkeys(names):
+                out.extend(draft.writers_before(step.step_id, name))
+        return out
+
+    def graph(self, steps: Sequence[Step]) -> Graph:
+        """The graph of the steps with their dependencies united."""
+        if self._graph is None:
+            needs: dict[StepId, tuple[StepId, ...]] = {}
+            for step in steps:  # by now a dependency is a step of the plan
+                needs.setdefault(step.step_id, step.dependencies)
+            self._graph = Graph.from_needs(needs)
+        return self._graph
+
+    def _check_shape(self, steps: Sequence[Step]) -> None:
+        graph = self.graph(steps)
+        layers = graph.layers()
+        if sum(map(len, layers)) < len(graph.needs):
+            self.say(f"the steps form a cycle: {' → '.join(graph.cycle())}; remove one dependency")
+        elif (depth := len(layers)) > self.limits.max_depth:
+            self.say(f"the plan is {depth} steps deep; at most {self.limits.max_depth} are allowed")
+
+    # ── parameters ──
+
+    def _check_parameters(self, step: Step, call: PlannedCall) -> None:
+        found = list(parameter_violations(self.draft, step, call))
+        self.violations.extend(found)
+        if found or call.tool is None or call.refers or call.missing or step.actions or step.for_each:
+            return
+        if not takes_secrets(call.tool):
+            self.constants.setdefault(step.step_id, constant_call(call.tool, call.parameters))
+
+    # ── effects ──
+
+    def _check_repeats(self, steps: Sequence[Step], calls_of: Sequence[Sequence[PlannedCall]]) -> None:
+        """Like calls of an effect in one plan: each says that it is meant, or the plan's order does."""
+        alike: dict[str, list[tuple[StepId, PlannedCall, Deed]]] = {}
+        deeds: dict[StepId, list[Deed]] = {}
+        for step, calls in zip(steps, calls_of, strict=True):
+            for call in calls:
+                if call.tool is None or call.tool.effect == "reads":
+                    continue
+                deed = Deed(call.tool, self._content(step, call, call.tool))
+                deeds.setdefault(step.step_id, []).append(deed)
+                if call.tool.effect == "once" and step.step_id not in self.settled:
+                    items = rewritten(step.for_each, meaning) if step.for_each else ""
+                    alike.setdefault(f"{deed.content}\x00{items}", []).append((step.step_id, call, deed))
+        for found in alike.values():
+            if len(found) < 2 or all(call.repeat for _, call, _ in found):
+                continue
+            if _each_meant(found, self.graph(steps), deeds):
+                continue
+            places = " and ".join(call.where for _, call, _ in found[:5])
+            self.say(
+                f"{places} make the same call of {found[0][2].tool.id!r}, which has an effect; leave one out, or set "
+                "`repeat: true` on each if the effect is wanted that often"
+            )
+
+    def _content(self, step: Step, call: PlannedCall, tool: ToolSpec) -> str:
+        """What the call asks for, with references as they are meant."""
+        constant = self.constants.get(step.step_id)
+        if constant is not None and constant.parameters is call.parameters:
+            return constant.content
+        written = {**call.parameters, **self.draft.filled(call)}
+        return call_content(tool.id, rewritten(written, meaning) if call.refers else written, tool.parameters)
+
+
+def _each_meant(
+    found: Sequence[tuple[StepId, PlannedCall, Deed]], graph: Graph, deeds: Mapping[StepId, Sequence[Deed]]
+) -> bool:
+    """True if the plan's order says of each two neighbours that both are meant."""
+    order = {step_id: at for at, step_id in enumerate(graph.topological())}
+    names = sorted((name for name, _, _ in found), key=lambda name: order.get(name, -1))
+    return all(
+        meant_by_order(first, second, found[0][2], graph, deeds)
+        for first, second in itertools.pairwise(names)
+    )

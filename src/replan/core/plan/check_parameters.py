@@ -1,0 +1,69 @@
+"""Whether a planned call's parameters fit its tool's schema, as far as that can be told beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from replan.core.data import schemas
+from replan.core.data.validation import Fault, faults
+from replan.core.plan.check_references import given_types
+from replan.core.plan.index import Draft, PlannedCall
+from replan.core.references.refs import has_references, is_plain, whole
+from replan.core.secrets import MASK
+from replan.core.types import Step, ToolSpec
+
+_OF_THE_FORM = frozenset(
+    {"required", "additionalProperties", "type", "minProperties", "maxProperties", "minItems", "maxItems"}
+)
+"""What filling in references into an object or list does not change."""
+
+
+def parameter_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterator[str]:
+    """What does not match, with its place: constants, what the metadata fills in, and referenced types."""
+    tool = call.tool
+    if tool is None:
+        return
+    for name in tool.secrets:
+        if call.parameters.get(name) == MASK:
+            yield (
+                f"{call.where}: {name} is {MASK}, which stands for a secret that is not shown and is no value; refer to "
+                "what holds it, as ${metadata.NAME}, or leave it out where the metadata have one of its name"
+            )
+    filled = draft.filled(call)
+    parameters = {**call.parameters, **filled} if filled else call.parameters
+    for error in faults(tool.parameters, parameters):
+        if not _excused(draft, step, error, filled):
+            yield f"{call.where}: {_words(tool, error)}"
+    if not call.refers:
+        return
+    for path, text, wanted in schemas.parameter_schemas(tool.parameters, call.parameters):
+        ref = whole(text)
+        if ref is None or wanted is None:
+            continue
+        given, needed = given_types(draft, ref), schemas.types_of(wanted)
+        if not schemas.can_fit(given, needed):
+            yield (
+                f"{call.where}: {schemas.place(path)} has to be {schemas.words_of(needed)}, "
+                f"and {ref.raw} gives {schemas.words_of(given)}"
+            )
+
+
+def _excused(draft: Draft, step: Step, error: Fault, filled: Collection[str]) -> bool:
+    """True if the error may be gone by the time of the call."""
+    if error.keyword == "required" and not error.path:
+        return bool(draft.writers_before(step.step_id, error.expected))
+    if error.path and (first := error.path[0]) in filled:
+        return bool(draft.writers_before(step.step_id, str(first)))
+    instance = error.instance
+    if isinstance(instance, str):
+        if is_plain(instance):
+            return False
+        return whole(instance) is not None or error.keyword != "type"
+    return error.keyword not in _OF_THE_FORM and has_references(instance)
+
+
+def _words(tool: ToolSpec, error: Fault) -> str:
+    text = f"tool {tool.id!r}: {error}"
+    if error.keyword in ("required", "additionalProperties") and not error.path:
+        text += f"; its parameters are: {', '.join(tool.parameters.get('properties', {})) or 'none'}"
+    return text

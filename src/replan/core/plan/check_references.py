@@ -1,0 +1,192 @@
+"""Whether everything that a step refers to is there: references, conditions, the list of a `for_each`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from replan.core.data import schemas
+from replan.core.plan.index import Draft, metadata_name
+from replan.core.references.conditions import STATUSES, roots, unknown_statuses
+from replan.core.references.paths import PathError, check_path, gives_list, select, static_steps
+from replan.core.references.refs import WORDS, Reference, is_plain, listed, whole, written_as_text
+from replan.core.types import JsonObject, Step
+
+_OF_A_STEP = ("output", "outputs", "status")
+
+
+def reference_violations(draft: Draft, step: Step, references: Iterable[Reference]) -> Iterator[str]:
+    """What is wrong with the step's references (as `references_of` gives them), its condition and its `for_each`."""
+    where = f"step {step.step_id!r}"
+    for text in (*_for_each(draft, step), *_condition(draft, step)):
+        yield f"{where}: {text}"
+    for ref in references:
+        if problem := _problem(draft, step, ref):
+            yield f"{where}: {problem}"
+
+
+def known_steps(draft: Draft) -> str:
+    """The ids there are, for the end of a message."""
+    names = list(draft.steps)
+    more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+    return f"; there are: {', '.join(names[:20])}{more}" if names else ""
+
+
+# ── references ──
+
+
+def _problem(draft: Draft, step: Step, ref: Reference) -> str:
+    if ref.problem:
+        return ref.problem
+    if ref.head in ("item", "index"):
+        if step.for_each is None:
+            return f"{ref.raw} is known only inside a step with `for_each`"
+        return _item_problem(draft, ref, step.for_each) if ref.head == "item" else ""
+    if ref.head == "metadata":
+        return _metadata_problem(draft, step, ref)
+    if ref.head in WORDS:
+        return ""
+    owner = draft.owner(ref.head)
+    if owner == step.step_id:
+        return f"{ref.raw} refers to its own step"
+    if owner in draft.steps:
+        return _action_problem(draft, ref, owner) or _path_problem(ref, draft.produced(ref))
+    if ref.head in draft.earlier:
+        return _path_problem(ref, draft.produced(ref))
+    return (
+        f"{ref.raw}: {ref.head!r} is not a step{known_steps(draft)}; "
+        f"if it is meant as text, write it as {written_as_text(ref.raw)}"
+    )
+
+
+def _action_problem(draft: Draft, ref: Reference, owner: str) -> str:
+    if ref.action is None:
+        return ""
+    if ref.head in draft.actions:
+        return f"{ref.raw}: {ref.head!r} is an action of step {owner!r} and has no actions itself"
+    if draft.actions.get(ref.action, ("",))[0] == owner:
+        return ""
+    names = ", ".join(action.action_id for action in draft.steps[owner].actions)
+    return f"{ref.raw}: step {owner!r} has no action {ref.action!r}; it has: {names or 'none'}"
+
+
+def _metadata_problem(draft: Draft, step: Step, ref: Reference) -> str:
+    name = metadata_name(ref)
+    if name is None or draft.writers_before(step.step_id, name):
+        return ""
+    if name not in draft.metadata:
+        has = ", ".join(map(str, draft.metadata)) or "nothing"
+        return f"{ref.raw}: the metadata has no {name!r}; it has: {has}"
+    try:
+        select(ref.path, draft.metadata)
+    except PathError as error:
+        has = f"; it has: {', '.join(error.available[:20])}" if error.available else ""
+        return f"{ref.raw} selects nothing in the metadata: {error.why}{has}"
+    return ""
+
+
+def _path_problem(ref: Reference, schema: JsonObject | None) -> str:
+    steps = static_steps(ref.path) if ref.path else []
+    if steps is None or schema is None:
+        return ""
+    try:
+        schemas.schema_at(schema, steps)
+    except schemas.PathUnknown as error:
+        if error.is_open:
+            return ""
+        return f"{ref.raw} selects nothing: {error.say(f'the output of {ref.head!r}')}"
+    return ""
+
+
+def _item_problem(draft: Draft, ref: Reference, for_each: str) -> str:
+    """A field that the items of the list cannot have."""
+    source = whole(for_each)
+    if source is None or source.problem or source.head in WORDS or not ref.path:
+        return ""
+    schema, to_list, to_field = draft.produced(source), _plain(source), static_steps(ref.path)
+    if schema is None or to_list is None or to_field is None:
+        return ""
+    try:
+        schemas.schema_at(schema, to_list)
+    except schemas.PathUnknown:
+        return ""  # said of the list
+    try:
+        schemas.schema_at(schema, [*to_list, _ANY_ITEM, *to_field])
+    except schemas.PathUnknown as error:
+        if error.is_open:
+            return ""
+        return f"{ref.raw} selects nothing: {error.say(f'an item of {source.raw}')}"
+    return ""
+
+
+def _plain(ref: Reference) -> list[str | int] | None:
+    return static_steps(ref.path) if ref.path else []
+
+
+_ANY_ITEM = 1_000_000
+"""An item beyond those that a schema may describe one by one."""
+
+
+def given_types(draft: Draft, ref: Reference) -> frozenset[str] | None:
+    """The JSON types that a reference to a step can give; None where nothing tells."""
+    if ref.problem or ref.head in WORDS:
+        return None
+    if ref.path and gives_list(ref.path):
+        return frozenset({"array"})
+    schema = draft.produced(ref)
+    steps = static_steps(ref.path) if ref.path else []
+    if steps is None or schema is None:
+        return None
+    try:
+        return schemas.types_of(schemas.schema_at(schema, steps))
+    except schemas.PathUnknown:
+        return None  # said with the references
+
+
+# ── for_each and when ──
+
+
+def _for_each(draft: Draft, step: Step) -> Iterator[str]:
+    if step.for_each is None:
+        return
+    ref = whole(step.for_each)
+    if ref is None and listed(step.for_each) is not None:
+        return
+    if ref is None:
+        yield f"`for_each` has to be one reference to a list, as ${{step_1.output.items}}, or a list, not {step.for_each!r}"
+    elif ref.head in ("item", "index"):
+        yield f"`for_each` cannot refer to its own {ref.head}"
+    elif ref.head == "task":
+        yield f"`for_each` needs a list, and {ref.raw} is a text"
+    elif not schemas.can_fit(given := given_types(draft, ref), frozenset({"array"})):
+        yield f"`for_each` needs a list, and {ref.raw} gives {schemas.words_of(given)}"
+
+
+def _condition(draft: Draft, step: Step) -> Iterator[str]:
+    if step.when is None:
+        return
+    if not is_plain(step.when):
+        yield f"`when` is a JMESPath without braces, as step_1.output.total > `0`, not {step.when!r}"
+        return
+    if problem := check_path(step.when):
+        yield f"`when`: {problem}"
+        return
+    if strange := unknown_statuses(step.when):
+        yield (
+            f"`when` looks for the status {', '.join(map(repr, strange))}; the status of a step is one of "
+            f"{', '.join(map(repr, STATUSES))}"
+        )
+    for name, part in roots(step.when):
+        if name == step.step_id:
+            yield f"`when` looks at its own step {name!r}"
+        elif name in draft.steps or name in draft.earlier:
+            if part is not None and part not in _OF_A_STEP:
+                yield f"`when` looks at {name}.{part}; of a step there is {name}.output and {name}.status"
+        elif name in draft.actions:
+            owner = draft.owner(name)
+            yield f"`when`: {name!r} is an action; its output is {owner}.output.{name}"
+        elif name in WORDS and name != "metadata":
+            yield f"`when` can look at steps and metadata, not at {name!r}"
+        elif name != "metadata":
+            yield (
+                f"`when`: {name!r} is not a step{known_steps(draft)}; a value is written 'text', `5` or `true`"
+            )

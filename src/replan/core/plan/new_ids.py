@@ -1,0 +1,93 @@
+"""Ids for new steps that have taken ones which are used already: a clash of names is code's to solve."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from replan.core.references.refs import Reference, parse
+from replan.core.types import Action, Step
+
+_QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)""", re.DOTALL)
+
+
+def with_free_ids(new: Sequence[Step], taken: Collection[str]) -> list[Step]:
+    """The steps, those and their actions whose id is taken under a free one, and what refers to them with them.
+
+    A name means what these steps give it, wherever they do; within the step that has it, it can only mean the older one.
+    """
+    own = [name for step in new for name in _ids(step)]
+    clashes = [name for name in dict.fromkeys(own) if name in taken]
+    if not clashes:
+        return list(new)
+    free = _free({*taken, *own})
+    names = {name: next(free) for name in clashes}
+    return [_renamed(step, names) for step in new]
+
+
+def _ids(step: Step) -> Iterator[str]:
+    yield step.step_id
+    for action in step.actions:
+        yield action.action_id
+
+
+def _free(used: Collection[str]) -> Iterator[str]:
+    """`step_N`, from the first number after all that are used."""
+    numbers = [int(name[5:]) for name in used if re.fullmatch(r"step_\d{1,9}", name)]
+    number = max(numbers, default=0)
+    while True:
+        number += 1
+        yield f"step_{number}"
+
+
+def _renamed(step: Step, names: Mapping[str, str]) -> Step:
+    mine = set(_ids(step))
+    others = {old: new for old, new in names.items() if old not in mine}
+    return step.model_copy(
+        update={
+            "step_id": names.get(step.step_id, step.step_id),
+            "dependencies": tuple(others.get(need, need) for need in step.dependencies),
+            "parameters": _in_value(step.parameters, others),
+            "actions": tuple(_renamed_action(action, names, others) for action in step.actions),
+            "for_each": _in_value(step.for_each, others),
+            "when": step.when if step.when is None else _in_expression(step.when, others),
+        }
+    )
+
+
+def _renamed_action(action: Action, names: Mapping[str, str], others: Mapping[str, str]) -> Action:
+    action_id = names.get(action.action_id, action.action_id)
+    parameters = _in_value(action.parameters, others)
+    return action.model_copy(update={"action_id": action_id, "parameters": parameters})
+
+
+def _in_value(value: Any, names: Mapping[str, str]) -> Any:
+    """The value with the names changed in its references, at any depth; other text stays."""
+    if not names:
+        return value
+    if isinstance(value, dict):
+        return {key: _in_value(item, names) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_in_value(item, names) for item in value]
+    if not isinstance(value, str):
+        return value
+    for raw in dict.fromkeys(part.raw for part in parse(value) if isinstance(part, Reference)):
+        changed = _in_expression(raw, names)
+        if changed != raw:  # not where it is written as text: `$${…}`, `{{{{…}}}}`
+            value = re.sub(rf"(?<![${{]){re.escape(raw)}", changed.replace("\\", "\\\\"), value)
+    return value
+
+
+def _in_expression(text: str, names: Mapping[str, str]) -> str:
+    """The expression with the names changed where they stand at the beginning of a path."""
+    out: list[str] = []
+    for part in _QUOTED.split(text):
+        if _QUOTED.fullmatch(part):
+            quoted = part[0] == '"' and part[1:-1] in names and not "".join(out).rstrip().endswith(".")
+            out.append(f'"{names[part[1:-1]]}"' if quoted else part)
+            continue
+        for old, new in names.items():
+            part = re.sub(rf"(?<![\w.\-]){re.escape(old)}(?![\w\-])", f"\0{new}\0", part)
+        out.append(part.replace("\0", ""))
+    return "".join(out)

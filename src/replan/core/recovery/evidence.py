@@ -1,0 +1,135 @@
+"""What in a reading identifies one call: its key, or values of its parameters that tell it from others.
+
+For the readings that a model makes about a call in doubt (specification §5). An envelope around nothing, a common word,
+and what the reading was merely asked with identify nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from replan.core.calls.verify import Found, scalars
+from replan.core.data.nothing import is_nothing
+from replan.core.ids import canonical, digest
+from replan.core.state.step_recovery import Reading
+from replan.core.types import JsonObject
+
+
+class Sign(NamedTuple):
+    """A record that identifies the call, and the values that it is known by."""
+
+    found: Found
+    values: tuple[str, ...]
+
+
+def signs_of(
+    readings: Sequence[Reading], key: str, parameters: JsonObject, elsewhere: Collection[str] = ()
+) -> list[Sign]:
+    """The records in the readings that identify the call, each once for each time that it stands there.
+
+    `elsewhere`: texts that other calls of the tool were made with.
+    """
+    for reading in reversed(readings):  # each shows the world as it is; the latest that shows anything counts
+        asked = set(scalars(reading.parameters))
+        found = [
+            sign
+            for record in _records(opened(reading.output))
+            if (sign := _sign(record, key, parameters, asked, elsewhere)) is not None
+        ]
+        if found:
+            return found
+    return []
+
+
+def _sign(
+    record: Any, key: str, parameters: JsonObject, asked: set[str], elsewhere: Collection[str]
+) -> Sign | None:
+    own = _own(record)
+    text = canonical(record)
+    here = Found(digest(text), record, text, listed=True)
+    if key and key not in asked and any(key in one for one in own):
+        return Sign(here, (key,))
+    fields = record if isinstance(record, dict) else {}
+    if any(name in fields and not _same(fields[name], value) for name, value in parameters.items()):
+        return None  # another call's
+    more = [one for one in own if one not in asked and one.strip() and one != "0"]
+    if not more:
+        return None  # it only repeats what it was asked for
+    values = [
+        value
+        for value in scalars(parameters)
+        if _is_telling(value) and value not in elsewhere and any(_holds(one, value) for one in own)
+    ]
+    if values:
+        return Sign(here, tuple(values))
+    named = {name: value for name, value in parameters.items() if not is_nothing(value)}
+    if named and named.keys() <= fields.keys():  # all of the call, whatever its values are
+        return Sign(here, tuple(scalars(named)) or (key,))
+    return None
+
+
+def _is_telling(value: str) -> bool:
+    """True if few other calls would have this value: a name, an address, a number of some length; no plain word."""
+    if len(value) < 4:
+        return False
+    return not re.fullmatch(r"[a-z]+|[A-Z]+|-?\d{1,3}(\.0)?|[0.]+", value)
+
+
+def _holds(text: str, value: str) -> bool:
+    if text.casefold() == value.casefold():
+        return True
+    return len(value) >= 5 and bool(re.search(rf"(?<![\w-]){re.escape(value)}(?![\w-])", text, re.IGNORECASE))
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, dict | list) or isinstance(other, dict | list):
+        return canonical(one) == canonical(other)
+    return bool(one == other) or _squeezed(str(one)) == _squeezed(str(other))
+
+
+def _records(value: Any) -> Iterator[Any]:
+    """Every object, and every text or number of a list, at any depth; the lines of a text."""
+    if isinstance(value, str):
+        yield from value.splitlines()
+        return
+    nodes = [value]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, dict):
+            yield node
+            nodes.extend(node.values())
+        elif isinstance(node, list):
+            nodes.extend(item for item in node if isinstance(item, dict | list))
+            yield from (item for item in node if isinstance(item, str))
+
+
+def _own(record: Any) -> list[str]:
+    """What the record itself says: not what the records in a list of it say."""
+    if not isinstance(record, dict):
+        return [str(record)]
+    return scalars({name: value for name, value in record.items() if not _has_records(value)})
+
+
+def _has_records(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(item, dict | list) for item in value)
+
+
+def opened(text: str) -> Any:
+    """What a reading gave, from the text that was kept of it."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def quoted(signs: Iterable[Sign], evidence: str) -> list[Sign]:
+    """The records that the evidence is about: a value that it is known by stands in it."""
+    said = _squeezed(evidence)
+    return [sign for sign in signs if any(_squeezed(value) in said for value in sign.values)]
+
+
+def _squeezed(text: str) -> str:
+    return re.sub(r"[\s\\]+", "", text).casefold()

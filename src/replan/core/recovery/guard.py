@@ -1,0 +1,116 @@
+"""The repetition guard over whole rounds (specification §9): what has been seen before, and when going on is pointless.
+
+In code, from events; no model can talk it away. Two counts end a task that says something new for ever:
+rounds that bring neither a better judgement nor a failure that was not known, and rounds without a better
+judgement, whatever is new in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from replan.core.plan.fingerprint import labels_of, prints_of
+from replan.core.state.fold_recovery import rounds_of
+from replan.core.state.recovery import Recovery, RoundNote
+from replan.core.state.task import State
+from replan.core.types import Plan, ToolId
+
+MOST_BARREN = 4
+"""Rounds in a row that bring nothing: no better score, and no failure that was not seen before."""
+MOST_STALLED = 20
+"""Rounds in a row without a better score, though something else fails each time."""
+MOST_POLLED = 100
+"""Rounds in a row without a better score, though each shows that a poll has moved on."""
+
+SAME_PLAN = "this plan is the same as an earlier one"
+"""How the violation of a plan begins that has been tried before."""
+
+
+def must_stop(state: State) -> str:
+    """Why there must not be another round, whatever a model says; empty if there may be one."""
+    known, older = state.recovery or Recovery(), state.policy.older
+    if older.max_task_replanning_attempts is not None and known.replans >= older.max_task_replanning_attempts:
+        return f"max_task_replanning_attempts = {older.max_task_replanning_attempts} is reached"
+    if older.max_reflection_rounds is not None and known.reflections >= older.max_reflection_rounds:
+        return f"max_reflection_rounds = {older.max_reflection_rounds} is reached"
+    if (
+        barren := _in_a_row(known.rounds, lambda note: not (note.better or note.news or note.moved))
+    ) >= MOST_BARREN:
+        return f"the last {barren} rounds brought nothing new: the same failures, and no better result"
+    if (stalled := _in_a_row(known.rounds, lambda note: not note.better)) >= MOST_POLLED or (
+        stalled := _in_a_row(known.rounds, lambda note: not (note.better or note.moved))
+    ) >= MOST_STALLED:
+        return f"the last {stalled} rounds brought no better result, whatever was changed"
+    return ""
+
+
+def may_reflect(state: State) -> bool:
+    """False if the older limit on overall reflections is used up."""
+    limit, known = state.policy.older.max_reflection_rounds, state.recovery
+    return limit is None or (known.reflections if known is not None else 0) < limit
+
+
+def _in_a_row(rounds: Sequence[RoundNote], holds: Callable[[RoundNote], bool]) -> int:
+    count = 0
+    for note in reversed(rounds):
+        if not holds(note):
+            break
+        count += 1
+    return count
+
+
+def plan_repeats(state: State, plan: Plan, volatile: Collection[ToolId] = ()) -> str:
+    """What is wrong with a plan that has been tried before; empty if it is new.
+
+    A plan whose failure was out of our reach may be tried again; so may a poll (it calls a `volatile` tool) as long
+    as its result changes.
+    """
+    if state.recovery is None:
+        return ""
+    succeeded = {name for name, step in state.steps.items() if step.status == "succeeded"}
+    kept = {step.step_id for step in plan.steps} & succeeded
+    before = labels_of(state.plan, state.recovery.labels) if state.plan is not None else {}
+    done = [*state.earlier, *succeeded]
+    prints = prints_of(plan, kept, {**state.recovery.labels, **before}, done)
+    polls = any(
+        name in volatile for step in plan.steps for name in (step.tool, *(a.tool for a in step.actions))
+    )
+    results = state.recovery.results.get(prints[0], [])
+    if polls and (len(results) == 1 or (results and results[-1] != results[-2])):
+        return ""
+    for one in prints:
+        if state.recovery.prints.get(one) is False:
+            return (
+                f"{SAME_PLAN} of this task, which did not do: the same tools, parameters and order; "
+                "change what matters: another tool, other parameters, or other steps"
+            )
+    return ""
+
+
+def repeats(state: State) -> list[str]:
+    """What has been seen more than once in this task, in words for a prompt."""
+    told: list[str] = []
+    rounds = rounds_of(state)
+    counts: dict[str, int] = {}
+    for note in rounds:
+        for sign in note.signatures:
+            counts[sign] = counts.get(sign, 0) + 1
+    again = sum(count > 1 for count in counts.values())
+    if again:
+        most = max(counts.values())
+        told.append(
+            f"{again} failure{'s' if again > 1 else ''} of this task came again after replanning, up to {most} times"
+        )
+    if stop := must_stop(state):
+        told.append(f"another round is not allowed: {stop}")
+    return told
+
+
+def repeated_in_step(state: State) -> list[str]:
+    """Steps whose recovery saw one error twice, in words."""
+    told = []
+    for name, step in state.steps.items():
+        mine = step.healing
+        if mine is not None and any(mine.repeated(slot) for slot in mine.slots()):
+            told.append(f"step {name!r} failed with the same error again after it was changed")
+    return told

@@ -1,0 +1,140 @@
+"""Conditions: one JMESPath over `{step_id: {output, status}, …, metadata}`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from replan.core.references.evaluate import is_empty, said
+from replan.core.references.meter import Meter
+from replan.core.references.paths import Missing, check_path, parsed, select
+from replan.core.references.refs import WORDS, Reference, is_plain, parse
+
+
+def read_condition(text: str) -> str:
+    """The condition with references written as in parameters turned into plain paths."""
+    if is_plain(text):
+        return text.strip()
+    out = ""
+    for segment in parse(text):
+        if not isinstance(segment, Reference):
+            out += segment
+        elif segment.problem or segment.action:
+            return text
+        else:
+            head = segment.head if segment.head.isidentifier() else json.dumps(segment.head)
+            if segment.head not in WORDS:
+                head += ".output"
+            path = segment.path
+            out += head + (f".{path}" if path and path[0] not in "[@" else path.removeprefix("@"))
+    return out.strip()
+
+
+def roots(text: str) -> list[tuple[str, str | None]]:
+    """Each name that the condition starts from, with the field that is taken of it; none if it cannot be read."""
+    if check_path(text):
+        return []
+    found: dict[tuple[str, str | None], None] = {}
+
+    def visit(node: Any, *, at_root: bool) -> None:
+        kind, children = node["type"], node.get("children", [])
+        if kind == "field":
+            if at_root:
+                found[node["value"], None] = None
+        elif kind in _CHAINS:
+            for place, child in enumerate(children):
+                following = children[place + 1] if place + 1 < len(children) else {}
+                if at_root and child["type"] == "field" and kind == "subexpression":
+                    found[
+                        child["value"], following["value"] if following.get("type") == "field" else None
+                    ] = None
+                else:
+                    visit(child, at_root=at_root)
+                at_root = at_root and child["type"] in ("current", "identity")
+        elif kind != "expref":  # `&name` looks at the items of a list
+            for child in children:
+                if isinstance(child, dict):
+                    visit(child, at_root=at_root)
+
+    visit(parsed(text), at_root=True)
+    return list(found)
+
+
+_CHAINS = (
+    "subexpression",
+    "index_expression",
+    "pipe",
+    "projection",
+    "filter_projection",
+    "value_projection",
+    "flatten",
+)
+
+
+def steps_in_condition(text: str) -> list[str]:
+    """The names that the condition starts from: step ids, and `metadata`."""
+    return list(dict.fromkeys(name for name, _ in roots(text)))
+
+
+def holds(text: str, scope: dict[str, Any]) -> bool:
+    """True if the condition selects something that is not false, null, 0 or empty; what is not there is null.
+
+    `PathError` if it cannot be computed: values that do not compare, or a field that is computed with and not there.
+    """
+    full = {
+        name: {**value, "outputs": value["output"]}
+        if isinstance(value, dict) and "output" in value
+        else value
+        for name, value in scope.items()
+    }
+    meter = Meter()
+    try:
+        found = select(text, full, meter)
+    except Missing:
+        return False
+    return bool(said(found, meter)) and not is_empty(found, meter)
+
+
+STATUSES = ("succeeded", "failed", "skipped")
+"""The status words that a condition may look for: the steps that it looks at have come to an end."""
+
+
+def unknown_statuses(text: str) -> list[str]:
+    """What the condition compares a step's status with that is no status."""
+    found: dict[str, None] = {}
+
+    def visit(node: Any) -> None:
+        children = [child for child in node.get("children") or () if isinstance(child, dict)]
+        if node["type"] == "comparator" and any(map(_is_status, children)):
+            found.update(dict.fromkeys(_words(children)))
+        elif node.get("value") == "contains" and len(children) == 2 and _is_status(children[1]):
+            found.update(dict.fromkeys(_words(children[:1])))
+        for child in children:
+            visit(child)
+
+    visit(parsed(text))
+    return [word for word in found if word not in STATUSES]
+
+
+def _is_status(node: Any) -> bool:
+    """True for `step.status`."""
+    children: list[Any] = list(node.get("children") or ())
+    return (
+        node["type"] == "subexpression"
+        and len(children) == 2
+        and all(child["type"] == "field" for child in children)
+        and children[1]["value"] == "status"
+        and children[0]["value"] not in WORDS
+    )
+
+
+def _words(nodes: list[Any]) -> list[str]:
+    """The texts that stand in these nodes as literals, also in lists."""
+    out: list[str] = []
+    for node in nodes:
+        if node["type"] == "literal":
+            values = node["value"] if isinstance(node["value"], list) else [node["value"]]
+            out += [str(value) for value in values if value is not None]
+        elif node["type"] == "multi_select_list":
+            out += _words(node["children"])
+    return out

@@ -1,0 +1,350 @@
+"""Works out a path: JMESPath, with existence, JSON in texts, and an end.
+
+JMESPath (jmespath.org) says what a path means; this says it more strictly, so that nothing is quietly null. What a
+plain path leads to has to be there (`Missing`), and what is computed with (compared, given to a function) has to be
+there and fit. Inside a projection, a filter or `&…` each item is looked at as JMESPath does: what it lacks is null.
+A text that holds a JSON object or list is read wherever a path asks for one, and one that holds a truth value, a number
+or null where it is asked whether it is true, or the same as another such value.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import islice
+from typing import Any
+
+from jmespath import exceptions, functions
+
+from replan.core.references.meter import Meter, Missing, PathError, plain_value
+
+_FUNCTIONS = functions.Functions()
+_TABLE = functions.Functions.FUNCTION_TABLE
+_ORDERS = {
+    "lt": lambda left, right: left < right,
+    "lte": lambda left, right: left <= right,
+    "gt": lambda left, right: left > right,
+    "gte": lambda left, right: left >= right,
+}
+_SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
+
+
+class NotComparable(PathError):
+    """Two values that no order holds between."""
+
+
+class _Expression:
+    """`&path`, as JMESPath's own functions take it: they know it by the name of its class."""
+
+    def __init__(self, node: Any, meter: Meter) -> None:
+        self.expression = node
+        self._meter = meter
+
+    def visit(self, node: Any, data: Any) -> Any:
+        return _Evaluator(self._meter, lenient=True).walk(node, data)
+
+
+def evaluate(tree: Any, data: Any, meter: Meter) -> Any:
+    """What the path selects; `PathError` if that is nothing, or cannot be worked out."""
+    return _Evaluator(meter, lenient=False).walk(tree, data)
+
+
+def is_empty(value: Any, meter: Meter) -> bool:
+    """What JMESPath takes for false, also as JSON in a text; not the number 0."""
+    value = said(value, meter)
+    return value is None or value is False or (isinstance(value, str | list | dict) and not value)
+
+
+def said(value: Any, meter: Meter) -> Any:
+    """What a short text says that is JSON; any other value itself."""
+    if not isinstance(value, str) or len(value) >= _SHORT:
+        return value
+    opened = meter.opened(value)
+    return plain_value(opened) if isinstance(opened, str) else opened
+
+
+_SHORT = 20
+"""No longer text says false, or nothing."""
+
+
+class _Evaluator:
+    __slots__ = ("_lenient", "_meter")
+
+    def __init__(self, meter: Meter, *, lenient: bool) -> None:
+        self._meter = meter
+        self._lenient = lenient
+
+    def walk(self, node: Any, data: Any) -> Any:
+        kind, children = node["type"], node["children"]
+        match kind:
+            case "field":
+                self._meter.step()
+                return self._field(node["value"], self._meter.opened(data))
+            case "subexpression" | "index_expression" | "pipe":
+                for child in children:
+                    data = self.walk(child, data)
+                return data
+            case "index":
+                return self._index(node["value"], self._meter.opened(data))
+            case "slice":
+                return self._slice(children, self._meter.opened(data))
+            case "identity" | "current":
+                return data
+            case "literal":
+                return node["value"]
+            case "projection" | "value_projection" | "filter_projection":
+                return self._project(node, kind, data)
+            case "flatten":
+                return self._flatten(children[0], data)
+            case "comparator":
+                return self._compared(node["value"], children, data)
+            case "not_expression":
+                return is_empty(self._if_there(children[0], data), self._meter)
+            case "or_expression":
+                left = self._if_there(children[0], data)
+                return self.walk(children[1], data) if is_empty(left, self._meter) else left
+            case "and_expression":
+                left = self.walk(children[0], data)
+                return left if is_empty(left, self._meter) else self.walk(children[1], data)
+            case "multi_select_list":
+                self._meter.step(len(children))
+                return None if self._nothing(data) else [self._part(child, data) for child in children]
+            case "multi_select_dict":
+                self._meter.step(len(children))
+                if self._nothing(data):
+                    return None
+                return {pair["value"]: self._part(pair["children"][0], data) for pair in children}
+            case "function_expression":
+                return self._function(node["value"], children, data)
+            case _:
+                raise PathError(f"{kind} cannot be worked out here")
+
+    def _part(self, node: Any, data: Any) -> Any:
+        """As `walk`, with the short way for a field of an item and for a literal."""
+        if self._lenient and type(data) is dict and node["type"] == "field":
+            return data.get(node["value"])
+        return node["value"] if node["type"] == "literal" else self.walk(node, data)
+
+    def _nothing(self, data: Any) -> bool:
+        return self._lenient and data is None
+
+    def _if_there(self, node: Any, data: Any) -> Any:
+        try:
+            return self.walk(node, data)
+        except Missing:
+            return None
+
+    def _needed(self, node: Any, data: Any, what: str) -> Any:
+        """A value that something is computed with."""
+        if self._lenient:
+            return self._part(node, data)
+        try:
+            return self.walk(node, data)
+        except Missing as error:
+            raise PathError(f"{what} needs a value, and {error.why}", error.available) from None
+
+    # ── going in ──
+
+    def _field(self, name: str, data: Any) -> Any:
+        if isinstance(data, dict):
+            if name in data:
+                return data[name]
+            if self._lenient:
+                return None
+            raise Missing(f"there is no {name!r}", tuple(str(key)[:80] for key in islice(data, 21)))
+        if self._lenient:
+            return None
+        raise Missing(f"{name!r} needs an object, and there is {kind_of(data)}")
+
+    def _index(self, at: int, data: Any) -> Any:
+        if isinstance(data, list):
+            try:
+                return data[at]
+            except IndexError:
+                if self._lenient:
+                    return None
+                raise Missing(f"there is no item [{at}] in a list of {len(data)}") from None
+        if self._lenient:
+            return None
+        raise Missing(f"[{at}] needs a list, and there is {kind_of(data)}")
+
+    def _slice(self, parts: Any, data: Any) -> Any:
+        if not isinstance(data, list):
+            if self._lenient:
+                return None
+            raise Missing(f"a slice needs a list, and there is {kind_of(data)}")
+        try:
+            found = data[slice(*parts)]
+        except ValueError as error:
+            raise PathError(str(error)) from None
+        self._meter.step(len(found) // 16)
+        return found
+
+    # ── lists ──
+
+    def _project(self, node: Any, kind: str, data: Any) -> Any:
+        children = node["children"]
+        base = self._meter.opened(self.walk(children[0], data))
+        wanted: type[Any] = dict if kind == "value_projection" else list
+        if not isinstance(base, wanted):
+            return self._no_list(".*" if wanted is dict else "[…]", base, wanted)
+        items: list[Any] = list(base.values()) if isinstance(base, dict) else base
+        inner = self if self._lenient else _Evaluator(self._meter, lenient=True)
+        if kind == "filter_projection":
+            items = inner._filtered(children[2], items)
+        found = (
+            items if children[1]["type"] == "identity" else [inner._part(children[1], one) for one in items]
+        )
+        self._meter.step(1 + len(found) // 4)
+        return [one for one in found if one is not None]
+
+    def _filtered(self, condition: Any, items: list[Any]) -> list[Any]:
+        """The items for which the condition holds. One that does not compare is none of them; if none does, it is a fault."""
+        kept, fault, faults = [], None, 0
+        for item in items:
+            try:
+                if not is_empty(self.walk(condition, item), self._meter):
+                    kept.append(item)
+            except NotComparable as error:
+                fault, faults = error, faults + 1
+        if fault is not None and faults == len(items):
+            raise fault
+        return kept
+
+    def _flatten(self, node: Any, data: Any) -> Any:
+        base = self._meter.opened(self.walk(node, data))
+        if not isinstance(base, list):
+            return self._no_list("[…]", base, list)
+        out: list[Any] = []
+        for item in base:
+            item = self._meter.opened(item)
+            if isinstance(item, list):
+                self._meter.step(1 + len(item) // 4)
+                out.extend(item)
+            else:
+                self._meter.step()
+                out.append(item)
+        return out
+
+    def _no_list(self, sign: str, base: Any, wanted: type) -> None:
+        if self._lenient:
+            return
+        needed = "an object" if wanted is dict else "a list"
+        raise Missing(f"{sign} needs {needed}, and there is {kind_of(base)}")
+
+    # ── computing ──
+
+    def _compared(self, name: str, children: list[Any], data: Any) -> Any:
+        self._meter.step(3)
+        left_node, right_node = children
+        if name in ("eq", "ne") and _NULL in children:  # the question whether it is there
+            asked = (self._if_there(left_node, data), self._if_there(right_node, data))
+            same = all(said(one, self._meter) is None for one in asked)
+            return same if name == "eq" else not same
+        sign = _SIGNS[name]
+        left = self._needed(left_node, data, sign)
+        right = self._needed(right_node, data, sign)
+        if name in ("eq", "ne"):
+            return self._same(left, right) is (name == "eq")
+        if (left is None or right is None) and self._lenient:
+            return None
+        comparable = (_is_number(left) and _is_number(right)) or (
+            isinstance(left, str) and isinstance(right, str)
+        )
+        if not comparable:
+            raise NotComparable(
+                f"{_told(left)} {sign} {_told(right)} cannot be compared{_to_number(left, right)}"
+            )
+        return _ORDERS[name](left, right)
+
+    def _same(self, left: Any, right: Any) -> bool:
+        if isinstance(left, list | dict):
+            right = self._meter.opened(right)
+        elif isinstance(right, list | dict):
+            left = self._meter.opened(left)
+        elif isinstance(left, str) is not isinstance(right, str):
+            left, right = (plain_value(one) if isinstance(one, str) else one for one in (left, right))
+        if isinstance(left, bool) or isinstance(right, bool):
+            return left is right
+        self._meter.looked_at(left)
+        return bool(left == right)
+
+    def _function(self, name: str, children: list[Any], data: Any) -> Any:
+        self._meter.step(4)
+        given: list[Any] = []
+        signature = _TABLE[name]["signature"]
+        for at, child in enumerate(children):
+            if child["type"] == "expref":
+                given.append(_Expression(child["children"][0], self._meter))
+                continue
+            value = (
+                self._if_there(child, data) if name == "not_null" else self._needed(child, data, f"{name}()")
+            )
+            types = signature[min(at, len(signature) - 1)].get("types") or ()
+            if isinstance(value, str) and (_WANTS_MORE & {kind.split("-")[0] for kind in types}):
+                value = self._meter.opened(value)
+            self._charge(name, value)
+            given.append(value)
+        try:
+            found = _FUNCTIONS.call_function(name, given)
+        except exceptions.JMESPathError as error:
+            raise PathError(_first_line(error)) from None
+        except (ValueError, TypeError, ArithmeticError) as error:
+            raise PathError(f"{name}(): {_first_line(error)}") from None
+        if isinstance(found, float) and not math.isfinite(found):
+            return None if name == "to_number" else self._no_number(name)
+        if isinstance(found, str | list | dict) and name not in _AS_IT_IS:
+            self._meter.make(len(found))
+        return found
+
+    def _no_number(self, name: str) -> None:
+        raise PathError(f"{name}() gives no finite number")
+
+    def _charge(self, name: str, value: Any) -> None:
+        """What the function takes to go through its argument, before it does."""
+        if name in ("to_string", "contains"):
+            self._meter.looked_at(value)
+        elif isinstance(value, list | dict) and name not in ("length", "not_null", "to_array", "type"):
+            self._meter.step(1 + len(value) // 2)
+            if name == "join":
+                self._meter.make(sum(len(item) for item in value if isinstance(item, str)))
+
+
+_AS_IT_IS = ("not_null", "to_array", "max", "min", "max_by", "min_by")
+_WANTS_MORE = {"array", "object"}
+_NULL: dict[str, Any] = {"type": "literal", "value": None, "children": []}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _told(value: Any) -> str:
+    """The value in few words, without what a text says: it may be a secret."""
+    return repr(value) if _is_number(value) else kind_of(value)
+
+
+def _to_number(left: Any, right: Any) -> str:
+    mixed = (isinstance(left, str) and _is_number(right)) or (isinstance(right, str) and _is_number(left))
+    return "; to_number(…) makes a number of a text" if mixed else ""
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return text if len(text) <= 300 else text[:300] + "…"
+
+
+def kind_of(data: Any) -> str:
+    """The kind of a JSON value in words."""
+    match data:
+        case None:
+            return "null"
+        case bool():
+            return "a truth value"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a text"
+        case list():
+            return "a list"
+        case _:
+            return "an object"

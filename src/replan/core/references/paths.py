@@ -1,0 +1,169 @@
+"""Paths as they are written: read, checked, and what can be told of them beforehand. `core.references.evaluate` works them out.
+
+The language is JMESPath (jmespath.org); `["key"]` is read as `."key"` as well.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from jmespath import exceptions, functions, parser
+
+from replan.core.references.evaluate import evaluate
+from replan.core.references.evaluate import kind_of as kind_of
+from replan.core.references.meter import Meter
+from replan.core.references.meter import Missing as Missing
+from replan.core.references.meter import PathError as PathError
+
+MAX_LENGTH = 2_000
+"""Characters of a path."""
+
+
+_BRACKET_KEY = re.compile(r"""\[\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*\]""")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|`(?:[^`\\]|\\.)*`')
+
+
+def quote_keys(path: str) -> str:
+    """The path with `["key"]`, as JSON and most languages write it, turned into `."key"`."""
+    if "[" not in path or ('"' not in path and "'" not in path):
+        return path
+    out: list[str] = []
+    at = 0
+    while at < len(path):
+        found = _BRACKET_KEY.match(path, at)
+        # at the start, after a name, or after another bracket: elsewhere `[…]` is a list of its own
+        if found and (not out or re.search(r"""[\w\]")]$""", out[-1])):
+            key = found.group(1)
+            if key[0] == "'":
+                key = json.dumps(key[1:-1].replace("\\'", "'"), ensure_ascii=False)
+            out.append(("." if out else "") + key)
+            at = found.end()
+            continue
+        if quoted := _QUOTED.match(path, at):
+            out.append(quoted.group())
+            at = quoted.end()
+            continue
+        out.append(path[at])
+        at += 1
+    return "".join(out)
+
+
+class _Parser(parser.Parser):
+    """JMESPath's own parser, but `!a.b` is `!(a.b)`, as everybody means it, and not `(!a).b`."""
+
+    BINDING_POWER: ClassVar = {**parser.Parser.BINDING_POWER, "not": 8}
+    _CACHE: ClassVar[dict[str, Any]] = {}
+
+
+@lru_cache(maxsize=4096)
+def _compile(path: str) -> Any:
+    with warnings.catch_warnings():  # `text` for a text is deprecated there, and common
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        return _Parser().parse(path)
+
+
+def parsed(path: str) -> Any:
+    """The syntax tree of a path that passes `check_path`."""
+    return _compile(path).parsed
+
+
+def check_path(path: str) -> str:
+    """Why the path cannot be read, in words; empty if it can."""
+    if len(path) > MAX_LENGTH:
+        return f"the path {path[:40]!r}… has {len(path)} characters; at most {MAX_LENGTH} are allowed"
+    try:
+        return _misread(path) or _unknown_function(parsed(path))
+    except RecursionError:
+        return f"the path {path[:40]!r}… is nested too deep"
+    except exceptions.JMESPathError as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return f"the path {path!r} is no JMESPath ({reason}){_hint(path)}"
+
+
+_COMPARED = r"(?:[=!<>]=|[<>])\s*"
+
+
+def _hint(path: str) -> str:
+    if re.search(_COMPARED + r"[-\d]", path):
+        return "; a number to compare with is written in backticks: > `5`"
+    if re.search(r"(^|\.)\d+(\.|$|\[)", path):
+        return "; an item of a list is written [0]"
+    if re.search(r"[A-Za-z0-9_]-[A-Za-z0-9_]", path) or " " in path.strip():
+        return '; a name with other characters is written in double quotes: "like-this"'
+    return ""
+
+
+_MISREAD = re.compile(
+    _COMPARED
+    + r"""(?:(?P<text>"(?:[^"\\]|\\.)*")|(?P<word>true|false|null)(?![\w.\[(-]))|"""
+    + _QUOTED.pattern  # what stands in quotes is passed over
+)
+
+
+def _misread(path: str) -> str:
+    """Right in form, but JMESPath reads it as a field where a value is meant, and would quietly find nothing."""
+    for found in _MISREAD.finditer(path):
+        if text := found["text"]:
+            return (
+                f"the path {path!r} compares with the field {text}; a text is written in single quotes: "
+                f"'{text[1:-1]}' (and a field: @.{text})"
+            )
+        if word := found["word"]:
+            return f"the path {path!r} compares with a field named {word}; the value is written `{word}`"
+    return ""
+
+
+def _unknown_function(node: Any) -> str:
+    if not isinstance(node, dict):
+        return ""
+    if node["type"] == "function_expression":
+        table = functions.Functions.FUNCTION_TABLE
+        known = table.get(node["value"])
+        if known is None:
+            return f"JMESPath has no function {node['value']}(); it has: {', '.join(sorted(table))}"
+        wanted, given = len(known["signature"]), len(node["children"])
+        if given < wanted or (given > wanted and not known["signature"][-1].get("variadic")):
+            return f"{node['value']}() takes {wanted} arguments, not {given}"
+    return next((found for child in node.get("children", ()) if (found := _unknown_function(child))), "")
+
+
+def select(path: str, data: Any, meter: Meter | None = None) -> Any:
+    """What the path selects; `PathError` if that is nothing. An empty projection is `[]`."""
+    try:
+        return evaluate(parsed(path), data, meter or Meter())
+    except RecursionError:
+        raise PathError("it is nested too deep") from None
+
+
+def static_steps(path: str) -> list[str | int] | None:
+    """The path as plain keys and indexes, or None where it is more than that."""
+    out: list[str | int] = []
+
+    def visit(node: Any) -> bool:
+        match node["type"]:
+            case "field":
+                out.append(node["value"])
+                return True
+            case "index":
+                out.append(node["value"])
+                return True
+            case "subexpression" | "index_expression":
+                return all(visit(child) for child in node["children"])
+            case "identity" | "current":
+                return True
+            case _:
+                return False
+
+    return out if visit(parsed(path)) else None
+
+
+def gives_list(path: str) -> bool:
+    """True if the path can select nothing but a list."""
+    return parsed(path)["type"] in (*_PROJECTIONS, "multi_select_list")
+
+
+_PROJECTIONS = ("projection", "value_projection", "flatten", "filter_projection")

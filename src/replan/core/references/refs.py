@@ -1,0 +1,340 @@
+"""References in parameters: how they are written and what they point to; `core.references.resolve` fills them in.
+
+Grammar (specification §4.3): `${HEAD…}` and `{{HEAD…}}` refer; `$${` and `{{{{…}}}}` are literal text.
+HEAD is a step id, an action id, `metadata`, `task`, `item` or `index`; what follows is `.output` and a
+JMESPath. Text is scanned once: what is put in is never scanned again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from replan.core.references.paths import MAX_LENGTH, check_path, parsed, quote_keys
+
+ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+RESERVED = frozenset({"metadata", "task", "item", "index", "env"})
+WORDS = ("metadata", "task", "item", "index")
+
+
+class Reference(NamedTuple):
+    """One reference in a text."""
+
+    raw: str
+    """As written, with its braces."""
+    head: str
+    action: str | None
+    """The action, for `step.actions.ACTION…`."""
+    path: str
+    """JMESPath into what the head names; empty for the whole."""
+    problem: str = ""
+    """Why it cannot be used, if so."""
+
+
+Segment = str | Reference
+
+
+# ── reading ───────────────────────────────────────────────────────────────────
+
+
+def parse(text: str) -> tuple[Segment, ...]:
+    """The text cut into literal pieces and references, in order."""
+    if is_plain(text):
+        return (text,) if text else ()
+    return _parsed(text) if len(text) <= 1_000 else tuple(_merge(_scan(text, literal=False)))
+
+
+@lru_cache(maxsize=32_768)
+def _parsed(text: str) -> tuple[Segment, ...]:
+    return tuple(_merge(_scan(text, literal=False)))
+
+
+def is_plain(text: str) -> bool:
+    """True if the text says itself: no reference and no escape."""
+    return "${" not in text and "{{" not in text
+
+
+def escape(text: str) -> str:
+    """The text written so that it stands for itself."""
+    out: list[str] = []
+    at = 0
+    ends = True
+    while at < len(text):
+        if text.startswith("${", at):
+            out.append("$${")
+            at += 2
+        elif text.startswith("{{", at):
+            end = text.find("}}", at + 2) if ends else -1
+            ends = end >= 0
+            if not ends:
+                out.append("{{{{")
+                at += 2
+            else:
+                out.append("{{{{" + escape(text[at + 2 : end]) + "}}}}")
+                at = end + 2
+        else:
+            out.append(text[at])
+            at += 1
+    return "".join(out)
+
+
+_ESCAPES = re.compile(r"\$\$\{|\{\{\{\{")
+_MARKS = re.compile(r"\$\$\{|\{\{\{\{|\$\{|\{\{")
+
+
+def _scan(text: str, *, literal: bool) -> Iterator[Segment]:
+    """Pieces of `text`; inside a literal only escapes are undone."""
+    marks = _ESCAPES if literal else _MARKS
+    at = 0
+    ends = True  # once there is no `}}}}` ahead there is none later: looked for once, reading stays linear
+    lone: set[str] = set()
+    while found := marks.search(text, at):
+        yield text[at : found.start()]
+        mark, at = found.group(), found.end()
+        if mark == "$${":
+            yield "${"
+        elif mark == "{{{{":
+            yield "{{"
+            end = text.find("}}}}", at) if ends else -1
+            ends = end >= 0
+            if ends:
+                yield from _scan(text[at:end], literal=True)
+                yield "}}"
+                at = end + 4
+        else:
+            closer = "}" if mark == "${" else "}}"
+            end = _close(text, at, closer, lone)
+            after = len(text) if end < 0 else end + len(closer)
+            yield _reference(text[found.start() : after], 2, len(closer), closed=end >= 0)
+            at = after
+    yield text[at:]
+
+
+_STOPS = re.compile(r"[\"'`{}]")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|`(?:[^`\\]|\\.)*`', re.DOTALL)
+
+
+def _close(text: str, at: int, closer: str, lone: set[str]) -> int:
+    """Where the closing braces of a reference begin; braces and quotes inside its path are passed over.
+
+    `lone`: the quotes that nothing in the rest of the text closes. One that is not closed leaves only escaped ones
+    of its kind behind it, so none of them is closed either.
+    """
+    depth = 0
+    while found := _STOPS.search(text, at):
+        at, char = found.start(), found.group()
+        if char == "{":
+            depth += 1
+        elif char != "}":
+            if char not in lone:
+                if quoted := _QUOTED.match(text, at):
+                    at = quoted.end()
+                    continue
+                lone.add(char)  # a lone quote is just a character
+        elif depth == 0 and text.startswith(closer, at):
+            return at
+        elif (depth := depth - 1) < 0:
+            return -1
+        at += 1
+    return -1
+
+
+def _merge(pieces: Iterator[Segment]) -> Iterator[Segment]:
+    text = ""
+    for piece in pieces:
+        if isinstance(piece, str):
+            text += piece
+            continue
+        if text:
+            yield text
+            text = ""
+        yield piece
+    if text:
+        yield text
+
+
+def written_as_text(raw: str) -> str:
+    """How a reference is written to be plain text."""
+    return "$" + raw if raw.startswith("$") else "{{" + raw + "}}"
+
+
+_BEGINS = "one begins with a step's id, metadata, item, index or a function; put several into a list or object of JSON"
+
+
+def _literal_hint(raw: str) -> str:
+    return f"if it is meant as text, write it as {written_as_text(raw)}"
+
+
+def _reference(raw: str, opening: int, closing: int, *, closed: bool) -> Reference:
+    if not closed:
+        short = raw if len(raw) <= 40 else raw[:40] + "…"
+        hint = f"if it is meant as text, write {'$${' if raw[0] == '$' else '{{{{'} for its braces"
+        return Reference(short, "", None, "", f"{short} has no closing braces; {hint}")
+    inner = raw[opening:-closing].strip()
+    found = ID.match(inner)
+    if not found:
+        made = f": {_BEGINS}" if inner[:1] in ("[", "{") else ""
+        return Reference(raw, "", None, "", f"{raw} is no reference{made}; {_literal_hint(raw)}")
+    head, rest = found.group(), inner[found.end() :].strip()
+    if rest.startswith("(") and closed:
+        return _around(raw, inner)
+    if head == "env":
+        return Reference(
+            raw, head, None, "", f"{raw}: the environment cannot be read from a plan; {_literal_hint(raw)}"
+        )
+    if head in WORDS:
+        return _word(raw, head, rest)
+    return _of_step(raw, head, rest)
+
+
+_INSIDE = re.compile(
+    r"(?<![\w.&@-])([A-Za-z_][A-Za-z0-9_-]*)\s*\.\s*outputs?(?![\w-])|(?<![\w.&@-])(metadata|item)(?![\w-])"
+)
+
+
+def _around(raw: str, inner: str) -> Reference:
+    """A function written around a reference, `length(step_1.output.items)`: read as `step_1.output | length(@.items)`."""
+    quoted = [found.span() for found in _QUOTED.finditer(inner)]
+    heads: set[str] = set()
+    out, at = "", 0
+    for found in _INSIDE.finditer(inner):
+        if any(start <= found.start() < end for start, end in quoted):
+            continue
+        heads.add(found.group(1) or found.group(2))
+        out += inner[at : found.start()] + "@"
+        at = found.end()
+    if len(heads) == 1:
+        return _with_path(raw, heads.pop(), None, out + inner[at:])
+    why = "looks at several outputs; take each by a reference of its own" if heads else "refers to no output"
+    return Reference(
+        raw, "", None, "",
+        f"{raw} {why}; a function comes after the output: ${{step_1.output.items | length(@)}}; {_literal_hint(raw)}",
+    )  # fmt: skip
+
+
+def _word(raw: str, head: str, rest: str) -> Reference:
+    path = _path(rest)
+    if path is None:
+        return Reference(raw, head, None, "", f"{raw} is no reference; {_literal_hint(raw)}")
+    if head == "task" and path not in ("description", "id"):
+        return Reference(
+            raw, head, None, "", f"{raw}: of the task there is ${{task.description}} and ${{task.id}}"
+        )
+    if head == "index" and path:
+        return Reference(raw, head, None, "", f"{raw}: index is a number and has no parts")
+    return _with_path(raw, head, None, path)
+
+
+_OUTPUT = re.compile(r"\.\s*outputs?(?![A-Za-z0-9_-])")
+_ACTIONS = re.compile(r"\.\s*actions\s*\.\s*([A-Za-z_][A-Za-z0-9_-]*)")
+
+
+def _of_step(raw: str, head: str, rest: str) -> Reference:
+    action = None
+    if found := _ACTIONS.match(rest):
+        action, rest = found.group(1), rest[found.end() :].strip()
+    if not rest:
+        return Reference(raw, head, action, "")
+    if (found := _OUTPUT.match(rest)) and (path := _path(rest[found.end() :].strip())) is not None:
+        return _with_path(raw, head, action, path)
+    name = head if action is None else f"{head}.actions.{action}"
+    rest = _OUTPUT.sub("", rest, count=1).strip().removesuffix(".")
+    wanted = "${" + name + ".output" + (rest if rest[:1] in ("", ".", "[") else "." + rest) + "}"
+    return Reference(raw, head, action, "", f"{raw}: an output is written {wanted}; {_literal_hint(raw)}")
+
+
+def _path(rest: str) -> str | None:
+    """What follows a head, as a JMESPath; None if it cannot follow one."""
+    if not rest or rest[0] == "[":
+        return rest
+    if rest[0] == "|":  # `output | length(@)`, `output || 'none'`
+        return "@ " + rest
+    return rest[1:].strip() or None if rest[0] == "." else None
+
+
+def _with_path(raw: str, head: str, action: str | None, path: str) -> Reference:
+    if len(path) <= MAX_LENGTH:
+        path = quote_keys(path)
+    problem = check_path(path) if path else ""
+    return Reference(raw, head, action, path, f"{raw}: {problem}" if problem else "")
+
+
+# ── finding ───────────────────────────────────────────────────────────────────
+
+
+def references(value: Any) -> Iterator[Reference]:
+    """Every reference in a value, at any depth, in keys too."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            if not is_plain(item):
+                for segment in parse(item):
+                    if isinstance(segment, Reference):
+                        yield segment
+        elif isinstance(item, dict):
+            stack.extend(item.values())
+            stack.extend(item.keys())
+        elif isinstance(item, list | tuple):
+            stack.extend(item)
+
+
+def whole(text: str) -> Reference | None:
+    """The reference, if the text is one reference and nothing else."""
+    if is_plain(text):
+        return None
+    segments = parse(text)
+    if len(segments) == 1 and isinstance(segments[0], Reference):
+        return segments[0]
+    return None
+
+
+def rewritten(value: Any, of: Callable[[Reference], str]) -> Any:
+    """The value with every reference in it written as `of` writes it: for comparing, not for filling in."""
+    if isinstance(value, str):
+        if is_plain(value):
+            return value
+        return "".join(part if isinstance(part, str) else of(part) for part in parse(value))
+    if isinstance(value, dict):
+        return {key: rewritten(item, of) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [rewritten(item, of) for item in value]
+    return value
+
+
+def meaning(ref: Reference) -> str:
+    """The reference as a text that is the same however it was written."""
+    if ref.problem:
+        return ref.raw
+    path = json.dumps(parsed(ref.path), sort_keys=True, default=str) if ref.path else ""
+    return f"${{{ref.head}.{ref.action or ''}.{path}}}"
+
+
+def listed(text: str) -> list[Any] | None:
+    """The list that a `for_each` is where it names its items itself, as JSON; None if it is none."""
+    if not text.startswith("["):
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, list) else None
+
+
+def has_references(value: Any) -> bool:
+    """True if filling in would change the value: it holds a reference or an escape."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            if not is_plain(item):
+                return True
+        elif isinstance(item, dict):
+            stack.extend(item.values())
+            stack.extend(item.keys())
+        elif isinstance(item, list | tuple):
+            stack.extend(item)
+    return False

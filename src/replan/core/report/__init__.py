@@ -1,0 +1,1 @@
+"""How a task has ended, for a program and for a person."""

@@ -1,0 +1,253 @@
+"""Why a task ended without success, in words for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replan.core.state.task import CallState, State, StepState
+from replan.core.types import Evaluation, Failure, Fault
+
+_ADVICE = {
+    "parameter_error": "Check the values: the task may name something that does not exist, or the tool's description may mislead.",
+    "tool_error": "Look at what the tool reports, fix the tool or offer another one.",
+    "dependency_error": "Look at the output that was referred to: it has another form than the plan expected.",
+    "server_error": "The service behind the tool failed: try again later, or ask whoever runs it.",
+    "external_error": "Check that the service is reachable and that its credentials and quota are in order.",
+    "unknown": "Look at the events of the task: `replan tasks show` has every call with its error.",
+}
+
+
+MODEL_ADVICE = (
+    "Do what the endpoint's message asks for; where it has none, check that it runs, and its name and key."
+)
+
+
+def advice_for(category: str) -> str:
+    """What a person can do about a cause."""
+    return _ADVICE.get(category, _ADVICE["unknown"])
+
+
+def _advice(fault: Fault) -> str:
+    if fault.kind == "approval":
+        return "Run it where a person can be asked: --interactive, or Replan(interactive=True)."
+    if fault.kind == "rejected":
+        return "A person rejected the call: describe the task so that it does without it, or approve the call next time."
+    return advice_for(fault.category)
+
+
+def cancelled(state: State) -> Failure:
+    cancel = state.cancel
+    why = f": {cancel.reason}" if cancel and cancel.reason else ""
+    who = f" by {cancel.by}" if cancel and cancel.by else ""
+    return Failure(
+        kind="cancelled",
+        reason=f"cancelled{who}{why}",
+        tried=attempts_made(state),
+        advice=_doubts(state) or ("Submit the task again to start over.",),
+    )
+
+
+def timed_out(state: State, secs: float) -> Failure:
+    running = [step.step.step_id for step in state.steps.values() if not step.closed]
+    at = f" while {_list(running)} had not finished" if running else ""
+    return Failure(
+        kind="timeout",
+        reason=f"the time limit of {secs:g} seconds was reached{at}",
+        root_causes=failed_so_far(state),
+        tried=attempts_made(state),
+        advice=(
+            *_doubts(state),
+            *_refused(state),
+            "Allow more time (--timeout, or [orchestrator] task_timeout_secs).",
+        ),
+        limit="task_timeout_secs",
+    )
+
+
+def budget(state: State, limit: str) -> Failure:
+    name = limit.split(" ", 1)[0]
+    return Failure(
+        kind="budget",
+        reason=f"the budget {limit} was reached",
+        root_causes=failed_so_far(state),
+        tried=attempts_made(state),
+        advice=(*_doubts(state), f"Raise {name} under [budget], or make the task smaller."),
+        limit=name,
+    )
+
+
+def failed_so_far(state: State) -> tuple[str, ...]:
+    """What had failed of its own when a limit ended the task: it may be why so much was used."""
+    return tuple(
+        f"{step_words(step)}: {step.fault.message}"
+        for step in state.steps.values()
+        if step.status == "failed" and step.fault is not None and step.fault.kind != "cancelled"
+    )[:50]
+
+
+def broken_steps(state: State) -> list[str]:
+    """The steps of the plan that failed, each with why."""
+    failed = [step for step in state.steps.values() if step.status == "failed"]
+    return [f"{step_words(step)}: {step.fault.message}" for step in failed if step.fault]
+
+
+def steps_failed(state: State) -> Failure:
+    failed = [step for step in state.steps.values() if step.status == "failed"]
+    causes = broken_steps(state)
+    held = [step.step.step_id for step in state.steps.values() if step.skip and step.skip.kind != "condition"]
+    reason = f"{step_words(failed[0])} failed: {_short(failed[0].fault)}"
+    if len(failed) > 1:
+        reason += f" (and {len(failed) - 1} more failed)"
+    if held:
+        reason += f"; so {_list(held)} could not run"
+    advice = dict.fromkeys(_advice(step.fault) for step in failed if step.fault)
+    return Failure(
+        kind="step",
+        reason=reason,
+        root_causes=tuple(causes),
+        tried=attempts_made(state),
+        advice=tuple(advice),
+    )
+
+
+def judged_failed(state: State, evaluation: Evaluation) -> Failure:
+    score, enough = evaluation.overall_score, state.policy.success_threshold
+    judged = f"the result was judged {score:g} of 100"
+    if evaluation.is_successful and score >= enough:
+        wrong = evaluation.wrong_results
+        why = f"wrong is: {_cut(wrong[0])}" if wrong else "a step had failed"
+        reason = f"{judged}, and {why}"
+    elif score >= enough or evaluation.is_successful:
+        flag = "successful" if evaluation.is_successful else "not successful"
+        reason = f"{judged} and {flag}, which contradict each other"
+    else:
+        reason = f"{judged}, and {enough:g} is needed"
+    return Failure(
+        kind="judgement",
+        reason=reason,
+        root_causes=evaluation.failures,
+        tried=attempts_made(state),
+        advice=evaluation.improvement_suggestions or ("Say more precisely what the result has to contain.",),
+    )
+
+
+def shortfall(state: State) -> str:
+    """Why a judged round does not do, in one sentence."""
+    judged = state.evaluation.evaluation if state.evaluation else None
+    failed = [step for step in state.steps.values() if step.status == "failed"]
+    if judged is None:
+        return "the round could not be judged"
+    if failed:
+        return f"{step_words(failed[0])} failed: {_short(failed[0].fault)}"
+    return judged_failed(state, judged).reason
+
+
+def unjudged(state: State) -> Failure:
+    why = state.evaluation.reason if state.evaluation else ""
+    return Failure(
+        kind="unjudged",
+        reason="the result could not be judged" + (f": {why}" if why else ""),
+        tried=attempts_made(state),
+        advice=(
+            "Look at the outputs, which are kept, and judge for yourself; a stronger model judges more surely.",
+        ),
+    )
+
+
+def planning_failed(state: State, violations: Sequence[str]) -> Failure:
+    return Failure(
+        kind="planning",
+        reason="no plan passed the checks" + (f": {violations[0]}" if violations else ""),
+        root_causes=tuple(violations),
+        violations=tuple(violations),
+        tried=refusals(state),
+        advice=("Describe the task more precisely, offer the tools it needs, or use a stronger model.",),
+    )
+
+
+def refusals(state: State) -> tuple[str, ...]:
+    """The plans that were rejected, in words."""
+    return tuple(
+        f"plan {n} was rejected: {_count(len(one.violations), 'error')}"
+        for n, one in enumerate(state.rejections, 1)
+    )
+
+
+def model_failed(state: State, message: str) -> Failure:
+    return Failure(
+        kind="model",
+        reason=f"the model gave no usable answer: {message}",
+        root_causes=(message,),
+        tried=attempts_made(state),
+        advice=(MODEL_ADVICE,),
+    )
+
+
+def internal(state: State, message: str) -> Failure:
+    return Failure(
+        kind="internal",
+        reason=f"a fault of Replan: {message}",
+        root_causes=(message,),
+        tried=attempts_made(state),
+        advice=(
+            *_doubts(state),
+            "Every event up to here is kept; please report it with `replan tasks show --json`.",
+        ),
+    )
+
+
+def _refused(state: State) -> tuple[str, ...]:
+    """What to do if time went by with plans that did not pass."""
+    if state.plan is not None or not state.rejections:
+        return ()
+    last = state.rejections[-1].violations
+    told = f"{len(state.rejections)} plans were rejected ({_cut(last[0])})"
+    return (f"{told}: describe the task more precisely, offer the tools it needs, or use a stronger model.",)
+
+
+def _doubts(state: State) -> tuple[str, ...]:
+    return tuple(
+        f"Find out whether {call_words(call)} took effect (call key {call.key}) before you run it again."
+        for call in state.in_doubt.values()
+    )
+
+
+def attempts_made(state: State) -> tuple[str, ...]:
+    """Every call that has failed and how often, in words."""
+    out = []
+    for step in state.steps.values():
+        for call in step.calls.values():
+            if call.fault is not None and call.status != "succeeded":
+                times = f"{call.attempt} times" if call.attempt > 1 else "once"
+                out.append(f"{call_words(call)} was tried {times}: {_short(call.fault)}")
+    return tuple(out[:50])
+
+
+def call_words(call: CallState) -> str:
+    """`the call of 'pay' in step 'step_2'`."""
+    at = call.slot.words()
+    return f"the call of {call.tool_id!r} in step {call.step_id!r}" + (f", {at}" if at else "")
+
+
+def step_words(step: StepState) -> str:
+    """`step 'step_2' (pay)`."""
+    what = step.step.tool or "actions"
+    return f"step {step.step.step_id!r} ({what})"
+
+
+def _short(fault: Fault | None) -> str:
+    text = " ".join(fault.message.split()) if fault else "for an unknown reason"
+    return text if len(text) <= 300 else text[:300] + "…"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def _list(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:5])
+    return shown + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 200 else text[:200] + "…"

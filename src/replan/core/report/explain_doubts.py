@@ -1,0 +1,110 @@
+"""Calls in doubt in words: what a person is asked about one, and how a task ends that has one."""
+
+from __future__ import annotations
+
+from replan.core.ids import canonical
+from replan.core.report.explain import attempts_made, call_words, step_words
+from replan.core.state.task import CallState, State
+from replan.core.types import Failure
+
+_MOST = 50
+"""Lines of an account."""
+
+
+def question_about(call: CallState) -> str:
+    """What a person is asked of a call in doubt."""
+    why = f" ({_short(call.fault.message)})" if call.fault else ""
+    return (
+        f"Did {call_words(call)} with {_short(str(call.parameters))} take effect? Nobody can tell{why}. "
+        "Look it up, and answer yes, no or cannot tell: yes keeps it as done (with what it gave as output), no makes it "
+        "again, cannot tell ends the task."
+    )
+
+
+def known_about(state: State, call: CallState) -> str:
+    """What was found out about it: readings, and what a model makes of them."""
+    lines = [f"read: {line}" for line in _readings(state, call)]
+    step = state.steps.get(call.step_id)
+    latest = step.healing.latest(call.slot) if step is not None and step.healing is not None else None
+    if latest is not None and (words := latest.action.words()):
+        lines.append(words)
+    return "\n".join(lines)
+
+
+def outcome_unknown(state: State) -> Failure:
+    """The end of a task with a call in doubt: what is done, what is not, and what nobody can tell."""
+    calls = list(state.in_doubt.values())
+    first = calls[0]
+    return Failure(
+        kind="outcome_unknown",
+        reason=f"nobody can tell whether {call_words(first)} took effect (call key {first.key})"
+        + (f", and {len(calls) - 1} more are in doubt" if len(calls) > 1 else ""),
+        root_causes=tuple(_cause(call) for call in calls),
+        tried=attempts_made(state),
+        advice=tuple(
+            f"Find out whether {call_words(call)} took effect (call key {call.key}) before you run it again."
+            for call in calls
+        ),
+        call_key=first.key,
+        done=_done(state),
+        undone=_undone(state),
+        in_doubt=tuple(
+            "; ".join([_of(call), *(f"read: {line}" for line in _readings(state, call))]) for call in calls
+        ),
+    )
+
+
+def with_account(state: State, failure: Failure) -> Failure:
+    """Another end of a task that has a call in doubt: it says the same of it."""
+    if not state.in_doubt or failure.in_doubt:
+        return failure
+    known = outcome_unknown(state)
+    return failure.model_copy(update={"done": known.done, "undone": known.undone, "in_doubt": known.in_doubt})
+
+
+def _cause(call: CallState) -> str:
+    why = call.fault.message if call.fault else "it was cut off before its result was recorded"
+    return f"{call_words(call)}, attempt {call.attempt}: {why}"
+
+
+def _done(state: State) -> tuple[str, ...]:
+    """Effects that have taken place."""
+    return tuple(_of(call) for call in state.took_effect.values())[:_MOST]
+
+
+def _undone(state: State) -> tuple[str, ...]:
+    """Calls that are known not to have happened, and steps that were not run or failed before anything happened."""
+    doubted = {call.step_id for call in state.in_doubt.values()}
+    found = []
+    for step in state.steps.values():
+        if step.status == "succeeded" or step.step.step_id in doubted:
+            continue
+        if step.skip is not None:
+            why = step.skip.reason
+        elif step.fault is not None:
+            why = step.fault.message
+        else:
+            why = "not started"
+        found.append(f"{step_words(step)}: {_short(why)}")
+    return tuple(found[:_MOST])
+
+
+def _of(call: CallState) -> str:
+    return f"{call_words(call)} with {_short(canonical(call.parameters))}"
+
+
+def _readings(state: State, call: CallState) -> list[str]:
+    """What was read about the call since it is in doubt; of equal readings the latest."""
+    step = state.steps.get(call.step_id)
+    made = step.healing.readings.get(call.slot, []) if step is not None and step.healing is not None else []
+    told = {
+        f"{one.tool_id} {canonical(one.parameters)}": f"error: {one.error}" if one.error else one.output
+        for one in made
+        if one.output or one.error
+    }
+    return [f"{asked} → {_short(gave)}" for asked, gave in told.items()]
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= 300 else flat[:300] + "…"

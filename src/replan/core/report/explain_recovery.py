@@ -1,0 +1,162 @@
+"""Why a task ended after recovery, and what a person is asked, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replan.core.events import PlanningStopped
+from replan.core.recovery.guard import must_stop
+from replan.core.report.explain import (
+    MODEL_ADVICE,
+    advice_for,
+    attempts_made,
+    judged_failed,
+    refusals,
+    steps_failed,
+)
+from replan.core.state.task import State
+from replan.core.types import Failure
+
+INTERVENTION = "user_intervention_required"
+"""The kind of a failure that a person can mend."""
+
+
+def needs_a_person(state: State) -> Failure:
+    """Going on is pointless: why, what was tried, and what a person could do (`errors.UserInterventionRequired`)."""
+    reflection = state.reflection.reflection if state.reflection else None
+    if reflection is None and state.word == "stop" and state.recovery is not None:
+        reflection = state.recovery.reflection  # the one upon which the person was asked
+    known = _what_failed(state)
+    stop = "a person has said stop" if state.word == "stop" else must_stop(state)
+    causes = reflection.root_causes if reflection is not None else ()
+    advice: list[str] = [reflection.ask] if reflection is not None and reflection.ask else []
+    advice += [] if reflection is None else reflection.improvement_suggestions[:3]
+    reason = known.reason
+    if state.word == "stop":
+        reason += f"; {stop}"
+    elif stop:
+        reason += f"; going on is pointless: {stop}"
+    elif reflection is not None and reflection.reflection_text:
+        reason += f"; {_short(reflection.reflection_text)}"
+    return Failure(
+        kind=INTERVENTION,
+        reason=reason,
+        root_causes=tuple(dict.fromkeys([*causes, *known.root_causes])),
+        tried=tried(state),
+        advice=tuple(dict.fromkeys([*advice, *known.advice])) or ("Say what is to be done differently.",),
+        limit=stop.split(" ", 1)[0] if stop.startswith("max_") else None,
+        question=reflection.ask if reflection is not None else "",
+    )
+
+
+def no_answer_of_the_form(state: State, faults: Sequence[str]) -> Failure:
+    """A person has said that the task is done, and there is no answer of the form that its caller wants."""
+    return Failure(
+        kind="judgement",
+        reason=f"a person says that it is done, and there is no answer of the form asked for: {faults[0]}",
+        root_causes=tuple(faults[:10]),
+        tried=tried(state),
+        advice=("Run it again without a form for the answer, or read the steps' outputs.",),
+    )
+
+
+def not_reflected(state: State) -> Failure:
+    """The reflector failed: what the round came to, and that nobody could say how to go on."""
+    known = _what_failed(state)
+    why = state.reflection.reason if state.reflection else ""
+    return Failure(
+        kind="reflection",
+        reason=f"{known.reason}; it could not be reflected upon" + (f": {why}" if why else ""),
+        root_causes=(*known.root_causes, *((why,) if why else ())),
+        tried=tried(state),
+        advice=(*known.advice, "Check that the model for reflection answers, or use a stronger one."),
+    )
+
+
+_NO_PLAN = {
+    "cannot": (INTERVENTION, "it cannot be done: {}", "Offer the tools or the facts that it lacks, or ask for something else."),
+    "question": (INTERVENTION, "something has to be said first: {}", ""),
+    "planning": ("planning", "no plan passed the checks: {}",
+                 "Describe the task more precisely, offer the tools it needs, or use a stronger model."),
+    "repeats": (INTERVENTION, "{}", ""),
+    "model": ("model", "the model gave no usable answer: {}", MODEL_ADVICE),
+}  # fmt: skip
+"""Why there is no plan: the kind of the failure, what is said, what is advised."""
+
+
+def no_plan(state: State, stopped: PlanningStopped) -> Failure:
+    """There is no plan, or none anew: why; and what had failed before, which a plan anew was to mend."""
+    kind, says, hint = _NO_PLAN[stopped.kind]
+    reason, question = says.format(stopped.reason), stopped.reason if stopped.kind == "question" else ""
+    causes: tuple[str, ...] = ()
+    advice, own = [hint] if hint else [], stopped.violations or (stopped.reason,)
+    if state.replanning is not None:
+        known = _what_failed(state)
+        reflection = state.recovery.reflection if state.recovery is not None else None
+        reason = f"{known.reason}; no new plan was made: {reason}"
+        causes = (*(reflection.root_causes if reflection is not None else ()), *known.root_causes)
+        advice = [*known.advice, *advice]
+        question = question or (reflection.ask if reflection is not None else "")
+    return Failure(
+        kind=kind,
+        reason=reason,
+        root_causes=tuple(dict.fromkeys([*causes, *own])),
+        tried=(*tried(state), *refusals(state)),
+        advice=tuple(dict.fromkeys([*([question] if question else []), *advice])) or (advice_for("unknown"),),
+        violations=stopped.violations,
+        question=question,
+    )
+
+
+def _what_failed(state: State) -> Failure:
+    judged = state.evaluation or (state.recovery.evaluation if state.recovery else None)
+    evaluation = judged.evaluation if judged else None
+    if any(step.status == "failed" for step in state.steps.values()):
+        return steps_failed(state)
+    if evaluation is not None:
+        return judged_failed(state, evaluation)
+    return Failure(kind="step", reason="the round did not do", advice=(advice_for("unknown"),))
+
+
+def tried(state: State) -> tuple[str, ...]:
+    """What was tried, in the order in which it was: tries of steps, repairs, and plans made anew."""
+    plans: list[str] = []
+    for note in state.recovery.rounds if state.recovery is not None else ():
+        if note.strategy:
+            changed = f": {note.changes}" if note.changes else ""
+            plans.append(f"round {note.number} made the plan anew ({note.strategy}){changed}")
+    return tuple(dict.fromkeys([*steps_tried(state), *plans, *attempts_made(state)]))[:50]
+
+
+def steps_tried(state: State) -> list[str]:
+    """Every failed try of a step, and what was done about it."""
+    out: list[str] = []
+    left = state.recovery.dropped.values() if state.recovery is not None else ()
+    for step in (*left, *state.steps.values()):
+        mine = step.healing
+        for one in mine.failures() if mine is not None else ():
+            rewritten = mine is not None and any(one is each for each in mine.rewritten)
+            what = {
+                "retry_with_params": "so other parameters were tried",
+                "retry_with_tool": f"so {one.action.data.get('tool_id')!r} was tried instead",
+                "repair_step": "so the step was written anew"
+                if rewritten
+                else "and no better form of the step was found",
+                "replan": "so the plan was to be made anew",
+            }.get(one.action.type, "")
+            at = f" ({one.slot.words()})" if one.slot.words() else ""
+            tool = f" ({one.tool_id})" if one.tool_id else ""
+            end = f"; {what}" if what else ""
+            out.append(f"step {one.step_id!r}{at}{tool} failed: {_short(one.error.message)}{end}")
+    return out
+
+
+def sentences(*texts: str) -> str:
+    """The texts one after the other, each a sentence."""
+    kept = [text.strip() for text in texts if text.strip()]
+    return " ".join(text if text[-1] in ".!?" else f"{text}." for text in kept)
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= 300 else flat[:300] + "…"

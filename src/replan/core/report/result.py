@@ -1,0 +1,178 @@
+"""What a task came to: a reading of its state."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Self, cast
+
+from pydantic import BaseModel, ConfigDict
+from typing_extensions import TypeVar
+
+from replan.core.types import Failure, Usage
+from replan.errors import TaskFailure, UserInterventionRequired
+
+
+class CallResult(BaseModel):
+    """One call that a step made."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tool: str
+    parameters: dict[str, Any] = {}
+    """As called, secrets masked; empty where an earlier call's output was used again."""
+    status: str
+    action_id: str | None = None
+    item: int | None = None
+    """Of a `for_each`: which item, counted from 1."""
+    plan_version: int = 1
+    """The plan that it was made under."""
+    attempts: int = 1
+    reused: bool = False
+    effect: str = "once"
+    output: Any = None
+    """Where the step's own output does not hold it."""
+    error: str | None = None
+
+
+_MARKS = {"succeeded": "✓", "failed": "✗", "skipped": "–", "waiting": "?"}
+
+
+class StepResult(BaseModel):
+    """One step: of the last plan, or of an earlier one that has left it out."""
+
+    model_config = ConfigDict(frozen=True)
+
+    step_id: str
+    name: str
+    tool: str
+    status: str
+    output: Any = None
+    error: str | None = None
+    reason: str | None = None
+    """Why it was skipped."""
+    attempts: int = 0
+    reused: bool = False
+    duration_secs: float = 0.0
+    plan_version: int = 1
+    """The plan that brought it, as it is."""
+    removed_by: int | None = None
+    """The plan that left it out; None: it is in the last plan."""
+    replaced_by: str | None = None
+    """The step of a later plan that took its place, if it had not succeeded."""
+    failed_items: tuple[int, ...] = ()
+    """Items of a `for_each` that have no output, counted from 1."""
+    calls: tuple[CallResult, ...] = ()
+    """Every call that it made, also in an earlier form; the latest last."""
+
+
+class WaitingFor(BaseModel):
+    """What a person is asked for: to agree to a call, or to say something."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: str
+    """`approval`, `outcome` (did a call take effect) or `intervention` (what is needed for the task to go on)."""
+    id: str
+    """Of the approval or the question."""
+    text: str
+    """What is asked, alone."""
+    background: str = ""
+    """How it came to it, and what is advised."""
+    step_id: str | None = None
+    tool_id: str | None = None
+    parameters: dict[str, Any] | None = None
+    """Of the call to be agreed to, secrets masked, large values cut."""
+    hidden: dict[str, str] = {}
+    """Of those that are not shown as they are: a mark, which is another for another value."""
+
+
+T = TypeVar("T", default=Any)
+
+
+class TaskResult(BaseModel, Generic[T]):
+    """The result object: what `replan run --json` prints and the service answers.
+
+    `T`: what `.output` is, where `Replan.run` was given an `output_type`.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    task_id: str
+    status: str
+    is_success: bool
+    final_score: float | None = None
+    total_rounds: int = 0
+    final_output: Any = None
+    total_duration_secs: float = 0.0
+    """Time in which somebody drove the task."""
+    failure: Failure | None = None
+    shortfall: tuple[str, ...] = ()
+    """What is missing of a task that succeeded, being done in substance."""
+    waiting_for: tuple[WaitingFor, ...] = ()
+    """What a waiting task needs from a person."""
+    usage: Usage = Usage()
+    steps: tuple[StepResult, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it."""
+        from html import escape
+
+        from replan.core.html import short, table, text_html
+
+        score = "" if self.final_score is None else f", score {self.final_score:g}"
+        used = self.usage
+        head = (
+            f"<p><b>{escape(self.status)}</b>{score}, {self.total_rounds} "
+            f"{'round' if self.total_rounds == 1 else 'rounds'}, {used.llm_calls} model calls, {used.tool_calls} tool calls, "
+            f"{used.input_tokens + used.output_tokens} tokens, {self.total_duration_secs:.1f} s "
+            f"<code>{escape(self.task_id)}</code></p>"
+        )
+        answer = (
+            f"<p>{text_html(self.final_output)}</p>" if self.is_success else f"<p>{escape(self.reason)}</p>"
+        )
+        rows = [
+            (
+                f"{_MARKS.get(step.status, '')} {step.step_id}",
+                step.name,
+                step.tool,
+                step.status,
+                f"{step.duration_secs:.2f} s",
+                step.error or step.reason or ("" if step.output is None else short(step.output)),
+            )
+            for step in self.steps
+        ]
+        return head + answer + table(("step", "name", "tool", "status", "time", "output"), rows)
+
+    def raise_for_failure(self) -> Self:
+        """This result, if the task succeeded; else `UserInterventionRequired` where a person can mend it, or
+        `TaskFailure`."""
+        if self.is_success:
+            return self
+        reason = self.reason
+        advice = self.failure.advice if self.failure is not None else ()
+        if self.failure is not None and self.failure.kind == "user_intervention_required":
+            raise UserInterventionRequired(reason, advice=advice)
+        raise TaskFailure(reason, advice=advice)
+
+    @property
+    def output(self) -> T:
+        """The answer. None where the task did not succeed: look at `succeeded`, or call `raise_for_failure`."""
+        return cast("T", self.final_output)
+
+    @property
+    def reason(self) -> str:
+        """Why the task did not succeed, in a sentence; empty if it did."""
+        if self.is_success:
+            return ""
+        return self.failure.reason if self.failure is not None else f"the task is {self.status}"
+
+    @property
+    def succeeded(self) -> bool:
+        return self.is_success
+
+    @property
+    def score(self) -> float | None:
+        return self.final_score
+
+    @property
+    def rounds(self) -> int:
+        return self.total_rounds

@@ -1,0 +1,1 @@
+"""The state of a task: what its events add up to."""

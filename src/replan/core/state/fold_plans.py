@@ -1,0 +1,104 @@
+"""What a plan, and each change of it, makes of a task's state: which steps are due, and which are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from replan.core import events as e
+from replan.core.state.progress import StepState
+from replan.core.state.task import State, ids_of
+from replan.core.types import Plan, Step, StepId
+
+_WHAT_IS_CALLED = ("tool", "parameters", "actions", "for_each")
+
+
+def _planned(state: State, event: e.PlanGenerated, ts: float) -> None:
+    if state.submitted is not None and state.submitted.plan is not None:
+        state.submitted = state.submitted.lean(plan=None)  # this one it was: it is not kept twice
+    take_plan(state, event.plan)
+
+
+def take_plan(state: State, plan: Plan) -> dict[StepId, StepState]:
+    """Go by this plan from here on; the steps that it leaves out."""
+    steps = tuple([step.lean() for step in plan.steps])
+    state.plan = state.begun = plan.lean(steps=steps)
+    state._graph = state._owners = state._constants = None
+    state.plans += 1
+    state.status = "executing"
+    state.mode = None
+    state._metadata = None
+    kept = state.steps
+    state.steps = {}
+    for step in steps:
+        known = kept.pop(step.step_id, None)
+        if known is None:
+            known = StepState(step, born=state.plans)
+        elif known.step != step:
+            state._ids = state._ids.union(ids_of(known.step))
+            if known.status != "succeeded":  # else it has done what it did before this plan
+                known.born = state.plans
+                _forget_calls(state, known, step)
+        known.step = step
+        known._actions = None
+        state.steps[step.step_id] = known
+    count(state)
+    if kept:
+        state._ids = state._ids.union(*(ids_of(one.step) for one in kept.values()))
+        for one in kept.values():
+            one.gone = state.plans
+        state.left_out += kept.values()
+        state.earlier.update((name, one) for name, one in kept.items() if one.has_output)
+        state.ledger.free(set(kept))
+    return kept
+
+
+def _forget_calls(state: State, known: StepState, step: Step) -> None:
+    """A step is written anew: what it has called as it was is the ledger's alone."""
+    if all(getattr(known.step, name) == getattr(step, name) for name in _WHAT_IS_CALLED):
+        return
+    known.keep_calls(("unknown",))
+    known.items = None
+    state.ledger.free({step.step_id})
+
+
+def count(state: State) -> None:
+    """Count anew what is counted of the steps."""
+    state.open_steps = sum(not step.closed for step in state.steps.values())
+    state.any_skipped = any(step.status == "skipped" for step in state.steps.values())
+
+
+def replace_step(state: State, step: Step) -> None:
+    """Write one step of the plan anew, as a new version of the plan."""
+    assert state.plan is not None
+    known = state.steps[step.step_id]
+    state._ids = state._ids.union(ids_of(known.step))
+    lean = step.lean()
+    steps = tuple([lean if one.step_id == step.step_id else one for one in state.plan.steps])
+    state.plans += 1
+    state.plan = state.plan.lean(steps=steps, version=state.plans)
+    state._graph = state._owners = None
+    known.step = lean
+    known.born = state.plans
+    known._actions = None
+    known.keep_calls(("unknown",))
+    known.items = None
+    state.ledger.free({step.step_id})
+
+
+def reopen(state: State, names: Iterable[StepId]) -> None:
+    """Steps that had come to an end are due again, and all that was left out because of them."""
+    due = [state.steps[name] for name in names if name in state.steps]
+    for step_id in state.graph().downstream([step.step.step_id for step in due]):
+        step = state.steps[step_id]
+        if step.skip is not None and step.skip.kind != "condition":
+            due.append(step)
+    for step in due:
+        step.begin_again()
+    state.ledger.free({step.step.step_id for step in due if step.step.for_each is not None})
+    count(state)
+
+
+HANDLERS: dict[type, Callable[[Any, Any, float], None]] = {
+    e.PlanGenerated: _planned,
+}

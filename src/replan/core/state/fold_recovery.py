@@ -1,0 +1,384 @@
+"""What the events of recovery add to a task's state: a handler for each kind, as in `core.state.task`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from replan.core import events as e
+from replan.core.calls.site import READING, Slot, slot_of
+from replan.core.failures.signature import normalized, signature
+from replan.core.ids import canonical, digest
+from replan.core.plan.fingerprint import labels_of, prints_of
+from replan.core.plan.lineage import replacements
+from replan.core.reflection import NEW_STEPS, RETRIES, SuggestedAction
+from replan.core.state.fold_plans import count, replace_step, take_plan
+from replan.core.state.human_input import Said, word_of
+from replan.core.state.progress import StepState
+from replan.core.state.recovery import Edited, Recovery, RoundNote
+from replan.core.state.step_recovery import Healing, Override, Reading
+from replan.core.state.task import State
+from replan.core.types import Step, StepId, ToolId
+
+OUTSIDE = frozenset({"external_error", "server_error"})
+_MOST_READ = 8_000
+"""Characters of a reading's output that are kept for the reflection after it."""
+
+
+# ── failures ──────────────────────────────────────────────────────────────────
+
+
+def _reflected(state: State, event: e.StepReflected, ts: float) -> None:
+    known = state.mending()
+    if event.fresh:
+        _failed(state, event.signature)
+    step = state.steps.get(event.step_id)
+    if step is None:
+        return
+    if step.healing is None:
+        step.healing = Healing()
+    mine, slot, action = step.healing, event.slot, event.action
+    mine.take(event)
+    mine.pending.pop(slot, None)
+    if action.type in RETRIES:
+        known.retries += 1
+        mine.overrides[slot] = override(mine.overrides.get(slot), action)
+        if event.call_key is not None:
+            state.ledger.vacate(event.call_key, (event.step_id, slot))
+        step.put_away(slot)
+    elif action.type != "settle_outcome":
+        mine.pending[slot] = action
+
+
+def override(before: Override | None, action: SuggestedAction) -> Override:
+    """What a call is made with after this retry was decided."""
+    if action.type == "retry_with_tool":
+        given = action.data.get("parameters")
+        tool: ToolId = str(action.data.get("tool_id", ""))
+        return Override(tool, dict(given) if isinstance(given, dict) else {}, isinstance(given, dict))
+    before = before or Override()
+    return before._replace(parameters={**before.parameters, **action.data})
+
+
+def _failed(state: State, sign: str) -> None:
+    """Something has failed in this round."""
+    known = state.mending()
+    note = known.note(state.round)
+    note.signatures.add(sign)
+    if sign not in known.seen:
+        known.seen.add(sign)
+        note.news = True
+
+
+def step_failed(state: State, step: StepState, event: e.StepFailed) -> None:
+    """A step has failed for good; what was reflected on is counted already."""
+    if step.healing is not None and any(one.error == event.error for one in step.healing.reflected):
+        return
+    tool = step.step.tool or next((call.tool_id for call in step.calls.values() if call.fault), "")
+    _failed(state, signature(tool, event.error))
+
+
+def judged(state: State, event: e.EvaluationCompleted) -> None:
+    """A round has been judged: is it better than those before, does something fail that had not."""
+    verdict = event.evaluation
+    if verdict is None:
+        return
+    known = state.mending()
+    note = known.note(state.round)
+    note.score = verdict.overall_score
+    missing = state.policy.success_threshold - (known.best or 0.0)
+    if known.best is None or verdict.overall_score >= known.best + max(MATTERS, missing / 10):
+        note.better = True
+        known.best = max(known.best or 0.0, verdict.overall_score)
+    for failure in verdict.failures:
+        _failed(state, f"judged: {normalized(failure)}")
+
+
+MATTERS = 1.0
+"""Points by which a round has to be better at least; more where more is missing: a tenth of it."""
+
+
+# ── readings about calls in doubt ─────────────────────────────────────────────
+
+
+def reading_started(state: State, event: e.CallStarted, ts: float) -> None:
+    """A reading about another call: no part of the step."""
+    if step := state.steps.get(event.step_id):
+        if step.healing is None:
+            step.healing = Healing()
+        slot = _about(event)
+        step.healing.pending.pop(slot, None)
+        made = [one for one in step.healing.readings.get(slot, ()) if one.output or one.error]
+        step.healing.readings[slot] = [*made, Reading(event.call_key, event.tool_id, event.parameters, at=ts)]
+
+
+def reading_ended(state: State, event: e.CallCompleted | e.CallFailed) -> None:
+    """What it gave."""
+    step = state.steps.get(event.step_id)
+    if step is None or step.healing is None:
+        return
+    for reading in step.healing.readings.get(_about(event), ()):
+        if reading.call_key == event.call_key:
+            if isinstance(event, e.CallFailed):
+                reading.error = event.error.message
+            elif event.artifact is not None:
+                reading.output = f"{event.artifact.head} … {event.artifact.tail}"
+            else:
+                reading.output = canonical(event.output)[:_MOST_READ]
+
+
+def _about(event: e.CallStarted | e.CallCompleted | e.CallFailed) -> Slot:
+    action = (event.action_id or "").removeprefix(READING)
+    return slot_of(action or None, event.index)
+
+
+# ── repairs and new plans ─────────────────────────────────────────────────────
+
+
+def _repaired(state: State, event: e.StepRepaired, ts: float) -> None:
+    step = state.steps.get(event.step.step_id)
+    if step is None:
+        return
+    known = state.mending()
+    known.repairs += 1
+    if step.healing is None:
+        step.healing = Healing()
+    step.healing.repairs += 1
+    step.healing.repaired_at = len(step.healing.failures())
+    asked = [slot for slot, action in step.healing.pending.items() if action.type == "repair_step"]
+    step.healing.rewritten += [one for slot in asked if (one := step.healing.latest(slot)) is not None]
+    step.healing.restart(_done_as_planned(step, event.step))
+    if state.plan is not None:  # the plan as it began has been tried too
+        known.began = known.began or prints_of(state.plan, (), known.labels, state.earlier)
+    replace_step(state, event.step)
+    state._metadata = None
+
+
+def _done_as_planned(step: StepState, new: Step) -> list[Slot]:
+    """The calls that have succeeded and mean the same in the new form: what was put in for them stays, and they are done."""
+    old = step.step
+    if new.for_each != old.for_each:
+        return []
+    alike: set[str | None] = {one.action_id for one in new.actions if one in old.actions}
+    if (new.tool, new.parameters) == (old.tool, old.parameters):
+        alike.add(None)
+    return [
+        slot for slot, call in step.calls.items() if call.status == "succeeded" and slot.action_id in alike
+    ]
+
+
+def _triggered(state: State, event: e.OverallReflectionTriggered, ts: float) -> None:
+    state.mending()
+    state.escalation = event
+    state.status = "reflecting"
+
+
+def _reflection_completed(state: State, event: e.ReflectionCompleted, ts: float) -> None:
+    known = state.mending()
+    known.reflections += 1
+    state.reflection = event
+    if event.reflection is not None:
+        known.reflection = event.reflection
+        note = known.note(state.round)
+        note.outside = note.outside or event.reflection.problem_nature in ("external", "server")
+        note.outcome = event.reflection.reflection_text or "; ".join(event.reflection.root_causes)
+
+
+def _replanning(state: State, event: e.ReplanningStarted, ts: float) -> None:
+    known = state.mending()
+    if state.replanning is None:
+        known.replans += 1
+        note = known.note(state.round - 1)  # of the round that has just ended
+        failed = [step.fault for step in state.steps.values() if step.status == "failed"]
+        note.outside = note.outside or any(
+            fault is not None and fault.category in OUTSIDE for fault in failed
+        )
+        if state.plan is not None:
+            began = known.began or prints_of(state.plan, (), known.labels, state.earlier)
+            whole, left = prints_of(state.plan, _succeeded(state), known.labels, state.earlier)
+            for one in (*began, whole, left):
+                known.prints[one] = known.prints.get(one, True) and note.outside
+            before = known.results.setdefault(whole, [])
+            before.append(_result(state))
+            note.moved = len(before) > 1 and before[-1] != before[-2]
+        if not note.outcome and state.escalation is not None:
+            note.outcome = state.escalation.reason
+        if event.strategy.type in NEW_STEPS:
+            state.selection = None
+    state.replanning = event
+    state.escalation = None
+    state.status = "replanning"
+
+
+def _stopped(state: State, event: e.PlanningStopped, ts: float) -> None:
+    state.impasse = event
+
+
+def _result(state: State) -> str:
+    """What the plan has given, in 128 bits; of a large plan, which is no poll, nothing."""
+    if len(state.steps) > _MOST_POLLED_STEPS:
+        return ""
+    outputs = [
+        (slot, call.output)
+        for step in state.steps.values()
+        for slot, call in step.calls.items()
+        if call.output is not None
+    ]
+    return digest(canonical([[list(slot), output.value, repr(output.artifact)] for slot, output in outputs]))
+
+
+_MOST_POLLED_STEPS = 50
+
+
+def _updated(state: State, event: e.PlanUpdated, ts: float) -> None:
+    known = state.mending()
+    note = known.note(state.round)
+    note.strategy, note.reason = event.strategy, event.reason
+    note.plan_version, note.changes = event.plan.version, event.diff.words()
+    if state.plan is not None:
+        known.labels |= labels_of(state.plan, known.labels)
+    before = set(state.steps)
+    left_out = take_plan(state, event.plan)
+    for name, step in left_out.items():
+        if step.status != "succeeded":
+            known.dropped[name] = step
+        if not step.closed:
+            reason = f"plan {event.plan.version} left it out before it was started"
+            step.status, step.skip = "skipped", e.StepSkipped(step_id=name, kind="left_out", reason=reason)
+    _inherit(state, known, [step for name, step in state.steps.items() if name not in before])
+    due = [state.steps[name] for name in event.reset if name in state.steps]
+    for step in due:
+        if step.healing is not None:
+            step.healing.restart()
+        step.begin_again()
+    state.ledger.free({step.step.step_id for step in due if step.step.for_each is not None})
+    count(state)
+    known.began = prints_of(event.plan, _succeeded(state), known.labels, state.earlier)
+    state.replanning = state.escalation = None
+
+
+def _inherit(state: State, known: Recovery, new: list[StepState]) -> None:
+    """What was tried in vain for a step is known to the one that takes its place, whatever that is called."""
+    left = [step for name, step in known.dropped.items() if name not in known.replaced]
+    gone = [step.step for step in sorted(left, key=lambda step: step.status != "failed")]
+    for name, old in replacements([step.step for step in new], gone).items():
+        known.replaced[old] = name
+        tried = known.dropped[old].healing
+        if tried is not None:
+            state.steps[name].healing = tried.heir()
+
+
+def _succeeded(state: State) -> set[StepId]:
+    return {name for name, step in state.steps.items() if step.status == "succeeded"}
+
+
+# ── people ────────────────────────────────────────────────────────────────────
+
+
+def _approval_requested(state: State, event: e.ApprovalRequested, ts: float) -> None:
+    known = state.mending()
+    known.requests[event.approval_id] = event
+    known.asked.add(event.call_key)
+    place = event.step_id, slot_of(event.action_id, event.index)
+    known.latest[place] = event.approval_id
+    state.ledger.occupy(event.call_key, place)  # a restart gives it no other number
+
+
+def _approval_resolved(state: State, event: e.ApprovalResolved, ts: float) -> None:
+    state.status = "executing"
+    state.waiting = None  # a second answer too: what is still open is waited for anew
+    known = state.mending()
+    asked = known.requests.get(event.approval_id)
+    if asked is None or asked.call_key in known.approvals:
+        return
+    known.approvals[asked.call_key] = event
+    if (answer := _about_approval(asked, event)) is not None:
+        known.said.append(answer)
+    step = state.steps.get(asked.step_id)
+    slot = slot_of(asked.action_id, asked.index)
+    asked_since = known.latest.get((asked.step_id, slot)) != event.approval_id
+    if event.approved and event.parameters is not None and step is not None and not asked_since:
+        if step.healing is None:
+            step.healing = Healing()
+        before = step.healing.overrides.get(slot) or Override()
+        kept = {name: value for name, value in before.parameters.items() if name not in event.without}
+        edited = Override(
+            asked.tool_id, {**kept, **event.parameters}, before.whole, (*before.without, *event.without)
+        )
+        step.healing.overrides[slot] = edited
+        kept = {name: value for name, value in asked.parameters.items() if name not in event.without}
+        seals = {
+            name: one for name, one in asked.seals.items() if name in kept and name not in event.parameters
+        }
+        known.edited[asked.step_id, slot] = Edited(asked.tool_id, {**kept, **event.parameters}, seals)
+        state.ledger.vacate(asked.call_key, (asked.step_id, slot))
+
+
+def _about_approval(asked: e.ApprovalRequested, event: e.ApprovalResolved) -> Said | None:
+    """What a rejection or a change says beyond a yes or no; None for a plain yes."""
+    question = f"may {asked.tool_id} be called in {asked.step_id} with {canonical(asked.parameters)}?"
+    if not event.approved:
+        return Said(question, f"no: {event.reason}" if event.reason else "no", event.by)
+    changes = [f"with {canonical(event.parameters)}"] if event.parameters else []
+    changes += [f"without {', '.join(event.without)}"] if event.without else []
+    return Said(question, f"yes, {' and '.join(changes)}", event.by) if changes else None
+
+
+def _asked(state: State, event: e.QuestionAsked, ts: float) -> None:
+    state.mending().questions[event.question_id] = event
+
+
+def _answered(state: State, event: e.QuestionAnswered, ts: float) -> None:
+    state.status = "reflecting"
+    state.waiting = None
+    known = state.mending()
+    question = known.questions.get(event.question_id)
+    if question is None or event.question_id in known.answers:
+        return
+    known.answers[event.question_id] = event
+    known.said.append(Said(question.text, event.answer, event.by))
+    if question.kind == "intervention":
+        state.impasse = None
+        known.word = word_of(event.answer)
+        note = known.note(state.round)
+        note.news = note.better = True  # a person's word is something new
+        state.reflection = None
+        if known.word != "stop" and state.evaluation is not None and state.evaluation.by == "model":
+            known.evaluation = state.evaluation  # made without that answer: it is judged anew
+            state.evaluation = state.escalation = None  # what was judged so called for the reflection
+
+
+def _waiting(state: State, event: e.TaskWaiting, ts: float) -> None:
+    known = state.mending()
+    approvals = {one.approval_id for one in known.open_approvals()}
+    questions = {one.question_id for one in known.open_questions()}
+    open_ = approvals.intersection(event.approvals) or questions.intersection(event.questions)
+    state.ledger.waits += 1
+    if state.cancel is None and open_:
+        state.waiting = event  # else the answer came just before
+    state.status = "waiting"
+
+
+def _warned(state: State, event: e.BudgetWarning, ts: float) -> None:
+    state.mending().warned.add(event.limit)
+
+
+def rounds_of(state: State) -> list[RoundNote]:
+    return state.recovery.rounds if state.recovery is not None else []
+
+
+HANDLERS: dict[type, Callable[[Any, Any, float], None]] = {
+    e.StepReflected: _reflected,
+    e.StepRepaired: _repaired,
+    e.OverallReflectionTriggered: _triggered,
+    e.ReflectionCompleted: _reflection_completed,
+    e.ReplanningStarted: _replanning,
+    e.PlanningStopped: _stopped,
+    e.PlanUpdated: _updated,
+    e.ApprovalRequested: _approval_requested,
+    e.ApprovalResolved: _approval_resolved,
+    e.QuestionAsked: _asked,
+    e.QuestionAnswered: _answered,
+    e.TaskWaiting: _waiting,
+    e.BudgetWarning: _warned,
+}

@@ -1,0 +1,183 @@
+"""What the events of steps and of their calls add to a task's state: a handler for each kind, as in `core.state.task`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from replan.core import events as e
+from replan.core.calls.site import READING, slot_of
+from replan.core.state import fold_recovery
+from replan.core.state.fold_plans import reopen
+from replan.core.state.progress import CallState, Output, StepState, StepStatus
+from replan.core.state.step_recovery import Healing
+from replan.core.state.task import State
+
+
+def _step_ready(state: State, event: e.StepReady, ts: float) -> None:
+    if (step := state.steps.get(event.step_id)) and step.status == "pending":
+        step.status = "ready"
+
+
+def _step_started(state: State, event: e.StepStarted, ts: float) -> None:
+    if step := state.steps.get(event.step_id):
+        if step.closed:
+            state.open_steps += 1
+            step.fault = step.skip = step.ended = None
+        step.status = "running"
+        step.items = event.items
+        if step.started is None:
+            step.started = ts
+
+
+def _call_started(state: State, event: e.CallStarted, ts: float) -> None:
+    state.tool_calls += 1
+    ledger, slot = state.ledger, slot_of(event.action_id, event.index)
+    if slot.action_id is not None and slot.action_id.startswith(READING):
+        fold_recovery.reading_started(state, event, ts)
+        return
+    ledger.occupy(event.call_key, (event.step_id, slot))
+    call = CallState(
+        event.call_key, event.step_id, slot, event.tool_id, event.attempt,
+        event.effect, event.parameters, started=ts, effects_before=ledger.effects, plan=state.plans,
+    )  # fmt: skip
+    if (earlier := state._calls.get(call.key)) is not None:
+        call.retries = earlier.retries
+    ledger.touch(call.effect)
+    state._calls[call.key] = call
+    if step := state.steps.get(event.step_id):
+        if (before := step.calls.get(slot)) is not None and before.key != call.key:
+            step.put_away(slot)
+        step.calls[slot] = call
+        if step.healing is not None:
+            step.healing.pending.pop(slot, None)
+
+
+def _result_of(state: State, event: e._OfCall, ts: float) -> CallState | None:
+    """The call that the event ends."""
+    call = state._calls.get(event.call_key)
+    if call is not None:
+        call.ended = ts
+        state.ledger.touch(call.effect)
+    return call
+
+
+def _call_completed(state: State, event: e.CallCompleted, ts: float) -> None:
+    output = Output(event.output, event.artifact, event.masked)
+    if event.artifact is not None:
+        state.kept_apart = True
+    if event.action_id is not None and event.action_id.startswith(READING):
+        fold_recovery.reading_ended(state, event)
+    elif event.reused:
+        _reused(state, event, output, ts)
+    elif call := _result_of(state, event, ts):
+        _succeeded(state, call, output)
+    state.in_doubt.pop(event.call_key, None)
+
+
+def _reused(state: State, event: e.CallCompleted, output: Output, ts: float) -> None:
+    slot = slot_of(event.action_id, event.index)
+    state.ledger.occupy(event.call_key, (event.step_id, slot))
+    entry = state.ledger.entries.get(event.call_key)
+    if step := state.steps.get(event.step_id):
+        step.calls[slot] = CallState(
+            event.call_key, event.step_id, slot, event.tool_id, event.attempt,
+            entry.effect if entry else "reads", {}, "succeeded", output, True, None, ts, ts, plan=state.plans,
+        )  # fmt: skip
+
+
+def _succeeded(state: State, call: CallState, output: Output) -> None:
+    if call.effect == "once":
+        state.took_effect[call.key] = call
+    call.status = "succeeded"
+    call.output = output
+    call.fault = None
+    state._calls.pop(call.key, None)
+    state.ledger.enter(call, output, state.round)
+
+
+def _call_failed(state: State, event: e.CallFailed, ts: float) -> None:
+    if event.action_id is not None and event.action_id.startswith(READING):
+        fold_recovery.reading_ended(state, event)
+    elif call := _result_of(state, event, ts):
+        call.status = "failed" if event.retry_in_secs is None else "retrying"
+        call.fault = event.error
+        call.retries += event.retry_in_secs is not None and event.error.kind != "cancelled"
+
+
+def _outcome_unknown(state: State, event: e.OutcomeUnknown, ts: float) -> None:
+    if call := _result_of(state, event, ts):
+        call.status = "unknown"
+        state.in_doubt[call.key] = call
+
+
+def _outcome_settled(state: State, event: e.OutcomeSettled, ts: float) -> None:
+    call = state.in_doubt.pop(event.call_key, None)
+    if call is None:
+        return
+    state.ledger.touch(call.effect)
+    if state.recovery is not None:
+        state.recovery.use_up_answers(event.call_key)
+    step = state.steps.get(call.step_id)
+    if step is not None and step.healing is not None:
+        step.healing.readings.pop(call.slot, None)
+    if event.record:
+        state.records[event.call_key] = event.record
+    if event.happened:
+        if event.artifact is not None:
+            state.kept_apart = True
+        _succeeded(state, call, Output(event.output, event.artifact, event.masked))
+        call.settled = True
+    else:
+        call.status = "failed"
+        state.undone[event.call_key] = state.undone.get(event.call_key, 0) + 1
+        if step is not None and step.healing is None:
+            step.healing = Healing()  # its next try is not its first
+        if step is not None and step.calls.get(call.slot) is call:
+            step.put_away(call.slot)  # it did not happen: it may be made
+    if step is not None and step.status == "failed":
+        reopen(state, [call.step_id])
+
+
+def _close(state: State, step: StepState, status: StepStatus, ts: float) -> None:
+    if not step.closed:
+        state.open_steps -= 1
+    step.status = status
+    step.ended = ts
+
+
+def _step_completed(state: State, event: e.StepCompleted, ts: float) -> None:
+    if step := state.steps.get(event.step_id):
+        _close(state, step, "succeeded", ts)
+        if event.metadata:
+            step.metadata = event.metadata
+            state._metadata = None
+
+
+def _step_failed(state: State, event: e.StepFailed, ts: float) -> None:
+    if step := state.steps.get(event.step_id):
+        _close(state, step, "failed", ts)
+        step.fault = event.error
+        if state.modelled:
+            fold_recovery.step_failed(state, step, event)
+
+
+def _step_skipped(state: State, event: e.StepSkipped, ts: float) -> None:
+    if step := state.steps.get(event.step_id):
+        _close(state, step, "skipped", ts)
+        state.any_skipped = True
+        step.skip = event
+
+
+HANDLERS: dict[type, Callable[[Any, Any, float], None]] = {
+    e.StepReady: _step_ready,
+    e.StepStarted: _step_started,
+    e.CallStarted: _call_started,
+    e.CallCompleted: _call_completed,
+    e.CallFailed: _call_failed,
+    e.OutcomeUnknown: _outcome_unknown,
+    e.OutcomeSettled: _outcome_settled,
+    e.StepCompleted: _step_completed,
+    e.StepFailed: _step_failed,
+    e.StepSkipped: _step_skipped,
+}

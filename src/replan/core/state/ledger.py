@@ -1,0 +1,219 @@
+"""The effect ledger: which calls have succeeded, and what may stand for a new one (specification §5).
+
+A call is known by its key: the digest of task, tool and canonical parameters, and which of the like calls of a
+plan it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+from replan.core.calls.site import Place
+from replan.core.ids import call_key, split_key
+from replan.core.state.progress import CallState, Output
+from replan.core.types import CallKey, Effect, StepId, ToolSpec
+
+
+@dataclass(slots=True)
+class LedgerEntry:
+    """A call that succeeded in this task."""
+
+    output: Output
+    effect: Effect
+    effects_before: int
+    """The task's count of effects when the call was started: a reading is good while it stands there."""
+    round: int = 0
+    at: float = 0.0
+    """When it ended."""
+    waits: int = 0
+    """How often the task had waited for a person by then."""
+
+
+@dataclass(slots=True)
+class Occurrences:
+    """The like calls of a plan, counted from 1: each place has its number, and a freed number is given first."""
+
+    places: dict[Place, int] = field(default_factory=dict)
+    _taken: dict[int, int] = field(default_factory=dict)
+    """Number → how many places have it: one, unless a log says otherwise."""
+    _next: int = 1
+    _free: list[int] = field(default_factory=list)
+    """A heap of the numbers below `_next` that may be free."""
+
+    def of(self, place: Place) -> int:
+        """The number of this place, which keeps it from here on."""
+        number = self.places.get(place)
+        if number is None:
+            number = self._lowest()
+            self.occupy(place, number)
+        return number
+
+    def _lowest(self) -> int:
+        while self._free:
+            if (number := heappop(self._free)) not in self._taken:
+                return number
+        return self._next
+
+    def occupy(self, place: Place, number: int) -> None:
+        """This place has this number: the log says so."""
+        known = self.places.get(place)
+        if known == number:
+            return
+        if known is not None:
+            self._drop(place)
+        self.places[place] = number
+        self._taken[number] = self._taken.get(number, 0) + 1
+        for skipped in range(self._next, min(number, self._next + _GAP)):
+            heappush(self._free, skipped)
+        self._next = max(self._next, number + 1)
+
+    def shared(self, place: Place, with_these: Callable[[Place], bool]) -> int | None:
+        """The lowest number whose places are all of these: this place has it too from here on."""
+        holders: dict[int, list[Place]] = {}
+        for other, number in self.places.items():
+            holders.setdefault(number, []).append(other)
+        for number in sorted(holders):
+            if all(with_these(other) for other in holders[number]):
+                self.occupy(place, number)
+                return number
+        return None
+
+    def free(self, steps: set[StepId]) -> None:
+        """These steps are no part of the plan any more."""
+        for place in [place for place in self.places if place[0] in steps]:
+            self._drop(place)
+
+    def leave(self, place: Place) -> None:
+        """This place is none of the like calls any more."""
+        if place in self.places:
+            self._drop(place)
+
+    def _drop(self, place: Place) -> None:
+        number = self.places.pop(place)
+        self._taken[number] -= 1
+        if not self._taken[number]:
+            del self._taken[number]
+            heappush(self._free, number)
+
+
+_GAP = 100_000
+"""A number from a log may be anything: no more than this many before it are counted as free."""
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What the calls of a task have done so far."""
+
+    entries: dict[CallKey, LedgerEntry] = field(default_factory=dict)
+    waits: int = 0
+    effects: int = 0
+    """Goes up when a call that may change the world starts, and when it ends: a reading from before may be old."""
+    _occurrences: dict[str, Place | Occurrences] = field(default_factory=dict)
+    """By what is called: its only place, or all of them counted."""
+
+    def occurrence(self, base: str, place: Place) -> int:
+        """Which of the like calls this place in the plan makes, from 1; the place keeps the number."""
+        known = self._occurrences.setdefault(base, place)
+        return 1 if known == place else self._many(base).of(place)
+
+    def later_occurrence(self, base: str, place: Place, done: Callable[[Place], bool]) -> int:
+        """The same for a place that came with a later plan: it matches what was done before it.
+
+        `done` says which places are; their numbers are shared, so that no call is made again to make up for
+        something else.
+        """
+        if base not in self._occurrences:
+            return self.occurrence(base, place)
+        like = self._many(base)
+        known = like.places.get(place)
+        return known or like.shared(place, done) or like.of(place)
+
+    def once_more(
+        self, base: str, place: Place, together: Callable[[Place], bool], one_of_several: Callable[[], bool]
+    ) -> int:
+        """The same for a place that says `repeat` in a later plan: it means the effect beyond what is done.
+
+        `together` says which places came with the same plan, `one_of_several` whether more of them make this call. Several have to
+        say `repeat`, also where the plan only states anew what is done: so they are the effect that often in all. One
+        alone need not, so it is one more.
+        """
+        occurrences = self._many(base)
+        if (known := occurrences.places.get(place)) is not None:
+            return known
+        theirs = {number for other, number in occurrences.places.items() if together(other)}
+        done = self._done(base) - theirs
+        if not done or one_of_several():
+            return occurrences.of(place)
+        taken = done | set(occurrences.places.values())
+        number = next(n for n in range(1, len(taken) + 2) if n not in taken)
+        occurrences.occupy(place, number)
+        return number
+
+    def _done(self, base: str) -> set[int]:
+        return {split_key(key)[1] for key in self.entries if key.startswith(f"{base}.")}
+
+    def knows(self, base: str) -> bool:
+        """True if this call was made or is meant somewhere."""
+        return base in self._occurrences or call_key(base, 1) in self.entries
+
+    def others(self, base: str, place: Place) -> dict[Place, int]:
+        """The other places that mean this call, with their numbers."""
+        known = self._occurrences.get(base)
+        if isinstance(known, Occurrences):
+            return {other: number for other, number in known.places.items() if other != place}
+        return {} if known is None or known == place else {known: 1}
+
+    def occupy(self, key: CallKey, place: Place) -> None:
+        """The place makes the call of this key."""
+        base, number = split_key(key)
+        if number != 1 or self._occurrences.setdefault(base, place) != place:
+            self._many(base).occupy(place, number)
+
+    def _many(self, base: str) -> Occurrences:
+        """The like calls of a base, counted: a call that is meant once has only its place."""
+        known = self._occurrences.get(base)
+        if not isinstance(known, Occurrences):
+            like = self._occurrences[base] = Occurrences()
+            if known is not None:
+                like.occupy(known, 1)
+            return like
+        return known
+
+    def vacate(self, key: CallKey, place: Place) -> None:
+        """The place makes another call instead: its number is free, and whoever makes this very call has its key."""
+        base, _ = split_key(key)
+        known = self._occurrences.get(base)
+        if isinstance(known, Occurrences):
+            known.leave(place)
+        elif known == place:
+            del self._occurrences[base]
+
+    def free(self, steps: set[StepId]) -> None:
+        """Steps that a new plan leaves out: a like call in that plan matches what they have done."""
+        for base, like in list(self._occurrences.items()):
+            if isinstance(like, Occurrences):
+                like.free(steps)
+            elif like[0] in steps:
+                del self._occurrences[base]
+
+    def touch(self, effect: Effect) -> None:
+        """A call starts or ends."""
+        if effect != "reads":
+            self.effects += 1
+
+    def enter(self, call: CallState, output: Output, round: int = 0) -> None:
+        """The call has succeeded."""
+        self.entries[call.key] = LedgerEntry(
+            output, call.effect, call.effects_before, round, call.ended or call.started, self.waits
+        )
+
+    def reusable(self, key: CallKey, tool: ToolSpec) -> LedgerEntry | None:
+        """The recorded output of this very call, if it may stand for a new one."""
+        entry = self.entries.get(key)
+        if entry is None:
+            return None
+        if tool.effect == "reads" and (tool.volatile or entry.effects_before != self.effects):
+            return None
+        return entry

@@ -1,0 +1,181 @@
+"""How far a task's steps and calls are: the parts of its state."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from replan.core import events as e
+from replan.core.calls.site import ONLY as ONLY
+from replan.core.calls.site import Place as Place
+from replan.core.calls.site import Slot as Slot
+from replan.core.calls.site import slot_of as slot_of
+from replan.core.state.step_recovery import Healing
+from replan.core.types import Action, Artifact, Effect, Fault, JsonObject, Step, StepId
+
+StepStatus = Literal["pending", "ready", "running", "succeeded", "failed", "skipped"]
+CallStatus = Literal["running", "retrying", "succeeded", "failed", "unknown"]
+TaskStatus = Literal[
+    "queued", "planning", "executing", "evaluating", "reflecting", "replanning", "waiting",
+    "succeeded", "failed", "cancelled", "timed_out",
+]  # fmt: skip
+ENDED = frozenset({"succeeded", "failed", "cancelled", "timed_out"})
+
+
+class Output(NamedTuple):
+    """A finished call's output: the value, or the artifact that holds it."""
+
+    value: Any = None
+    artifact: Artifact | None = None
+    masked: bool = False
+    """A secret was cut out of it."""
+
+
+@dataclass(slots=True)
+class CallState:
+    """The latest try of one call."""
+
+    key: str
+    step_id: StepId
+    slot: Slot
+    tool_id: str
+    attempt: int
+    effect: Effect
+    parameters: JsonObject
+    status: CallStatus = "running"
+    output: Output | None = None
+    reused: bool = False
+    fault: Fault | None = None
+    started: float = 0.0
+    ended: float | None = None
+    effects_before: int = 0
+    """The task's count of effects when it was started."""
+    retries: int = 0
+    """Faults of its earlier tries that code let pass; a try that was cut off is none."""
+    plan: int = 1
+    """The version of the plan that it was made under."""
+    settled: bool = False
+    """Its answer was lost, and it was found out afterwards that it has succeeded."""
+
+
+@dataclass(slots=True)
+class StepState:
+    """Where one step is."""
+
+    step: Step
+    status: StepStatus = "pending"
+    calls: dict[Slot, CallState] = field(default_factory=dict)
+    items: int | None = None
+    fault: Fault | None = None
+    skip: e.StepSkipped | None = None
+    metadata: JsonObject | None = None
+    started: float | None = None
+    ended: float | None = None
+    born: int = 1
+    """The version of the plan that brought it, as it is."""
+    gone: int = 0
+    """The version of the plan that left it out; 0: it is in the plan."""
+    former: list[CallState] | None = None
+    """Calls that it made in an earlier form, or in another way; None: there are none."""
+    healing: Healing | None = None
+    """What recovery has done for it; None: nothing yet."""
+    marked: dict[str | None, tuple[Step, Any]] | None = field(default=None, compare=False, repr=False)
+    """What its calls that say `repeat` come to, by action, of the step as it then was; None: not looked at."""
+    _actions: dict[str, Action] | None = field(default=None, compare=False, repr=False)
+
+    def action(self, action_id: str) -> Action:
+        """The step's action of this id."""
+        if self._actions is None:
+            self._actions = {action.action_id: action for action in self.step.actions}
+        return self._actions[action_id]
+
+    def begin_again(self) -> None:
+        """It had come to an end and is due again; what has succeeded of it stays."""
+        self.status = "pending"
+        self.fault = self.skip = self.ended = self.items = None
+        # its list may be another one
+        self.keep_calls(("succeeded", "unknown") if self.step.for_each is None else ())
+
+    def keep_calls(self, statuses: Collection[str]) -> None:
+        """Go on with the calls of these statuses only; the others have been made all the same."""
+        for slot in [slot for slot, call in self.calls.items() if call.status not in statuses]:
+            self.put_away(slot)
+
+    def put_away(self, slot: Slot) -> None:
+        """The call at this place is made in another way from here on."""
+        call = self.calls.pop(slot, None)
+        if call is not None:
+            self.former = [*(self.former or ()), call]
+
+    def every_call(self) -> list[CallState]:
+        """Every call that was made for it, in whatever form it had then; the latest last."""
+        return [*(self.former or ()), *self.calls.values()]
+
+    @property
+    def left_out(self) -> tuple[int, ...]:
+        """The items of a `for_each` that have no output, counted from 0."""
+        if self.items is None:
+            return ()
+        made = {slot.item for slot, call in self.calls.items() if call.status != "succeeded"}
+        here = {slot.item for slot in self.calls}
+        return tuple(item for item in range(self.items) if item in made or item not in here)
+
+    @property
+    def has_output(self) -> bool:
+        """It succeeded; or some items of its list did, which can be referred to without the others."""
+        if self.status == "succeeded":
+            return True
+        return self.status == "failed" and self.items is not None and len(self.left_out) < self.items
+
+    @property
+    def closed(self) -> bool:
+        return self.status in ("succeeded", "failed", "skipped")
+
+    @property
+    def attempts(self) -> int:
+        """Tries of the call that was tried most, whatever it was called with."""
+        now = max((call.attempt for call in self.calls.values()), default=0)
+        if self.healing is None:
+            return now
+        return max([now, *(self._tries(slot) for slot in self.healing.slots())])
+
+    def _tries(self, slot: Slot) -> int:
+        """Failed tries, and the latest where that has not failed."""
+        call = self.calls.get(slot)
+        failed = self.healing.failures(slot) if self.healing is not None else []
+        if call is None or call.status not in ("running", "succeeded"):
+            return len(failed)
+        # the failure of a call that has succeeded after all was its doubt: no other try
+        known = call.settled and any(one.call_key == call.key for one in failed)
+        return len(failed) + (not known)
+
+
+# ── the status of the whole task ──
+
+END_STATUS: dict[type[e.Event], TaskStatus] = {
+    e.TaskCompleted: "succeeded",
+    e.TaskFailed: "failed",
+    e.TaskCancelled: "cancelled",
+    e.TaskTimedOut: "timed_out",
+}
+_STATUS: dict[type[e.Event], TaskStatus] = {
+    e.TaskStarted: "planning",
+    e.PlanGenerated: "executing",
+    e.PlanUpdated: "executing",
+    e.OverallReflectionTriggered: "reflecting",
+    e.ReplanningStarted: "replanning",
+    e.TaskWaiting: "waiting",
+    e.ApprovalResolved: "executing",
+    e.QuestionAnswered: "reflecting",
+    **END_STATUS,
+}
+
+
+def status_of(event: e.AnyEvent) -> TaskStatus | None:
+    """The task status that an event brings; None if it changes nothing."""
+    if isinstance(event, e.LlmCallStarted):
+        if event.schema_name == "overall_reflection":
+            return "reflecting"
+        return "evaluating" if event.role == "evaluation" else None
+    return _STATUS.get(type(event))

@@ -1,0 +1,115 @@
+"""What recovery has done for a whole task, so far: each round, and what people were asked and have said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from replan.core import events as e
+from replan.core.calls.site import Place
+from replan.core.reflection import OverallReflection
+from replan.core.state.human_input import Said, Word
+from replan.core.state.progress import StepState
+from replan.core.types import JsonObject, StepId, ToolId
+
+
+@dataclass(slots=True)
+class RoundNote:
+    """One round in short."""
+
+    number: int
+    strategy: str = ""
+    """How its plan came about; empty for the first."""
+    reason: str = ""
+    plan_version: int = 0
+    changes: str = ""
+    """What the plan changed, in words."""
+    signatures: set[str] = field(default_factory=set)
+    """Every failure of the round, also those that the judge named."""
+    news: bool = False
+    """Something failed that had not failed before in this task."""
+    score: float | None = None
+    better: bool = False
+    """Judged better than every round before."""
+    moved: bool = False
+    """Its plan was run before and gave something else then: a poll that goes on."""
+    outside: bool = False
+    """What failed was out of our reach."""
+    outcome: str = ""
+
+
+class Edited(NamedTuple):
+    """A call as a person has changed it."""
+
+    tool_id: ToolId
+    parameters: JsonObject
+    """All of them, as they may be seen."""
+    seals: dict[str, str]
+    """Of those that were not shown and not changed."""
+
+
+@dataclass(slots=True)
+class Recovery:
+    """The recovery of a whole task."""
+
+    rounds: list[RoundNote] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+    """Every signature of this task."""
+    best: float | None = None
+    """The best score so far."""
+    prints: dict[str, bool] = field(default_factory=dict)
+    """Plans that have been tried, by what they mean; True: what they failed of was out of our reach."""
+    results: dict[str, list[str]] = field(default_factory=dict)
+    """Whole plans, by their print: what each run of one gave, as a digest."""
+    began: tuple[str, ...] = ()
+    """The prints of the plan as it began, if it is not the first."""
+    labels: dict[StepId, str] = field(default_factory=dict)
+    """Of steps that later plans have left out, what they meant (`core.plan.fingerprint`)."""
+    dropped: dict[StepId, StepState] = field(default_factory=dict)
+    """Steps that a later plan has left out without their having succeeded."""
+    replaced: dict[StepId, StepId] = field(default_factory=dict)
+    """Of those, the step of a later plan that took the place of each (`core.plan.lineage`)."""
+    reflections: int = 0
+    replans: int = 0
+    retries: int = 0
+    repairs: int = 0
+    evaluation: e.EvaluationCompleted | None = None
+    """Of the round before this one."""
+    requests: dict[str, e.ApprovalRequested] = field(default_factory=dict)
+    """Approvals asked for, by their id."""
+    asked: set[str] = field(default_factory=set)
+    """The keys of the calls that approvals were asked for."""
+    approvals: dict[str, e.ApprovalResolved] = field(default_factory=dict)
+    """What was said, by call key."""
+    edited: dict[Place, Edited] = field(default_factory=dict)
+    """What a person wants to be called instead."""
+    latest: dict[Place, str] = field(default_factory=dict)
+    """The approval that was asked for last, by the call's place."""
+    questions: dict[str, e.QuestionAsked] = field(default_factory=dict)
+    answers: dict[str, e.QuestionAnswered] = field(default_factory=dict)
+    reflection: OverallReflection | None = None
+    """The latest of the task."""
+    said: list[Said] = field(default_factory=list)
+    """What people have said, in its order."""
+    word: Word = ""
+    """Set by the latest answer, if that decides by itself."""
+    warned: set[str] = field(default_factory=set)
+    """Limits of which it was told that most is used."""
+
+    def note(self, number: int) -> RoundNote:
+        """The note of this round."""
+        if not self.rounds or self.rounds[-1].number != number:
+            self.rounds.append(RoundNote(number))
+        return self.rounds[-1]
+
+    def open_approvals(self) -> list[e.ApprovalRequested]:
+        return [one for one in self.requests.values() if one.call_key not in self.approvals]
+
+    def use_up_answers(self, call_key: str) -> None:
+        """A call's outcome is settled: what was asked and said about it holds for no later doubt."""
+        for name in [name for name, one in self.questions.items() if one.call_key == call_key]:
+            del self.questions[name]
+            self.answers.pop(name, None)
+
+    def open_questions(self) -> list[e.QuestionAsked]:
+        return [one for one in self.questions.values() if one.question_id not in self.answers]

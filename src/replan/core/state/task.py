@@ -1,0 +1,331 @@
+"""What the events of a task add up to.
+
+The state is changed in place by `core.state.fold`; whoever folds owns it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from replan.core import events as e
+from replan.core.calls.names import bases, reading_base
+from replan.core.calls.site import Place
+from replan.core.calls.site import Slot as Slot
+from replan.core.constant import ConstantCall
+from replan.core.ids import base_of, call_key, split_key
+from replan.core.limits.policy import Policy
+from replan.core.plan.graph import Graph
+from replan.core.references.metadata import Metadata
+from replan.core.secrets import NOTHING_SECRET, KnownSecrets
+from replan.core.state.human_input import Word
+from replan.core.state.ledger import Ledger, LedgerEntry
+from replan.core.state.progress import ENDED as ENDED
+from replan.core.state.progress import ONLY as ONLY
+from replan.core.state.progress import CallState as CallState
+from replan.core.state.progress import CallStatus as CallStatus
+from replan.core.state.progress import Output as Output
+from replan.core.state.progress import StepState as StepState
+from replan.core.state.progress import StepStatus as StepStatus
+from replan.core.state.progress import TaskStatus as TaskStatus
+from replan.core.state.progress import status_of as status_of
+from replan.core.state.recovery import Recovery
+from replan.core.types import ActionId, CallKey, JsonObject, Plan, Step, StepId, ToolSpec, Usage
+
+_NOTHING: JsonObject = {}
+"""Shared by all states: nobody writes into what was submitted."""
+_NOTHING_USED = Usage()
+OLD_SECS = 60.0
+"""After so long a reading of an earlier round is made anew."""
+
+
+@dataclass(slots=True)
+class State:
+    """A task, as its log tells it."""
+
+    task_id: str = ""
+    submitted: e.TaskSubmitted | None = None
+    status: TaskStatus = "queued"
+    created: float = 0.0
+    last_seq: int = 0
+    last_ts: float = 0.0
+    active_secs: float = 0.0
+    """Time in which somebody drove the task: neither the wait before its start nor a gap before a resumption."""
+    started: bool = False
+    round: int = 0
+    selection: e.ToolSelectionCompleted | None = None
+    plan: Plan | None = None
+    begun: Plan | None = None
+    """The plan as it was made: without the steps that were written anew since."""
+    plans: int = 0
+    rejections: list[e.PlanRejected] = field(default_factory=list)
+    steps: dict[StepId, StepState] = field(default_factory=dict)
+    earlier: dict[StepId, StepState] = field(default_factory=dict)
+    """Steps with an output that a later plan has left out: their outputs and metadata stay."""
+    left_out: list[StepState] = field(default_factory=list)
+    """Every step that a later plan has left out, in the order of the plans."""
+    open_steps: int = 0
+    """Steps that have not come to an end."""
+    mode: e.ExecutionMode | None = None
+    ledger: Ledger = field(default_factory=Ledger)
+    kept_apart: bool = False
+    """Some output is an artifact."""
+    any_skipped: bool = False
+    in_doubt: dict[str, CallState] = field(default_factory=dict)
+    took_effect: dict[CallKey, CallState] = field(default_factory=dict)
+    """Every `once` call of the task that has succeeded, whatever became of its step."""
+    records: dict[CallKey, str] = field(default_factory=dict)
+    """The record that each settled call was known by."""
+    undone: dict[CallKey, int] = field(default_factory=dict)
+    """How often it was found that a call had not happened."""
+    modelled: bool = True
+    """False: the plan was given and the steps judge themselves, so that no model is there to mend anything."""
+    escalation: e.OverallReflectionTriggered | None = None
+    """A step's recovery has ended: no step is started until the plan is made anew."""
+    reflection: e.ReflectionCompleted | None = None
+    """Of this round."""
+    replanning: e.ReplanningStarted | None = None
+    """The plan is being made anew."""
+    impasse: e.PlanningStopped | None = None
+    """Why there is no plan, or none anew; gone once a person has spoken."""
+    waiting: e.TaskWaiting | None = None
+    recovery: Recovery | None = None
+    """What recovery has done so far; None: nothing yet."""
+    evaluation: e.EvaluationCompleted | None = None
+    cancel: e.CancelRequested | None = None
+    outcome: e.TaskCompleted | e.TaskFailed | e.TaskCancelled | e.TaskTimedOut | None = None
+    llm_running: dict[str, e.LlmCallStarted] = field(default_factory=dict)
+    tool_calls: int = 0
+    """Calls made; the rest of what was used is in `_asked`."""
+    secrets: KnownSecrets = field(default=NOTHING_SECRET, compare=False, repr=False)
+    """What whoever drives the task knows to be secret; a reading of the log knows nothing."""
+    seal_key: bytes = field(default=b"", compare=False, repr=False)
+    """Of what the log names but must not give away (`core.calls.seals`, `core.calls.names`); there is none where it is not needed."""
+    any_lost: bool = False
+    """The log has masks of which nobody knows any more what they stand for."""
+    _asked: Usage = _NOTHING_USED
+    _graph: Graph | None = field(default=None, compare=False, repr=False)
+    _constants: dict[StepId, ConstantCall] | None = field(default=None, compare=False, repr=False)
+    """Calls that the check of the plan has found to be constant, as long as they were not made."""
+    _metadata: Metadata | None = None
+    _ids: frozenset[str] = frozenset()
+    """Ids of steps and actions that a later plan has left out."""
+    _owners: dict[ActionId, StepState] | None = field(default=None, compare=False, repr=False)
+    _calls: dict[CallKey, CallState] = field(default_factory=dict)
+    """The latest try of each call that has not succeeded, even of steps that a new plan has left out."""
+
+    # ── readings ──
+
+    @property
+    def policy(self) -> Policy:
+        return self.submitted.policy if self.submitted else Policy()
+
+    @property
+    def description(self) -> str:
+        return self.submitted.description if self.submitted else ""
+
+    @property
+    def metadata(self) -> JsonObject:
+        """The task's metadata with what finished steps added; the last writer in plan order wins."""
+        return self._all_metadata().all
+
+    def metadata_of(self, step_id: StepId) -> JsonObject:
+        """The metadata that a step sees: of the steps of its plan, only those before it have added to it."""
+        return self._all_metadata().before(step_id)
+
+    def _all_metadata(self) -> Metadata:
+        if self._metadata is None:
+            submitted = self.submitted.metadata if self.submitted else {}
+            earlier = (one.metadata for one in self.earlier.values())
+            self._metadata = Metadata(
+                submitted, earlier, ((name, one.metadata) for name, one in self.steps.items())
+            )
+        return self._metadata
+
+    @property
+    def heals(self) -> bool:
+        """True if failed steps are reflected upon at once."""
+        return self.modelled and self.policy.enable_step_level_reflection
+
+    @property
+    def reflects(self) -> bool:
+        """True if a round that did not do is reflected upon."""
+        return self.modelled and self.policy.enable_auto_reflection
+
+    @property
+    def word(self) -> Word:
+        """The word of a person that decides by itself, if one was said."""
+        return self.recovery.word if self.recovery is not None else ""
+
+    def mending(self) -> Recovery:
+        """What recovery has done so far, to be added to."""
+        if self.recovery is None:
+            self.recovery = Recovery()
+        return self.recovery
+
+    @property
+    def hides(self) -> bool:
+        """True if values of this state may be masked."""
+        return self.any_lost or bool(self.secrets)
+
+    @property
+    def ended(self) -> bool:
+        return self.outcome is not None
+
+    @property
+    def usage(self) -> Usage:
+        """What was used so far."""
+        return self._asked.model_copy(update={"tool_calls": self.tool_calls})
+
+    def graph(self) -> Graph:
+        """The plan as a graph; nobody changes it."""
+        if self._graph is None:
+            self._graph = Graph.of(self.plan) if self.plan else Graph((), {})
+        return self._graph
+
+    def checked(self, graph: Graph | None, constants: Mapping[StepId, ConstantCall]) -> None:
+        """The plan is as its check has left it: what that has found need not be found again."""
+        self._graph = graph
+        self._constants = dict(constants)
+
+    def constant_call(self, step: StepState) -> ConstantCall | None:
+        """The only call of a step, if it was found to be constant and nothing has changed about the step. It is told once."""
+        if self._constants is None or step.healing is not None or self.hides:
+            return None
+        found = self._constants.pop(step.step.step_id, None)
+        return found if found is not None and found.parameters is step.step.parameters else None
+
+    def every_step(self) -> list[StepState]:
+        """Every step of every plan: those that later plans have left out, then those of the plan."""
+        return [*self.left_out, *self.steps.values()]
+
+    def step_of_action(self, action_id: ActionId) -> StepState | None:
+        """The step that has this action, of the plan or of those that it has left out."""
+        if self._owners is None:
+            steps = (*self.earlier.values(), *self.steps.values())
+            self._owners = {action.action_id: one for one in steps for action in one.step.actions}
+        return self._owners.get(action_id)
+
+    def latest_try(self, key: CallKey) -> CallState | None:
+        """The latest try of a call that has not succeeded."""
+        return self._calls.get(key)
+
+    def ids_used(self) -> frozenset[str]:
+        """Every step and action id that this task has used."""
+        steps = (state.step for state in self.steps.values())
+        return self._ids.union(*map(ids_of, steps))
+
+    def running_calls(self) -> list[CallState]:
+        """Calls that were started and have no result."""
+        return [call for call in self._calls.values() if call.status == "running"]
+
+    def bases(self, tool: ToolSpec, parameters: JsonObject) -> list[str]:
+        """Every name that the log may have for the content of this call."""
+        return bases(self.seal_key, self.task_id, tool, parameters)
+
+    def base(self, tool: ToolSpec, parameters: JsonObject, content: str | None = None) -> str:
+        """What identifies the call by its content; as an older release wrote it, where the log has it so.
+
+        `content`: the one text of what it asks for, where that is known.
+        """
+        names = bases(self.seal_key, self.task_id, tool, parameters, content)
+        if len(names) == 1:
+            return names[0]
+        return next(filter(self.ledger.knows, names), names[0])
+
+    def reading_base(self, tool: ToolSpec, parameters: JsonObject, about: str) -> str:
+        """The same of a reading that finds out about something."""
+        return reading_base(self.seal_key, self.task_id, tool, parameters, about)
+
+    def occurrence(self, base: str, place: Place, one_of_several: Callable[[], bool] = lambda: False) -> int:
+        """Which of the like calls this place in the plan makes, from 1.
+
+        The place keeps the number at once: another that asks before the call is recorded gets another number.
+        `one_of_several`: whether the plan marks like calls beside this one with `repeat`.
+        """
+        step = self.steps[place[0]] if self.recovery is not None else None
+        changed = step is not None and step.healing is not None and place[1] in step.healing.overrides
+        if step is None or (not changed and step.born == 1):
+            return self.ledger.occurrence(base, place)
+        born = step.born
+        if not changed and is_meant_again(step.step, place[1].action_id):
+            return self._once_more(base, place, step, one_of_several)
+
+        def done(other: Place) -> bool:
+            known = self.steps.get(other[0])
+            call = known.calls.get(other[1]) if known is not None else None
+            if known is None or call is None or call.status == "failed" or base_of(call.key) != base:
+                return False
+            if call.status != "succeeded" and call.effect == "reads":
+                return False  # under way: another like reading does no harm
+            return changed or known.born < born
+
+        return self.ledger.later_occurrence(base, place, done)
+
+    def _once_more(self, base: str, place: Place, step: StepState, one_of_several: Callable[[], bool]) -> int:
+        """The occurrence of a place that says `repeat` in a later plan."""
+        if doubt := next((key for key in self.in_doubt if base_of(key) == base), None):
+            return split_key(doubt)[1]  # first it has to be known what that one did
+
+        def together(other: Place) -> bool:
+            known = self.steps.get(other[0])
+            return known is not None and known.born == step.born
+
+        return self.ledger.once_more(base, place, together, one_of_several)
+
+    def twin(self, base: str, number: int, place: Place) -> Place | None:
+        """Another step or action of the plan that makes this very call too, and has begun; None if there is none.
+
+        Items of one step are no twins, nor are calls that share a number: one stands for the other.
+        """
+        for other, theirs in self.ledger.others(base, place).items():
+            step = self.steps.get(other[0])
+            of_one_list = (other[0], other[1].action_id) == (place[0], place[1].action_id)
+            if step is None or of_one_list or theirs == number:
+                continue
+            call = step.calls.get(other[1])
+            begun = call is not None and base_of(call.key) == base and call.status != "failed"
+            if begun or self._is_asked_for(call_key(base, theirs)):
+                return other
+        return None
+
+    def _is_asked_for(self, key: CallKey) -> bool:
+        """True if a person was asked for this call, and has not said no."""
+        known = self.recovery
+        if known is None or key not in known.asked:
+            return False
+        said = known.approvals.get(key)
+        return said is None or said.approved
+
+    def reusable(self, key: CallKey, tool: ToolSpec, step: Step | None = None) -> LedgerEntry | None:
+        """The recorded output of this very call, if it may stand for a new one that the step would make."""
+        entry = self.ledger.reusable(key, tool)
+        if entry is None or tool.effect != "reads" or tool.stable or entry.round == self.round:
+            return entry
+        return None if self._waited_since(entry, step) else entry
+
+    def _waited_since(self, entry: LedgerEntry, step: Step | None) -> bool:
+        """True if a reading of an earlier round may be old by now.
+
+        A person was waited for, some time has passed, or the plan has the reading wait for what this round has done.
+        """
+        if entry.waits != self.ledger.waits or self.last_ts - entry.at >= OLD_SECS:
+            return True
+        after = [self.steps[need] for need in step.dependencies if need in self.steps] if step else []
+        calls = [call for one in after for call in one.calls.values()]
+        return any(not call.reused and call.ended is not None and call.ended > entry.at for call in calls)
+
+
+def ids_of(step: Step) -> tuple[str, ...]:
+    """Its own id and those of its actions."""
+    return (step.step_id, *(action.action_id for action in step.actions))
+
+
+def actions_of(step: Step) -> list[ActionId | None]:
+    """The ids of the step's actions; None for its only call."""
+    return [action.action_id for action in step.actions] or [None]
+
+
+def is_meant_again(step: Step, action_id: ActionId | None) -> bool:
+    """True if the plan says that this call is meant again."""
+    return step.repeat or any(action.repeat for action in step.actions if action.action_id == action_id)

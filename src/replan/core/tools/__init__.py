@@ -1,0 +1,1 @@
+"""What a user decides about tools, and how they have done so far."""

@@ -1,0 +1,1 @@
+"""The built-in model: its weights, and the thread that runs it in this process."""

@@ -1,0 +1,184 @@
+"""What a model's diagnosis of a round says; as `read_step_reflection`: any form that leaves no doubt.
+
+`Violations` where the decision cannot be made out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from replan.core.reflection import (
+    NATURES,
+    STRATEGY_TYPES,
+    Adjustment,
+    OverallReflection,
+    ProblemNature,
+    Strategy,
+    StrategyType,
+)
+from replan.core.types import JsonObject
+from replan.reasoning.prompting.ask import Violations
+from replan.reasoning.prompting.read_values import fold, inside, named, opened, text, texts, truth
+
+_ROUND_FIELDS = {
+    "should_replan": ("replan", "needs_replan", "need_replan", "needs_replanning"),
+    "problem_nature": ("nature", "problem_type", "nature_of_problem"),
+    "reflection_text": ("reflection", "analysis", "reasoning", "text", "summary"),
+    "root_causes": ("root_cause", "causes"),
+    "incorrect_assumptions": ("wrong_assumptions", "assumptions"),
+    "alternative_approaches": ("alternatives",),
+    "optimization_suggestions": ("optimizations",),
+    "improvement_suggestions": ("improvements", "suggestions"),
+    "lessons_learned": ("lessons",),
+    "replanning_strategy": ("strategy", "replan_strategy"),
+    "done_in_substance": ("done", "is_done"),
+    "ask": ("ask_user", "user_action", "needed_from_user"),
+}
+_STRATEGIES: dict[str, StrategyType] = {
+    **{name: name for name in STRATEGY_TYPES},
+    "full": "full_replan",
+    "replan": "full_replan",
+    "replan_all": "full_replan",
+    "complete_replan": "full_replan",
+    "partial_replan": "replan_from_step",
+    "replan_from": "replan_from_step",
+    "skip_step": "skip_steps",
+    "skip": "skip_steps",
+    "add_remediation": "add_remediation_steps",
+    "add_remediation_step": "add_remediation_steps",
+    "remediation": "add_remediation_steps",
+    "remediate": "add_remediation_steps",
+    "adjust_dependency": "adjust_dependencies",
+}
+_STRATEGY_FIELDS = {
+    "step_id": ("step", "from_step", "from_step_id", "failed_step", "failed_step_id", "start_step"),
+    "step_ids": ("steps", "skip", "steps_to_skip"),
+    "reason": ("why", "rationale"),
+    "suggestions": ("suggestion", "remediation_steps", "new_steps", "steps_to_add"),
+    "adjustments": ("adjustment", "changes"),
+}
+_NATURES: dict[str, ProblemNature] = {
+    **{name: name for name in NATURES},
+    "parameter": "parameters",
+    "params": "parameters",
+    "tool": "tools",
+    "plan": "decomposition",
+    "planning": "decomposition",
+    "dependency": "decomposition",
+    "dependencies": "decomposition",
+}
+
+
+def read_overall_reflection(answer: Any) -> OverallReflection:
+    """The diagnosis of a round. An unknown strategy is noted where it would be followed."""
+    found = named(inside(answer, _ROUND_FIELDS, "should_replan"), _ROUND_FIELDS)
+    problems: list[str] = []
+    should = truth(found.get("should_replan"))
+    if "should_replan" not in found:
+        problems.append("the answer has no should_replan: true or false")
+    elif should is None:
+        problems.append(f"should_replan has to be true or false, not {str(found['should_replan'])[:40]!r}")
+    strategy, unread = None, ""
+    try:
+        strategy = _strategy(found.get("replanning_strategy"))
+    except Violations as error:
+        unread = str(error) if should else ""
+    if problems or should is None:
+        raise Violations(problems)
+    return OverallReflection(
+        problem_nature=_nature(found.get("problem_nature")),
+        should_replan=should,
+        reflection_text=text(found.get("reflection_text")),
+        root_causes=texts(found.get("root_causes")),
+        incorrect_assumptions=texts(found.get("incorrect_assumptions")),
+        alternative_approaches=texts(found.get("alternative_approaches")),
+        optimization_suggestions=texts(found.get("optimization_suggestions")),
+        improvement_suggestions=texts(found.get("improvement_suggestions")),
+        lessons_learned=texts(found.get("lessons_learned")),
+        replanning_strategy=strategy,
+        unread_strategy=unread,
+        done_in_substance=bool(truth(found.get("done_in_substance"))),
+        ask=text(found.get("ask")),
+    )
+
+
+def _nature(value: Any) -> ProblemNature:
+    """Unknown words are taken for a fault of the plan: the one reading that excuses nothing."""
+    return _NATURES.get(fold(value).removesuffix("_error").removesuffix("_errors"), "decomposition")
+
+
+def _strategy(raw: Any) -> Strategy | None:
+    raw = opened(raw)
+    if isinstance(raw, list) and len(raw) == 1:
+        raw = raw[0]
+    if raw in (None, "", {}, []) or fold(raw) in ("none", "null", "n_a"):
+        return None
+    body: JsonObject = {}
+    word: Any = raw
+    if isinstance(raw, dict):
+        word = named(raw, {"type": ("strategy", "strategy_type", "name")}).get("type")
+        body = raw
+        if word is None and len(raw) == 1:  # {"skip_steps": {…}}
+            ((word, inner),) = raw.items()
+            body = inner if isinstance(inner, dict) else {}
+    kind = _STRATEGIES.get(fold(word))
+    if kind is None:
+        raise Violations(
+            [f"replanning_strategy.type {str(word)[:60]!r} is none of {', '.join(STRATEGY_TYPES)}"]
+        )
+    return _filled(kind, named(_flat(body), _STRATEGY_FIELDS))
+
+
+def _flat(body: JsonObject) -> JsonObject:
+    """The fields also where they stand one level down, in `data`."""
+    inner = opened(body.get("data"))
+    return {**inner, **body} if isinstance(inner, dict) else body
+
+
+def _filled(kind: StrategyType, found: JsonObject) -> Strategy:
+    ids = _ids(found.get("step_ids")) or (_ids(found.get("step_id")) if kind == "skip_steps" else ())
+    one = next(iter(_ids(found.get("step_id"))), None)
+    suggestions = found.get("suggestions")
+    if kind == "replan_from_step" and one is None and len(ids) == 1:
+        one = ids[0]
+    if kind == "add_remediation_steps" and suggestions is None:
+        suggestions = found.get("step_ids")  # called `steps`, and they are no ids
+    return Strategy(
+        type=kind,
+        step_id=one if kind != "skip_steps" else None,
+        step_ids=ids if kind == "skip_steps" else (),
+        reason=text(found.get("reason")),
+        suggestions=texts(suggestions),
+        adjustments=tuple(_adjustments(opened(found.get("adjustments")))),
+    )
+
+
+def _ids(value: Any) -> tuple[str, ...]:
+    value = opened(value)
+    if isinstance(value, str):
+        value = re.split(r"[,\s]+", value.strip())
+    items = value if isinstance(value, list) else [value]
+    found: dict[str, None] = {}
+    for item in items:
+        one = named(item, {"step_id": ("id", "step")}).get("step_id") if isinstance(item, dict) else item
+        if isinstance(one, int) and not isinstance(one, bool):
+            one = f"step_{one}"
+        if isinstance(one, str) and one.strip():
+            found[one.strip()] = None
+    return tuple(found)
+
+
+def _adjustments(raw: Any) -> Iterator[Adjustment]:
+    fields = {
+        "step_id": ("step", "id"),
+        "add": ("add_dependencies", "added", "dependencies_to_add"),
+        "remove": ("remove_dependencies", "removed", "dependencies_to_remove"),
+    }
+    if isinstance(raw, dict) and not named(raw, {"step_id": fields["step_id"]}):
+        raw = [{"step_id": key, **value} for key, value in raw.items() if isinstance(value, dict)]
+    for item in raw if isinstance(raw, list) else [raw]:
+        found = named(item, fields) if isinstance(item, dict) else {}
+        if ids := _ids(found.get("step_id")):
+            yield Adjustment(step_id=ids[0], add=_ids(found.get("add")), remove=_ids(found.get("remove")))

@@ -1,0 +1,276 @@
+"""What a model's diagnosis says: any form is understood that leaves no doubt, and the sense is not judged here.
+
+`Violations` where no proposal can be made out: then there is nothing that code could check.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, get_args
+
+from replan.core.reflection import (
+    ACTION_TYPES,
+    ActionType,
+    StepReflection,
+    SuggestedAction,
+)
+from replan.core.secrets import MASK
+from replan.core.types import Category, JsonObject, ToolSpec
+from replan.reasoning.prompting.ask import Violations
+from replan.reasoning.prompting.read_values import fold, inside, named, opened, said, text, texts, truth
+from replan.reasoning.prompting.recovery_view import FailureView
+from replan.reasoning.prompting.tool_names import ToolNames
+
+_STEP_FIELDS = {
+    "suggested_action": ("action", "suggestion", "proposed_action", "recommended_action", "next_action"),
+    "root_cause_category": ("category", "error_category", "cause_category"),
+    "root_cause": ("cause", "reason"),
+    "is_recoverable": ("recoverable",),
+    "confidence": ("confidence_score",),
+    "analysis": ("reflection", "reasoning", "explanation"),
+    "alternative_solutions": ("alternatives",),
+    "improvement_suggestions": ("improvements", "suggestions"),
+}
+_GIVING_UP = {
+    "stop", "abort", "give_up", "ask_user", "ask", "fail", "none", "cancel", "terminate", "end", "escalate",
+    "skip", "skip_step", "ask_human", "ask_person", "manual_intervention", "user_intervention", "wait",
+    "overall_reflection", "reflect", "trigger_reflection",
+}  # fmt: skip
+"""A step never ends a task: whoever would like it to is heard by the overall reflection."""
+_ACTIONS: dict[str, ActionType] = {
+    **{name: name for name in ACTION_TYPES},
+    **dict.fromkeys(_GIVING_UP, "trigger_overall_reflection"),
+    "retry_with_parameters": "retry_with_params",
+    "retry_with_new_params": "retry_with_params",
+    "retry_with_different_params": "retry_with_params",
+    "retry_params": "retry_with_params",
+    "retry_with_different_tool": "retry_with_tool",
+    "retry_with_another_tool": "retry_with_tool",
+    "switch_tool": "retry_with_tool",
+    "use_tool": "retry_with_tool",
+    "repair": "repair_step",
+    "replan_single_step": "repair_step",
+    "replan_task": "replan",
+    "full_replan": "replan",
+    "verify": "verify_outcome",
+    "settle": "settle_outcome",
+}
+_WORDS: dict[ActionType, str] = {
+    "repair_step": "hint",
+    "replan": "advice",
+    "trigger_overall_reflection": "summary",
+}
+"""Actions whose data are one text, and what it is called."""
+_TEXT_NAMES = ("hint", "advice", "summary", "reason", "text", "message", "description", "instructions")
+_TOOL_ID = ("tool", "tool_name", "name", "id", "new_tool", "new_tool_id")
+_PARAMETERS = ("params", "new_params", "new_parameters", "updated_params", "updated_parameters", "arguments", "args", "input")  # fmt: skip
+_CATEGORIES: tuple[Category, ...] = get_args(Category)
+_OUTSIDE = ("server_error", "external_error")
+_WORDS_OF_CONFIDENCE = {"certain": 1.0, "very_high": 0.95, "high": 0.9, "medium": 0.6, "moderate": 0.6, "low": 0.3, "very_low": 0.1}  # fmt: skip
+_NUMBER = re.compile(r"\s*(\d+(?:[.,]\d+)?)\s*(%|/\s*(\d+)|out of (\d+))?\s*")
+_CUT = re.compile(r"… \(\d+ characters\)$")
+
+
+# ── a step ────────────────────────────────────────────────────────────────────
+
+
+def read_step_reflection(answer: Any, view: FailureView) -> StepReflection:
+    """The diagnosis of a step. The shape of the action's data is as `SuggestedAction` says, or it is refused."""
+    answer = inside(answer, _STEP_FIELDS, "suggested_action")
+    found = named(answer, _STEP_FIELDS)
+    category = _category(found.get("root_cause_category"))
+    recoverable = truth(found.get("is_recoverable"))
+    return StepReflection(
+        root_cause_category=category,
+        root_cause=text(found.get("root_cause")),
+        # what goes with the category; only where that is not known, the model's own word
+        is_recoverable=recoverable
+        if category == "unknown" and recoverable is not None
+        else category not in _OUTSIDE,
+        confidence=_confidence(found.get("confidence")),
+        analysis=text(found.get("analysis")),
+        suggested_action=_action(found.get("suggested_action"), answer, view),
+        alternative_solutions=texts(found.get("alternative_solutions")),
+        improvement_suggestions=texts(found.get("improvement_suggestions")),
+    )
+
+
+def _category(value: Any) -> Category:
+    word = fold(value)
+    return next((name for name in _CATEGORIES if word in (name, name.removesuffix("_error"))), "unknown")
+
+
+def _confidence(value: Any) -> float:
+    """0 to 1; above 1 it is percent. What cannot be understood is the default."""
+    default = 0.5
+    if isinstance(value, str):
+        written = _NUMBER.fullmatch(value)
+        if written is None:
+            return _WORDS_OF_CONFIDENCE.get(fold(value), default)
+        number = float(written[1].replace(",", "."))
+        if written[2]:
+            whole = 100.0 if written[2] == "%" else float(written[3] or written[4])
+            number = number / whole if whole else math.inf
+        else:
+            number = _fraction(number)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        number = _fraction(value)
+    else:
+        return default
+    return number if 0 <= number <= 1 else default
+
+
+def _fraction(number: float) -> float:
+    """A bare 1 is all, not one percent: nobody is sure of a thing to one percent and proposes it."""
+    try:
+        return float(number) / 100 if number > 1 else float(number)
+    except OverflowError:
+        return math.inf
+
+
+# ── the action ────────────────────────────────────────────────────────────────
+
+
+def _action(raw: Any, answer: JsonObject, view: FailureView) -> SuggestedAction:
+    """The action, with its data in `data`, beside its type, or (where it is a bare word) beside itself."""
+    raw = opened(raw)
+    if isinstance(raw, list) and len(raw) == 1:
+        raw = raw[0]
+    word, data = raw, None
+    if isinstance(raw, dict):
+        word, data = _taken_apart(raw)
+    elif raw is None and "type" in answer:
+        word, data = answer["type"], answer.get("data")
+    elif isinstance(raw, str):
+        data = _beside(answer)
+    kind = _ACTIONS.get(fold(word))
+    if kind is None:
+        if word is None or word == "":
+            raise Violations([f"the answer has no suggested_action; it is one of {', '.join(view.allowed)}"])
+        raise Violations([f"suggested_action.type {str(word)[:60]!r} is none of {', '.join(view.allowed)}"])
+    return SuggestedAction(type=kind, data=_data(kind, opened(data), view))
+
+
+def _taken_apart(raw: JsonObject) -> tuple[Any, Any]:
+    """The type and the data of an action given as an object."""
+    key = next((key for key in raw if fold(key) in ("type", "action", "action_type")), None)
+    if key is None and fold(raw.get("name")) in _ACTIONS:
+        key = "name"
+    if key is None:
+        if len(raw) == 1 and fold(next(iter(raw))) in _ACTIONS:  # {"repair_step": {…}}
+            return next(iter(raw.items()))
+        return None, None
+    beside = {name: value for name, value in raw.items() if name not in (key, "data")}
+    return raw[key], raw.get("data") or beside
+
+
+def _beside(answer: JsonObject) -> Any:
+    if "data" in answer:
+        return answer["data"]
+    known = {*_STEP_FIELDS, *(other for others in _STEP_FIELDS.values() for other in others)}
+    return {key: value for key, value in answer.items() if fold(key) not in known}
+
+
+def _data(kind: ActionType, data: Any, view: FailureView) -> JsonObject:
+    if kind in _WORDS:
+        words = _in_words(data)
+        return {_WORDS[kind]: words} if words else {}
+    if kind == "retry_with_params":
+        return _new_parameters(data, view)
+    if isinstance(data, str) and kind != "settle_outcome":
+        data = {"tool_id": data}
+    if not isinstance(data, dict):
+        raise Violations([f"suggested_action.data of {kind} has to be an object"])
+    return _settlement(data) if kind == "settle_outcome" else _tool_call(kind, data, view)
+
+
+def _in_words(data: Any) -> str:
+    """One text: what is called like one, then whatever else there is."""
+    if not isinstance(data, dict):
+        return text(data)
+    given = {fold(key): value for key, value in data.items()}
+    first = next((name for name in _TEXT_NAMES if text(given.get(name))), None)
+    rest = {
+        key: value for key, value in data.items() if fold(key) != first and value not in (None, "", [], {})
+    }
+    parts = [text(given[first])] if first else []
+    return "; ".join([*parts, said(rest)] if rest else parts)
+
+
+def _new_parameters(data: Any, view: FailureView) -> JsonObject:
+    if (
+        isinstance(data, list)
+        and data
+        and all(isinstance(one, dict) and "name" in one and "value" in one for one in data)
+    ):
+        data = {str(one["name"]): one["value"] for one in data}
+    if data is None or data == "":
+        data = {}
+    if not isinstance(data, dict):
+        raise Violations(
+            ["suggested_action.data of retry_with_params has to be an object of parameter → value"]
+        )
+    inner = _unwrapped(data, view.tool)
+    return {name: value for name, value in inner.items() if not _unseen(name, value, view.parameters)}
+
+
+def _unwrapped(data: JsonObject, tool: ToolSpec | None) -> JsonObject:
+    """`{"parameters": {…}}` for `{…}`, where the tool has no parameter of that name."""
+    has = (tool.parameters.get("properties") or {}) if tool is not None else {}
+    for key, value in data.items():
+        inner = opened(value)
+        if key not in has and fold(key) in ("parameters", *_PARAMETERS) and isinstance(inner, dict):
+            # what stands beside it may only say again which tool it is, or why
+            others = {fold(name) for name in data if name != key}
+            if others <= {"tool_id", *_TOOL_ID, *_TEXT_NAMES} and _same_tool(data, tool):
+                return inner
+    return data
+
+
+def _same_tool(data: JsonObject, tool: ToolSpec | None) -> bool:
+    given = named(data, {"tool_id": _TOOL_ID}).get("tool_id")
+    return given is None or (tool is not None and ToolNames([tool]).find(str(given)) is not None)
+
+
+def _unseen(name: str, value: Any, shown: JsonObject) -> bool:
+    """A mask, or the short form of a long value: the model saw no more of it, and it stays as it was."""
+    return value == MASK or (isinstance(value, str) and value == shown.get(name) and bool(_CUT.search(value)))
+
+
+def _tool_call(kind: ActionType, data: JsonObject, view: FailureView) -> JsonObject:
+    found = named(data, {"tool_id": _TOOL_ID, "parameters": _PARAMETERS})
+    tool = opened(found.get("tool_id"))
+    if isinstance(tool, dict):  # {"tool": {"id": …, "parameters": {…}}}
+        return _tool_call(kind, {**{k: v for k, v in found.items() if k == "parameters"}, **tool}, view)
+    if not isinstance(tool, str) or not tool.strip():
+        raise Violations([f"suggested_action.data of {kind} has to name a tool: {{tool_id, parameters}}"])
+    known = ToolNames(view.tools).find(tool)
+    call: JsonObject = {"tool_id": known.id if known is not None else tool.strip()}
+    parameters = opened(found.get("parameters"))
+    if isinstance(parameters, dict):
+        call["parameters"] = {name: value for name, value in parameters.items() if value != MASK}
+    elif parameters not in (None, "", []):
+        raise Violations([f"suggested_action.data of {kind}: parameters has to be an object"])
+    return call
+
+
+def _settlement(data: JsonObject) -> JsonObject:
+    found = named(
+        data,
+        {
+            "happened": ("did_happen", "effect_happened", "took_effect", "took_place"),
+            "output": ("result",),
+            "evidence": ("quote", "proof", "reason"),
+        },
+    )
+    happened, evidence = truth(found.get("happened")), text(found.get("evidence"))
+    problems = []
+    if happened is None:
+        problems.append("suggested_action.data of settle_outcome has to say `happened`: true or false")
+    if not evidence:
+        problems.append("suggested_action.data of settle_outcome has to quote the reading as `evidence`")
+    if problems:
+        raise Violations(problems)
+    told: JsonObject = {"happened": happened, "evidence": evidence}
+    return told | ({"output": found["output"]} if found.get("output") is not None else {})

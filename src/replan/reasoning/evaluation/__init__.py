@@ -1,0 +1,1 @@
+"""A finished round, evaluated, and its answer written."""

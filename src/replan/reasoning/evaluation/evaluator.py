@@ -1,0 +1,300 @@
+"""Judging a finished round, and writing the answer to the user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from replan.core.data import schemas as json_schemas
+from replan.core.data.read_json import Unreadable, read_json
+from replan.core.types import Dimensions, Evaluation, JsonObject, Plan
+from replan.reasoning.evaluation.grounding import ungrounded
+from replan.reasoning.evaluation.scores import read_scores
+from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
+from replan.reasoning.prompting.describe import data_text, task_data, today_text
+from replan.reasoning.prompting.history import final_steps, render_steps, shorten
+from replan.reasoning.prompting.prompts import Rendered, fence, load
+from replan.reasoning.prompting.read_values import texts, truth
+from replan.reasoning.prompting.schemas import allows_null, evaluation_schema, inline
+from replan.reasoning.prompting.view import StepReport, TaskView
+
+DIMENSIONS = ("completeness", "correctness", "efficiency", "reliability")
+
+_STEP_CHARS = {"standard": 60_000, "small": 5_000}
+_DATA_CHARS = {"standard": 6_000, "small": 800}
+_MOST_SCHEMA_PROBLEMS = 20
+_NOTHING: Final = object()
+"""No answer was written: something else than null, which may be one."""
+_MISSING = "final_output is missing: write the answer to the user"
+_WITH_A_SHORTFALL = 80.0
+"""Judged by steps, what has all its effects and lacks a reading."""
+_LEAST_CORRECTNESS = 50.0
+"""A small model's success below this says two things at once."""
+_CONTRADICTION = (
+    "is_successful is true with a correctness of {:g} of 100: where the answer is right, say so in correctness; "
+    "where it is not, is_successful is false"
+)
+_GROUNDING = (
+    "final_output says {}, which stands in no output: copy from the outputs; if what the task asks for "
+    "was not found out, is_successful is false"
+)
+
+
+async def evaluate(
+    talk: Talk,
+    *,
+    task: TaskView,
+    plan: Plan,
+    steps: Sequence[StepReport],
+    output_schema: JsonObject | None = None,
+    at_odds: Callable[[Evaluation], str] = lambda _: "",
+    check_answer: Callable[[Any], Sequence[str]] = lambda _: (),
+) -> Evaluation:
+    """One call that judges and answers; `AnswerInvalid` if it cannot be understood after one correction.
+
+    A successful evaluation has a `final_output`: a text, or what matches `output_schema` (null where that allows it)
+    and passes `check_answer`; where the model wrote none, it is what the final steps gave. An answer of another form,
+    and a judgement that is `at_odds` with itself, go back once; an answer that has still not the form is no success.
+    `evaluation_id` is left to the caller.
+    """
+
+    fallback = _outputs(plan, steps, nothing=_NOTHING)
+
+    def read(answer: Any) -> _Judged:
+        found = _read(answer, output_schema, fallback)
+        judged = found.evaluation
+        if judged.final_output is not None or judged.is_successful:
+            found = _checked(found, check_answer)
+        checked = talk.style == "small" and judged.is_successful and bool(steps) and not found.faults
+        if checked and (doubts := _doubts(judged, task, steps)):
+            raise Violations(doubts)
+        return found
+
+    def doubts(found: _Judged) -> list[str]:
+        strange = at_odds(found.evaluation)
+        return [*found.faults, *([strange] if strange else [])]
+
+    found = await ask_typed(
+        talk,
+        "evaluation",
+        evaluation_prompt(talk.style, task, plan, steps, output_schema),
+        schema_name="evaluation",
+        json_schema=evaluation_schema(talk.style, output_schema),
+        read=read,
+        needed=("overall_score", "is_successful", "dimensions"),
+        doubts=doubts,
+    )
+    return of_another_form(found.evaluation, found.faults) if found.faults else found.evaluation
+
+
+class _Judged(NamedTuple):
+    """A judgement, and what is wrong with the form of its answer."""
+
+    evaluation: Evaluation
+    faults: tuple[str, ...]
+
+
+def _checked(found: _Judged, check_answer: Callable[[Any], Sequence[str]]) -> _Judged:
+    """The same with what the caller's own check says of the answer; one of a failure that does not pass is left out."""
+    judged = found.evaluation
+    if found.faults or not (faults := check_answer(judged.final_output)):
+        return found
+    if judged.is_successful:
+        return _Judged(judged, tuple(f"final_output: {fault}" for fault in faults))
+    return _Judged(judged.model_copy(update={"final_output": None}), ())
+
+
+def of_another_form(evaluation: Evaluation, faults: Sequence[str]) -> Evaluation:
+    """The judgement on an answer that has not the form asked for: no success, and not that answer."""
+    told = tuple(f"the answer has not the form asked for: {fault}" for fault in faults[:10])
+    return evaluation.model_copy(
+        update={
+            "overall_score": 0.0,
+            "is_successful": False,
+            "failures": (*evaluation.failures, *told),
+            "wrong_results": (*evaluation.wrong_results, *told),
+            "final_output": None,
+        }
+    )
+
+
+def evaluation_prompt(
+    style: str, task: TaskView, plan: Plan, steps: Sequence[StepReport], output_schema: JsonObject | None
+) -> Rendered:
+    """The evaluation prompt, filled in."""
+    data = task_data(task, limit=_DATA_CHARS[style])
+    final = final_steps(plan, steps)
+    rendered = render_steps(steps, limit=_STEP_CHARS[style], final=final, plain=style == "small")
+    values = {
+        "task": fence("task", task.description),
+        "data": data_text(task, data, style),
+        "steps": fence("steps", rendered),
+        "output": _output_wanted(style, output_schema),
+    }
+    if style != "small":
+        values["today"] = today_text(task, style)
+        values["guidance"] = f"# Advice for this kind of task\n\n{task.guidance}" if task.guidance else ""
+        values["plan"] = _plan_note(plan)
+    return load("evaluate", style).render(**values)
+
+
+def _output_wanted(style: str, output_schema: JsonObject | None) -> str:
+    if output_schema is None:
+        return "final_output is a text." if style == "small" else "`final_output` is a text for the user."
+    import json
+
+    shown = shorten(json.dumps(inline(output_schema), ensure_ascii=False), 20_000)
+    told = f"final_output has to be a value of this JSON Schema:\n{shown}"
+    if style != "small" and allows_null(output_schema):
+        told += "\nnull is an answer here. If there is no answer to give, leave final_output out."
+    return told
+
+
+def _plan_note(plan: Plan) -> str:
+    why = f"Why the plan was made so: {shorten(plan.reasoning, 1_000)}" if plan.reasoning else ""
+    if plan.steps:
+        return why
+    return (
+        "The plan had no steps: no tool was called. If the task needs none, answer it yourself; if something was to be "
+        f"done or found out, it is not done. {why}"
+    ).strip()
+
+
+def _doubts(found: Evaluation, task: TaskView, steps: Sequence[StepReport]) -> list[str]:
+    """What speaks against a success that a small model has told."""
+    doubts: list[str] = []
+    if found.dimensions.correctness < _LEAST_CORRECTNESS:
+        doubts.append(_CONTRADICTION.format(found.dimensions.correctness))
+    if strange := ungrounded(found.final_output, task, steps):
+        doubts.append(_GROUNDING.format(", ".join(strange)))
+    return doubts
+
+
+# ── reading ───────────────────────────────────────────────────────────────────
+
+
+def _read(answer: Any, output_schema: JsonObject | None, fallback: Any) -> _Judged:
+    problems: list[str] = []
+    scores: dict[str, float] = {}
+    given = answer["dimensions"]
+    if isinstance(given, dict):
+        raw = {"overall_score": answer["overall_score"]}
+        missing = [name for name in DIMENSIONS if name not in given]
+        problems += [f"dimensions has no {name!r}" for name in missing]
+        raw.update({name: given[name] for name in DIMENSIONS if name in given})
+        try:
+            scores = read_scores(raw)
+        except Violations as error:
+            problems += error.problems
+    else:
+        problems.append(f"dimensions has to be an object with {', '.join(DIMENSIONS)}")
+    success = truth(answer["is_successful"])
+    if success is None:
+        problems.append(f"is_successful has to be true or false, not {str(answer['is_successful'])[:40]!r}")
+    output, faults = _final_output(
+        answer.get("final_output", _NOTHING), output_schema, fallback, wanted=bool(success)
+    )
+    if output is _NOTHING:
+        problems.append(_MISSING)
+    if problems or success is None:
+        raise Violations([*problems, *faults])
+    judged = Evaluation(
+        overall_score=scores["overall_score"],
+        is_successful=success,
+        dimensions=Dimensions(**{name: scores[name] for name in DIMENSIONS}),
+        successes=texts(answer.get("successes")),
+        failures=texts(answer.get("failures")),
+        improvement_suggestions=texts(answer.get("improvement_suggestions")),
+        wrong_results=texts(answer.get("wrong_results")),
+        final_output=output,
+    )
+    return _Judged(judged, tuple(faults))
+
+
+def _final_output(
+    output: Any, output_schema: JsonObject | None, fallback: Any, *, wanted: bool
+) -> tuple[Any, list[str]]:
+    """The answer to the user and what is wrong with its form; `_NOTHING` where one is wanted and there is none.
+
+    What fits the schema is an answer, null included. What does not is none, and no output of a step passes for it: only
+    where nothing at all was written, the `fallback` is the answer. Without a schema null and an empty text are nothing.
+    """
+    blank = output is None or (isinstance(output, str) and not output.strip())
+    if output is _NOTHING or (blank and output_schema is None):
+        if not wanted:
+            return None if output is _NOTHING else output, []
+        output = fallback
+    if output_schema is None or output is _NOTHING:
+        return output, []
+    faults = json_schemas.problems(output_schema, output)
+    if faults and isinstance(output, str):
+        try:
+            opened = read_json(output)
+        except Unreadable:
+            pass
+        else:
+            if not json_schemas.problems(output_schema, opened):
+                return opened, []
+    if not faults:
+        return output, []
+    if not wanted:
+        return None, []
+    return None, [f"final_output: {fault}" for fault in faults[:_MOST_SCHEMA_PROBLEMS]]
+
+
+# ── without a model ───────────────────────────────────────────────────────────
+
+
+def evaluate_by_steps(
+    plan: Plan,
+    steps: Sequence[StepReport],
+    *,
+    undone: Sequence[str] = (),
+    missing: Sequence[str] = (),
+    without: Sequence[str] = (),
+) -> Evaluation:
+    """Success when every step succeeded (or was left out by its condition); the answer is what the last steps gave.
+
+    `undone`: effects that were planned, and that nothing made up for: with one of them it is no success. `missing`:
+    readings of that kind, which are a shortfall. `without`: what the plan lets steps do without; it is told, and costs
+    nothing.
+    One final step: its output. Several: `{step_id: output}`. A plan without steps has nothing to answer with.
+    """
+    reports = {step.step_id: step for step in steps}
+    done = [
+        s.step_id for s in plan.steps if s.step_id in reports and reports[s.step_id].status == "succeeded"
+    ]
+    skipped = [
+        s.step_id for s in plan.steps if s.step_id in reports and reports[s.step_id].status == "skipped"
+    ]
+    well = {*done, *skipped}
+    failures = [_why(s.step_id, reports.get(s.step_id)) for s in plan.steps if s.step_id not in well]
+    failures += undone
+    if not done and not failures:
+        failures.append("no step ran, so there is nothing to answer with")
+    wanted = len(plan.steps) + len(undone) + len(missing)
+    whole = not failures and not missing
+    share = 100.0 if whole else round(100.0 * len(well) / max(1, wanted), 1)
+    score = share if whole else min(share, 50.0) if failures else _WITH_A_SHORTFALL
+    return Evaluation(
+        overall_score=score,
+        is_successful=not failures,
+        dimensions=Dimensions(completeness=share, correctness=score, efficiency=100.0, reliability=share),
+        successes=tuple(f"{name} succeeded" for name in done),
+        failures=(*failures, *missing, *without),
+        final_output=_outputs(plan, steps),
+    )
+
+
+def _outputs(plan: Plan, steps: Sequence[StepReport], *, nothing: Any = None) -> Any:
+    """What the final steps gave: one → its value, several → `{step_id: value}`, none → `nothing`."""
+    reports = {step.step_id: step for step in steps}
+    outputs = {name: reports[name].value() for name in final_steps(plan, steps)}
+    return next(iter(outputs.values())) if len(outputs) == 1 else outputs or nothing
+
+
+def _why(step_id: str, report: StepReport | None) -> str:
+    if report is None:
+        return f"{step_id} did not run"
+    why = report.error_text() or report.reason
+    return f"{step_id} {report.status}: {why}" if why else f"{step_id} {report.status}"

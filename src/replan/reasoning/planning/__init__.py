@@ -1,0 +1,1 @@
+"""Tools chosen, plans made, and plans made anew."""

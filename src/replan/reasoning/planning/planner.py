@@ -1,0 +1,186 @@
+"""From a task and its tools to a plan that has passed the checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from replan.core.plan.check import Checked
+from replan.core.plan.read import PlanMisread
+from replan.core.references.refs import Reference, parse, whole
+from replan.core.types import Frozen, JsonObject, Plan, ToolSpec
+from replan.errors import AnswerInvalid, PlanInvalid
+from replan.reasoning.planning.fields import hints, item_problems, name_fields, strict_problems
+from replan.reasoning.planning.invented import invented_links
+from replan.reasoning.planning.loosen import loosen
+from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
+from replan.reasoning.prompting.describe import data_text, output_text, task_data, today_text, tool_lines
+from replan.reasoning.prompting.prompts import Rendered, fence, load
+from replan.reasoning.prompting.schemas import plan_schema
+from replan.reasoning.prompting.view import TaskView
+
+_TOOL_CHARS = {"standard": 60_000, "small": 4_000}
+_DATA_CHARS = {"standard": 12_000, "small": 1_500}
+
+
+class Planned(Frozen):
+    """A plan that passed, and what the answer said besides. `corrections`: answers refused before it."""
+
+    plan: Plan
+    task_type: str = "default"
+    workflow_id: str | None = None
+    reasoning: str = ""
+    corrections: int = 0
+
+
+async def make_plan(
+    talk: Talk,
+    *,
+    task: TaskView,
+    tools: Sequence[ToolSpec],
+    new_plan: Callable[[JsonObject], Plan],
+    check: Callable[[Plan], Checked | Sequence[str]],
+    corrections: int,
+    on_rejected: Callable[[tuple[str, ...], int], None],
+) -> Planned:
+    """Ask for a plan until one passes, at most `corrections` times more than once.
+
+    `new_plan` reads the answer (`PlanInvalid` for a wrong shape); `check` gives the violations, or a `Checked`
+    whose plan (names folded, dependencies united) is the one returned. `on_rejected(violations, attempt)` is
+    told of each refused answer. `PlanInvalid` with the last full list when none passed.
+    """
+    refused = 0
+
+    def note(problems: tuple[str, ...], attempt: int) -> None:
+        nonlocal refused
+        refused = attempt
+        on_rejected(problems, attempt)
+
+    def check_of_small(plan: Plan) -> Checked | Sequence[str]:
+        found = check(plan)
+        violations = found.violations if isinstance(found, Checked) else found
+        if not violations:
+            return strict_problems(plan, tools) or found
+        return [*violations, *hints(plan, tools)]
+
+    def read(answer: Any) -> Planned:
+        if talk.style != "small":
+            return read_planned(answer, new_plan, check)
+        planned = read_planned(answer, lambda answer: name_fields(new_plan(answer), tools), check_of_small)
+        plan = planned.plan
+        if problems := [
+            *objects_in_texts(plan, tools),
+            *item_problems(plan, tools),
+            *invented_links(plan, task, tools),
+        ]:
+            raise Violations(problems)
+        return checked_again(planned, loosen(planned.plan, tools), check)
+
+    try:
+        planned = await ask_typed(
+            talk,
+            "planning",
+            plan_prompt(talk.style, task, tools),
+            schema_name="execution_plan",
+            json_schema=plan_schema(talk.style, tools, filled=task.metadata),
+            read=read,
+            corrections=corrections,
+            on_rejected=note,
+        )
+    except AnswerInvalid as error:
+        raise PlanInvalid(error.problems) from error
+    return planned.model_copy(update={"corrections": refused})
+
+
+def plan_prompt(style: str, task: TaskView, tools: Sequence[ToolSpec]) -> Rendered:
+    """The planning prompt, filled in."""
+    values = {
+        "task": fence("task", task.description),
+        "today": today_text(task, style),
+        "tools": fence("tools", tool_lines(tools, style=style, limit=_TOOL_CHARS[style])),
+        "data": _data(task, tools, style),
+    }
+    if style != "small":
+        values["guidance"] = f"# Advice for this kind of task\n\n{task.guidance}" if task.guidance else ""
+        values["output"] = output_text(task)
+    return load("plan", style).render(**values)
+
+
+def _data(task: TaskView, tools: Sequence[ToolSpec], style: str) -> str:
+    return data_text(task, task_data(task, limit=_DATA_CHARS[style]), style)
+
+
+def read_planned(
+    answer: Any, new_plan: Callable[[JsonObject], Plan], check: Callable[[Plan], Checked | Sequence[str]]
+) -> Planned:
+    """The plan that an answer holds, checked; `Violations` with everything that is wrong with it."""
+    try:
+        plan = new_plan(answer)
+    except PlanMisread as error:
+        raise Violations(error.and_what_else(lambda plan: _violations(check(plan)))) from error
+    except PlanInvalid as error:
+        raise Violations(error.violations) from error
+    return Planned(
+        plan=_passed(plan, check),
+        task_type=_word(answer.get("task_type")) or "default",
+        workflow_id=_word(answer.get("workflow_id")),
+        reasoning=str(answer.get("reasoning") or ""),
+    )
+
+
+def checked_again(planned: Planned, loose: Plan, check: Callable[[Plan], Checked | Sequence[str]]) -> Planned:
+    """The same with its plan as `loosen` has made it, checked as it will run.
+
+    Without the needless dependencies it may be one that was tried before; and those that its metadata implies are
+    united again.
+    """
+    if loose is planned.plan:
+        return planned
+    return planned.model_copy(update={"plan": _passed(loose, check)})
+
+
+def _passed(plan: Plan, check: Callable[[Plan], Checked | Sequence[str]]) -> Plan:
+    found = check(plan)
+    if isinstance(found, Checked):
+        plan, violations = found.plan, found.violations
+    else:
+        violations = tuple(found)
+    if violations:
+        raise Violations(violations)
+    return plan
+
+
+def _violations(found: Checked | Sequence[str]) -> Sequence[str]:
+    return found.violations if isinstance(found, Checked) else found
+
+
+def objects_in_texts(plan: Plan, tools: Sequence[ToolSpec]) -> list[str]:
+    """Places where a whole object stands inside a longer text: a small model means one field of it."""
+    fields = {tool.id: list((tool.output_schema or {}).get("properties", {})) for tool in tools}
+    tool_of = {step.step_id: step.tool for step in plan.steps if not step.actions and step.for_each is None}
+    return [
+        f"step {step.step_id!r}: {part.raw} is an object with {', '.join(has)}; "
+        f"inside a text write one of its fields, as ${{{part.head}.output.{has[0]}}}"
+        for step in plan.steps
+        for text in _texts(step.parameters)
+        if whole(text) is None
+        for part in parse(text)
+        if isinstance(part, Reference) and not part.path and (has := fields.get(tool_of.get(part.head, "")))
+    ]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+
+
+def _word(value: Any) -> str | None:
+    """A name, or None where the model wrote something that means none."""
+    text = value.strip() if isinstance(value, str) else ""
+    return None if text.lower() in ("", "none", "null", "n/a") else text

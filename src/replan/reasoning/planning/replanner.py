@@ -1,0 +1,220 @@
+"""A plan made anew, in whole or in part, and one step written anew."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from replan.core.plan.check import Checked
+from replan.core.plan.read import PlanMisread
+from replan.core.types import JsonObject, Plan, Step, ToolSpec
+from replan.errors import AnswerInvalid, ModelError, PlanInvalid
+from replan.reasoning.planning.fields import hints, item_problems, name_fields, strict_problems
+from replan.reasoning.planning.invented import invented_links
+from replan.reasoning.planning.loosen import loosen
+from replan.reasoning.planning.planner import Planned, checked_again, objects_in_texts, read_planned
+from replan.reasoning.planning.replan_prompts import repair_prompt, replan_prompt
+from replan.reasoning.planning.replan_schemas import small_replan_schema, step_repair_schema
+from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
+from replan.reasoning.prompting.read_values import opened, text
+from replan.reasoning.prompting.recovery_view import RepairView, ReplanView
+from replan.reasoning.prompting.schemas import plan_schema
+from replan.reasoning.prompting.view import StepReport
+
+
+class CannotRepair(ModelError):
+    """The planner says that no other form of the step would do; the text is its reason."""
+
+
+_NEW_IDS = 12
+_WRAPPERS = ("step", "repaired_step", "new_step", "steps", "plan")
+
+
+async def make_replan(
+    talk: Talk,
+    *,
+    view: ReplanView,
+    tools: Sequence[ToolSpec],
+    new_plan: Callable[[JsonObject], Plan],
+    check: Callable[[Plan], Checked | Sequence[str]],
+    corrections: int,
+    on_rejected: Callable[[tuple[str, ...], int], None],
+) -> Planned:
+    """Ask for the new steps until they pass, at most `corrections` times more than once.
+
+    The answer holds only the new steps; `new_plan` and `check` put them in their place, as for `make_plan`.
+    `PlanInvalid` with the last full list when none passed.
+    """
+    small = talk.style == "small"
+    refused = 0
+
+    def note(problems: tuple[str, ...], attempt: int) -> None:
+        nonlocal refused
+        refused = attempt
+        on_rejected(problems, attempt)
+
+    def check_of_small(plan: Plan) -> Checked | Sequence[str]:
+        found = check(plan)
+        violations = found.violations if isinstance(found, Checked) else found
+        if not violations:
+            return strict_problems(plan, tools, view.usable) or found
+        return [*violations, *hints(plan, tools, view.usable)]
+
+    def read(answer: Any) -> Planned:
+        if not small:
+            return read_planned(answer, new_plan, check)
+        planned = read_planned(
+            answer, lambda answer: name_fields(new_plan(answer), tools, view.usable), check_of_small
+        )
+        plan = planned.plan
+        if problems := [
+            *objects_in_texts(plan, tools),
+            *item_problems(plan, tools, view.usable),
+            *invented_links(plan, view.task, tools, known=_outputs(view.steps), kept=view.kept),
+        ]:
+            raise Violations(problems)
+        return checked_again(planned, _loosened(plan, tools, view), check)
+
+    try:
+        planned = await ask_typed(
+            talk,
+            "planning",
+            replan_prompt(talk.style, view, tools),
+            schema_name="execution_plan",
+            json_schema=_small_schema(view, tools) if small else plan_schema(talk.style, tools),
+            read=read,
+            corrections=corrections,
+            on_rejected=note,
+        )
+    except AnswerInvalid as error:
+        raise PlanInvalid(error.problems) from error
+    return planned.model_copy(update={"corrections": refused})
+
+
+def _outputs(done: Sequence[StepReport]) -> list[Any]:
+    return [(step.value(), step.error_text()) for step in done]
+
+
+def _loosened(plan: Plan, tools: Sequence[ToolSpec], view: ReplanView) -> Plan:
+    """The plan as `loosen` makes it, but for steps that stay, and for those that help another: order is their point."""
+    if view.strategy == "add_remediation_steps":
+        return plan
+    loose = {step.step_id: step for step in loosen(plan, tools).steps}
+    steps = tuple(step if step.step_id in view.kept else loose[step.step_id] for step in plan.steps)
+    return plan if steps == plan.steps else plan.model_copy(update={"steps": steps})
+
+
+def _small_schema(view: ReplanView, tools: Sequence[ToolSpec]) -> JsonObject:
+    """The small model cannot take an id that is used, nor refer to a step that has no output."""
+    helped = list(view.failed) if view.strategy == "add_remediation_steps" else []
+    return small_replan_schema(
+        tools,
+        view.task.metadata,
+        new_ids=[*_next_ids(view), *helped],
+        usable=[name for name in view.usable if name not in helped],
+    )
+
+
+def _next_ids(view: ReplanView) -> list[str]:
+    """The free ids from the first one on."""
+    found = re.fullmatch(r"(.*?)(\d+)", view.next_id)
+    stem, number = (found[1], int(found[2])) if found else ("step_", 1)
+    taken = {*view.used_ids, *view.kept, *view.failed}
+    free: list[str] = []
+    while len(free) < _NEW_IDS:
+        if (name := f"{stem}{number}") not in taken:
+            free.append(name)
+        number += 1
+    return free
+
+
+# ── one step ──────────────────────────────────────────────────────────────────
+
+
+async def repair_step(
+    talk: Talk,
+    *,
+    view: RepairView,
+    new_step: Callable[[JsonObject], Step],
+    check: Callable[[Step], Sequence[str]],
+    corrections: int = 1,
+) -> Step:
+    """Ask for the step written anew until it passes; its id stays what it is.
+
+    `new_step` reads the answer (`PlanInvalid` for a wrong shape), `check` gives the violations.
+    `AnswerInvalid` when none passed, `CannotRepair` where the answer says that there is none.
+    """
+    small = talk.style == "small"
+
+    def read(answer: Any) -> Step:
+        bare = _bare(answer)
+        if reason := text(bare.get("cannot")):
+            if {"tool", "parameters", "actions"} & bare.keys():
+                raise Violations(["the answer has both a step and `cannot`; give one of the two"])
+            raise CannotRepair(reason)
+        try:
+            step = new_step({**bare, "step_id": view.step.step_id})
+        except PlanMisread as error:
+            raise Violations(error.and_what_else(lambda plan: check(plan.steps[0]))) from error
+        except PlanInvalid as error:
+            raise Violations(error.violations) from error
+        step = step.model_copy(update={"step_id": view.step.step_id})
+        plan = _with(view.plan, step)
+        if small:
+            plan = name_fields(plan, view.tools)
+            step = next(one for one in plan.steps if one.step_id == step.step_id)
+        violations = tuple(check(step))
+        if small:
+            told = (hints if violations else strict_problems)(plan, view.tools)
+            told += [
+                *objects_in_texts(plan, view.tools),
+                *item_problems(plan, view.tools),
+                *invented_links(plan, view.task, view.tools, known=_outputs(view.done)),
+            ]
+            about = f"step {step.step_id!r}: "
+            violations += tuple(text for text in told if text.startswith(about))
+        if violations:
+            raise Violations(violations)
+        return step
+
+    return await ask_typed(
+        talk,
+        "planning",
+        repair_prompt(talk.style, view),
+        schema_name="step_repair",
+        json_schema=step_repair_schema(
+            talk.style, view.step, view.tools, _may_refer_to(view), view.task.metadata
+        ),
+        read=read,
+        needed=(),
+        corrections=corrections,
+    )
+
+
+def _bare(answer: Any) -> JsonObject:
+    """The step itself, from `{"step": {…}}` or a plan of one step."""
+    for _ in range(3):
+        if isinstance(answer, dict) and not {"tool", "parameters", "actions", "cannot"} & answer.keys():
+            name = next((name for name in _WRAPPERS if name in answer), None)
+            if name is None:
+                break
+            answer = opened(answer[name])
+        if isinstance(answer, list):
+            if len(answer) != 1:
+                raise Violations([f"exactly one step is wanted, and the answer has {len(answer)}"])
+            answer = answer[0]
+    if not isinstance(answer, dict):
+        raise Violations(["the answer has to be one step: {step_id, tool, parameters, …}"])
+    return answer
+
+
+def _with(plan: Plan, step: Step) -> Plan:
+    steps = tuple(step if one.step_id == step.step_id else one for one in plan.steps)
+    return plan.model_copy(update={"steps": steps if step in steps else (*steps, step)})
+
+
+def _may_refer_to(view: RepairView) -> list[str]:
+    """Steps with an output, and those that the step waits for anyway."""
+    names = [step.step_id for step in view.done if step.status == "succeeded"]
+    return list(dict.fromkeys([*names, *view.step.dependencies]))

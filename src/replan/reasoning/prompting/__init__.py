@@ -1,0 +1,1 @@
+"""Prompts and typed answers: what a model is shown, asked, and corrected in."""

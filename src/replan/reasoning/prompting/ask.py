@@ -1,0 +1,170 @@
+"""Asking a model for one typed answer: read tolerantly, check, correct a bounded number of times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from replan.core.data.answers import meant
+from replan.core.data.read_json import Unreadable, candidates
+from replan.core.types import JsonObject, Role
+from replan.errors import AnswerInvalid
+from replan.ports import ModelReply, ModelRequest, Turn
+from replan.reasoning.prompting.prompts import Rendered
+
+T = TypeVar("T")
+
+_SHOWN_ANSWER = 24_000
+"""Characters of a rejected answer that go back with its correction."""
+_SMALL_SECOND_THOUGHT = 0.6
+"""Asked again at 0, a small model tends to say the same again."""
+_SMALL_MAX_TOKENS = 1200
+"""A small model that loops inside its grammar ends here."""
+
+
+class Violations(ValueError):
+    """Everything that is wrong with an answer, each in words that help to mend it."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(problems))
+
+
+class Talk(Protocol):
+    """The way to a model: whoever implements it charges the budget, records the call and retries transients.
+
+    `style` says which prompts suit the model that will answer. `attempt` counts from 1.
+    """
+
+    @property
+    def style(self) -> str: ...
+
+    async def ask(self, role: Role, request: ModelRequest, prompt: Rendered, attempt: int) -> ModelReply: ...
+
+
+async def ask_typed(
+    talk: Talk,
+    role: Role,
+    prompt: Rendered,
+    *,
+    schema_name: str,
+    json_schema: JsonObject,
+    read: Callable[[Any], T],
+    needed: Sequence[str] | None = None,
+    corrections: int = 1,
+    on_rejected: Callable[[tuple[str, ...], int], None] | None = None,
+    doubts: Callable[[T], Sequence[str]] | None = None,
+) -> T:
+    """The answer as `read` understands it.
+
+    `needed`: keys that `read` cannot do without; unless told, what the schema requires.
+    `read` raises `Violations` (or any ValueError) for an answer that will not do; all of it goes back to the
+    model in one message, at most `corrections` times. Then `AnswerInvalid` with the last problems and text.
+    `on_rejected(problems, attempt)` is told of each answer that was refused.
+    `doubts`: what is strange about an answer that could be used; it goes back once, beside the corrections, and what
+    is said then counts, strange or not. Where that cannot be used, the first stays.
+    """
+    small = talk.style == "small"
+    keys = tuple(json_schema.get("required", ()) if needed is None else needed)
+    turns = [Turn(role="user", text=prompt.user)]
+    attempt = 1
+    doubted: list[T] = []
+    while True:
+        request = ModelRequest(
+            role=role,
+            schema_name=schema_name,
+            json_schema=json_schema,
+            instructions=prompt.instructions,
+            turns=tuple(turns),
+            temperature=(0.0 if attempt == 1 else _SMALL_SECOND_THOUGHT) if small else None,
+            max_tokens=_SMALL_MAX_TOKENS if small else None,
+        )
+        reply = await talk.ask(role, request, prompt, attempt)
+        try:
+            value = understand(reply.text, keys, read)
+        except Violations as refused:
+            if doubted:
+                return doubted[0]
+            problems = refused.problems
+        else:
+            problems = tuple(doubts(value)) if doubts is not None and not doubted else ()
+            if not problems:
+                return value
+            doubted.append(value)
+        if on_rejected is not None:
+            on_rejected(problems, attempt)
+        if attempt > corrections and not doubted:
+            raise AnswerInvalid(
+                f"the model's {schema_name} could not be used after {attempt} "
+                f"{'try' if attempt == 1 else 'tries'}: {'; '.join(problems)}",
+                problems=problems,
+                text=reply.text,
+            )
+        turns += [
+            Turn(role="assistant", text=reply.text[:_SHOWN_ANSWER] or "(an empty answer)"),
+            Turn(role="user", text=correction(problems)),
+        ]
+        attempt += 1
+
+
+def correction(problems: Sequence[str]) -> str:
+    """The message that asks for a better answer: every problem at once."""
+    listed = "\n".join(f"- {problem}" for problem in problems)
+    return (
+        f"This answer cannot be used:\n{listed}\n"
+        "Mend every one of these, change nothing else, and answer with the whole corrected JSON object alone."
+    )
+
+
+def understand(text: str, needed: Sequence[str], read: Callable[[Any], T]) -> T:
+    """What the text says, read by `read`; `Violations` if it cannot be used.
+
+    Where a text holds several different values, the only one that passes is taken.
+    """
+    try:
+        values = [meant(value, needed) for value in candidates(text)]
+    except Unreadable as error:
+        raise Violations([str(error)]) from None
+    good: list[T] = []
+    problems: tuple[str, ...] = ()
+    for value in values:
+        try:
+            _check_shape(value, needed)
+            good.append(read(value))
+        except Violations as error:
+            problems = _worse(problems, error.problems)
+        except ValueError as error:
+            problems = _worse(problems, (str(error) or type(error).__name__,))
+    if len(good) == 1:
+        return good[0]
+    if good:
+        raise Violations(["the answer holds several different JSON objects; exactly one is wanted"])
+    raise Violations(problems)
+
+
+def _worse(known: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
+    """Of several refused values, the one with the least wrong was meant."""
+    return new if not known or len(new) < len(known) else known
+
+
+def _check_shape(value: Any, needed: Sequence[str]) -> None:
+    """Only what no reader can do without: an object with the required keys. All else is the reader's."""
+    if not isinstance(value, dict):
+        raise Violations([f"the answer has to be a JSON object, not {_kind(value)}"])
+    missing = [key for key in needed if key not in value]
+    if missing:
+        raise Violations([f"the answer has no {key!r}" for key in missing])
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case list():
+            return "a list"
+        case str():
+            return "a text"
+        case None:
+            return "null"
+        case bool():
+            return "a truth value"
+        case _:
+            return "a number"

@@ -1,0 +1,214 @@
+"""Tools and data in words, for prompts: short, bounded, and fenced by whoever uses them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
+from replan.core.types import JsonObject, ToolSpec
+from replan.reasoning.prompting.history import shorten
+from replan.reasoning.prompting.prompts import fence
+from replan.reasoning.prompting.schemas import inline
+from replan.reasoning.prompting.view import TaskView
+
+_EFFECTS = {
+    "reads": "only reads",
+    "repeatable": "has an effect; calling it again does no harm",
+    "once": "has an effect: each call does it once more",
+}
+
+
+_OUTPUT_CHARS = 8_000
+_PEOPLE_CHARS = {"standard": 6_000, "small": 500}
+
+
+def tool_lines(tools: Sequence[ToolSpec], *, style: str, limit: int) -> str:
+    """Every tool, one after the other; descriptions are cut so that all of it stays near `limit` characters."""
+    if not tools:
+        return "(there are no tools)"
+    each = max(60, limit // len(tools))
+    if style == "small":
+        return "\n".join(_line(tool, min(each, 240)) for tool in tools)
+    return "\n\n".join(_entry(tool, each) for tool in tools)
+
+
+def tool_index(tools: Sequence[ToolSpec], *, limit: int) -> str:
+    """Every tool in one line each: id, parameter names, description."""
+    each = max(40, limit // max(1, len(tools)))
+    return "\n".join(
+        f"{tool.id}({', '.join(_properties(tool.parameters))}): {shorten(one_line(tool.description), each)}"
+        for tool in tools
+    )
+
+
+def _line(tool: ToolSpec, each: int) -> str:
+    return f"{signature(tool)}: {shorten(one_line(tool.description or tool.name), each)}"
+
+
+def _entry(tool: ToolSpec, each: int) -> str:
+    lines = [f"tool: {tool.id}", f"what: {shorten(one_line(tool.description or tool.name or tool.id), each)}"]
+    lines.append(f"effect: {_EFFECTS[tool.effect]}{_change(tool)}")
+    lines.append(f"parameters: {shorten(_json(_trimmed(inline(tool.parameters))), max(each, 2_000))}")
+    if tool.output_schema is not None:
+        lines.append(f"output: {shape(inline(tool.output_schema))}")
+        if fields := _described_fields(inline(tool.output_schema)):
+            lines.append(f"output fields: {shorten(fields, max(each, 1_000))}")
+    else:
+        lines.append("output: not declared (refer to all of it, unless the description names its fields)")
+    return "\n".join(lines)
+
+
+def _change(tool: ToolSpec) -> str:
+    """How long a reading is good."""
+    if tool.effect != "reads":
+        return ""
+    return (
+        "; volatile: what it reads changes by itself"
+        if tool.volatile
+        else "; what it reads does not change"
+        if tool.stable
+        else ""
+    )
+
+
+def signature(tool: ToolSpec) -> str:
+    """The tool as `name(city: string, days?: integer (1 to 7)) -> {temperature: number}`."""
+    schema = inline(tool.parameters)
+    required = set(schema.get("required", ()))
+    parts = [
+        f"{name}{'' if name in required else '?'}: {shape(child)}{_meaning(child)}"
+        for name, child in _properties(schema).items()
+        if isinstance(child, dict)
+    ]
+    result = f" -> {shape(inline(tool.output_schema))}" if tool.output_schema is not None else ""
+    return f"{tool.id}({', '.join(parts)}){result}"
+
+
+def _meaning(schema: JsonObject) -> str:
+    told = schema.get("description")
+    return f" ({shorten(one_line(told), 80)})" if isinstance(told, str) and told.strip() else ""
+
+
+def shape(schema: Any, depth: int = 0) -> str:
+    """A schema as a short type: `{id: string, items: [{name: string}]}`."""
+    if not isinstance(schema, dict) or depth > 6:
+        return "any"
+    if "const" in schema:
+        return _json(schema["const"])
+    if isinstance(schema.get("enum"), list):
+        shown = [_json(value) for value in schema["enum"][:12]]
+        return "|".join([*shown, "…"] if len(schema["enum"]) > 12 else shown)
+    branches = schema.get("anyOf") or schema.get("oneOf")
+    if isinstance(branches, list):
+        return "|".join(dict.fromkeys(shape(branch, depth + 1) for branch in branches))
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        return "|".join(shape({**schema, "type": one}, depth) for one in kind)
+    if kind == "array":
+        return f"[{shape(schema.get('items'), depth + 1)}]"
+    if kind == "object" or "properties" in schema:
+        return _object_shape(schema, depth)
+    return str(kind) if kind else "any"
+
+
+def _object_shape(schema: JsonObject, depth: int) -> str:
+    fields = _properties(schema)
+    if fields:
+        return "{" + ", ".join(f"{name}: {shape(child, depth + 1)}" for name, child in fields.items()) + "}"
+    values = schema.get("additionalProperties")
+    return "{any key: " + shape(values, depth + 1) + "}" if isinstance(values, dict) and values else "object"
+
+
+def _properties(schema: JsonObject) -> JsonObject:
+    found = schema.get("properties")
+    return found if isinstance(found, dict) else {}
+
+
+def _described_fields(schema: JsonObject) -> str:
+    """What the declared fields mean, where the schema says so."""
+    items = schema.get("items")
+    at = items if schema.get("type") == "array" and isinstance(items, dict) else schema
+    told = [
+        f"{name}: {one_line(child['description'])}"
+        for name, child in _properties(at).items()
+        if isinstance(child, dict) and isinstance(child.get("description"), str)
+    ]
+    return "; ".join(told)
+
+
+def _trimmed(node: Any) -> Any:
+    """A schema without what only documents it for people (`title`, `$schema`, …)."""
+    if isinstance(node, list):
+        return [_trimmed(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    out = {}
+    for key, value in node.items():
+        if key == "properties" and isinstance(value, dict):
+            out[key] = {name: _trimmed(child) for name, child in value.items()}
+        elif not (key in ("title", "$schema", "$id") and isinstance(value, str)):
+            out[key] = _trimmed(value)
+    return out
+
+
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def today_text(task: TaskView, style: str) -> str:
+    """The date, with its day of the week where "next Monday" has to be worked out; empty if it is not said."""
+    if not task.today:
+        return ""
+    if style == "small":
+        return f"Today is {task.today}."
+    return f"Today is {task.today}, a {_DAYS[date.fromisoformat(task.today).weekday()]}."
+
+
+def task_data(task: TaskView, *, limit: int) -> str:
+    """Metadata and context as JSON; empty if there are none."""
+    return "\n".join(
+        f"{name}: {shorten(_json(value), limit)}"
+        for name, value in (("metadata", task.metadata), ("context", task.context))
+        if value
+    )
+
+
+def output_text(task: TaskView) -> str:
+    """What the final answer has to look like, for whoever plans; empty where it is free text."""
+    if task.output_schema is None:
+        return ""
+    wanted = shorten(_json(_trimmed(inline(task.output_schema))), _OUTPUT_CHARS)
+    return f"The final answer has to be a value of this JSON Schema; plan whatever its fields need:\n{wanted}"
+
+
+def data_text(task: TaskView, data: str, style: str) -> str:
+    """The data of a task for a prompt, and under it what people have said."""
+    parts = [fence("data", data) if data else "", people_text(task, style)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def people_text(task: TaskView, style: str) -> str:
+    """What people were asked and have said, the latest last; empty if nobody has spoken. Of too much the latest."""
+    room = _PEOPLE_CHARS[style]
+    kept: list[str] = []
+    for line in reversed(task.people):
+        kept.insert(0, f"- {shorten(line, max(200, room))}")
+        room -= len(line)
+        if room <= 0:
+            break
+    if not kept:
+        return ""
+    title = (
+        "People say:" if style == "small" else "What people were asked, and have said (it is to be heeded):"
+    )
+    return f"{title}\n{fence('people', chr(10).join(kept))}"
+
+
+def one_line(text: str) -> str:
+    """The text with every run of white space as one space."""
+    return " ".join(text.split())
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,89 @@
+"""Truth values, texts, lists of texts and names as models write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from replan.core.data.read_json import Unreadable, read_json
+from replan.core.types import JsonObject
+
+
+def truth(value: Any) -> bool | None:
+    """A truth value, also in words; None if it is none."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return {"true": True, "yes": True, "false": False, "no": False}.get(value.strip().lower())
+    return None
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """A list of texts, however it was given."""
+    if value is None or value == "":
+        return ()
+    items = value if isinstance(value, list) else [value]
+    return tuple(
+        item if isinstance(item, str) else said(item) for item in items if item not in (None, "", {})
+    )
+
+
+def text(value: Any) -> str:
+    """One text, however it was given."""
+    return "; ".join(texts(value)).strip()
+
+
+def said(item: Any) -> str:
+    """A value in words."""
+    if isinstance(item, dict):
+        return "; ".join(f"{key}: {value}" for key, value in item.items())
+    return str(item)
+
+
+def fold(name: Any) -> str:
+    """A name without regard to case, spaces and hyphens: `Retry with-Params` is `retry_with_params`.
+
+    Humps count as breaks between words too: `retryWithParams`.
+    """
+    if not isinstance(name, str):
+        return ""
+    humps = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
+    return re.sub(r"[\W_]+", "_", humps).strip("_").casefold()
+
+
+def opened(value: Any) -> Any:
+    """What a text says if it is itself a JSON object or list; anything else as it is."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            return read_json(value)
+        except Unreadable:
+            return value
+    return value
+
+
+def named(raw: Mapping[Any, Any], fields: Mapping[str, Collection[str]]) -> JsonObject:
+    """The fields by their own names, whatever they are called in the answer; others are left out.
+
+    `fields`: own name → other names, all folded. A field under its own name goes before one under another.
+    """
+    found: JsonObject = {}
+    for key, value in raw.items():
+        if fold(key) in fields:
+            found.setdefault(fold(key), value)
+    for key, value in raw.items():
+        for name, others in fields.items():
+            if fold(key) in others:
+                found.setdefault(name, value)
+    return found
+
+
+def inside(answer: Any, fields: Mapping[str, Collection[str]], needed: str) -> JsonObject:
+    """The object itself, or the one inside an object that holds nothing else: `{"reflection": {…}}`."""
+    if not isinstance(answer, dict):
+        return {}
+    if len(answer) == 1 and needed not in named(answer, {needed: fields[needed]}):
+        (inner,) = (opened(value) for value in answer.values())
+        if isinstance(inner, dict) and named(inner, {needed: fields[needed]}):
+            return inner
+    return answer

@@ -1,0 +1,366 @@
+"""One call, tried until it has an outcome: made, retried after a passing fault, recorded.
+
+Before a call with an effect is made, its start is on disk; before any call, so are the results that it
+depends on. Whether a fault may be retried is decided by its kind and the tool's effect (`core.failures.faults`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Coroutine
+from functools import partial
+from typing import Any
+
+from replan.core.events import AnyEvent, CallCompleted, CallFailed, CallStarted, OutcomeUnknown, StepProgress
+from replan.core.failures.carried import carried
+from replan.core.failures.faults import classify, in_doubt, may_retry
+from replan.core.limits.budget import limit_reached
+from replan.core.secrets import holds_lost, reveal_known
+from replan.core.state.task import Output
+from replan.core.types import VERIFY, Fault, JsonObject, StepId, ToolSpec
+from replan.errors import StoreError, ToolCallError
+from replan.ports import Progress, ToolCall
+from replan.run.calls.build import Call, own_copy
+from replan.run.calls.in_time import failed, take_back_cancels, within
+from replan.run.calls.sealing import Sealed, sealed
+from replan.run.calls.shown import shown
+from replan.run.calls.slots import Place, Places, PlacesClosed
+from replan.run.session.context import Batch, Run
+from replan.run.session.outputs import Packed, added_metadata, pack, storable
+from replan.run.session.stops import BudgetReached
+
+BASE_DELAY = 0.2
+MAX_DELAY = 30.0
+MOST_WORDS = 20_000
+"""Characters of an error's message that are kept: it stands in several events."""
+TELL_SECS = 0.1
+"""So much before its time is up a source that keeps the time itself may tell what has become of the call."""
+WORTH = 0.2
+"""The part of a step's time that has to be left for another try: one that is cut off tells less than the last error."""
+_TURNS = 5
+
+
+class Attempts:
+    """Makes calls for one run."""
+
+    __slots__ = (
+        "_cancels",
+        "_deadline",
+        "_driver",
+        "_jitter",
+        "_places",
+        "_policy",
+        "_run",
+        "_waits",
+        "abandoned",
+    )
+
+    def __init__(self, run: Run, places: Places, deadline: float | None) -> None:
+        self._run = run
+        self._places = places
+        self._deadline = deadline
+        self._policy = run.state.policy
+        self._jitter: random.Random | None = None
+        self._driver = asyncio.current_task()
+        self._cancels = self._driver.cancelling() if self._driver is not None else 0
+        self.abandoned = False
+        """What runs is being cancelled: what it raises says nothing about its call."""
+        self._waits: dict[asyncio.Timeout, StepId] = {}
+        """Who waits to be admitted: each can be called off."""
+
+    def allow(self) -> None:
+        """Raise what forbids one more call now, if anything does: `PlacesClosed` or `BudgetReached`."""
+        if self._run.stopping:
+            raise PlacesClosed
+        budget = self._policy.budget
+        if budget.max_tool_calls is None:
+            return
+        if limit := limit_reached(budget, self._run.state.usage, what="tool"):
+            raise BudgetReached(limit)
+
+    def begin(self, call: Call, *first: AnyEvent) -> Batch:
+        """Charge and record the start of an attempt, after what comes `first`; raises as `allow` does."""
+        self.allow()
+        parameters = call.parameters
+        if not call.short:
+            parameters = shown(call.tool, parameters, self._policy.max_output_bytes, self._run.secrets)
+        started = CallStarted(**call.labels(), effect=call.tool.effect, parameters=parameters)
+        return self._run.record(*first, started)
+
+    def may_begin(self, call: Call) -> bool:
+        """True if the tool's own limits let the call be made now. The right is the call's, and `finish` ends it."""
+        gate = self._run.parts.tools.gate(call.tool.id)
+        if gate is not None:
+            if not gate.try_enter():
+                return False
+            call.gate = gate
+        return True
+
+    async def admitted(self, call: Call, urgency: float) -> None:
+        """Wait until the tool's own limits let the call be made; no place should be held meanwhile.
+
+        Raises as `allow` does; `PlacesClosed` also where it is called off, since nothing more may be started.
+        """
+        gate = self._run.parts.tools.gate(call.tool.id)
+        if gate is None:
+            return
+        self.allow()
+        if self._places.closed:
+            raise PlacesClosed
+        try:
+            async with asyncio.timeout(None) as wait:
+                self._waits[wait] = call.step.step_id
+                try:
+                    await gate.enter(urgency)
+                finally:
+                    self._waits.pop(wait, None)
+        except TimeoutError:
+            raise PlacesClosed from None
+        call.gate = gate
+
+    def call_off(self, *, unstarted: bool = False) -> None:
+        """Let nobody wait to be admitted any more: a limit may last for hours. `unstarted`: only new steps."""
+        for wait, step_id in list(self._waits.items()):
+            if not unstarted or self._run.state.steps[step_id].status != "running":
+                del self._waits[wait]  # it may be done once only
+                wait.reschedule(0.0)
+
+    def leave(self, call: Call) -> None:
+        """Give the right to make the call back, if it has one that it has not used."""
+        gate, call.gate = call.gate, None
+        if gate is not None:
+            gate.give_back()
+
+    async def finish(self, call: Call, batch: Batch, place: Place, urgency: float) -> Fault | JsonObject:
+        """See a begun and admitted call through; a place is held on entry and on return.
+
+        Gives what its output adds to the metadata, or the fault. `asyncio.CancelledError` leaves the call
+        without a result: whoever stops the run closes it.
+        """
+        while True:
+            if call.tool.effect != "reads" or call.step.dependencies:
+                try:
+                    await self._run.durable(batch)
+                except BaseException as error:
+                    self.leave(call)
+                    if isinstance(error, asyncio.CancelledError):
+                        self._take_back(call)
+                    raise
+            gate, call.gate = call.gate, None
+            if gate is not None:
+                gate.begin()
+            started = time.perf_counter()
+            outcome: Packed | Fault
+            try:
+                try:
+                    outcome = pack(await self._call(call), self._policy.max_output_bytes)
+                finally:
+                    if gate is not None:
+                        gate.leave()
+            except BaseException as error:
+                # It gave up because we stopped it: that says nothing about the call.
+                if self._stopped():
+                    raise asyncio.CancelledError from error
+                take_back_cancels()
+                fault = self._fault(call, failed(call.tool.id, error))
+                outcome = await self._after_all(call, fault, place, urgency)
+            if isinstance(outcome, Packed):
+                seen = await sealed(outcome, self._run, call.tool, self._policy.max_output_bytes)
+                return self._completed(call, seen, started)
+            self._count(call, started, outcome)
+            wait = self._retry_in(call, outcome)
+            self._run.record(CallFailed(**call.labels(), error=outcome, retry_in_secs=wait))
+            if wait is None:
+                if in_doubt(outcome, call.tool):
+                    self._run.record(OutcomeUnknown(**call.labels(), reason=outcome.message))
+                return outcome
+            try:
+                async with place.away(urgency):
+                    await self._run.parts.clock.sleep(wait)
+                    waits_from = asyncio.get_running_loop().time()
+                    await self.admitted(call, urgency)
+                if call.until is not None:  # what it waits for others is not its own time
+                    call.until += asyncio.get_running_loop().time() - waits_from
+                call.attempt += 1
+                call.retries += 1
+                batch = self.begin(call)
+            except BaseException:
+                self.leave(call)
+                raise
+
+    def _completed(self, call: Call, packed: Packed, started: float) -> JsonObject:
+        self._count(call, started)
+        sealed = isinstance(packed, Sealed)
+        call.answer = reveal_known(packed.value) if sealed else packed.value
+        self._run.record(
+            CallCompleted(
+                **call.labels(),
+                output=None if packed.artifact else packed.value,
+                artifact=packed.artifact,
+                duration_secs=time.perf_counter() - started,
+                masked=sealed,
+            ),
+            artifacts=() if packed.stored is None else (packed.stored,),
+        )
+        return added_metadata(call.tool, packed.value)
+
+    async def _after_all(self, call: Call, fault: Fault, place: Place, urgency: float) -> Packed | Fault:
+        """What became of a call that would be made again with its key, though its work goes on here: that comes first.
+
+        A place is held on entry and on return, and none while it waits.
+        """
+        if call.tool.effect != "once" or self._retry_in(call, fault) is None:
+            return fault
+        answer = await self.late_answer(call.key)
+        if answer is None:
+            return fault
+        async with place.away(urgency):
+            await asyncio.wait({answer})
+        heard = self.heard(call.key, answer, call.tool)
+        return fault if isinstance(heard, Fault) and heard.happened == "unknown" else heard
+
+    async def late_answer(self, key: str) -> asyncio.Future[Any] | None:
+        """What will have, or has, the answer of a call that was given up; None if nothing of it is left here."""
+        for _ in range(_TURNS):  # whoever leaves work behind tells so within a few turns
+            await asyncio.sleep(0)
+        return self._run.parts.late.of((self._run.task_id, key))
+
+    def heard(self, key: str, answer: asyncio.Future[Any], tool: ToolSpec) -> Packed | Fault:
+        """What a late answer says: the output, or the fault."""
+        self._run.parts.late.take((self._run.task_id, key))
+        try:
+            return pack(answer.result(), self._policy.max_output_bytes)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever it is, it is how the call ended
+            fault = classify(error, tool, now=self._run.parts.clock.now())
+            stopped = any(isinstance(one, asyncio.CancelledError) for one in carried(error))
+            return fault.model_copy(update={"happened": "unknown"}) if stopped else fault
+
+    def _stopped(self) -> bool:
+        """True if it is us who have cancelled what runs, or are about to, or whoever ends the event loop."""
+        driver = self._driver
+        return (
+            self._run.stopping
+            or self.abandoned
+            or (driver is not None and driver.cancelling() > self._cancels)
+        )
+
+    def _count(self, call: Call, started: float, fault: Fault | None = None) -> None:
+        record = self._run.parts.record
+        record.count(call.tool, time.perf_counter() - started, fault)
+        record.flush_if_due(self._run.parts.store)
+
+    def _take_back(self, call: Call) -> None:
+        """Stopped before the call was made: it surely did not happen, and whoever drives on may make it."""
+        fault = Fault(
+            category="external_error", kind="cancelled", message="it was stopped before the call was made"
+        )
+        with contextlib.suppress(StoreError):
+            self._run.record(CallFailed(**call.labels(), error=fault, retry_in_secs=0.0))
+
+    def known(self, call: Call) -> Output | None:
+        """The recorded output of this very call, if the ledger has it; None if the call has to be made."""
+        entry = self._run.state.reusable(call.key, call.tool, call.step)
+        if entry is None:
+            return None
+        if entry.output.masked and call.tool.effect != "once" and self._is_lost(entry.output):
+            return None  # it may be had again, with what no log keeps
+        return entry.output
+
+    def _is_lost(self, output: Output) -> bool:
+        if output.artifact is not None:
+            return output.artifact.artifact_id not in self._run.kept
+        return holds_lost(output.value)
+
+    def reuse(self, call: Call, output: Output, value: Any) -> JsonObject:
+        """Take the recorded output for this call. `value`: what the output holds, where metadata come from it."""
+        self._run.record(
+            CallCompleted(
+                **call.labels(),
+                output=output.value,
+                artifact=output.artifact,
+                reused=True,
+                masked=output.masked,
+            )
+        )
+        return added_metadata(call.tool, value)
+
+    def _call(self, call: Call) -> Coroutine[Any, Any, Any]:
+        own, left = self._limits(call)
+        run = self._run
+        limit = left if own is None else own if left is None else min(own, left)
+        ask = run.parts.ask
+        once = call.tool.effect == "once"
+        request = ToolCall(
+            call.tool.id,
+            own_copy(call.parameters),
+            call.about if call.tool.id.endswith(VERIFY) else call.key,
+            run.task_id,
+            call.step.step_id,
+            call.attempt,
+            None if limit is None else limit - min(TELL_SECS, limit / 4),
+            partial(_report, run, call.step.step_id),
+            None if ask is None else partial(ask, run.task_id, call.step.step_id),
+            late=partial(run.parts.late.expect, (run.task_id, call.key)) if once else None,
+        )
+        if own is None or (left is not None and left <= own):
+            return run.parts.tools.call(request)  # the task's own deadline stops it
+        return within(own, run.parts.tools, request)
+
+    def _fault(self, call: Call, error: Exception) -> Fault:
+        """What the error means, without the secrets that its message may quote."""
+        self._run.secrets.learn(call.tool, call.parameters)
+        now = self._run.parts.clock.now()
+        try:
+            fault = classify(error, call.tool, now=now)
+        except Exception:  # noqa: BLE001 - an exception of somebody else may raise what it likes when it is looked at
+            unreadable = ToolCallError(
+                f"the tool raised {type(error).__name__}, which cannot be read", happened="unknown"
+            )
+            fault = classify(unreadable, call.tool, now=now)
+        text = storable(self._run.secrets.hide(fault.message))
+        if len(text) > MOST_WORDS:
+            ends = MOST_WORDS // 2
+            text = f"{text[:ends]} …({len(text) - 2 * ends} characters left out)… {text[-ends:]}"
+        return fault if text == fault.message else fault.model_copy(update={"message": text})
+
+    def _limits(self, call: Call) -> tuple[float | None, float | None]:
+        """Seconds: what is left of the step's own time, or the tool's limit for a call; and what is left of the task's."""
+        now = asyncio.get_running_loop().time()
+        own = call.tool.timeout_secs
+        if call.step.timeout_secs is not None:
+            if call.until is None:
+                call.until = now + call.step.timeout_secs
+            own = max(0.001, call.until - now)
+        return own, None if self._deadline is None else max(0.001, self._deadline - now)
+
+    def _retry_in(self, call: Call, fault: Fault) -> float | None:
+        """Seconds until the next try; None if there is none. Full jitter: half of the wait at least."""
+        most = call.tool.max_retries
+        if not may_retry(fault, call.tool) or call.retries >= (
+            self._policy.max_transient_retries if most is None else most
+        ):
+            return None
+        if fault.retry_after is not None:
+            wait = fault.retry_after
+        else:
+            ceiling = min(MAX_DELAY, BASE_DELAY * 2**call.retries)
+            if self._jitter is None:  # made when it is needed: it is large
+                self._jitter = random.Random(self._run.task_id)
+            wait = ceiling * (0.5 + self._jitter.random() / 2)
+        again = asyncio.get_running_loop().time() + wait
+        if self._deadline is not None and again >= self._deadline:
+            return None  # nothing would come of it in time
+        if call.until is not None and again + WORTH * (call.step.timeout_secs or 0.0) >= call.until:
+            return None
+        return wait
+
+
+def _report(run: Run, step_id: str, progress: Progress) -> None:
+    run.tell(
+        StepProgress(
+            step_id=step_id, message=progress.message, progress=progress.progress, total=progress.total
+        )
+    )

@@ -1,0 +1,359 @@
+"""From a step to a call that can be made: references filled in, parameters checked, key made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from replan.core.calls.seals import seal
+from replan.core.data import schemas
+from replan.core.ids import call_key
+from replan.core.limits.policy import needs_approval
+from replan.core.plan.index import references_of
+from replan.core.recovery.check_proposal import mapped
+from replan.core.references.conditions import roots
+from replan.core.references.meter import Meter
+from replan.core.references.paths import PathError, select
+from replan.core.references.refs import Reference, has_references
+from replan.core.references.resolve import resolve
+from replan.core.secrets import MASK, SecretLost, holds_lost, reveal, reveal_known
+from replan.core.state.recovery import Recovery
+from replan.core.state.task import ONLY, Slot, State, StepState
+from replan.core.types import Fault, JsonObject, Step, ToolSpec
+from replan.errors import UnresolvedReference
+from replan.ports import Gate, Tools
+from replan.run.calls.twins import unmeant
+from replan.run.session.outputs import Loaded
+
+
+class CannotCall(Exception):
+    """There is no call to make, and the fault says why."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+class NeedsApproval(Exception):
+    """The call waits for a person's yes."""
+
+    def __init__(self, call: Call) -> None:
+        super().__init__(call.key)
+        self.call = call
+
+
+@dataclass(slots=True)
+class Call:
+    """A call that is ready to be made."""
+
+    step: Step
+    slot: Slot
+    tool: ToolSpec
+    parameters: JsonObject
+    key: str
+    attempt: int = 1
+    retries: int = 0
+    """Faults that were let pass, not tries: one that a crash cut off was no fault of the call."""
+    until: float | None = None
+    """When the step's own time is over, for this call and its retries together (in the event loop's time)."""
+    gate: Gate | None = None
+    """The tool's limits, while the call has their leave to be made."""
+    about: str = ""
+    """The key of the call that a verifier looks for."""
+    answer: Any = None
+    """What it has given."""
+    short: bool = False
+    """Its parameters hold no secret and nothing large: they go into the log as they are."""
+
+    def labels(self) -> dict[str, Any]:
+        """What every event of this call says."""
+        return {
+            "call_key": self.key,
+            "step_id": self.step.step_id,
+            "action_id": self.slot.action_id,
+            "index": self.slot.item,
+            "attempt": self.attempt,
+            "tool_id": self.tool.id,
+        }
+
+
+class Scope:
+    """What references mean for one step: finished outputs, metadata, the task, the item."""
+
+    def __init__(
+        self, step: Step, state: State, loaded: Loaded, item: Any = None, index: int | None = None
+    ) -> None:
+        self._step = step
+        self._state = state
+        self._loaded = loaded
+        self._item = item
+        self._index = index
+
+    def __call__(self, ref: Reference) -> tuple[Any, str]:
+        found, where = self._found(ref)
+        if not self._state.hides or not self._may_be_masked(ref):
+            return found, where
+        real = reveal_known(found)
+        if holds_lost(real):
+            _check_known(ref, real)
+        return real, where
+
+    def _may_be_masked(self, ref: Reference) -> bool:
+        step = self._state.steps.get(ref.head) or self._state.earlier.get(ref.head)
+        step = step or self._state.step_of_action(ref.head)
+        return step is None or any(call.output and call.output.masked for call in step.calls.values())
+
+    def _found(self, ref: Reference) -> tuple[Any, str]:
+        match ref.head:
+            case "metadata":
+                return self._state.metadata_of(self._step.step_id), "the metadata"
+            case "task":
+                words = {"description": self._state.description, "id": self._state.task_id}
+                return words, "the task"
+            case "item" if self._index is not None:
+                return self._item, f"item {self._index}"
+            case "index" if self._index is not None:
+                return self._index, "the index"
+        return self._output(ref)
+
+    def _output(self, ref: Reference) -> tuple[Any, str]:
+        action = ref.action
+        step = self._state.steps.get(ref.head) or self._state.earlier.get(ref.head)
+        if step is None:
+            step = self._state.step_of_action(ref.head)
+            action = ref.head
+        if step is None or not step.has_output:
+            status = step.status if step else "unknown"
+            raise UnresolvedReference(
+                ref.raw, where="this task", why=f"{ref.head!r} has no output ({status})"
+            )
+        value = self._loaded.output_of(step)
+        names = [one.action_id for one in step.step.actions]
+        if action is not None and action not in names:
+            why = f"step {step.step.step_id!r} has no action {action!r}"
+            raise UnresolvedReference(ref.raw, where="this task", available=names, why=why)
+        if action is not None:
+            value = [one[action] for one in value] if step.items is not None else value[action]
+        return value, f"the output of {ref.head!r}"
+
+
+def _check_known(ref: Reference, value: Any) -> None:
+    """Raise if just the part that is meant is lost; what is lost beside it does no harm."""
+    try:
+        part = select(ref.path, value) if ref.path else value
+    except PathError:
+        return  # which is said better where it is resolved
+    if holds_lost(part):
+        raise UnresolvedReference(ref.raw, where="this task", why=_LOST)
+
+
+_LOST = (
+    "what it refers to held a secret, which no log keeps, and the process that knew it has ended: "
+    "get it anew in a step of its own"
+)
+
+
+def _lost_fault(what: str) -> Fault:
+    text = f"{what} a secret, which no log keeps, and the process that knew it has ended: give it as metadata, or refer to what holds it"
+    return Fault(category="dependency_error", kind="reference", message=text)
+
+
+class Outline(NamedTuple):
+    """What a place in the plan would call, as far as it can be told."""
+
+    name: str
+    """The tool's name, as planned or as changed by recovery."""
+    tool: ToolSpec | None
+    parameters: JsonObject
+    """As resolved; as written where `fault` says why they could not be."""
+    planned: JsonObject
+    """The same without what recovery has changed."""
+    fault: Fault | None
+
+
+def outline(
+    step: StepState, slot: Slot, state: State, tools: Tools, loaded: Loaded, item: Any = None
+) -> Outline:
+    """The call that a place means, before it is checked."""
+    if slot.action_id is None:
+        name, raw = step.step.tool, step.step.parameters
+    else:
+        action = step.action(slot.action_id)
+        name, raw = action.tool, action.parameters
+    written, planned_name = raw, name
+    changed = step.healing.overrides.get(slot) if step.healing is not None else None
+    if changed is not None:
+        other = {*changed.parameters, *changed.without}
+        raw = {} if changed.whole else {key: raw[key] for key in raw if key not in other}
+        name = changed.tool_id or name
+    tool = tools.resolve(name)
+    if tool is None:
+        has = ", ".join(tools.nearest(name)) or "none"
+        message = f"the tool {name!r} does not exist here; there are: {has}"
+        fault = Fault(category="tool_error", kind="unknown_tool", message=message)
+        return Outline(name, None, raw, raw, fault)
+    if changed is not None and not changed.whole and tools.resolve(planned_name) != tool:
+        raw = mapped(raw, tool)
+    new = changed.parameters if changed is not None else {}
+    if state.hides:
+        try:
+            raw, written, new = reveal(raw), reveal(written), reveal(new)
+        except SecretLost:
+            return Outline(name, tool, raw, raw, _lost_fault("the step's parameters hold"))
+    scope = Scope(step.step, state, loaded, item, slot.item)
+    parameters, broken = _resolved(raw, scope)
+    planned = parameters if changed is None else _resolved(written, scope)[0]
+    if changed is not None:  # what is put in place of a reference is used whatever that would give
+        parameters = {**parameters, **new}
+    if broken is not None:
+        state.secrets.learn(tool, parameters)
+        fault = Fault(category="dependency_error", kind="reference", message=str(broken))
+        return Outline(name, tool, parameters, planned, fault)
+    try:
+        parameters = _filled(tool, parameters, state.metadata_of(step.step.step_id))
+    except SecretLost:
+        return Outline(name, tool, parameters, planned, _lost_fault("the metadata hold"))
+    state.secrets.learn(tool, parameters)
+    if stands := [secret for secret in tool.secrets if parameters.get(secret) == MASK]:
+        text = f"{', '.join(stands)}: {MASK} stands for a secret that is not shown, and is no value; refer to what holds it"
+        fault = Fault(category="parameter_error", kind="parameter", message=text)
+        return Outline(name, tool, parameters, planned, fault)
+    if found := schemas.parameter_problems(tool, parameters):
+        text = f"the parameters do not fit tool {tool.id!r}: " + "; ".join(found[:10])
+        text = state.secrets.hide(text)
+        fault = Fault(category="parameter_error", kind="parameter", message=text)
+        return Outline(name, tool, parameters, planned, fault)
+    return Outline(name, tool, parameters, planned, None)
+
+
+def _resolved(raw: JsonObject, scope: Scope) -> tuple[JsonObject, UnresolvedReference | None]:
+    """The parameters with references filled in; where some cannot be, those stay as written, and why."""
+    if not has_references(raw):
+        return raw, None
+    meter = Meter()
+    try:
+        return resolve(raw, scope, meter), None
+    except UnresolvedReference as error:
+        broken = error
+    found: JsonObject = {}
+    for name, value in raw.items():
+        try:
+            found |= resolve({name: value}, scope, meter)
+        except UnresolvedReference:
+            found[name] = value
+    return found, broken
+
+
+def prepare(
+    step: StepState,
+    slot: Slot,
+    state: State,
+    tools: Tools,
+    loaded: Loaded,
+    *,
+    one_of_several: Callable[[str, JsonObject], bool],
+    item: Any = None,
+) -> Call:
+    """The call that a place in the plan makes. `CannotCall` if it cannot be made, `NeedsApproval` if not yet.
+
+    `one_of_several`: whether the plan marks like calls beside this one with `repeat`.
+    """
+    constant = state.constant_call(step) if slot is ONLY else None
+    if constant is not None and tools.resolve(step.step.tool) is constant.tool:
+        tool, parameters = constant.tool, constant.parameters
+        base = state.base(tool, parameters, constant.content)
+    else:
+        constant = None
+        meant = outline(step, slot, state, tools, loaded, item)
+        if meant.fault is not None or meant.tool is None:
+            fault = meant.fault or Fault(category="tool_error", kind="unknown_tool", message=meant.name)
+            raise CannotCall(fault)
+        tool, parameters = meant.tool, meant.parameters
+        base = state.base(tool, parameters)
+    place = (step.step.step_id, slot)
+    occurrence = state.occurrence(base, place, lambda: one_of_several(base, parameters))
+    twin = state.twin(base, occurrence, place) if tool.effect == "once" else None
+    if twin is not None and (text := unmeant(step, slot, tool, twin, state, tools)):
+        raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
+    short = constant is not None and constant.short
+    call = Call(step.step, slot, tool, parameters, call_key(base, occurrence), short=short)
+    under_way = state.latest_try(call.key)
+    if (
+        under_way is not None
+        and under_way.status in ("running", "retrying")
+        and (under_way.step_id, under_way.slot) != (step.step.step_id, slot)
+    ):
+        text = f"this very call is being made by step {under_way.step_id!r}, and is not made twice"
+        raise CannotCall(Fault(category="unknown", kind="duplicate", message=text))
+    if (doubt := state.in_doubt.get(call.key)) is not None and doubt is not step.calls.get(slot):
+        text = f"this very call was made before, and nobody knows whether it took effect: {doubt.fault.message if doubt.fault else 'cut off'}"
+        raise CannotCall(Fault(category="unknown", kind="in_doubt", message=text, happened="unknown"))
+    if needs_approval(state.policy, step.step, tool) and state.reusable(call.key, tool, step.step) is None:
+        _check_approved(call, state)
+    return call
+
+
+def _check_approved(call: Call, state: State) -> None:
+    """Raise unless a person has agreed to just this call: what runs is what was shown."""
+    known = state.recovery
+    if known is not None:
+        said = known.approvals.get(call.key)
+        if said is not None and not said.approved:
+            why = f": {said.reason}" if said.reason else ""
+            text = f"a person has rejected the call of {call.tool.id!r}{why}"
+            raise CannotCall(Fault(category="unknown", kind="rejected", message=text))
+        if said is not None and said.parameters is None:
+            return
+        if _is_as_edited(call, known, state.seal_key):
+            return
+        if said is not None:
+            text = f"a person has agreed to this call of {call.tool.id!r} only with other parameters"
+            raise CannotCall(Fault(category="parameter_error", kind="rejected", message=text))
+    if not state.policy.interactive:
+        text = f"the call of {call.tool.id!r} needs a person's approval, and nobody can be asked here"
+        raise CannotCall(Fault(category="external_error", kind="approval", message=text))
+    raise NeedsApproval(call)
+
+
+def _is_as_edited(call: Call, known: Recovery, seal_key: bytes) -> bool:
+    """True if the call is made with just what a person has put in place of what was asked, hidden values included."""
+    edited = known.edited.get((call.step.step_id, call.slot))
+    if edited is None or call.tool.id != edited.tool_id or call.parameters.keys() != edited.parameters.keys():
+        return False
+    return all(
+        seal(seal_key, call.tool.id, name, value) == edited.seals[name]
+        if name in edited.seals
+        else edited.parameters[name] == value
+        for name, value in call.parameters.items()
+    )
+
+
+def _filled(tool: ToolSpec, parameters: JsonObject, metadata: JsonObject) -> JsonObject:
+    """Required parameters that the step leaves out, from metadata of the same name; never over a given value."""
+    missing = [name for name in tool.parameters.get("required", ()) if name not in parameters]
+    found = {name: reveal(metadata[name]) for name in missing if name in metadata} if missing else {}
+    return {**parameters, **found} if found else parameters
+
+
+def own_copy(value: Any) -> Any:
+    """The value for somebody who may change it: what is recorded stays as it is."""
+    if isinstance(value, dict):
+        return {name: own_copy(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [own_copy(item) for item in value]
+    return value
+
+
+def steps_referred(step: StepState, state: State) -> list[StepState]:
+    """The steps whose outputs this one's references and condition may need."""
+    found = [state.steps[name] for name in step.step.dependencies if name in state.steps]
+    if state.earlier:
+        heads = {ref.head for ref in references_of(step.step)}
+        heads.update(root for root, _ in (roots(step.step.when) if step.step.when else ()))
+        found += [one for name, one in state.earlier.items() if heads & {name, *_actions(one)}]
+    return found
+
+
+def _actions(step: StepState) -> list[str]:
+    return [action.action_id for action in step.step.actions]

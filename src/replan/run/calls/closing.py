@@ -1,0 +1,60 @@
+"""The ends of calls and steps that nobody will see through any more."""
+
+from __future__ import annotations
+
+from replan.core.events import CallFailed, LlmCallCompleted, OutcomeUnknown, StepFailed, StepSkipped
+from replan.core.state.task import CallState
+from replan.core.types import Fault, ToolSpec
+from replan.run.session.context import Run
+
+
+def close_call(run: Run, call: CallState, kind: str, message: str) -> None:
+    """End a started call without a result; nobody knows whether it took effect."""
+    fault = Fault(category="external_error", kind=kind, message=message, happened="unknown")
+    labels = {
+        "call_key": call.key, "step_id": call.step_id, "action_id": call.slot.action_id,
+        "index": call.slot.item, "attempt": call.attempt, "tool_id": call.tool_id,
+    }  # fmt: skip
+    run.record(CallFailed.model_validate({**labels, "error": fault}))
+    if _once(call, run.parts.tools.resolve(call.tool_id)):
+        run.record(OutcomeUnknown.model_validate({**labels, "reason": message}))
+
+
+def close_crashed(run: Run) -> None:
+    """End the calls that were cut off and must not be made again; all others can simply be made again."""
+    for call in run.state.running_calls():
+        tool = run.parts.tools.resolve(call.tool_id)
+        if _once(call, tool) and not (tool is not None and tool.honours_key):
+            close_call(run, call, "crashed", "the process ended before its result was recorded")
+
+
+def unfinished_effect(call: CallState) -> bool:
+    """True if the call must not be repeated, has no result, and may have taken effect in one of its tries."""
+    if call.effect != "once" or call.status not in ("running", "retrying"):
+        return False
+    return call.status == "running" or call.attempt > 1 or call.fault is None or call.fault.happened != "no"
+
+
+def _once(call: CallState, tool: ToolSpec | None) -> bool:
+    """True if it was, or by now is, a call that must not be repeated."""
+    return call.effect == "once" or (tool is not None and tool.effect == "once")
+
+
+def close_running(run: Run) -> None:
+    """Give everything that is open its end: model calls, tool calls, steps."""
+    for asked in list(run.state.llm_running.values()):
+        run.record(
+            LlmCallCompleted(
+                call_id=asked.call_id, role=asked.role, model=asked.model, error="it was stopped"
+            )
+        )
+    for call in run.state.running_calls():
+        close_call(run, call, "cancelled", "it was stopped before it had answered")
+    for step in run.state.steps.values():
+        if step.status == "running":
+            fault = next((call.fault for call in step.calls.values() if call.fault), None)
+            stopped = Fault(category="external_error", kind="cancelled", message="it was stopped")
+            run.record(StepFailed(step_id=step.step.step_id, error=fault or stopped))
+        elif not step.closed:
+            reason = "the task ended before it was started"
+            run.record(StepSkipped(step_id=step.step.step_id, kind="ended", reason=reason))

@@ -1,0 +1,84 @@
+"""A call made within its time, and what its end says: a tool that does not listen when it is stopped is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from replan.core.failures.faults import text_of
+from replan.errors import ToolCallError
+from replan.ports import ToolCall, Tools
+
+LET_GO_SECS = 1.0
+"""How long a call that was cancelled at its time limit may take to end before it is left behind."""
+
+
+async def within(secs: float, tools: Tools, request: ToolCall) -> Any:
+    """The answer in time. `request.late` is told of what goes on after that."""
+    task = asyncio.get_running_loop().create_task(_answer(tools, request))
+    try:
+        done, _ = await asyncio.wait({task}, timeout=secs)
+        if not done:
+            task.cancel()
+            await asyncio.wait({task}, timeout=LET_GO_SECS)
+    except asyncio.CancelledError:
+        task.cancel()
+        try:
+            await asyncio.wait({task}, timeout=LET_GO_SECS)
+        finally:
+            _leave(task, request)
+        raise
+    if done or (task.done() and not task.cancelled() and task.exception() is None):
+        return task.result()
+    # What it raises because it was stopped is no word about whether it happened.
+    _leave(task, request)
+    raise ToolCallError(f"no answer within {round(secs, 3):g} seconds", kind="timeout")
+
+
+def _leave(task: asyncio.Task[Any], request: ToolCall) -> None:
+    task.add_done_callback(_noticed)
+    if not task.done() and request.late is not None:
+        request.late(task)
+
+
+def _noticed(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()
+
+
+async def _answer(tools: Tools, request: ToolCall) -> Any:
+    """What the tool gives, in a task of its own, which must not end as a task or a loop does."""
+    try:
+        return await tools.call(request)
+    except BaseException as error:
+        if isinstance(error, Exception):
+            raise
+        if isinstance(error, asyncio.CancelledError) and _being_cancelled():
+            raise
+        raise failed(request.tool_id, error) from error
+
+
+def failed(tool_id: str, error: BaseException) -> Exception:
+    """The error as one of the tool's, also if it would end the loop or a task unasked; raised if it is ours."""
+    if isinstance(error, asyncio.CancelledError):
+        text = f"the call of {tool_id!r} was cut off from inside, though nobody had stopped it"
+        return ToolCallError(text, kind="connection_lost")
+    if isinstance(error, KeyboardInterrupt | GeneratorExit):
+        raise error
+    if isinstance(error, Exception):
+        return error
+    fault = ToolCallError(f"the tool raised {text_of(error)}")
+    fault.__cause__ = error  # what it says of the outcome
+    return fault
+
+
+def take_back_cancels() -> None:
+    """Nobody of us has cancelled this task: a tool has. A TaskGroup does so up to Python 3.12, and leaves it at that."""
+    task = asyncio.current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()
+
+
+def _being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -1,0 +1,52 @@
+"""What comes before a call: the call itself, or the outcome that it has already, or cannot but have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from replan.core.state.task import Slot, StepState
+from replan.core.types import Fault, JsonObject
+from replan.run.calls.build import Call, CannotCall, NeedsApproval, prepare
+from replan.run.calls.closing import close_call, unfinished_effect
+from replan.run.calls.outcomes import Parked, crashed_fault, internal_fault
+from replan.run.calls.repeats import is_one_of_several
+from replan.run.session.context import Run
+from replan.run.session.outputs import Loaded, added_metadata
+
+
+def prepared_call(
+    run: Run, step: StepState, slot: Slot, loaded: Loaded, item: Any = None
+) -> Call | Parked | Fault | JsonObject:
+    """The call to make, at once or when a person has agreed; or its outcome, where it has one or cannot be made."""
+    known = step.calls.get(slot)
+    if known is not None and known.status == "unknown":
+        return known.fault or crashed_fault()
+    if known is not None and known.status == "failed" and known.fault is not None:
+        return known.fault
+    if known is not None and known.output is not None:
+        # Done before a crash, and done it stays, whatever its references would give by now.
+        return added_metadata(run.parts.tools.resolve(known.tool_id), loaded.value_of(known.output))
+    try:
+        state, tools = run.state, run.parts.tools
+
+        def one_of_several(base: str, parameters: JsonObject) -> bool:
+            return is_one_of_several(step, slot, base, parameters, state, tools, loaded)
+
+        call = prepare(step, slot, state, tools, loaded, one_of_several=one_of_several, item=item)
+    except CannotCall as error:
+        return error.fault
+    except NeedsApproval as waits:
+        return Parked(waits.call)
+    except Exception as error:  # noqa: BLE001 - a fault of ours is this call's alone
+        return internal_fault(error)
+    if known is not None:
+        if known.key != call.key and unfinished_effect(known):
+            # Its references give something else by now: that would be a second effect, not the same again.
+            text = "it was cut off, and the parameters it was made with cannot be had again"
+            close_call(run, known, "crashed", text)
+            return known.fault or crashed_fault()
+        call.attempt = known.attempt + 1
+        call.retries = known.retries
+    elif step.healing is not None and (before := run.state.latest_try(call.key)) is not None:
+        call.attempt = before.attempt + 1
+    return call

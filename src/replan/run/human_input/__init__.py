@@ -1,0 +1,1 @@
+"""What people say to a task: signals, answers, approvals and edits."""

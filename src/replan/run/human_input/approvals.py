@@ -1,0 +1,80 @@
+"""Steps that wait for a person's yes: asked for once each, and due again when somebody has spoken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from replan.core.calls.seals import seals_of
+from replan.core.events import ApprovalRequested
+from replan.core.types import StepId
+from replan.run.calls.build import Call
+from replan.run.calls.shown import shown
+from replan.run.session.context import Run
+from replan.run.session.outputs import pack
+
+_NO_LIMIT = 2**62
+
+
+class Parking:
+    """The parked steps of one pass. `due` is told of each that can go on."""
+
+    __slots__ = ("_due", "_heard", "_run", "_waiting")
+
+    def __init__(self, run: Run, due: Callable[[StepId], None]) -> None:
+        self._run = run
+        self._due = due
+        self._waiting: dict[StepId, set[str]] = {}
+        """Step → the keys of its calls that wait."""
+        self._heard: dict[StepId, set[str]] = {}
+        """Step → what it was told of already."""
+
+    def park(self, step_id: StepId, calls: list[Call]) -> None:
+        """Ask for what has not been asked for, and wait; what was answered meanwhile is due at once."""
+        run = self._run
+        for call in calls:
+            if call.key not in run.state.mending().asked:
+                self._ask(call)
+        self._waiting[step_id] = {call.key for call in calls}
+        self._look_at(step_id)
+
+    def _ask(self, call: Call) -> None:
+        """Show the call: secrets masked, a large value cut and kept beside, where a person can see all of it."""
+        run, tool = self._run, call.tool
+        limit = run.state.policy.max_output_bytes
+        seen = run.secrets.masked(shown(tool, call.parameters, limit, run.secrets))
+        whole = run.secrets.masked(shown(tool, call.parameters, _NO_LIMIT, run.secrets))
+        large = {name: pack(whole[name], 0) for name, value in seen.items() if value != whole[name]}
+        run.record(
+            ApprovalRequested(
+                approval_id=run.parts.ids.new("appr"), call_key=call.key, step_id=call.step.step_id,
+                action_id=call.slot.action_id, index=call.slot.item, tool_id=tool.id, effect=tool.effect,
+                parameters=seen, parameters_schema=tool.parameters,
+                seals=seals_of(run.state.seal_key, tool.id, call.parameters, seen),
+                kept={name: one.stored.artifact_id for name, one in large.items() if one.stored is not None},
+            ),
+            artifacts=[one.stored for one in large.values() if one.stored is not None],
+        )  # fmt: skip
+
+    def look(self) -> None:
+        """See who has been answered. A call that waits although it was answered before would wait for ever."""
+        for step_id in list(self._waiting):
+            self._look_at(step_id)
+
+    def _look_at(self, step_id: StepId) -> None:
+        known = self._run.state.recovery
+        answered = known.approvals if known is not None else {}
+        heard = {key for key in self._waiting[step_id] if key in answered}
+        if heard & self._heard.get(step_id, set()):
+            raise RuntimeError(f"step {step_id!r} waits for an approval that was given")
+        if heard:
+            self._heard.setdefault(step_id, set()).update(heard)
+            del self._waiting[step_id]
+            self._due(step_id)
+
+    def requests(self) -> list[ApprovalRequested]:
+        """What is still asked for."""
+        known = self._run.state.recovery
+        if known is None or not self._waiting:
+            return []
+        keys = set().union(*self._waiting.values())
+        return [one for one in known.open_approvals() if one.call_key in keys]

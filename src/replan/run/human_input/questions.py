@@ -1,0 +1,56 @@
+"""Asking a person, and taking in what was said."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from replan.core.events import OutcomeSettled, QuestionAsked, TaskWaiting
+from replan.core.report.explain_doubts import known_about, question_about
+from replan.core.state.task import CallState
+from replan.run.session.context import Run
+
+
+def ask(run: Run, reason: str, text: str, kind: str, background: str = "") -> None:
+    """Record a question (unless the text is empty: it was asked before), and that the task waits for a person."""
+    known = run.state.mending()
+    if text and kind == "outcome":  # all of them at once
+        asked = {question.call_key for question in known.questions.values()}
+        for key, call in run.state.in_doubt.items():
+            if key not in asked:
+                _ask(run, "outcome", question_about(call), call, known_about(run.state, call))
+    elif text:
+        _ask(run, "intervention", text, background=background)
+    run.record(TaskWaiting(reason=reason, questions=tuple(one.question_id for one in known.open_questions())))
+
+
+def _ask(
+    run: Run,
+    kind: Literal["outcome", "intervention"],
+    text: str,
+    call: CallState | None = None,
+    background: str = "",
+) -> None:
+    run.record(
+        QuestionAsked(
+            question_id=run.parts.ids.new("ask"),
+            kind=kind,
+            text=text,
+            background=background,
+            call_key=call.key if call is not None else None,
+            step_id=call.step_id if call is not None else None,
+        )
+    )
+
+
+def settle(run: Run, question_id: str) -> None:
+    """Take in what a person said of a call's outcome: it is done, or may be made again."""
+    known = run.state.mending()
+    question, answer = known.questions[question_id], known.answers[question_id]
+    call = run.state.in_doubt[question.call_key or ""]
+    run.record(
+        OutcomeSettled(
+            call_key=call.key, step_id=call.step_id, action_id=call.slot.action_id, index=call.slot.item,
+            attempt=call.attempt, tool_id=call.tool_id, happened=bool(answer.happened), output=answer.output,
+            by=answer.by or "a person",
+        )
+    )  # fmt: skip

@@ -1,0 +1,233 @@
+"""Calls in doubt that code settles by itself: by their late answer, then by a declared verifier.
+
+Between the two is the key that a tool honours: the same call is made again with it by `run.calls.attempts`, as often as a passing
+fault is let pass, and only then the call is in doubt.
+
+What is known of a doubt is in the log: when it arose, what was read, which record has settled which call. So a task that
+was killed goes on waiting for what is left of `after_secs`, and no record settles two calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from replan.core.calls import verify
+from replan.core.events import OutcomeSettled
+from replan.core.ids import base_of
+from replan.core.recovery.ladder import MOST_SETTLED
+from replan.core.state.task import CallState, StepState
+from replan.core.types import VERIFY, Fault, JsonObject, ToolSpec, Verifier
+from replan.run.calls.attempts import Attempts
+from replan.run.calls.build import Call
+from replan.run.calls.sealing import Sealed, sealed
+from replan.run.calls.slots import Place
+from replan.run.session.context import Run
+from replan.run.session.outputs import Packed, added_metadata, pack
+
+FIRST_WAIT_SECS, LONGEST_WAIT_SECS = 0.5, 30.0
+"""Between two looks: ever longer, up to this."""
+MOST_FAILED_LOOKS = 4
+"""Readings of a verifier that have to fail one after another, up to when a "no" would count, before a person is asked."""
+
+
+class Again(NamedTuple):
+    """It did not happen, and may be made."""
+
+
+class Unsettled(NamedTuple):
+    """Code cannot tell."""
+
+    why: str = ""
+
+
+Settled = JsonObject | Fault | Again | Unsettled
+"""Metadata of a call that happened; what one that did not happen has failed of; or how to go on."""
+
+
+class Doubts:
+    """The settling of one pass over a plan. `make` makes a call and gives what `Attempts.finish` does."""
+
+    __slots__ = ("_attempts", "_claiming", "_make", "_run")
+
+    def __init__(
+        self,
+        run: Run,
+        attempts: Attempts,
+        make: Callable[[Call, Place, float], Awaitable[Fault | JsonObject]],
+    ) -> None:
+        self._run = run
+        self._attempts = attempts
+        self._make = make
+        self._claiming = asyncio.Lock()
+        """Held from the look at which records are free until one is taken: it settles one call only."""
+
+    async def settle(
+        self, step: StepState, call: CallState, parameters: JsonObject, place: Place, urgency: float
+    ) -> Settled:
+        """What code can say of a call in doubt. `parameters`: as resolved by now."""
+        tool = self._run.parts.tools.resolve(call.tool_id)
+        if tool is None:
+            return Unsettled(f"the tool {call.tool_id!r} is not here any more")
+        answer = await self._attempts.late_answer(call.key)
+        if answer is not None:
+            await asyncio.wait({answer})
+            if (settled := await self._by_late_answer(call, tool, answer)) is not None:
+                return settled
+        if tool.verify is None or (self._run.state.policy.approval == "all" and tool.verify.happened):
+            return Unsettled()
+        return await self._by_verifier(step, call, tool, tool.verify, parameters, place, urgency)
+
+    async def _by_late_answer(
+        self, call: CallState, tool: ToolSpec, answer: asyncio.Future[object]
+    ) -> Settled | None:
+        heard = self._attempts.heard(call.key, answer, tool)
+        if isinstance(heard, Packed):
+            return await self._happened(call, tool, heard, "its late answer")
+        if heard.happened == "no":
+            self._record(call, happened=False, by="its late answer")
+            return heard
+        return None
+
+    # ── the declared verifier ──
+
+    async def _by_verifier(
+        self, step: StepState, call: CallState, tool: ToolSpec, verifier: Verifier,
+        parameters: JsonObject, place: Place, urgency: float,
+    ) -> Settled:  # fmt: skip
+        run = self._run
+        if not self._is_of(call, tool, parameters):
+            parameters = call.parameters  # as they may be seen
+            if not self._is_of(call, tool, parameters):
+                return Unsettled("the parameters that the call was made with cannot be had again")
+        due = due_at(run, step, call, tool)
+        by = f"the verifier of {tool.id!r}"
+        wait, failed = FIRST_WAIT_SECS, 0
+        while True:
+            try:
+                found = await self._look(step, call, tool, verifier, parameters, place, urgency)
+            except verify.CannotTell as error:
+                return Unsettled(f"{by} cannot tell: {error}")
+            now = run.parts.clock.now()
+            if isinstance(found, Fault):
+                failed += 1
+                if failed >= MOST_FAILED_LOOKS and now >= due:
+                    return Unsettled(f"{by} could not look: {found.message}")
+            else:
+                failed = 0
+                async with self._claiming:
+                    left = self._unclaimed(call, tool, verifier, found)
+                    sure = len(left) > self._under_way(call, tool, verifier)
+                    if left and sure:
+                        given = pack(left[0].output, run.state.policy.max_output_bytes)
+                        return await self._happened(call, tool, given, by, left[0].record)
+                if found and not left and not all(one.listed for one in found):
+                    return Unsettled(f"{by} cannot tell: what it finds has settled another call already")
+                if not left and now >= due:
+                    return self._did_not_happen(call, by)
+            await run.parts.clock.sleep(min(wait, due - now) if now < due else wait)
+            wait = min(2 * wait, LONGEST_WAIT_SECS)
+
+    def _is_of(self, call: CallState, tool: ToolSpec, parameters: JsonObject) -> bool:
+        """True if the call was made with these parameters."""
+        return base_of(call.key) in self._run.state.bases(tool, parameters)
+
+    async def _look(
+        self, step: StepState, call: CallState, tool: ToolSpec, verifier: Verifier,
+        parameters: JsonObject, place: Place, urgency: float,
+    ) -> list[verify.Found] | Fault:  # fmt: skip
+        """One look at the world."""
+        value = verify.call_value(call.key, tool, parameters)
+        asked = verify.reading_parameters(verifier, value)
+        reader = self._reader(tool, verifier)
+        if reader is None:
+            text = f"{verifier.tool!r} is not here, or may not be read with"
+            return Fault(category="external_error", kind="unavailable", message=text)
+        about = self._run.state.reading_base(reader, asked, call.key)
+        key = f"{about}.v{self._run.state.tool_calls + 1}"
+        reading = Call(step.step, call.slot.reading(), reader, asked, key, about=call.key)
+        outcome = await self._make(reading, place, urgency)
+        if isinstance(outcome, Fault):
+            return outcome
+        return verify.records(verifier, value, asked, reading.answer)
+
+    def _reader(self, tool: ToolSpec, verifier: Verifier) -> ToolSpec | None:
+        """What looks; None: it is not here now, or may not be read with."""
+        if not verifier.happened:
+            return ToolSpec(
+                id=tool.id + VERIFY, effect="reads", source=tool.source, in_process=True,
+                timeout_secs=tool.timeout_secs, secrets=tool.secrets,
+            )  # fmt: skip
+        reader = self._run.parts.tools.resolve(verifier.tool)
+        if reader is None or not reader.may_verify:
+            return None
+        hidden = verify.secret_names(verifier, tool)
+        return reader.model_copy(update={"secrets": (*reader.secrets, *hidden)}) if hidden else reader
+
+    def _unclaimed(
+        self, call: CallState, tool: ToolSpec, verifier: Verifier, found: list[verify.Found]
+    ) -> list[verify.Found]:
+        state = self._run.state
+        claims = [record for key, record in state.records.items() if key != call.key]
+        given = [
+            one.output.value if one.output is not None else None
+            for one in state.took_effect.values()
+            if one.key not in state.records and self._is_like(call, one, tool, verifier)
+        ]
+        if not verifier.happened:  # a function gives what the call has given
+            return [one for one in found if one.record not in claims and one.output not in given]
+        return verify.unclaimed(found, claims, given)
+
+    def _under_way(self, call: CallState, tool: ToolSpec, verifier: Verifier) -> int:
+        """Like calls that run now: a record may be theirs."""
+        return sum(self._is_like(call, one, tool, verifier) for one in self._run.state.running_calls())
+
+    @staticmethod
+    def _is_like(call: CallState, other: CallState, tool: ToolSpec, verifier: Verifier) -> bool:
+        if other.tool_id != call.tool_id or other.key == call.key:
+            return False
+        mine = verify.call_value(call.key, tool, call.parameters)
+        return verify.is_like(verifier, mine, verify.call_value(other.key, tool, other.parameters))
+
+    def _did_not_happen(self, call: CallState, by: str) -> Settled:
+        """It may be made again, but not for ever: what fails so often is down."""
+        self._record(call, happened=False, by=by)
+        if self._run.state.undone.get(call.key, 0) <= MOST_SETTLED:
+            return Again()
+        fault = call.fault or Fault(category="external_error", kind="crashed", message="it was cut off")
+        text = f"{fault.message} ({by} shows that it did not happen, each of {MOST_SETTLED + 1} times)"
+        return fault.model_copy(update={"happened": "no", "message": text})
+
+    # ── what is known then ──
+
+    async def _happened(
+        self, call: CallState, tool: ToolSpec, given: Packed, by: str, record: str = ""
+    ) -> JsonObject:
+        """Record that it has happened, and what it gave: without its secrets, as any output."""
+        seen = await sealed(given, self._run, tool, self._run.state.policy.max_output_bytes)
+        self._record(call, happened=True, given=seen, by=by, record=record)
+        return added_metadata(tool, seen.value)
+
+    def _record(
+        self, call: CallState, *, happened: bool, by: str, given: Packed | None = None, record: str = ""
+    ) -> None:
+        """Record what became of the call."""
+        kept = given.artifact if given is not None else None
+        self._run.record(
+            OutcomeSettled(
+                call_key=call.key, step_id=call.step_id, action_id=call.slot.action_id, index=call.slot.item,
+                attempt=call.attempt, tool_id=call.tool_id, happened=happened, by=by, record=record,
+                output=given.value if given is not None and kept is None else None, artifact=kept,
+                masked=isinstance(given, Sealed),
+            ),
+            artifacts=(given.stored,) if given is not None and given.stored is not None else (),
+        )  # fmt: skip
+
+
+def due_at(run: Run, step: StepState, call: CallState, tool: ToolSpec) -> float:
+    """When a "no" counts: so long after the doubt arose that what was under way has come to its end."""
+    after = tool.verify.after_secs if tool.verify is not None else None
+    if after is None:
+        after = step.step.timeout_secs or tool.timeout_secs or verify.DEFAULT_AFTER_SECS
+    return (call.ended if call.ended is not None else run.parts.clock.now()) + after

@@ -1,0 +1,292 @@
+"""From one round to the next: reflect upon it, and make the plan anew (specification §7 and §8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replan.core.evaluation.outcome import default_strategy, forced, standing_of, violations
+from replan.core.events import PlanRejected, PlanUpdated, ReflectionCompleted, ReplanningStarted
+from replan.core.plan.diff import diff_of
+from replan.core.plan.new_ids import with_free_ids
+from replan.core.plan.read import PlanMisread, read_plan
+from replan.core.recovery import strategies
+from replan.core.recovery.guard import SAME_PLAN
+from replan.core.recovery.strategies import StrategyRefused
+from replan.core.references.refs import escape
+from replan.core.reflection import OverallReflection, Strategy
+from replan.core.state.task import ONLY, StepState, ids_of
+from replan.core.types import JsonObject, Plan, Step, StepId
+from replan.errors import ModelError, PlanInvalid
+from replan.reasoning.diagnosis.reflector import RoundProposal, reflect_on_round
+from replan.reasoning.planning.replanner import make_replan
+from replan.run.rounds.no_plan import NothingNew, declined, stopped_by
+from replan.run.rounds.plan_checks import allowed_tools, check, earlier_schemas
+from replan.run.session.context import Run
+from replan.run.session.model_calls import RoleTalk
+from replan.run.views.rounds import replan_view, round_view
+
+REFLECT_TRIES = 2
+
+
+# ── reflection ────────────────────────────────────────────────────────────────
+
+
+async def reflect(run: Run) -> None:
+    """Record why the round did not do, and whether there will be another one."""
+    state = run.state
+    found: RoundProposal | None = None
+    reason = ""
+    for _ in range(REFLECT_TRIES):
+        try:
+            talk = RoleTalk(run, "reflection")
+            found = await reflect_on_round(
+                talk, round_view(run, talk.style), lambda proposal: violations(proposal, state)
+            )
+        except ModelError as error:
+            reason = str(error)
+            continue
+        if found.last is not None:
+            break
+        reason = "; ".join(found.left[:5])
+    if found is None or found.last is None:
+        run.record(
+            ReflectionCompleted(reflection=None, violations=found.violations if found else (), reason=reason)
+        )
+        return
+    reflection, by, why = found.last, "model", ""
+    if found.left:
+        made, why = forced(found.last, state)
+        assert made is not None
+        reflection, by = made, "code"
+    run.record(
+        ReflectionCompleted(
+            reflection=_named(run, reflection),
+            first_proposal=found.first if found.violations else None,
+            proposal=found.last if found.left else None,
+            violations=found.violations,
+            by="code" if by == "code" else "model",
+            reason=why,
+        )
+    )
+
+
+def _named(run: Run, reflection: OverallReflection) -> OverallReflection:
+    return reflection.model_copy(update={"reflection_id": run.parts.ids.new("refl")})
+
+
+# ── replanning ────────────────────────────────────────────────────────────────
+
+
+def begin(run: Run, strategy: Strategy, reason: str) -> ReplanningStarted:
+    """The start of making the plan anew."""
+    reflection = run.state.reflection.reflection if run.state.reflection else None
+    guidance: JsonObject = reflection.guidance() if reflection is not None else {}
+    if run.state.escalation is not None and run.state.escalation.replan:
+        guidance = {"advice": run.state.escalation.advice or run.state.escalation.reason}
+    if strategy.reason or reason:
+        guidance = {**guidance, "strategy": f"{strategy.type}: {strategy.reason or reason}"}
+    return ReplanningStarted(strategy=strategy, reason=reason, guidance=guidance)
+
+
+async def change_plan(run: Run) -> None:
+    """Make the plan anew as `state.replanning` says; a strategy that cannot be carried out falls back.
+
+    Where there is no new plan, why is recorded: what failed before is not forgotten, and a person may be asked.
+    """
+    started = run.state.replanning
+    assert started is not None
+    try:
+        await _change(run, started)
+    except (PlanInvalid, NothingNew, ModelError) as error:
+        run.record(stopped_by(error))
+    except StrategyRefused as refused:
+        strategy = _fallback(run, started.strategy)
+        if strategy is None:
+            run.record(stopped_by(PlanInvalid([f"{started.strategy.type} cannot be carried out: {refused}"])))
+            return
+        run.record(
+            started.model_copy(
+                update={"strategy": strategy, "refused": started.strategy, "why_refused": str(refused)}
+            )
+        )
+
+
+def _fallback(run: Run, refused: Strategy) -> Strategy | None:
+    """`replan_from_step` where something has succeeded, else `full_replan`; None where that was refused too."""
+    known = run.state.replanning
+    before = known.refused if known is not None else None
+    tried = {(one.type, one.step_id) for one in (refused, before) if one is not None}
+    strategy = default_strategy(run.state)
+    if (strategy.type, strategy.step_id) in tried:
+        strategy = Strategy(type="full_replan")
+    if (strategy.type, strategy.step_id) in tried:
+        return None
+    return strategy.model_copy(update={"reason": refused.reason, "suggestions": refused.suggestions})
+
+
+async def _change(run: Run, started: ReplanningStarted) -> None:
+    state, strategy = run.state, started.strategy
+    assert state.plan is not None
+    plan, standing = as_ran(state.plan, state.steps), standing_of(state)
+    match strategy.type:
+        case "skip_steps":
+            _by_code(run, started, strategies.skip_steps(plan, standing, strategy.step_ids))
+        case "adjust_dependencies":
+            _by_code(run, started, strategies.adjust_dependencies(plan, standing, strategy.adjustments))
+        case "add_remediation_steps":
+            helped = strategies.to_be_helped(plan, standing, strategy)
+            await _by_planner(run, started, plan, [step.step_id for step in plan.steps], helped)
+        case "replan_from_step":
+            kept = strategies.kept_before(plan, standing, strategy.step_id)
+            about = (strategy.step_id,) if strategy.step_id else tuple(sorted(standing.failed))
+            await _by_planner(run, started, plan, kept, about)
+        case "full_replan":
+            await _by_planner(run, started, plan, (), tuple(sorted(standing.failed)))
+
+
+def _by_code(run: Run, started: ReplanningStarted, changed: Plan) -> None:
+    """Record a plan that code has changed, if it passes the checks."""
+    state = run.state
+    draft = changed.model_copy(update={"plan_id": run.parts.ids.new("plan"), "version": state.plans + 1})
+    kept = [step.step_id for step in changed.steps]
+    checked = check(run, draft, run.parts.tools.specs(), kept=kept)
+    if checked.violations:
+        raise StrategyRefused("; ".join(checked.violations[:5]))
+    _record(run, started, checked.plan, "", 0)
+
+
+async def _by_planner(
+    run: Run, started: ReplanningStarted, plan: Plan, kept: Sequence[StepId], about: tuple[StepId, ...]
+) -> None:
+    """Have the planner write the new steps, and record the plan once it has passed every check."""
+    state, strategy = run.state, started.strategy
+    tools = allowed_tools(run)
+    helps = strategy.type == "add_remediation_steps"
+    stay = [name for name in kept if not helps or name not in about]
+    usable = earlier_schemas(run, without=())
+
+    def new_plan(answer: JsonObject) -> Plan:
+        plan_id = run.parts.ids.new("plan")
+        try:
+            return in_place(
+                read_plan(answer, plan_id=plan_id, version=state.plans + 1, task=state.description)
+            )
+        except PlanMisread as error:
+            raise error.with_plan(in_place(error.plan)) from error
+
+    def in_place(read: Plan) -> Plan:
+        if read.declined:
+            return read
+        new = [step for step in read.steps if not _is_restated(step, plan, stay)]
+        helped = {name for step in plan.steps if helps and step.step_id in about for name in ids_of(step)}
+        new = with_free_ids(new, state.ids_used() - helped)
+        asked = {old.tool for old in plan.steps if old.requires_approval and old.step_id not in stay}
+        new = [
+            step.model_copy(update={"requires_approval": True}) if step.tool in asked else step
+            for step in new
+        ]
+        if helps:
+            _check_restated(run, plan, about, new)
+            try:
+                made = strategies.with_remediation(plan, about, new)
+            except StrategyRefused as refused:
+                raise PlanInvalid([str(refused)]) from refused
+        else:
+            made = strategies.with_suffix(plan, kept, new)
+        return read.model_copy(update={"steps": made.steps})
+
+    only_repeats: list[str] = []
+
+    def rejected(found: tuple[str, ...], attempt: int) -> None:
+        only_repeats[:] = found if len(found) == 1 and found[0].startswith(SAME_PLAN) else ()
+        run.record(PlanRejected(violations=found, attempt=attempt))
+
+    view = replan_view(
+        run, strategy, started.reason, previous=plan, kept=stay, usable=usable, about=about,
+        guidance=started.guidance,
+    )  # fmt: skip
+    try:
+        planned = await make_replan(
+            RoleTalk(run, "planning"),
+            view=view,
+            tools=tools,
+            new_plan=new_plan,
+            check=lambda draft: check(run, draft, tools, kept=kept),
+            corrections=state.policy.max_plan_corrections,
+            on_rejected=rejected,
+        )
+    except PlanInvalid as error:
+        if only_repeats:
+            raise NothingNew(error.violations) from error
+        raise
+    if planned.plan.declined:
+        run.record(declined(planned.plan))
+        return
+    _record(run, started, planned.plan, planned.task_type, planned.corrections)
+
+
+def _check_restated(run: Run, plan: Plan, helped: Sequence[StepId], new: Sequence[Step]) -> None:
+    """A helped step that is written again stays the call that it was: another tool would pass for it."""
+    known = {step.step_id: _tools_of(run, step) for step in plan.steps if step.step_id in helped}
+    if found := [
+        f"step {step.step_id!r} runs again after the new ones with its own tool, {' and '.join(known[step.step_id])}: "
+        "a call of another one is a step of its own, with an id of its own"
+        for step in new
+        if step.step_id in known and _tools_of(run, step) != known[step.step_id]
+    ]:
+        raise PlanInvalid(found)
+
+
+def _tools_of(run: Run, step: Step) -> list[str]:
+    names = [action.tool for action in step.actions] if step.actions else [step.tool]
+    found = [(name, run.parts.tools.resolve(name)) for name in names]
+    return sorted(tool.id if tool is not None else name for name, tool in found)
+
+
+def _is_restated(step: Step, plan: Plan, stay: Sequence[StepId]) -> bool:
+    """True if a planner that was to write new steps only has copied one that stays."""
+    if step.step_id not in stay:
+        return False
+    known = next(one for one in plan.steps if one.step_id == step.step_id)
+    return (step.tool, step.parameters, step.actions) == (known.tool, known.parameters, known.actions)
+
+
+def _record(run: Run, started: ReplanningStarted, plan: Plan, task_type: str, corrections: int) -> None:
+    state = run.state
+    run.record(
+        PlanUpdated(
+            plan=plan,
+            strategy=started.strategy.type,
+            reason=started.reason,
+            diff=diff_of(state.plan, plan),
+            reset=strategies.due_again(plan, standing_of(state), started.strategy),
+            task_type=task_type,
+            corrections=corrections,
+        )
+    )
+
+
+def as_ran(plan: Plan, steps: dict[StepId, StepState]) -> Plan:
+    """The plan with each finished step as it was called, where recovery had changed its call."""
+    made = tuple(_as_ran(step, steps.get(step.step_id)) for step in plan.steps)
+    return plan if made == plan.steps else plan.model_copy(update={"steps": made})
+
+
+def _as_ran(step: Step, known: StepState | None) -> Step:
+    changed = known.healing.overrides.get(ONLY) if known is not None and known.healing is not None else None
+    if known is None or changed is None or known.status != "succeeded" or step.actions or step.for_each:
+        return step
+    written = {name: _text(value) for name, value in changed.parameters.items()}
+    parameters = written if changed.whole else {**step.parameters, **written}
+    return step.model_copy(update={"tool": changed.tool_id or step.tool, "parameters": parameters})
+
+
+def _text(value: object) -> object:
+    """The value as a plan holds it: what looks like a reference is text."""
+    if isinstance(value, str):
+        return escape(value)
+    if isinstance(value, dict):
+        return {name: _text(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_text(item) for item in value]
+    return value

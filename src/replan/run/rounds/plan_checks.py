@@ -1,0 +1,125 @@
+"""The checks of a plan as this run makes them: its tools, its metadata, its limits, what was done before."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from replan.core.plan.check import Checked, Toolbox, check_plan
+from replan.core.recovery.guard import plan_repeats
+from replan.core.state.task import StepState
+from replan.core.types import JsonObject, Plan, StepId, ToolSpec
+from replan.run.session.context import Run
+
+
+def allowed_tools(run: Run) -> list[ToolSpec]:
+    """The tools that were selected for the plan; all of them where nothing was selected."""
+    selection = run.state.selection
+    every = run.parts.tools.specs()
+    chosen = {tool.tool_id for tool in selection.tools} if selection is not None else set()
+    return [tool for tool in every if tool.id in chosen] if chosen else every
+
+
+def check(run: Run, draft: Plan, tools: list[ToolSpec], *, kept: Collection[StepId] = ()) -> Checked:
+    """The plan checked against the tools it may use. `kept`: steps of the plan before that stay in it."""
+    if draft.declined:
+        return Checked(draft, ())
+    policy, state = run.state.policy, run.state
+    stay = {name for step in draft.steps if step.step_id in kept for name in _ids(step.step_id, state.steps)}
+    named = [tool for name in kept if (step := state.steps.get(name)) for tool in _called(run, step)]
+    checked = check_plan(
+        draft,
+        toolbox(run, [*tools, *named]),
+        metadata=state.metadata,
+        limits=policy.limits,
+        earlier=earlier_schemas(run, without={step.step_id for step in draft.steps}),
+        used=state.ids_used() - stay,
+        settled=settled_steps(run) & stay,
+        ran=stand_ins(run),
+    )
+    found = list(checked.violations)
+    if not checked.plan.steps and policy.evaluation == "steps":
+        found.append(
+            "the plan has no steps, and with evaluation = steps there is no model to answer by itself"
+        )
+    volatile = {tool.id for tool in run.parts.tools.specs() if tool.volatile}
+    if not found and (repeat := plan_repeats(state, checked.plan, volatile)):
+        found.append(repeat)
+    return checked._replace(violations=tuple(found))
+
+
+def _ids(step_id: StepId, steps: dict[StepId, StepState]) -> list[str]:
+    return [step_id, *(action.action_id for action in steps[step_id].step.actions)]
+
+
+def _called(run: Run, step: StepState) -> list[ToolSpec]:
+    names = [call.tool_id for call in step.calls.values()] + [
+        step.step.tool,
+        *(action.tool for action in step.step.actions),
+    ]
+    return [tool for name in names if name and (tool := run.parts.tools.resolve(name)) is not None]
+
+
+def settled_steps(run: Run) -> set[StepId]:
+    """Steps that are done: what they did is not checked again."""
+    return {name for name, step in run.state.steps.items() if step.status == "succeeded"}
+
+
+def stand_ins(run: Run) -> dict[tuple[StepId, str | None], ToolSpec | None]:
+    """What has run in place of what finished steps of the plan plan, by step and action; None where several have."""
+    found: dict[tuple[StepId, str | None], ToolSpec | None] = {}
+    for name, step in run.state.steps.items():
+        if step.status != "succeeded":
+            continue
+        called: dict[str | None, set[str]] = {}
+        for slot, call in step.calls.items():
+            called.setdefault(slot.action_id, set()).add(call.tool_id)
+        for action, tools in called.items():
+            planned = step.step.tool if action is None else step.action(action).tool
+            if tools != {planned}:
+                found[name, action] = run.parts.tools.resolve(next(iter(tools))) if len(tools) == 1 else None
+    return found
+
+
+def earlier_schemas(run: Run, without: Collection[StepId] | None = None) -> dict[str, JsonObject | None]:
+    """Finished steps outside the plan, and their actions, with what is known of their outputs.
+
+    `without`: the ids of another plan; then finished steps of this plan that the other one leaves out count too.
+    """
+    state = run.state
+    finished = dict(state.earlier)
+    if without is not None:
+        finished |= {
+            name: step for name, step in state.steps.items() if step.has_output and name not in without
+        }
+    found: dict[str, JsonObject | None] = {}
+    for name, step in finished.items():
+        found[name] = output_schema(run, step)
+        found.update(dict.fromkeys(action.action_id for action in step.step.actions))
+    return found
+
+
+def output_schema(run: Run, step: StepState) -> JsonObject | None:
+    """What is known of a finished step's output."""
+    if step.step.actions:
+        return None
+    called = {call.tool_id for call in step.calls.values()} or {step.step.tool}
+    tool = run.parts.tools.resolve(next(iter(called))) if len(called) == 1 else None
+    one = tool.output_schema if tool is not None else None
+    if step.step.for_each is None:
+        return one
+    return {"type": "array"} if one is None or "$defs" in one else {"type": "array", "items": one}
+
+
+def toolbox(run: Run, tools: list[ToolSpec]) -> Toolbox:
+    """Names are understood as everywhere, but only these tools exist."""
+    allowed = {tool.id for tool in tools}
+
+    def resolve(name: str) -> ToolSpec | None:
+        found = run.parts.tools.resolve(name)
+        return found if found is not None and found.id in allowed else None
+
+    def nearest(name: str) -> list[str]:
+        near = [one for one in run.parts.tools.nearest(name, len(allowed) + 3) if one in allowed][:3]
+        return near or sorted(allowed)[:10]
+
+    return Toolbox(resolve, nearest)

@@ -1,0 +1,276 @@
+"""The stages of a round besides execution: choose tools, plan, judge. Each does one thing and records it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from replan.core.calls.site import items_in_words
+from replan.core.data.schemas import problems
+from replan.core.evaluation.left_out import left_out as left_undone
+from replan.core.evaluation.left_out import without_effect
+from replan.core.evaluation.outcome import at_odds
+from replan.core.events import (
+    EvaluationCompleted,
+    PlanGenerated,
+    PlanRejected,
+    SelectedTool,
+    ToolSelectionCompleted,
+)
+from replan.core.plan.read import PlanMisread, read_plan
+from replan.core.report.explain import step_words
+from replan.core.secrets import SecretLost, reveal
+from replan.core.state.progress import StepState
+from replan.core.types import Evaluation, JsonObject, Plan, ToolId
+from replan.errors import AnswerInvalid, ModelError, PlanInvalid
+from replan.reasoning.evaluation.evaluator import evaluate, evaluate_by_steps, of_another_form
+from replan.reasoning.planning.planner import make_plan
+from replan.reasoning.planning.selector import Retriever, select_tools
+from replan.reasoning.prompting.recovery_view import Reselection
+from replan.run.rounds.no_plan import declined, stopped_by
+from replan.run.rounds.plan_checks import check
+from replan.run.session.context import Run
+from replan.run.session.model_calls import RoleTalk
+from replan.run.session.outputs import Loaded, pack
+from replan.run.views.rounds import history_lines, used_tools
+from replan.run.views.task import called_or_planned, history, reports, view_of
+
+JUDGE_TRIES = 2
+Phase = Literal["tool_selection", "replanning_tool_selection"]
+
+
+async def choose_tools(run: Run, retrieve: Retriever | None = None) -> None:
+    """Record which tools the plan may use: all of them, or what the model selects when there are many."""
+    if take_all_tools(run):
+        return
+    try:
+        selected = await _select(run, retrieve)
+    except ModelError as error:
+        if run.state.replanning is None:
+            raise
+        run.record(stopped_by(error))
+        return
+    run.record(selected)
+
+
+async def _select(run: Run, retrieve: Retriever | None) -> ToolSelectionCompleted:
+    return await select_tools(
+        RoleTalk(run, "selection"),
+        task=view_of(run),
+        tools=run.parts.record.told(run.parts.tools.specs()),
+        threshold=run.state.policy.tool_selection_threshold,
+        retrieve=retrieve,
+        again=_reselection(run),
+    )
+
+
+def _reselection(run: Run) -> Reselection | None:
+    """What the selection is told when a plan is made anew; None for the first one."""
+    started = run.state.replanning
+    if started is None:
+        return None
+    reflection = run.state.recovery.reflection if run.state.recovery else None
+    analysis = reflection.reflection_text if reflection is not None else ""
+    return Reselection(
+        used=used_tools(run),
+        history=history_lines(run),
+        analysis=analysis or started.reason,
+        guidance=started.guidance,
+        strategy=started.strategy.type,
+    )
+
+
+def take_all_tools(run: Run) -> bool:
+    """Record that the plan may use every tool; False if the model has to select, as there are many."""
+    policy = run.state.policy
+    tools = run.parts.tools.specs()
+    if policy.enable_two_stage_planning and len(tools) > policy.two_stage_tool_threshold:
+        return False
+    chosen = tuple(SelectedTool(tool_id=tool.id) for tool in tools)
+    again = run.state.replanning is not None
+    phase: Phase = "replanning_tool_selection" if again else "tool_selection"
+    run.record(ToolSelectionCompleted(phase=phase, tools=chosen, asked=False))
+    return True
+
+
+def take_plan(run: Run) -> bool:
+    """Record the plan that came with the task, once it has passed every check; False if none came.
+
+    `PlanInvalid` with what is wrong with it.
+    """
+    given = run.state.submitted.plan if run.state.submitted else None
+    if given is None:
+        return False
+    if run.state.hides:
+        try:
+            given = reveal(given)
+        except SecretLost:
+            raise PlanInvalid(
+                [
+                    "the plan that was given holds a secret, which no log keeps: give the secret as metadata, and refer to it"
+                ]
+            ) from None
+    tools = run.parts.tools.specs()
+    try:
+        checked = check(run, new_plan(run, given), tools)
+        violations = checked.violations
+    except PlanMisread as error:
+        violations = error.and_what_else(lambda draft: check(run, draft, tools).violations)
+    if violations:
+        run.record(PlanRejected(violations=violations))
+        raise PlanInvalid(violations)
+    if checked.plan.declined:
+        run.record(declined(checked.plan))
+    else:
+        run.record(PlanGenerated(plan=checked.plan))
+        run.state.checked(checked.graph, checked.constants)
+    return True
+
+
+async def plan(run: Run) -> None:
+    """Record a plan that has passed every check. `PlanInvalid` with what was wrong with the last one."""
+    if take_plan(run):
+        return
+    selection = run.state.selection
+    chosen = {tool.tool_id for tool in selection.tools} if selection else set()
+    tools = [tool for tool in run.parts.tools.specs() if tool.id in chosen]
+    planned = await make_plan(
+        RoleTalk(run, "planning"),
+        task=view_of(run),
+        tools=run.parts.record.told(tools),
+        new_plan=lambda answer: new_plan(run, answer),
+        check=lambda draft: check(run, draft, tools),
+        corrections=run.state.policy.max_plan_corrections,
+        on_rejected=lambda found, attempt: _rejected(run, found, attempt),
+    )
+    if planned.plan.declined:
+        run.record(declined(planned.plan))
+        return
+    task_type = planned.task_type
+    if selection is not None and selection.asked:
+        task_type = selection.task_type
+    run.record(
+        PlanGenerated(
+            plan=planned.plan,
+            task_type=task_type,
+            workflow_id=planned.workflow_id,
+            corrections=planned.corrections,
+        )
+    )
+
+
+def _rejected(run: Run, violations: tuple[str, ...], attempt: int) -> None:
+    run.record(PlanRejected(violations=violations, attempt=attempt))
+
+
+def new_plan(run: Run, answer: JsonObject) -> Plan:
+    return read_plan(
+        answer,
+        plan_id=run.parts.ids.new("plan"),
+        version=run.state.plans + 1,
+        task=run.state.description,
+    )
+
+
+# ── judging ───────────────────────────────────────────────────────────────────
+
+
+async def judge(run: Run) -> None:
+    """Record the verdict on the round. A judge that fails or answers nonsense gives `unknown`."""
+    state = run.state
+    assert state.plan is not None
+    by_steps = state.policy.evaluation == "steps"
+    loaded = Loaded()
+    if by_steps:
+        final = [state.steps[step_id] for step_id in state.graph().final()]
+        await loaded.load_steps(run, run.task_id, final)
+        gone = left_undone(state)
+        verdict = evaluate_by_steps(
+            state.plan,
+            reports(run, loaded, whole={step.step.step_id for step in final}),
+            undone=[
+                *(_left(step) for step in gone if _has_effect(run, step)),
+                *(_stood_in(step) for step in without_effect(state, lambda tool: _may_change(run, tool))),
+            ],
+            missing=[_left(step) for step in gone if not _has_effect(run, step)],
+            without=[
+                _without(step)
+                for step in state.steps.values()
+                if step.status == "succeeded" and step.left_out
+            ],
+        )
+        verdict = _checked_shape(run, verdict)
+    else:
+        found = await _ask_judge(run, loaded)
+        if found is None:
+            return
+        verdict = found
+    verdict = verdict.model_copy(update={"evaluation_id": run.parts.ids.new("eval")})
+    answer = verdict.final_output if by_steps else run.secrets.masked(verdict.final_output)
+    packed = pack(answer, state.policy.max_output_bytes)
+    run.record(
+        EvaluationCompleted(
+            evaluation=verdict.model_copy(update={"final_output": None if packed.artifact else packed.value}),
+            artifact=packed.artifact,
+            by="steps" if by_steps else "model",
+        ),
+        artifacts=() if packed.stored is None else (packed.stored,),
+    )
+
+
+async def _ask_judge(run: Run, loaded: Loaded) -> Evaluation | None:
+    state = run.state
+    assert state.plan is not None
+    reason = ""
+    for _ in range(JUDGE_TRIES):
+        try:
+            return await evaluate(
+                RoleTalk(run, "evaluation"),
+                task=view_of(run),
+                plan=state.plan,
+                steps=history(run, loaded),
+                output_schema=state.policy.output_schema,
+                at_odds=lambda found: at_odds(state.policy, found),
+                check_answer=run.parts.check_of(run.task_id),
+            )
+        except (ModelError, AnswerInvalid) as error:
+            reason = str(error)
+    run.record(EvaluationCompleted(evaluation=None, reason=reason))
+    return None
+
+
+def _checked_shape(run: Run, verdict: Evaluation) -> Evaluation:
+    """Without a model nobody can mend an answer of another form than was asked for."""
+    schema, answer = run.state.policy.output_schema, verdict.final_output
+    if schema is None or not verdict.is_successful:
+        return verdict
+    found = problems(schema, answer) or run.parts.check_of(run.task_id)(answer)
+    return of_another_form(verdict, found) if found else verdict
+
+
+def _left(step: StepState) -> str:
+    """A step of an earlier plan that nothing made up for, in words."""
+    why = f": {step.fault.message}" if step.fault is not None else ""
+    return f"{step_words(step)} of an earlier plan {step.status}{why}, and a later plan left it out"
+
+
+def _stood_in(step: StepState) -> str:
+    """A step that succeeded without the effect that it was for, in words."""
+    return f"{step_words(step)} was to have an effect, which failed, and what was done in its place has none"
+
+
+def _without(step: StepState) -> str:
+    """A step that its plan lets do without some items, in words."""
+    return f"{step_words(step)} is without {items_in_words(step.left_out)}, which failed"
+
+
+def _has_effect(run: Run, step: StepState) -> bool:
+    """True if the step was to have an effect."""
+    return any(_may_change(run, name) for name in called_or_planned(step)) or any(
+        call.effect != "reads" for call in step.calls.values()
+    )
+
+
+def _may_change(run: Run, name: ToolId) -> bool:
+    """True if the tool has an effect; one that is not here any more may have had one."""
+    tool = run.parts.tools.resolve(name)
+    return tool is None or tool.effect != "reads"

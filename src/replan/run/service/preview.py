@@ -1,0 +1,55 @@
+"""Planning without a task: the same stages, on a log that keeps nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from replan.core.events import AnyEvent, RoundStarted, TaskSubmitted
+from replan.core.report.explain_recovery import no_plan
+from replan.core.state.task import State
+from replan.core.types import Plan
+from replan.errors import ModelError, PlanInvalid
+from replan.ports import Appended, Claim, NewArtifact, Store
+from replan.run.rounds import stages
+from replan.run.session.context import Run
+from replan.run.session.dependencies import Parts
+from replan.run.session.known_secrets import known_to
+from replan.run.session.stops import BudgetReached
+
+
+class _NoLog:
+    """Takes events and forgets them."""
+
+    def append(
+        self,
+        claim: Claim,
+        events: Sequence[AnyEvent],
+        *,
+        ts: float,
+        round: int,
+        artifacts: Sequence[NewArtifact] = (),
+    ) -> asyncio.Future[Appended]:
+        done: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
+        done.set_result(Appended(0, 0))
+        return done
+
+
+async def plan_unstored(submitted: TaskSubmitted, parts: Parts) -> Plan:
+    """The plan that a task would get. Raises `PlanInvalid` and `ModelError` as planning does."""
+    task_id = parts.ids.new("task")
+    state = State(task_id=task_id, secrets=known_to(submitted, parts.tools, parts.secrets))
+    run = Run(replace(parts, store=cast(Store, cast(Any, _NoLog()))), Claim(task_id, 0), state)
+    run.record(submitted, RoundStarted(round=1))
+    try:
+        if submitted.plan is None:
+            await stages.choose_tools(run)
+        await stages.plan(run)
+    except BudgetReached as stop:
+        raise ModelError(f"the budget {stop.limit} allows no planning") from None
+    if (stopped := run.state.impasse) is not None:
+        raise PlanInvalid([no_plan(run.state, stopped).reason])
+    assert run.state.plan is not None
+    return run.state.plan

@@ -1,0 +1,133 @@
+"""The result of a task, read from its state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from replan.core.events import ApprovalRequested, TaskCompleted, TaskFailed
+from replan.core.report.result import CallResult, StepResult, TaskResult, WaitingFor
+from replan.core.state.outputs import compose
+from replan.core.state.task import Output, State, StepState
+from replan.core.types import Failure
+from replan.ports import ArtifactStore
+
+
+async def result_of(state: State, store: ArtifactStore) -> TaskResult:
+    """What the task came to. The answer is whole; step outputs that are kept apart are named, with head and tail."""
+    outcome = state.outcome
+    answer: Any = None
+    score: float | None = None
+    failure: Failure | None = None
+    if isinstance(outcome, TaskCompleted | TaskFailed):
+        answer, score = outcome.final_output, outcome.score
+        if outcome.artifact is not None:
+            answer = json.loads(await store.artifact(state.task_id, outcome.artifact.artifact_id))
+    if outcome is not None and not isinstance(outcome, TaskCompleted):
+        failure = outcome.failure
+    return TaskResult(
+        task_id=state.task_id,
+        status=state.status,
+        is_success=state.status == "succeeded",
+        final_score=score,
+        total_rounds=state.round,
+        final_output=answer,
+        total_duration_secs=round(state.active_secs, 6),
+        failure=failure,
+        shortfall=outcome.shortfall if isinstance(outcome, TaskCompleted) else (),
+        waiting_for=waiting_for(state) if state.status == "waiting" else (),
+        usage=state.usage,
+        steps=tuple(step_result(state, step) for step in state.every_step()),
+    )
+
+
+def waiting_for(state: State) -> tuple[WaitingFor, ...]:
+    """What the task needs from a person."""
+    known = state.recovery
+    if known is None:
+        return ()
+    approvals = [agreed(one) for one in open_approvals(state)]
+    questions = [
+        WaitingFor(
+            kind=one.kind, id=one.question_id, text=one.text, background=one.background, step_id=one.step_id
+        )
+        for one in known.open_questions()
+    ]
+    return (*approvals, *questions)
+
+
+def agreed(one: ApprovalRequested) -> WaitingFor:
+    """A call that a person is asked for, or has agreed to."""
+    return WaitingFor(
+        kind="approval", id=one.approval_id, step_id=one.step_id, tool_id=one.tool_id, parameters=one.parameters,
+        text=f"May {one.tool_id!r} be called in step {one.step_id!r}?",
+        hidden={name: mark[:8] for name, mark in one.seals.items()},
+    )  # fmt: skip
+
+
+def open_approvals(state: State) -> list[ApprovalRequested]:
+    """The approvals that calls of the plan wait for."""
+    known = state.recovery
+    steps = state.steps
+    asked = known.open_approvals() if known is not None else []
+    return [one for one in asked if one.step_id in steps and not steps[one.step_id].closed]
+
+
+def status_of_step(state: State, step: StepState) -> str:
+    """The step's status, and `waiting` while only a person's yes is missing."""
+    waits = any(one.step_id == step.step.step_id for one in open_approvals(state))
+    return "waiting" if waits and not _at_work(step) else step.status
+
+
+def _at_work(step: StepState) -> bool:
+    """True if some call of the step runs or is about to be tried again."""
+    return any(call.status in ("running", "retrying") for call in step.calls.values())
+
+
+def step_result(state: State, step: StepState) -> StepResult:
+    """A step with every call that it made."""
+    output = compose(step, _named) if step.has_output else None
+    replaced = state.recovery.replaced if state.recovery is not None else {}
+    spent = 0.0 if step.started is None or step.ended is None else step.ended - step.started
+    return StepResult(
+        step_id=step.step.step_id,
+        name=step.step.name,
+        tool=step.step.tool or ", ".join(dict.fromkeys(action.tool for action in step.step.actions)),
+        status=status_of_step(state, step),
+        output=output,
+        error=step.fault.message if step.fault else None,
+        reason=step.skip.reason if step.skip else None,
+        attempts=step.attempts,
+        reused=bool(step.calls) and all(call.reused for call in step.calls.values()),
+        duration_secs=round(spent, 6),
+        plan_version=step.born,
+        removed_by=step.gone or None,
+        replaced_by=replaced.get(step.step.step_id) if step.gone else None,
+        failed_items=tuple(item + 1 for item in step.left_out) if step.closed and step.calls else (),
+        calls=tuple(_calls(step)),
+    )
+
+
+def _calls(step: StepState) -> Iterator[CallResult]:
+    """The calls, each with its output where the step's does not hold it."""
+    without = set(step.left_out) if step.has_output else set()
+    for call in step.every_call():
+        held = step.has_output and step.calls.get(call.slot) is call and call.slot.item not in without
+        yield CallResult(
+            tool=call.tool_id,
+            parameters=call.parameters,
+            status=call.status,
+            action_id=call.slot.action_id,
+            item=None if call.slot.item is None else call.slot.item + 1,
+            plan_version=call.plan,
+            attempts=call.attempt,
+            reused=call.reused,
+            effect=call.effect,
+            output=None if held or call.output is None else _named(call.output),
+            error=call.fault.message if call.fault is not None and call.status != "succeeded" else None,
+        )
+
+
+def _named(output: Output) -> Any:
+    return output.value if output.artifact is None else output.artifact.model_dump(mode="json")

@@ -1,0 +1,424 @@
+"""The use cases of every front end: submit, watch, result, cancel, resume, list."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from pydantic_core import PydanticSerializationError, from_json, to_json
+
+from replan.core.data.validation import schema_problem
+from replan.core.events import (
+    TERMINAL,
+    ApprovalRequested,
+    ApprovalResolved,
+    CancelRequested,
+    QuestionAnswered,
+    QuestionAsked,
+    Record,
+    TaskSubmitted,
+)
+from replan.core.ids import task_id_problem
+from replan.core.limits.policy import Policy
+from replan.core.report.result import TaskResult
+from replan.core.secrets import text_without_secrets
+from replan.core.state.fold import fold
+from replan.core.state.human_input import NoOutcome, outcome_of
+from replan.core.state.task import ENDED, Slot, State, StepState
+from replan.core.types import JsonObject, Plan
+from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld
+from replan.ports import TaskSummary
+from replan.run.human_input.edits import edit_of
+from replan.run.orchestrator import drive
+from replan.run.service.event_stream import Line
+from replan.run.service.preview import plan_unstored
+from replan.run.service.results import open_approvals, result_of
+from replan.run.session.dependencies import Parts
+from replan.run.session.given import read_secret, source_of
+from replan.run.session.known_secrets import known_to, places_of
+from replan.run.session.outputs import Loaded, storable
+from replan.run.session.shielding import noticed
+
+MAX_DESCRIPTION = 200_000
+LOOK_SECS = 1.0
+"""Between two looks at whether somebody still drives a task."""
+MAX_METADATA_BYTES = 1_000_000
+
+
+class Submission(NamedTuple):
+    """What a caller asks for."""
+
+    description: str
+    policy: Policy
+    metadata: JsonObject = {}
+    context: JsonObject = {}
+    task_id: str | None = None
+    plan: JsonObject | None = None
+    tools: tuple[str, ...] = ()
+    settings: JsonObject = {}
+    secrets: Mapping[str, Any] = {}
+    """Secret metadata by name: where they come from (`env:VAR`, `file:PATH`), or a `SecretStr`."""
+
+
+class Service:
+    """One store, its tools and models, and what can be done with them."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+
+    async def submit(self, wanted: Submission) -> tuple[str, bool]:
+        """Store a task; its id, and whether it is new. Nothing is accepted before it is stored."""
+        check_submission(wanted)
+        task_id = wanted.task_id or self.parts.ids.new("task")
+        event = self._event(wanted)
+        known = known_to(event, self.parts.tools, self.parts.secrets)
+        seen = known.masked_event(event)
+        kept = seen.masked and self.parts.given.keep(task_id, event)  # whoever drives it may begin at once
+        stored = False
+        try:
+            new = await self.parts.store.create(task_id, seen, self.parts.clock.now())
+            stored = new or (await self.parts.store.summary(task_id)).status not in ENDED
+        finally:
+            if (
+                kept and not stored
+            ):  # another request has this id, or it has ended: nothing is driven with these
+                self.parts.given.forget(task_id)
+        return task_id, new
+
+    def _event(self, wanted: Submission) -> TaskSubmitted:
+        """The request as it was made, with its secrets; the log gets it without."""
+        given = {name: read_secret(name, source) for name, source in wanted.secrets.items()}
+        event = TaskSubmitted(
+            description=wanted.description,
+            metadata={**wanted.metadata, **given},
+            context=wanted.context,
+            policy=wanted.policy,
+            plan=wanted.plan,
+            tools=tuple(map(text_without_secrets, wanted.tools)),
+            settings=wanted.settings,
+            secrets={name: source_of(source) for name, source in wanted.secrets.items()},
+        )
+        places = places_of(event, self.parts.tools)
+        return event.model_copy(update={"secrets": {**dict.fromkeys(places, ""), **event.secrets}})
+
+    def drive(self, task_id: str) -> Coroutine[Any, Any, State]:
+        return drive(task_id, self.parts)
+
+    async def state(self, task_id: str) -> State:
+        return fold(await self.parts.store.read(task_id))
+
+    async def result(self, task_id: str) -> TaskResult:
+        """What the task has come to so far; `status` says whether it has ended."""
+        return await self.result_from(await self.state(task_id))
+
+    async def result_from(self, state: State) -> TaskResult:
+        """The same of a state that is at hand, as `drive` gives it."""
+        return await result_of(state, self.parts.store)
+
+    async def output(self, task_id: str, step_id: str, item: int | None = None) -> Any:
+        """The whole output of a step of any plan, what is kept apart included; `item`: of one item only, from 1.
+
+        Of a `for_each` whose items partly failed, what the others gave.
+        """
+        state = await self.state(task_id)
+        every = {step.step.step_id: step for step in state.every_step()}
+        step = every.get(step_id)
+        if step is None:
+            raise InputError(
+                f"task {task_id!r} has no step {step_id!r}; it has: {', '.join(list(every)[:20]) or 'none'}"
+            )
+        loaded = Loaded()
+        await loaded.load_steps(self.parts.store, task_id, [step])
+        return loaded.output_of(step) if item is None and step.has_output else _part(step, item, loaded)
+
+    async def history(self, task_id: str) -> list[Record]:
+        return await self.parts.store.read(task_id)
+
+    async def cancel(
+        self, task_id: str, reason: str = "", by: str = "", *, until_resumed: bool = False
+    ) -> None:
+        """Ask for the task's end. A task that nobody drives is ended here and now.
+
+        `until_resumed`: if its driver is gone before it has ended the task, whoever drives it on withdraws that.
+        """
+        summary = await self.parts.store.summary(task_id)
+        asked = CancelRequested(reason=reason, by=by, until_resumed=until_resumed and summary.held)
+        await self.parts.store.signal(task_id, asked, self.parts.clock.now())
+        summary = await self.parts.store.summary(task_id)
+        if not summary.held:
+            with contextlib.suppress(TaskHeld):  # taken up just now: its driver sees the signal
+                await drive(task_id, self.parts)
+
+    async def resolve_approval(
+        self,
+        task_id: str,
+        approval_id: str | None = None,
+        *,
+        approved: bool,
+        reason: str = "",
+        parameters: JsonObject | None = None,
+        by: str = "",
+    ) -> ApprovalRequested:
+        """Agree to a call, or not; with `parameters`, laid over those that are shown, to that call with others.
+
+        The call that was agreed to, as it will be made.
+
+        None answers the only one that is open. Whoever drives the task goes on; if nobody does, resume it.
+        """
+        state = await self._open_state(task_id)
+        asked = _one_of(
+            {one.approval_id: one for one in open_approvals(state)}, approval_id, task_id, "approval"
+        )
+        edit = None if parameters is None else edit_of(asked, parameters)
+        made = asked.parameters if edit is None else edit.over(asked.parameters)
+        event = ApprovalResolved(
+            approval_id=asked.approval_id,
+            approved=approved,
+            reason=storable(reason),
+            parameters=edit.changes if edit is not None and (edit.changes or edit.without) else None,
+            without=edit.without if edit is not None else (),
+            by=by,
+        )
+        said = await self.parts.store.signal(task_id, event, self.parts.clock.now())
+        await self._check_first(task_id, said, lambda other: other.approval_id, "approval")
+        return asked.model_copy(update={"parameters": made})
+
+    async def approval(
+        self, task_id: str, approval_id: str | None = None, *, parameters: JsonObject | None = None
+    ) -> ApprovalRequested:
+        """A call that waits for a yes, in full: large values whole, secrets masked. Nothing is agreed to.
+
+        With `parameters`: as it would be made with these laid over what is shown.
+        """
+        state = await self._open_state(task_id)
+        asked = _one_of(
+            {one.approval_id: one for one in open_approvals(state)}, approval_id, task_id, "approval"
+        )
+        changed = (
+            asked.parameters if parameters is None else edit_of(asked, parameters).over(asked.parameters)
+        )
+        whole = {
+            name: json.loads(await self.parts.store.artifact(task_id, artifact_id))
+            for name, artifact_id in asked.kept.items()
+            if name in changed and changed[name] == asked.parameters[name]
+        }
+        return asked.model_copy(update={"parameters": {**changed, **whole}})
+
+    async def answer(
+        self,
+        task_id: str,
+        text: str,
+        question_id: str | None = None,
+        *,
+        output: Any = None,
+        by: str = "",
+    ) -> QuestionAsked:
+        """Answer a question; None answers the only one that is open. The question that is answered.
+
+        Whether a call took effect is answered yes, no or cannot tell; `output` is then what it gave.
+        """
+        _json_size("output", {"output": output})
+        state = await self._open_state(task_id)
+        known = state.recovery
+        open_ = {one.question_id: one for one in known.open_questions()} if known is not None else {}
+        asked = _one_of(open_, question_id, task_id, "question")
+        try:
+            happened = outcome_of(text) if asked.kind == "outcome" else None
+        except NoOutcome as error:
+            raise InputError(str(error)) from None
+        if output is not None and happened is not True:
+            raise InputError("an output goes with the answer that the call took effect: yes")
+        event = QuestionAnswered(
+            question_id=asked.question_id, answer=storable(text), happened=happened, output=output, by=by
+        )
+        said = await self.parts.store.signal(task_id, event, self.parts.clock.now())
+        await self._check_first(task_id, said, lambda other: other.question_id, "question")
+        return asked
+
+    async def _check_first(self, task_id: str, said: Record, id_of: Callable[[Any], str], what: str) -> None:
+        """`InputError` if somebody else had answered the same a moment before: the first word counts."""
+        for record in await self.parts.store.read(task_id, signals_only=True):
+            same = type(record.event) is type(said.event) and id_of(record.event) == id_of(said.event)
+            if same and record.seq < said.seq:
+                who = getattr(record.event, "by", "") or "somebody"
+                raise InputError(f"{what} {id_of(said.event)!r} was answered just before by {who}")
+
+    async def _open_state(self, task_id: str) -> State:
+        state = await self.state(task_id)
+        if state.ended:
+            raise TaskEnded(f"task {task_id!r} has ended ({state.status}); an ended task never changes")
+        return state
+
+    async def check_resumable(self, task_id: str, secrets: Mapping[str, Any] | None = None) -> State:
+        """The task's state; `TaskEnded`, or `InputError` if tools or secrets that it goes on with are not here.
+
+        Without them it would only come to its end, which cannot be taken back.
+        """
+        state = await self.state(task_id)
+        if state.ended:
+            raise TaskEnded(f"task {task_id!r} has ended ({state.status}); an ended task never changes")
+        if state.submitted is not None and state.cancel is None:
+            self.parts.given.give_again(task_id, state.submitted, secrets or {})
+        missing = [name for name in _tools_needed(state) if self.parts.tools.resolve(name) is None]
+        if missing and state.cancel is None:
+            raise InputError(
+                f"task {task_id!r} goes on with {', '.join(map(repr, missing))}, not to be found among the tools "
+                "here: give those that it was submitted with"
+            )
+        return state
+
+    async def ended_elsewhere(self, task_id: str) -> None:
+        """Wait for the end of a task that another process drives; `ReplanError` if that one is gone."""
+
+        async def follow() -> None:
+            async for _ in self.watch(task_id):
+                pass
+
+        following = asyncio.get_running_loop().create_task(follow())
+        following.add_done_callback(noticed)
+        alone = 0
+        try:
+            while not following.done():
+                await asyncio.wait({following}, timeout=LOOK_SECS)
+                summary = await self.parts.store.summary(task_id)
+                if summary.status == "waiting" and not summary.held:
+                    return  # for a person
+                gone = not summary.held and summary.status not in (*ENDED, "queued")
+                alone = alone + 1 if gone else 0
+                if alone > 1:  # seen twice: not just between two drivers
+                    raise ReplanError(
+                        f"nobody drives task {task_id!r} any more; `replan tasks resume` goes on from its log"
+                    )
+            following.result()
+        finally:
+            following.cancel()
+            await asyncio.wait({following})
+
+    async def tasks(
+        self, status: Sequence[str] = (), limit: int = 100, before: str | None = None
+    ) -> list[TaskSummary]:
+        return await self.parts.store.list_tasks(status=status, limit=limit, before=before)
+
+    async def watch(
+        self,
+        task_id: str,
+        after: int = 0,
+        *,
+        ephemeral: bool = False,
+        driving: asyncio.Future[State] | None = None,
+    ) -> AsyncIterator[Record]:
+        """Every record after `after`, live, to the task's end; with `ephemeral` also unstored news (seq 0).
+
+        `driving`: the drive of the task in this process; if it breaks, so does the watch, with its error.
+        """
+        summary = await self.parts.store.summary(task_id)
+        if summary.status in ENDED and after >= summary.last_seq:
+            return
+        stored = self.parts.store.follow(task_id, after)
+        with self.parts.feed.listen(task_id) if ephemeral else contextlib.nullcontext() as news:
+            line = Line(stored, news, driving)
+            try:
+                while (record := await line.next()) is not None:
+                    yield record
+                    if isinstance(record.event, TERMINAL):
+                        return
+            finally:
+                await line.aclose()
+
+    async def plan_only(self, wanted: Submission) -> Plan:
+        """A checked plan for a task that is neither stored nor run. `PlanInvalid` if none passes."""
+        check_submission(wanted)
+        return await plan_unstored(self._event(wanted), self.parts)
+
+
+A = TypeVar("A")
+
+
+def _one_of(open_: dict[str, A], wanted: str | None, task_id: str, what: str) -> A:
+    """What is answered; `InputError` says what could be."""
+    if wanted is None and len(open_) == 1:
+        return next(iter(open_.values()))
+    if wanted in open_:
+        return open_[wanted]
+    there = ", ".join(open_) or "none"
+    if wanted is None and open_:
+        raise InputError(f"task {task_id!r} has several open {what}s, name one: {there}")
+    named = f"no open {what} {wanted!r}" if wanted is not None else f"no open {what}"
+    raise InputError(f"task {task_id!r} has {named}; open: {there}")
+
+
+def check_submission(wanted: Submission) -> None:
+    """`InputError` for a request that cannot be a task."""
+    if not wanted.description.strip():
+        raise InputError("the task is empty: say in words what has to be done")
+    if len(wanted.description) > MAX_DESCRIPTION:
+        raise InputError(
+            f"the task has {len(wanted.description)} characters; at most {MAX_DESCRIPTION} are allowed: "
+            "put long data into metadata or a tool"
+        )
+    if storable(wanted.description) != wanted.description:
+        raise InputError("the task holds bytes that are no text: give it in UTF-8")
+    if wanted.task_id is not None and (problem := task_id_problem(wanted.task_id)):
+        raise InputError(problem)
+    for name, value in (
+        ("metadata", wanted.metadata),
+        ("context", wanted.context),
+        ("plan", wanted.plan or {}),
+    ):
+        if not isinstance(value, dict):
+            raise InputError(f"{name} has to be an object, not {type(value).__name__}")
+        size = _json_size(name, value)
+        if name != "plan" and size > MAX_METADATA_BYTES:
+            raise InputError(f"{name} has {size} bytes; at most {MAX_METADATA_BYTES} are allowed")
+    if twice := sorted(wanted.secrets.keys() & wanted.metadata.keys()):
+        raise InputError(f"{', '.join(twice)}: given both as metadata and as a secret; give it once")
+    if wanted.policy.output_schema is not None and (problem := schema_problem(wanted.policy.output_schema)):
+        raise InputError(f"output_schema: {problem}")
+
+
+def _tools_needed(state: State) -> list[str]:
+    """Names of the tools that the task has still to call, or may plan with."""
+    if state.plan is None:
+        return [tool.tool_id for tool in state.selection.tools] if state.selection else []
+    names = [
+        name
+        for step in state.steps.values()
+        if not step.closed
+        for name in (step.step.tool, *(action.tool for action in step.step.actions))
+        if name
+    ]
+    return list(dict.fromkeys(names))
+
+
+def _json_size(name: str, value: Any) -> int:
+    try:
+        data = to_json(value)
+        from_json(data)  # what the log could not give back: thousands of digits, hundreds of levels
+        return len(data)
+    except (PydanticSerializationError, ValueError, RecursionError) as error:
+        raise InputError(f"{name} cannot be kept as JSON: {error}") from None
+
+
+def _part(step: StepState, item: int | None, loaded: Loaded) -> Any:
+    """What calls of a step gave: those of one item, or of a step that did not get through."""
+    name = step.step.step_id
+    if item is not None and step.items is None:
+        raise InputError(f"step {name!r} is no `for_each`: it has no items")
+    if item is not None and not 1 <= item <= (step.items or 0):
+        raise InputError(f"step {name!r} has {step.items} items; they are counted from 1")
+    found = {
+        call.slot: loaded.value_of(call.output)
+        for call in step.every_call()
+        if call.output is not None and (item is None or call.slot.item == item - 1)
+    }
+    if not found:
+        where = f"item {item} of step {name!r}" if item is not None else f"step {name!r}"
+        raise InputError(f"{where} has no output" + (f": it is {step.status}" if item is None else ""))
+    if item is not None and not step.step.actions:
+        return found[Slot(None, item - 1)]
+    if item is not None:
+        return {slot.action_id: value for slot, value in found.items()}
+    return {slot.words() or "the call": value for slot, value in found.items()}

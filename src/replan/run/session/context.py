@@ -1,0 +1,258 @@
+"""One drive of one task: the claim, the state, and the way into the log.
+
+What is recorded takes effect on the state at once and goes to the log in order, in batches: everything that
+is recorded in one turn of the event loop is one append. `durable` waits until a batch is on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pydantic_core import PydanticSerializationError
+
+from replan.core.events import AnyEvent, TaskSubmitted
+from replan.core.secrets import KnownSecrets, lost
+from replan.core.state.fold import apply, fold
+from replan.core.state.task import State
+from replan.core.types import Usage
+from replan.errors import ReplanError, StaleWriter, StoreError
+from replan.ports import Appended, Claim, NewArtifact
+from replan.run.session.dependencies import Parts
+from replan.run.session.known_secrets import known_to, may_hold_secrets
+from replan.run.session.outputs import storable_value
+
+
+class Batch:
+    """Events that go to the log together."""
+
+    __slots__ = ("artifacts", "done", "events", "flushed", "round", "ts", "waiters")
+
+    def __init__(self, ts: float, round: int) -> None:
+        self.ts = ts
+        self.round = round
+        self.events: list[AnyEvent] = []
+        self.artifacts: list[NewArtifact] = []
+        self.waiters: list[asyncio.Future[None]] = []
+        self.flushed = False
+        self.done = False
+
+    def land(self) -> None:
+        """It is in the log, or never will be: whoever still holds it keeps nothing of it."""
+        self.done = True
+        self.events = _NO_EVENTS
+        self.artifacts = _NO_ARTIFACTS
+
+
+_NO_EVENTS: list[AnyEvent] = []
+_NO_ARTIFACTS: list[NewArtifact] = []
+"""What batches that have landed hold: nothing is added to them."""
+
+
+class Run:
+    """A claimed task."""
+
+    __slots__ = (
+        "_batch",
+        "_flying",
+        "asking",
+        "broken",
+        "claim",
+        "closed",
+        "kept",
+        "parts",
+        "secrets",
+        "state",
+        "stopping",
+        "task_id",
+        "told",
+        "when_broken",
+        "when_told",
+    )
+
+    def __init__(self, parts: Parts, claim: Claim, state: State) -> None:
+        self.parts = parts
+        self.claim = claim
+        self.state = state
+        self.task_id = claim.task_id
+        self.secrets = state.secrets
+        """What is known to be secret: nothing of it is recorded, told or asked."""
+        self.kept: dict[str, Any] = {}
+        """Values of artifacts that hold secrets, which their stored form does not."""
+        self.broken: StoreError | None = None
+        """Why the log can no longer be written."""
+        self.when_broken: Callable[[], None] | None = None
+        """Called in the event loop once it is."""
+        self.when_told: Callable[[], None] | None = None
+        """Called when people's events have been taken in."""
+        self.closed = False
+        self.stopping = False
+        """Nothing new is begun: what runs is being stopped."""
+        self.asking: dict[object, Usage] | None = None
+        """What each model call under way has used beyond its first request."""
+        self.told: set[str] | None = None
+        """Sentences for people that are said once."""
+        self._batch: Batch | None = None
+        self._flying: list[Batch] = []
+
+    @classmethod
+    async def open(cls, task_id: str, parts: Parts, *, steal: bool = False) -> Run:
+        """Claim the task and fold its log."""
+        claim = await parts.store.claim(task_id, steal=steal)
+        try:
+            records = await parts.store.read(task_id)
+        except BaseException:
+            with contextlib.suppress(ReplanError):
+                await parts.store.release(claim)
+            raise
+        state = State(secrets=KnownSecrets(parts.secrets))
+        if records and isinstance(first := records[0].event, TaskSubmitted):
+            whole = parts.given.restored(task_id, first)
+            state.secrets = known_to(whole, parts.tools, parts.secrets)
+            seen = state.secrets.masked_event(whole)
+            state.any_lost = any(one.event.masked for one in records)
+            later = [one._replace(event=lost(one.event)) if one.event.masked else one for one in records[1:]]
+            records = [records[0]._replace(event=seen), *later]
+        run = cls(parts, claim, fold(records, state))
+        if run.state.policy.interactive or len(records) > 1 or may_hold_secrets(parts.tools):
+            try:
+                run.state.seal_key = await parts.store.seal_key()
+            except BaseException:
+                with contextlib.suppress(ReplanError):
+                    await parts.store.release(claim)
+                raise
+        return run
+
+    def record(self, *events: AnyEvent, artifacts: Sequence[NewArtifact] = ()) -> Batch:
+        """Record facts: they are in the state now, and in the log once the batch is durable."""
+        if self.broken is not None:
+            raise self.broken.with_traceback(None)
+        state = self.state
+        if state.hides:
+            events = tuple([self.secrets.masked_event(event, lost=state.any_lost) for event in events])
+        if self.closed or state.ended:  # a late answer after the end: it is nobody's any more
+            raise StaleWriter(f"the drive of task {self.task_id!r} has ended")
+        batch = self._batch
+        now = self.parts.clock.now() if batch is None else batch.ts
+        for event in events:
+            apply(state, event, now, state.round)
+        if batch is None or batch.round != state.round:
+            if batch is not None:
+                self._flush()
+            batch = self._batch = Batch(now, state.round)
+            asyncio.get_running_loop().call_soon(self._flush_one, batch)
+        batch.events.extend(events)
+        batch.artifacts.extend(artifacts)
+        return batch
+
+    def tell(self, event: AnyEvent) -> None:
+        """News for watchers only."""
+        if self.parts.feed.heard(self.task_id):
+            seen = self.secrets.masked_event(event, lost=self.state.any_lost)
+            self.parts.feed.tell(self.task_id, seen, self.parts.clock.now(), self.state.round)
+
+    async def durable(self, batch: Batch) -> None:
+        """Wait until the batch, and so everything before it, is in the log."""
+        if not batch.flushed:
+            self._flush()
+        if self.broken is not None:  # first: a batch that could not be written is done too
+            raise self.broken.with_traceback(None)
+        if batch.done:
+            return
+        waiter = asyncio.get_running_loop().create_future()
+        batch.waiters.append(waiter)
+        await waiter
+
+    def _flush_one(self, batch: Batch) -> None:
+        if batch is self._batch:
+            self._flush()
+
+    def _flush(self) -> None:
+        batch, self._batch = self._batch, None
+        if batch is None:
+            return
+        batch.flushed = True
+        self._flying.append(batch)
+        try:
+            future = self._append(batch)
+        except Exception as error:  # noqa: BLE001 - an event that cannot be written breaks the run, whatever it was
+            self._fail(batch, error)
+            return
+        if future.done():
+            self._landed(batch, future)
+        else:
+            future.add_done_callback(lambda done: self._landed(batch, done))
+
+    def _append(self, batch: Batch) -> asyncio.Future[Appended]:
+        try:
+            return self._append_events(batch, batch.events)
+        except (
+            PydanticSerializationError
+        ):  # half a surrogate pair in some text: better a replaced sign than no log
+            return self._append_events(batch, [_storable(event) for event in batch.events])
+
+    def _append_events(self, batch: Batch, events: Sequence[AnyEvent]) -> asyncio.Future[Appended]:
+        return self.parts.store.append(
+            self.claim, events, ts=batch.ts, round=batch.round, artifacts=batch.artifacts
+        )
+
+    def _landed(self, batch: Batch, future: asyncio.Future[Appended]) -> None:
+        if future.cancelled():
+            self._fail(batch, StaleWriter("the log was closed"))
+            return
+        if error := future.exception():
+            self._fail(batch, error)
+            return
+        batch.land()
+        self._flying.remove(batch)
+        self.state.last_seq = future.result().last
+        for waiter in batch.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _fail(self, batch: Batch, error: BaseException) -> None:
+        batch.land()
+        self._flying.remove(batch)
+        if not isinstance(error, StoreError):
+            found = StoreError(f"the log could not take what was recorded: {type(error).__name__}: {error}")
+            found.__cause__ = error
+            error = found
+        if self.broken is None:
+            self.broken = error
+            if self.when_broken is not None:
+                asyncio.get_running_loop().call_soon(self.when_broken)
+        for waiter in batch.waiters:
+            if not waiter.done():
+                waiter.set_exception(error)
+
+    async def artifact(self, task_id: str, artifact_id: str) -> bytes:
+        """`ports.ArtifactStore` that also sees what is still on its way to the log."""
+        on_the_way = [*self._flying] if self._batch is None else [*self._flying, self._batch]
+        for batch in on_the_way:
+            for made in batch.artifacts:
+                if made.artifact_id == artifact_id:
+                    return made.data
+        return await self.parts.store.artifact(task_id, artifact_id)
+
+    async def settle(self) -> None:
+        """Wait until everything recorded is in the log; raises what broke it."""
+        if self._batch is not None:
+            await self.durable(self._batch)
+        while self._flying:
+            await self.durable(self._flying[0])
+        if self.broken is not None:
+            raise self.broken.with_traceback(None)
+
+    async def close(self) -> None:
+        """Write what is left, if the log lets us, and give the task back."""
+        with contextlib.suppress(ReplanError):
+            await self.settle()
+        self.closed = True
+        with contextlib.suppress(ReplanError):
+            await self.parts.store.release(self.claim)
+
+
+def _storable(event: AnyEvent) -> AnyEvent:
+    return type(event).model_validate(storable_value(event.model_dump()))

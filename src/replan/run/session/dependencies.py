@@ -1,0 +1,45 @@
+"""What the loop is given to work with."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from replan.core.secrets import KnownSecrets
+from replan.core.types import JsonObject, Role
+from replan.ports import Clock, Ids, Model, Question, Store, Tools
+from replan.run.session.feed import Feed
+from replan.run.session.given import Given
+from replan.run.session.late_answers import LateAnswers
+from replan.run.session.tool_record import ToolRecord
+
+
+@dataclass(slots=True)
+class Parts:
+    """The running parts of one Replan."""
+
+    store: Store
+    tools: Tools
+    models: Mapping[Role, Model]
+    clock: Clock
+    ids: Ids
+    feed: Feed = field(default_factory=Feed)
+    driver: str = ""
+    """Who drives, for the log."""
+    record: ToolRecord = field(default_factory=ToolRecord)
+    """How the tools do."""
+    answer_checks: dict[str, Callable[[Any], Sequence[str]]] = field(default_factory=dict)
+    """By task: what is wrong with an answer beyond its schema, for callers that wait for it in this process."""
+    late: LateAnswers = field(default_factory=LateAnswers)
+    """Answers to calls that were given up, still on their way."""
+    secrets: KnownSecrets = field(default_factory=KnownSecrets)
+    """The keys of models and sources: secret in every task."""
+    given: Given = field(default_factory=Given)
+    """Requests of this process with their secrets."""
+    ask: Callable[[str, str, Question], Awaitable[JsonObject | None]] | None = None
+    """Asks a person on behalf of a running tool; gets the task's id, the step's, and the question."""
+
+    def check_of(self, task_id: str) -> Callable[[Any], Sequence[str]]:
+        """The check of the task's answer beyond its schema."""
+        return self.answer_checks.get(task_id, lambda _: ())

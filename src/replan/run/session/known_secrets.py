@@ -1,0 +1,152 @@
+"""How a run comes to know what is secret: from the request, from plans and answers of models, from calls."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from replan.core.data.read_json import Unreadable, candidates
+from replan.core.events import TaskSubmitted
+from replan.core.references.refs import references
+from replan.core.secrets import (
+    KnownSecrets,
+    Masked,
+    SecretLost,
+    reveal,
+    secret_names,
+    secret_places,
+    secrets_in,
+    secrets_of_text,
+    secrets_written_in,
+    takes_secrets,
+)
+from replan.core.types import JsonObject, ToolSpec
+from replan.ports import Tools
+
+Resolve = Callable[[str], ToolSpec | None]
+_TOOL, _PARAMETERS = ("tool", "tool_id", "tool_name", "name"), ("parameters", "params", "arguments", "args")
+_MOST_DEPTH = 40
+
+
+def known_to(event: TaskSubmitted, tools: Tools, above: KnownSecrets) -> KnownSecrets:
+    """What is secret of a request: by the names of its metadata, by what its tools declare, by where its plan puts it."""
+    known = KnownSecrets(above)
+    declared = _names_of(tools)
+    names = {*event.secrets, *declared}
+    for tool in tools.specs():
+        for value in secrets_written_in(tool):
+            known.add(value)
+    if event.plan is not None and may_hold_secrets(tools):
+        plan = reveal_or_none(event.plan)
+        names.update(_metadata_in_secrets(plan, tools.resolve))
+        learn_values(known, plan, tools)
+    for value in (event.metadata, event.context):
+        for path, secret in secret_places(value, names):
+            known.add(secret, next((part for part in reversed(path) if not part.isdigit()), ""))
+            if isinstance(secret, str) and "://" in secret:
+                known.add_all(secrets_of_text(secret))
+    return known
+
+
+def places_of(event: TaskSubmitted, tools: Tools) -> list[str]:
+    """Where the metadata of a request hold secrets."""
+    declared = _names_of(tools)
+    names = {*event.secrets, *declared}
+    if event.plan is not None and may_hold_secrets(tools):
+        names.update(_metadata_in_secrets(event.plan, tools.resolve))
+    return [".".join(path) for path, _ in secret_places(event.metadata, names)]
+
+
+def may_hold_secrets(tools: Tools) -> bool:
+    """True if an answer may have secrets of its own in it: there are parameters that take some."""
+    return any(map(takes_secrets, tools.specs()))
+
+
+def learn_answer(known: KnownSecrets, text: str, tools: Tools, metadata: JsonObject) -> list[str]:
+    """Know the secrets that a model's answer has in calls of tools, literally or as references to metadata.
+
+    The names of metadata that nobody had known to be secret: what was stored and asked before has them.
+    """
+    if not may_hold_secrets(tools):
+        return []
+    try:
+        values = list(candidates(text))
+    except Unreadable:
+        return []
+    late: dict[str, None] = {}
+    for value in values:
+        learn_values(known, value, tools)
+        for name in _metadata_in_secrets(value, tools.resolve):
+            for path, secret in secret_places({name: metadata.get(name)}, (name,)):
+                if not isinstance(secret, Masked):
+                    late[name] = None
+                known.add(reveal_or_none(secret), path[-1])
+    return list(late)
+
+
+def learn_values(known: KnownSecrets, value: Any, tools: Tools) -> None:
+    """Know what a plan, or a part of one, puts under names that are secret and into secret parameters."""
+    names = _names_of(tools)
+    for tool, parameters in _calls(value, tools.resolve):
+        known.learn(tool, parameters)
+    for node in _objects(value):
+        for name in names & node.keys():
+            for _, secret in secret_places({name: _opened(node[name])}, (name,)):
+                known.add(secret, name)
+
+
+def _names_of(tools: Tools) -> frozenset[str]:
+    return frozenset().union(*map(secret_names, tools.specs()))
+
+
+def _metadata_in_secrets(value: Any, resolve: Resolve) -> set[str]:
+    """The metadata that a plan puts into secret parameters."""
+    return {
+        re.split(r"[.\[|]", ref.path)[0].strip(' "')
+        for tool, parameters in _calls(value, resolve)
+        for _, secret in secrets_in(tool, parameters)
+        for ref in references(secret)
+        if ref.head == "metadata" and ref.path
+    }
+
+
+def _calls(value: Any, resolve: Resolve) -> Iterable[tuple[ToolSpec, JsonObject]]:
+    """Every call that an answer or a plan describes, however it writes that."""
+    for node in _objects(value):
+        named = next((node[key] for key in _TOOL if isinstance(node.get(key), str)), None)
+        given = next((_opened(node[key]) for key in _PARAMETERS if key in node), None)
+        tool = resolve(named) if named is not None and isinstance(given, dict) else None
+        if tool is not None and isinstance(given, dict):
+            yield tool, given
+
+
+def _objects(value: Any, depth: int = 0) -> Iterable[Mapping[str, Any]]:
+    value = _opened(value)
+    if depth > _MOST_DEPTH:
+        return
+    if isinstance(value, dict):
+        yield value
+        for item in value.values():
+            yield from _objects(item, depth + 1)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _objects(item, depth + 1)
+
+
+def _opened(value: Any) -> Any:
+    """A text that holds a JSON object, as that; models write parameters so."""
+    if isinstance(value, str) and not isinstance(value, Masked) and value.lstrip()[:1] == "{":
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def reveal_or_none(value: Any) -> Any:
+    try:
+        return reveal(value)
+    except SecretLost:
+        return None

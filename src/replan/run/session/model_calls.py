@@ -1,0 +1,162 @@
+"""One role's way to its model: charged before it is asked, recorded before and after."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from replan.core.events import BudgetWarning, LlmCallCompleted, LlmCallStarted, LlmToken, ProgressUpdate
+from replan.core.limits.budget import nearly_used
+from replan.core.secrets import Pieces
+from replan.core.types import Role, Usage
+from replan.errors import ModelUnavailable, ReplanError
+from replan.ports import Model, ModelReply, ModelRequest, Turn
+from replan.reasoning.prompting.prompts import Rendered
+from replan.run.session.context import Run
+from replan.run.session.known_secrets import learn_answer, may_hold_secrets
+from replan.run.session.model_requests import Asking
+from replan.run.session.outputs import storable
+from replan.run.session.stops import BudgetReached
+
+log = logging.getLogger("replan")
+_LATE = (
+    "the metadata {name!r} is put into a secret parameter, and was stored and shown before that was known: give it as a "
+    "secret next time (--secret {name}=env:VARIABLE, or secrets=)"
+)
+
+
+class RoleTalk:
+    """`reasoning.prompting.ask.Talk` for one role of one run."""
+
+    def __init__(self, run: Run, role: Role) -> None:
+        self._run = run
+        self._model = run.parts.models.get(role)
+
+    @property
+    def style(self) -> str:
+        return "standard" if self._model is None else self._model.style
+
+    async def ask(self, role: Role, request: ModelRequest, prompt: Rendered, attempt: int) -> ModelReply:
+        """Ask once. `BudgetReached` before the call, `ModelUnavailable` after it."""
+        run, model = self._run, self._model
+        if run.stopping:
+            raise asyncio.CancelledError
+        if model is None:
+            raise ModelUnavailable(f"there is no model for {role}", setup=True)
+        asking = Asking(run, model, request)
+        asking.allow()
+        warn(run)
+        request = self._without_secrets(request)
+        call_id = run.parts.ids.new("llm")
+        run.record(
+            LlmCallStarted(
+                call_id=call_id, role=role, model=model.name, schema_name=request.schema_name,
+                prompt=prompt.name, prompt_hash=prompt.hash, attempt=attempt,
+                text=_as_text(request), tokens=asking.asked.input_tokens,
+            )
+        )  # fmt: skip
+        asking.begin()
+
+        pieces = Pieces(run.secrets, whole=may_hold_secrets(run.parts.tools))
+
+        def tell(text: str) -> None:
+            if text:
+                run.tell(LlmToken(call_id=call_id, role=role, text=text))
+
+        def on_text(piece: str) -> None:
+            tell(pieces.take(piece))
+
+        started = time.perf_counter()
+        streaming = run.state.policy.enable_streaming
+        try:
+            watched = request.model_copy(update={"watcher": asking})
+            reply = await self._answer(model, watched, on_text if streaming else None)
+        except Exception as error:
+            before = f"; before that: {asking.because}" if isinstance(error, BudgetReached) else ""
+            said = tuple(run.secrets.hide(part) if isinstance(part, str) else part for part in error.args)
+            if said != error.args:  # an endpoint that repeats the key, say
+                error.args = said
+            run.record(
+                LlmCallCompleted(
+                    call_id=call_id, role=role, model=model.name, usage=asking.with_all(Usage()),
+                    duration_secs=time.perf_counter() - started, error=storable(f"{error}{before}"),
+                )
+            )  # fmt: skip
+            raise
+        finally:
+            asking.end()
+        reply = reply.model_copy(update={"text": storable(reply.text)})
+        self._learn(reply.text)
+        tell(pieces.rest())
+        run.record(
+            LlmCallCompleted(
+                call_id=call_id, role=role, model=reply.model or model.name, usage=asking.with_all(reply.usage),
+                duration_secs=time.perf_counter() - started, text=reply.text,
+                endpoint=reply.endpoint if reply.endpoint != model.name else "",
+            )
+        )  # fmt: skip
+        return reply
+
+    def _without_secrets(self, request: ModelRequest) -> ModelRequest:
+        """What is asked, in which no secret is: the one place where a prompt leaves."""
+        hide = self._run.secrets.hide
+
+        def hidden(text: str) -> str:
+            self._learn(text)  # a model's answer that is written down as it came
+            return hide(text)
+
+        if not self._run.secrets:
+            return request.model_copy(update={"hide": hidden})
+        turns = tuple(Turn(role=turn.role, text=hide(turn.text)) for turn in request.turns)
+        return request.model_copy(
+            update={"instructions": hide(request.instructions), "turns": turns, "hide": hidden}
+        )
+
+    def _learn(self, text: str) -> None:
+        """Know the secrets that an answer holds before any of it is kept."""
+        run = self._run
+        for name in learn_answer(run.secrets, text, run.parts.tools, run.state.metadata):
+            told = run.told = run.told or set()
+            if name not in told:
+                told.add(name)
+                said = _LATE.format(name=name)
+                log.warning("task %s: %s", run.task_id, said)
+                run.tell(ProgressUpdate(message=said))
+
+    async def _answer(
+        self, model: Model, request: ModelRequest, on_text: Callable[[str], None] | None
+    ) -> ModelReply:
+        """The model's answer; whatever else it raises than our own errors says that it cannot be used now."""
+        try:
+            return await model.ask(request, on_text)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise ModelUnavailable(
+                "the call was cut off from inside, though nobody had stopped it"
+            ) from error
+        except (ReplanError, BudgetReached):
+            raise
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            raise ModelUnavailable(f"{type(error).__name__}: {error}".rstrip(": ")) from error
+
+
+def warn(run: Run) -> None:
+    """Record, once for each limit, that most of it is used."""
+    state = run.state
+    budget, told = state.policy.budget, state.recovery.warned if state.recovery is not None else ()
+    for one in nearly_used(budget, state.usage, rounds=state.round, secs=state.active_secs):
+        if one.name not in told and one.name != "max_rounds":
+            run.record(BudgetWarning(limit=one.name, used=one.used, allowed=one.allowed))
+
+
+def _as_text(request: ModelRequest) -> str:
+    """The request for developers to read; of a correction only what is new, the rest is in the call before."""
+    if len(request.turns) > 1:
+        return "\n\n".join(f"[{turn.role}]\n{turn.text}" for turn in request.turns[-2:])
+    return f"[instructions]\n{request.instructions}\n\n[user]\n{request.turns[0].text}"

@@ -1,0 +1,109 @@
+"""Outputs on their way in and out: measured, kept apart when large, loaded when referred to."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from pydantic_core import PydanticSerializationError, to_json
+
+from replan.core.data.preview import artifact_of, holds_binary
+from replan.core.data.strict_json import read_strictly
+from replan.core.ids import digest
+from replan.core.references.meter import opened
+from replan.core.secrets import lost
+from replan.core.state.outputs import artifacts_of, compose
+from replan.core.state.task import Output, StepState
+from replan.core.types import Artifact, JsonObject, ToolSpec
+from replan.errors import ToolCallError
+from replan.ports import ArtifactStore, NewArtifact
+
+
+class Packed(NamedTuple):
+    """A value as plain JSON values, and where it is kept if it is too large for the log, or no text."""
+
+    value: Any
+    artifact: Artifact | None = None
+    stored: NewArtifact | None = None
+
+
+_LARGE = 10**18
+_MANY_DIGITS = re.compile(rb"(?<!\d)\d{4000}")
+
+
+def pack(value: Any, limit: int) -> Packed:
+    """A value as it goes into the log, independent of whoever made it (`limit`: bytes of JSON).
+
+    `ToolCallError` of kind `output` says what in it JSON cannot hold.
+    """
+    if value is None or value is True or value is False or (type(value) is int and abs(value) < _LARGE):
+        return Packed(value)
+    try:
+        data = to_json(value, inf_nan_mode="constants")
+        plain = read_strictly(data)
+        if _MANY_DIGITS.search(data):
+            json.loads(data)  # a number that Python's own reader refuses would make the log unreadable
+    except (PydanticSerializationError, RecursionError, ValueError) as error:
+        raise ToolCallError(f"the output cannot be kept as JSON: {error}", kind="output") from None
+    if len(data) <= limit and not holds_binary(data):
+        return Packed(plain)
+    text = data.decode("utf-8")
+    artifact_id = "art_" + digest(text)
+    return Packed(plain, artifact_of(artifact_id, text, plain, len(data)), NewArtifact(artifact_id, data))
+
+
+def storable(text: str) -> str:
+    """The text without the lone halves of surrogate pairs, which nothing can store."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def storable_value(value: Any) -> Any:
+    """The value with every text in it storable, keys too."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, dict):
+        return {storable(str(name)): storable_value(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable_value(item) for item in value]
+    return value
+
+
+class Loaded:
+    """Artifacts that have been read, and the values that outputs stand for with them."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+
+    def value_of(self, output: Output) -> Any:
+        if output.artifact is None:
+            return output.value
+        return self._values[output.artifact.artifact_id]
+
+    def output_of(self, step: StepState) -> Any:
+        return compose(step, self.value_of)
+
+    async def load(self, store: ArtifactStore, task_id: str, artifacts: Iterable[Artifact]) -> None:
+        for artifact in artifacts:
+            if artifact.artifact_id not in self._values:
+                kept: dict[str, Any] = getattr(store, "kept", {})
+                if artifact.artifact_id in kept:
+                    self._values[artifact.artifact_id] = kept[artifact.artifact_id]
+                    continue
+                value = json.loads(await store.artifact(task_id, artifact.artifact_id))
+                self._values[artifact.artifact_id] = lost(value) if artifact.masked else value
+
+    async def load_steps(self, store: ArtifactStore, task_id: str, steps: Iterable[StepState]) -> None:
+        for step in steps:
+            await self.load(store, task_id, artifacts_of(step))
+
+
+def added_metadata(tool: ToolSpec | None, output: Any) -> JsonObject:
+    """What a successful output adds to the task's metadata; it may be a text that holds the object."""
+    if tool is None or not tool.output_params:
+        return {}
+    given = opened(output)
+    return (
+        {name: given[name] for name in tool.output_params if name in given} if isinstance(given, dict) else {}
+    )

@@ -1,0 +1,83 @@
+"""What this process has seen of its tools: counted call by call, and handed to the store now and then."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Sequence
+
+from replan.core.tools.stats import ToolKey, ToolStats, warning
+from replan.core.types import Fault, ToolSpec
+from replan.errors import StoreError
+from replan.ports import ToolMemory
+
+FLUSH_CALLS = 1_000
+FLUSH_SECS = 5.0
+"""What was counted since then may be forgotten when the process is killed."""
+
+
+class ToolRecord:
+    """Counts calls. `known` has what the store knew at the start and what has been counted since."""
+
+    def __init__(self, *, tells: bool = True) -> None:
+        self.tells = tells
+        """False: nobody is told of it in a prompt, so that prompts are the same in every database."""
+        self._known: dict[ToolKey, ToolStats] = {}
+        self._fresh: dict[ToolKey, ToolStats] = {}
+        self._calls = 0
+        self._flushed = 0.0
+        self._flushing: asyncio.Task[None] | None = None
+
+    def count(self, tool: ToolSpec, secs: float, fault: Fault | None = None) -> None:
+        """Count one attempt that has come to its end."""
+        key = ToolKey(tool.source, tool.id)
+        for kept in (self._known, self._fresh):
+            stats = kept.get(key)
+            if stats is None:
+                stats = kept[key] = ToolStats()
+            stats.add(secs, fault)
+        self._calls += 1
+
+    def of(self, tool: ToolSpec) -> ToolStats | None:
+        """A tool's statistics, where there are any."""
+        return self._known.get(ToolKey(tool.source, tool.id))
+
+    async def load(self, memory: ToolMemory) -> None:
+        """Begin with what is stored."""
+        with contextlib.suppress(StoreError):
+            self._known = await memory.tool_stats()
+
+    def told(self, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
+        """The tools for a prompt: the description of one that has often failed lately says so."""
+        if not self.tells or not self._known:
+            return list(tools)
+        return [self._told(tool) for tool in tools]
+
+    def _told(self, tool: ToolSpec) -> ToolSpec:
+        note = warning(self.of(tool))
+        if not note:
+            return tool
+        return tool.model_copy(update={"description": f"({note}) {tool.description}".strip()})
+
+    def flush_if_due(self, memory: ToolMemory) -> None:
+        """Hand over in the background, if it is time."""
+        if self._flushing is not None and not self._flushing.done():
+            return
+        now = time.monotonic()
+        if self._fresh and (self._calls >= FLUSH_CALLS or now - self._flushed >= FLUSH_SECS):
+            self._flushed = now
+            self._flushing = asyncio.get_running_loop().create_task(self._flush(memory))
+
+    async def flush(self, memory: ToolMemory) -> None:
+        """Hand over what was counted."""
+        if self._flushing is not None:
+            await asyncio.wait({self._flushing})
+        await self._flush(memory)
+
+    async def _flush(self, memory: ToolMemory) -> None:
+        """A store that cannot take it costs statistics and nothing else."""
+        fresh, self._fresh, self._calls = self._fresh, {}, 0
+        if fresh:
+            with contextlib.suppress(StoreError):
+                await memory.add_tool_stats(fresh)

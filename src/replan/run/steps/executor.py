@@ -1,0 +1,292 @@
+"""Runs a plan: each step as soon as the last thing it needs is done, the longest way to the end first.
+
+There is no layer barrier and no polling. A step that ends records its end and the start of what it frees in
+one turn of the event loop, so a chain costs one commit a step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from replan.core.events import (
+    ExecutionMode,
+    OverallReflectionTriggered,
+    StepCompleted,
+    StepFailed,
+    StepReady,
+    StepSkipped,
+    StepStarted,
+    TaskWaiting,
+)
+from replan.core.reflection import SuggestedAction
+from replan.core.state.schedule import expected_secs, mode_of
+from replan.core.state.task import StepState
+from replan.core.types import Fault, JsonObject, StepId
+from replan.errors import StoreError
+from replan.run.calls.build import Call
+from replan.run.calls.closing import close_crashed
+from replan.run.calls.slots import Place, Places, PlacesClosed
+from replan.run.human_input.approvals import Parking
+from replan.run.session.context import Run
+from replan.run.session.stops import BudgetReached
+from replan.run.steps.step import Steps
+
+GRACE_SECS = 5.0
+"""How long running calls may go on after a budget is used up."""
+LET_GO_SECS = 1.0
+"""How long cancelled calls may take to stop before they are left behind."""
+
+
+def execute(run: Run, deadline: float | None) -> Coroutine[Any, Any, None]:
+    """Run every open step of the plan, or record why it cannot run.
+
+    Raises `BudgetReached` and `StoreError`; a fault of the parallel scheduler itself makes the rest serial.
+    """
+    mode, reason = mode_of(run.state)
+    if run.state.mode is None:
+        run.record(ExecutionMode(mode=mode, reason=reason))
+    if mode == "serial":
+        return Executor(run, deadline, serial=True).run_all()
+    return _in_parallel(run, deadline)
+
+
+async def _in_parallel(run: Run, deadline: float | None) -> None:
+    try:
+        await Executor(run, deadline, serial=False).run_all()
+    except (BudgetReached, StoreError):
+        raise
+    except Exception as error:  # noqa: BLE001 - recorded; what is left is run another way
+        close_crashed(run)
+        run.record(ExecutionMode(mode="serial", reason=f"the parallel scheduler failed: {error!r}"))
+        await Executor(run, deadline, serial=True).run_all()
+
+
+LAUNCHED = -1
+"""What a step waits for that has had its place."""
+
+
+class Executor:
+    """One pass over the open steps of a run's plan."""
+
+    __slots__ = (
+        "_graph",
+        "_halt",
+        "_idle",
+        "_missing",
+        "_offered",
+        "_parking",
+        "_places",
+        "_run",
+        "_state",
+        "_steps",
+        "_tasks",
+        "_urgency",
+    )
+
+    def __init__(self, run: Run, deadline: float | None, *, serial: bool) -> None:
+        self._run = run
+        self._state = run.state
+        self._graph = run.state.graph()
+        limit = 1 if serial else max(1, run.state.policy.parallel_max_concurrent)
+        self._places = Places(limit, self._say_who_waits)
+        self._urgency = (
+            {step: -float(n) for n, step in enumerate(self._graph.topological())}
+            if serial
+            else self._graph.distance_to_end(expected_secs(run.state))
+        )
+        self._missing: dict[StepId, int] = {}
+        """How many steps each step still waits for, or `LAUNCHED`."""
+        self._offered: list[StepId] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._halt: BaseException | None = None
+        self._steps = Steps(run, self._places, self._urgency, deadline, self)
+        self._parking: Parking | None = None
+        """Made when a step has to wait for a person."""
+
+    async def run_all(self) -> None:
+        """Run until nothing is left to run."""
+        try:
+            self._start()
+        except BaseException as error:  # noqa: BLE001 - raised below, after what has been started has ended
+            self.stop(error)
+        self._run.when_told = self._look
+        try:
+            self._check_idle()
+            await self._idle
+            while self._halt is None and (self._tasks or self._places.waiting):  # somebody has just spoken
+                self._idle = asyncio.get_running_loop().create_future()
+                await self._idle
+            if self._halt is not None:
+                await self._wind_down(self._halt)
+        except asyncio.CancelledError:
+            self._run.stopping = True
+            await self._abandon()
+            raise
+        finally:
+            self._run.when_told = None
+        if self._halt is not None:
+            raise self._halt
+        if self._state.escalation is not None:
+            return
+        if self._parking is not None and (asked := self._parking.requests()):
+            names = ", ".join(dict.fromkeys(f"{one.tool_id!r} in {one.step_id}" for one in asked))
+            reason = f"a person has to agree to the call of {names}"
+            self._run.record(TaskWaiting(reason=reason, approvals=tuple(one.approval_id for one in asked)))
+            return
+        if self._state.open_steps:
+            left = [step.step.step_id for step in self._state.steps.values() if not step.closed]
+            raise RuntimeError(f"steps were left that can never start: {', '.join(left[:10])}")
+
+    def _start(self) -> None:
+        steps = self._state.steps
+        closed = {step_id for step_id in self._graph.order if steps[step_id].closed}
+        for step_id, needs in self._graph.needs.items():
+            self._missing[step_id] = len(set(needs) - closed) if closed else len(needs)
+        for step_id in self._graph.order:
+            if steps[step_id].status == "failed":  # closed before a crash, its dependents perhaps not
+                self._skip_dependents(step_id)
+        with self._places.together():
+            for step_id in self._graph.order:
+                if not steps[step_id].closed and not self._missing[step_id]:
+                    self._offer(step_id)
+
+    # ── life and death of tasks ──
+
+    def spawn(self, step: StepState, work: Coroutine[Any, Any, None], place: Place) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work, name=step.step.step_id)
+        self._tasks.add(task)
+        place.belongs_to(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.stop(error)
+        self._check_idle()
+
+    def stop(self, error: BaseException) -> None:
+        if self._halt is None:
+            self._halt = error
+        self._places.close()
+        self._steps.call_off()
+        if not self._idle.done():
+            self._idle.set_result(None)
+
+    def _check_idle(self) -> None:
+        if not self._tasks and not self._places.waiting and not self._idle.done():
+            self._idle.set_result(None)
+
+    async def _wind_down(self, halt: BaseException) -> None:
+        """Let running calls end: for a while if a budget is used up, at all if only the scheduler broke."""
+        if self._tasks and not isinstance(halt, StoreError):
+            await asyncio.wait(self._tasks, timeout=GRACE_SECS if isinstance(halt, BudgetReached) else None)
+        await self._abandon()
+
+    async def _abandon(self) -> None:
+        """Cancel what runs. Tasks that do not listen are left behind."""
+        self._places.close()
+        self._steps.abandon()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=LET_GO_SECS)
+
+    # ── from ready to running ──
+
+    def _offer(self, step_id: StepId) -> None:
+        if self._state.escalation is not None:
+            return  # nothing new is started
+        self._offered.append(step_id)
+        self._places.offer(self._urgency[step_id], lambda place: self._launch(step_id, place))
+
+    def _say_who_waits(self) -> None:
+        """Record which of the steps that have just become ready did not get a place."""
+        offered, self._offered = self._offered, []
+        for step_id in offered:
+            if self._missing[step_id] == 0 and self._state.steps[step_id].status == "pending":
+                self._run.record(StepReady(step_id=step_id))
+
+    def _launch(self, step_id: StepId, place: Place) -> None:
+        """Start a step. Simple steps start in this very turn."""
+        self._missing[step_id] = LAUNCHED
+        step = self._state.steps[step_id]
+        try:
+            self._steps.launch(step, place)
+        except PlacesClosed:
+            return
+        except BudgetReached as stop:
+            self.stop(stop)
+
+    # ── recovery ──
+
+    def escalate(self, step: StepState, action: SuggestedAction, fault: Fault) -> None:
+        """The step cannot be recovered by itself: nothing new is started, and the round is reflected upon."""
+        if self._state.escalation is None and self._state.reflects:
+            words = action.words()
+            self._run.record(
+                OverallReflectionTriggered(
+                    step_id=step.step.step_id,
+                    reason=words or fault.message,
+                    replan=action.type == "replan",
+                    advice=words if action.type == "replan" else "",
+                )
+            )
+            self._places.refuse_offers()
+            self._steps.call_off(unstarted=True)
+
+    def park(self, step: StepState, calls: list[Call], place: Place) -> None:
+        """Let a step wait for a person, without a place."""
+        if self._parking is None:
+            self._parking = Parking(self._run, self._due_again)
+        self._parking.park(step.step.step_id, calls)
+        place.give()
+
+    def _look(self) -> None:
+        """People have spoken."""
+        if self._parking is not None:
+            self._parking.look()
+
+    def _due_again(self, step_id: StepId) -> None:
+        """A person has spoken about a parked step."""
+        self._missing[step_id] = 0
+        self._offer(step_id)
+
+    # ── ends ──
+
+    def end(self, step: StepState, outcome: Fault | JsonObject | StepSkipped, place: Place) -> None:
+        """Record the end of a step, give its place back and start what it frees, the most urgent first."""
+        step_id = step.step.step_id
+        with self._places.together():
+            place.give()
+            if isinstance(outcome, Fault):
+                if step.status != "running":
+                    self._run.record(StepStarted(step_id=step_id))
+                self._run.record(StepFailed(step_id=step_id, error=outcome))
+                self._skip_dependents(step_id)
+                return
+            self._run.record(
+                outcome
+                if isinstance(outcome, StepSkipped)
+                else StepCompleted(
+                    step_id=step_id,
+                    metadata=outcome,
+                    failed_items=step.left_out if step.items is not None else (),
+                )
+            )
+            for dependent in self._graph.needed_by[step_id]:
+                self._missing[dependent] -= 1
+                if not self._missing[dependent] and not self._state.steps[dependent].closed:
+                    self._offer(dependent)
+
+    def _skip_dependents(self, failed: StepId) -> None:
+        for step_id in self._graph.downstream([failed]):
+            if not self._state.steps[step_id].closed:
+                reason = f"step {failed!r}, which it depends on, failed"
+                self._run.record(
+                    StepSkipped(step_id=step_id, kind="dependency_failed", because=failed, reason=reason)
+                )

@@ -1,0 +1,417 @@
+"""Runs one step: its calls prepared, made, recovered, and put together.
+
+A step of one plain call starts in the turn of the event loop in which it gets its place; everything else has a task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from typing import Any, Protocol
+
+from replan.core.events import AnyEvent, StepReady, StepSkipped, StepStarted
+from replan.core.reflection import SuggestedAction
+from replan.core.state.task import ONLY, Output, Slot, StepState
+from replan.core.types import Fault, JsonObject, StepId
+from replan.errors import StoreError
+from replan.run.calls.attempts import Attempts
+from replan.run.calls.build import Call, CannotCall, steps_referred
+from replan.run.calls.closing import close_call
+from replan.run.calls.outcomes import Outcomes, Parked, goes_without, internal_fault, summed
+from replan.run.calls.preparation import prepared_call
+from replan.run.calls.readiness import items_of, skip_of, skipped_input
+from replan.run.calls.slots import Place, Places, PlacesClosed
+from replan.run.recovery.actions import Mending
+from replan.run.session.context import Batch, Run
+from replan.run.session.outputs import Loaded
+from replan.run.session.stops import BudgetReached
+
+
+class Host(Protocol):
+    """Whoever schedules the steps: it owns their tasks, and is told how they come out."""
+
+    def spawn(self, step: StepState, work: Coroutine[Any, Any, None], place: Place) -> asyncio.Task[None]:
+        """A task for the work; it owns the place from now on."""
+        ...
+
+    def stop(self, error: BaseException) -> None: ...
+    def end(self, step: StepState, outcome: Fault | JsonObject | StepSkipped, place: Place) -> None:
+        """The step has come to an end; its place is given back."""
+        ...
+
+    def escalate(self, step: StepState, action: SuggestedAction, fault: Fault) -> None: ...
+    def park(self, step: StepState, calls: list[Call], place: Place) -> None: ...
+
+
+class Steps:
+    """The running of steps in one pass over a plan."""
+
+    __slots__ = ("_attempts", "_host", "_mending", "_places", "_run", "_state", "_urgency")
+
+    def __init__(
+        self, run: Run, places: Places, urgency: Mapping[StepId, float], deadline: float | None, host: Host
+    ) -> None:
+        self._run = run
+        self._state = run.state
+        self._places = places
+        self._urgency = urgency
+        self._attempts = Attempts(run, places, deadline)
+        self._mending: Mending | None = None
+        """Made when something fails: most tasks need none."""
+        self._host = host
+
+    def launch(self, step: StepState, place: Place) -> None:
+        """Start a step. Raises `PlacesClosed` and `BudgetReached`."""
+        if step.step.actions or step.step.for_each or step.step.when or self._has_artifacts(step):
+            self._host.spawn(step, self._composite(step, place), place)
+        else:
+            self._launch_simple(step, place)
+
+    def call_off(self, *, unstarted: bool = False) -> None:
+        """Let no call wait for the limits of its tool any more. `unstarted`: only those of steps yet to start."""
+        self._attempts.call_off(unstarted=unstarted)
+
+    def abandon(self) -> None:
+        """What runs is about to be cancelled: what it says then says nothing about its calls."""
+        self._attempts.abandoned = True
+
+    def _has_artifacts(self, step: StepState) -> bool:
+        """True if something has to be loaded before the step can start."""
+        return self._state.kept_apart and any(
+            call.output is not None and call.output.artifact is not None
+            for one in (step, *steps_referred(step, self._state))
+            for call in one.calls.values()
+        )
+
+    def _launch_simple(self, step: StepState, place: Place) -> None:
+        if skip := skipped_input(step, self._state):
+            self._host.end(step, skip, place)
+            return
+        prepared = prepared_call(self._run, step, ONLY, Loaded())
+        if isinstance(prepared, Parked):
+            self._host.park(step, [prepared.call], place)
+            return
+        if not isinstance(prepared, Call):
+            self._come_out(step, ONLY, prepared, place)
+            return
+        known = self._attempts.known(prepared)
+        if known is not None and known.artifact is not None and prepared.tool.output_params:
+            self._host.spawn(
+                step, self._composite(step, place), place
+            )  # its metadata have to be read from the artifact
+            return
+        if known is not None:
+            self._announce(step, None)
+            self._host.end(step, self._attempts.reuse(prepared, known, known.value), place)
+        elif self._attempts.may_begin(prepared):
+            begun = () if step.status == "running" else (StepStarted(step_id=step.step.step_id),)
+            self._begin(step, prepared, place, begun)
+        else:
+            self._host.spawn(step, self._when_admitted(step, prepared, place, Loaded(), None), place)
+
+    def _begin(
+        self,
+        step: StepState,
+        call: Call,
+        place: Place,
+        begun: tuple[AnyEvent, ...] = (),
+        calls: Outcomes | None = None,
+        at: int = 0,
+    ) -> asyncio.Task[None]:
+        """Record the start of an admitted call, after what comes before it, and see it through in a task of its own."""
+        try:
+            batch = self._attempts.begin(call, *begun)
+        except BaseException:
+            self._attempts.leave(call)
+            raise
+        task = self._host.spawn(step, self._see_through(step, call, batch, place, calls, at), place)
+        if call.gate is not None:  # a task that is cancelled before it has begun does nothing at all
+            task.add_done_callback(lambda _: self._attempts.leave(call))
+        return task
+
+    async def _when_admitted(
+        self,
+        step: StepState,
+        call: Call,
+        place: Place,
+        loaded: Loaded,
+        item: Any,
+        calls: Outcomes | None = None,
+        at: int = 0,
+    ) -> None:
+        """Wait for the limits of a call's tool, without a place, then make it.
+
+        It is prepared anew then: a like call may have been made in the meantime.
+        """
+        urgency = self._urgency[step.step.step_id]
+        if step.status == "pending":
+            self._run.record(StepReady(step_id=step.step.step_id))
+        while True:
+            try:
+                async with place.away(urgency):
+                    await self._attempts.admitted(call, urgency)
+            except BaseException as error:
+                self._attempts.leave(call)
+                if isinstance(error, BudgetReached):
+                    self._host.stop(error)
+                elif not isinstance(error, PlacesClosed):
+                    raise
+                return
+            if self._state.escalation is not None and step.status != "running":  # nothing new is started
+                self._attempts.leave(call)
+                return
+            prepared = prepared_call(self._run, step, call.slot, loaded, item)
+            known = self._attempts.known(prepared) if isinstance(prepared, Call) else None
+            if isinstance(prepared, Call) and known is None:
+                if prepared.tool.id != call.tool.id:  # changed in the meantime: it has limits of its own
+                    self._attempts.leave(call)
+                    call = prepared
+                    continue
+                prepared.gate, call.gate = call.gate, None
+                break
+            self._attempts.leave(call)
+            await self._without_call(step, call.slot, prepared, known, loaded, place, calls, at)
+            return
+        begun = (
+            () if calls is not None or step.status == "running" else (StepStarted(step_id=step.step.step_id),)
+        )
+        try:
+            batch = self._attempts.begin(prepared, *begun)
+        except (PlacesClosed, BudgetReached) as stop:
+            self._attempts.leave(prepared)
+            if isinstance(stop, BudgetReached):
+                self._host.stop(stop)
+            return
+        await self._see_through(step, prepared, batch, place, calls, at)
+
+    async def _without_call(
+        self,
+        step: StepState,
+        slot: Slot,
+        outcome: Call | Parked | Fault | JsonObject,
+        known: Output | None,
+        loaded: Loaded,
+        place: Place,
+        calls: Outcomes | None,
+        at: int,
+    ) -> None:
+        """What waited to be called has its outcome without that."""
+        if calls is None:
+            self._announce(step, None)
+        if isinstance(outcome, Parked):
+            if calls is None:
+                self._host.park(step, [outcome.call], place)
+            else:
+                calls.parked.append(outcome.call)
+            return
+        if isinstance(outcome, Call):
+            assert known is not None
+            outcome = await self._reuse(outcome, known, loaded)
+        if isinstance(outcome, Fault) and self._takes(step, slot, outcome):
+            await self._mend(step, slot, outcome, place, calls, at)
+        else:
+            await self._came_out(step, outcome, place, calls, at)
+
+    def _come_out(self, step: StepState, slot: Slot, outcome: Fault | JsonObject, place: Place) -> None:
+        """The only call of a step has its outcome without having been made."""
+        if isinstance(outcome, Fault) and self._takes(step, slot, outcome):
+            self._announce(step, None)
+            self._host.spawn(step, self._mend(step, slot, outcome, place, None, 0), place)
+        else:
+            self._host.end(step, outcome, place)
+
+    def _announce(self, step: StepState, items: int | None) -> None:
+        if step.status != "running" or step.items != items:
+            self._run.record(StepStarted(step_id=step.step.step_id, items=items))
+
+    # ── steps of several calls ──
+
+    async def _composite(self, step: StepState, place: Place) -> None:
+        """A step with actions, items, a condition or large inputs. Its place goes to its first call."""
+        loaded = Loaded()
+        try:
+            needed = [step, *steps_referred(step, self._state)]
+            await loaded.load_steps(self._run, self._run.task_id, needed)
+            if skip := skip_of(step, self._state, loaded):
+                self._host.end(step, skip, place)
+                return
+            items = items_of(step, self._state, loaded)
+        except StoreError:
+            raise
+        except CannotCall as error:
+            self._come_out(step, ONLY, error.fault, place)
+            return
+        except Exception as error:  # noqa: BLE001 - a fault of ours is this step's alone
+            self._host.end(step, internal_fault(error), place)
+            return
+        self._announce(step, None if items is None else len(items))
+        actions: list[str | None] = [action.action_id for action in step.step.actions]
+        actions = actions or [None]
+        slots: list[tuple[Slot, Any]] = [(Slot(action), None) for action in actions]
+        if items is not None:
+            slots = [(Slot(action, at), item) for at, item in enumerate(items) for action in actions]
+        calls = Outcomes(len(slots))
+        try:
+            place = await self._make_calls(step, slots, loaded, place, calls)
+        except PlacesClosed:
+            return
+        except BudgetReached as stop:
+            self._host.stop(stop)
+            return
+        if calls.left:
+            if calls.parked:
+                self._host.park(step, calls.parked, place)
+            return  # else it was stopped on the way
+        faults = [
+            (slot, outcome)
+            for (slot, _), outcome in zip(slots, calls.of, strict=True)
+            if isinstance(outcome, Fault)
+        ]
+        if faults and not goes_without(step, faults):
+            await self._conclude(step, summed(faults, len(slots)), place)
+        else:
+            await self._conclude(step, calls.metadata(), place)
+
+    async def _make_calls(
+        self, step: StepState, slots: list[tuple[Slot, Any]], loaded: Loaded, place: Place, calls: Outcomes
+    ) -> Place:
+        """Make every call of a step. Gives the place that is held when all of them have their outcome.
+
+        Each is prepared once it has its place, so that like calls are told apart in the order they start.
+        """
+        running: list[asyncio.Task[None]] = []
+        mine, urgency = asyncio.current_task(), self._urgency[step.step.step_id]
+        assert mine is not None
+        for at, (slot, item) in enumerate(slots):
+            if running and place.owned_by(running[-1]):
+                place = Place(self._places)
+                place.belongs_to(mine)
+            await place.take(urgency)
+            prepared = prepared_call(self._run, step, slot, loaded, item)
+            if isinstance(prepared, Call) and (known := self._attempts.known(prepared)) is not None:
+                prepared = await self._reuse(prepared, known, loaded)
+            if isinstance(prepared, Call):
+                if self._attempts.may_begin(prepared):
+                    running.append(self._begin(step, prepared, place, (), calls, at))
+                else:
+                    waits = self._when_admitted(step, prepared, place, loaded, item, calls, at)
+                    running.append(self._host.spawn(step, waits, place))
+            elif isinstance(prepared, Parked):
+                calls.parked.append(prepared.call)
+            elif isinstance(prepared, Fault) and self._takes(step, slot, prepared):
+                mends = self._mend(step, slot, prepared, place, calls, at)
+                running.append(self._host.spawn(step, mends, place))
+            else:
+                calls.end(at, prepared)
+        if not running:
+            return place
+        if not place.owned_by(running[-1]):
+            place.give()
+        await asyncio.wait(running)
+        if calls.place is not None:
+            calls.place.belongs_to(mine)
+        return calls.place or place
+
+    async def _reuse(self, call: Call, known: Output, loaded: Loaded) -> JsonObject:
+        value = known.value
+        if known.artifact is not None and call.tool.output_params:
+            await loaded.load(self._run, self._run.task_id, [known.artifact])
+            value = loaded.value_of(known)
+        return self._attempts.reuse(call, known, value)
+
+    # ── one call ──
+
+    async def _see_through(
+        self,
+        step: StepState,
+        call: Call,
+        batch: Batch,
+        place: Place,
+        calls: Outcomes | None = None,
+        at: int = 0,
+    ) -> None:
+        """See a begun call to its outcome: the step's own, or one of those in `calls`. Stopped, it has none."""
+        try:
+            outcome = await self._attempts.finish(call, batch, place, self._urgency[step.step.step_id])
+        except PlacesClosed:
+            return
+        except BudgetReached as stop:
+            self._host.stop(stop)
+            return
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a fault of ours is this call's alone
+            made = step.calls.get(call.slot)
+            if made is not None and made.status == "running":
+                close_call(self._run, made, "crashed", f"a fault of Replan: {error!r}")
+            outcome = (made.fault if made else None) or internal_fault(error)
+        if isinstance(outcome, Fault) and self._takes(step, call.slot, outcome):
+            await self._mend(step, call.slot, outcome, place, calls, at)
+        else:
+            await self._came_out(step, outcome, place, calls, at)
+
+    async def _came_out(
+        self, step: StepState, outcome: Fault | JsonObject, place: Place, calls: Outcomes | None, at: int
+    ) -> None:
+        """A call has its outcome."""
+        if calls is None:
+            await self._conclude(step, outcome, place)
+            return
+        calls.end(at, outcome)
+        if not calls.left:
+            calls.place = place
+
+    # ── recovery ──
+
+    def _takes(self, step: StepState, slot: Slot, fault: Fault) -> bool:
+        """True if the failure is one to recover from."""
+        return self._mended().takes(step, slot, fault)
+
+    def _mended(self) -> Mending:
+        if self._mending is None:
+            self._mending = Mending(self._run, self._attempts, self._places)
+        return self._mending
+
+    async def _mend(
+        self, step: StepState, slot: Slot, fault: Fault, place: Place, calls: Outcomes | None, at: int
+    ) -> None:
+        """Recover a failed call, beside everything that does not depend on it."""
+        place.give()
+        urgency = self._urgency[step.step.step_id]
+        try:
+            outcome = await self._mended().recovered(step, slot, fault, place, urgency)
+            if isinstance(outcome, Parked):
+                if calls is None:
+                    self._host.park(step, [outcome.call], place)
+                else:
+                    calls.parked.append(outcome.call)
+                return
+            await place.take(urgency)
+        except PlacesClosed:
+            return
+        except BudgetReached as stop:
+            self._host.stop(stop)
+            return
+        await self._came_out(step, outcome, place, calls, at)
+
+    async def _conclude(self, step: StepState, outcome: Fault | JsonObject, place: Place) -> None:
+        """A step has its outcome: the end, or what its recovery has still to do."""
+        action = self._mended().left_to_do(step) if isinstance(outcome, Fault) else None
+        if not isinstance(outcome, Fault) or action is None:
+            self._host.end(step, outcome, place)
+            return
+        if action.type == "repair_step":
+            try:
+                async with place.away(self._urgency[step.step.step_id]):
+                    why_not = await self._mended().repaired(step, outcome, action)
+            except PlacesClosed:
+                return
+            except BudgetReached as stop:
+                self._host.stop(stop)
+                return
+            if not why_not:
+                self._host.spawn(step, self._composite(step, place), place)
+                return
+            action = SuggestedAction(type="trigger_overall_reflection", data={"summary": why_not})
+        self._host.escalate(step, action, outcome)
+        self._host.end(step, outcome, place)

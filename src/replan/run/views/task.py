@@ -1,0 +1,181 @@
+"""A task and its steps, as prompts see them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from datetime import UTC, datetime
+
+from replan.core.calls.site import items_in_words
+from replan.core.state.human_input import lines
+from replan.core.state.outputs import artifacts_of
+from replan.core.state.task import CallState, State, StepState
+from replan.core.types import JsonObject, StepId
+from replan.reasoning.prompting.view import CallReport, StepReport, TaskView
+from replan.run.session.context import Run
+from replan.run.session.outputs import Loaded
+
+
+def view_of(run: Run, step: StepState | None = None) -> TaskView:
+    """The task; for a prompt about one `step` without what steps beside it happen to have added."""
+    state = run.state
+    return TaskView(
+        description=state.description,
+        metadata=state.metadata if step is None else _metadata_before(run, step),
+        context=state.submitted.context if state.submitted else {},
+        today=datetime.fromtimestamp(run.parts.clock.now(), UTC).date().isoformat(),
+        output_schema=state.policy.output_schema,
+        people=lines(state.recovery.said) if state.recovery is not None else (),
+    )
+
+
+def before(run: Run, step: StepState) -> list[StepState]:
+    """The steps with an output that stand before this one, whatever else is done: of earlier plans, and all it needs."""
+    state, found = run.state, set[StepId]()
+    left = list(step.step.dependencies)
+    while left:
+        if (name := left.pop()) in state.steps and name not in found:
+            found.add(name)
+            left += state.steps[name].step.dependencies
+    needed = [one for name, one in state.steps.items() if name in found and one.status == "succeeded"]
+    return [*state.earlier.values(), *needed]
+
+
+def _metadata_before(run: Run, step: StepState) -> JsonObject:
+    merged = dict(run.state.submitted.metadata) if run.state.submitted else {}
+    for one in before(run, step):
+        merged.update(one.metadata or {})
+    return merged
+
+
+def reports(run: Run, loaded: Loaded, whole: Collection[str] = ()) -> list[StepReport]:
+    """Every step of the plan as code judges it; outputs kept apart stand for themselves but for those in `whole`."""
+    state = run.state
+    return [
+        report_of(step, loaded, whole=step.step.step_id in whole, state=state, told=False)
+        for step in state.steps.values()
+    ]
+
+
+def history(run: Run, loaded: Loaded, whole: Collection[str] = ()) -> list[StepReport]:
+    """Every step of every plan that has done something, in the order of the plans: the one reading for all prompts."""
+    state = run.state
+    shown = [
+        step for step in state.left_out if step.has_output or step.fault is not None or step.every_call()
+    ]
+    return [
+        report_of(step, loaded, whole=step.step.step_id in whole, state=state)
+        for step in (*shown, *state.steps.values())
+    ]
+
+
+def report_of(step: StepState, loaded: Loaded, *, whole: bool, state: State, told: bool = True) -> StepReport:
+    """One step as prompts see it; an output that is kept apart stands for itself unless the `whole` is wanted.
+
+    `told`: with what is to be known of the step and its calls in words.
+    """
+    output, artifact = None, None
+    if step.has_output:
+        kept = artifacts_of(step)
+        if kept and not whole:
+            artifact = kept[0]
+        else:
+            output = loaded.output_of(step)
+    calls = list(step.calls.values())
+    one = calls[0] if len(calls) == 1 and not step.step.actions and step.items is None else None
+    return StepReport(
+        step_id=step.step.step_id,
+        name=step.step.name,
+        tool=_tools(step),
+        status=step.status,
+        parameters=calls[0].parameters if len(calls) == 1 else {},
+        output=output,
+        artifact=artifact,
+        error=step.fault,
+        reason=step.skip.reason if step.skip else "",
+        notes=(*_notes(step, state), *(_call_notes(one, step, state) if one is not None else ()))
+        if told
+        else (),
+        when=step.step.when or "",
+        for_each=step.step.for_each or "",
+        calls=tuple(_calls(step, one, state)) if told else (),
+        current=not step.gone,
+    )
+
+
+def _notes(step: StepState, state: State) -> Iterator[str]:
+    """What is to be known of a step besides its status."""
+    name = step.step.step_id
+    if step.gone:
+        by = state.recovery.replaced.get(name) if state.recovery is not None else None
+        yield f"of plan {step.born}, replaced by {by}" if by else f"of plan {step.born}, left out since"
+    if step.healing is not None and step.healing.rewritten:
+        yield "written anew after it failed"
+    if step.attempts > 1:
+        yield f"{step.attempts} tries"
+    if step.items is not None and step.closed and step.status != "skipped":
+        without = step.left_out
+        yield f"{step.items} items" + (f", without {items_in_words(without)}" if without else "")
+
+
+def _call_notes(call: CallState, step: StepState, state: State) -> Iterator[str]:
+    """What is to be known of a call besides its status."""
+    if call.reused:
+        yield "reused: an earlier call gave this, and nothing was called"
+    elif call.status == "succeeded" and call.effect != "reads":
+        yield "has taken effect" + (
+            " (its answer was lost; that was found out afterwards)" if call.settled else ""
+        )
+    elif call.status == "unknown":
+        yield "nobody knows whether it took effect"
+    planned = next(
+        (one.tool for one in step.step.actions if one.action_id == call.slot.action_id), step.step.tool
+    )
+    if planned and call.tool_id and call.tool_id != planned:
+        yield f"a stand-in for {planned}"
+    known = state.recovery
+    said = known.approvals.get(call.key) if known is not None else None
+    if said is not None and said.approved:
+        yield "waited for a person, who agreed"
+
+
+def _calls(step: StepState, one: CallState | None, state: State) -> Iterator[CallReport]:
+    """The calls that have something of their own to say: of an earlier form, failed, in doubt, reused, or effects."""
+    again = step.calls if one is None else {}
+    kept = {
+        call.slot: call
+        for call in step.former or ()
+        if call.status == "succeeded" and _taken_over(again.get(call.slot), call)
+    }
+    for call in step.former or ():
+        if call.status in ("succeeded", "failed", "unknown") and kept.get(call.slot) is not call:
+            yield _call(f"earlier, in plan {call.plan}", call, step, state)
+    for call in again.values():
+        if (made := kept.get(call.slot)) is not None:  # told as it was made: nothing was called since
+            yield _call(f"kept from plan {made.plan}", made, step, state)
+        elif call.status != "succeeded" or call.reused or call.effect != "reads":
+            yield _call(call.slot.words(), call, step, state)
+
+
+def _taken_over(now: CallState | None, former: CallState) -> bool:
+    """True if the output of a call that the step made in an earlier form stands for the one at this place now."""
+    return now is not None and now.reused and now.key == former.key
+
+
+def _call(place: str, call: CallState, step: StepState, state: State) -> CallReport:
+    error = call.fault.message if call.fault is not None and call.status != "succeeded" else ""
+    where = ", ".join(filter(None, dict.fromkeys([place, call.slot.words()])))
+    tries = (f"{call.attempt} tries",) if call.attempt > 1 else ()
+    notes = (*_call_notes(call, step, state), *tries)
+    return CallReport(where, call.tool_id, call.status, call.parameters, error, notes)
+
+
+def _tools(step: StepState) -> str:
+    """What was called, which need not be what was planned; else what is planned."""
+    return ", ".join(called_or_planned(step))
+
+
+def called_or_planned(step: StepState) -> list[str]:
+    """The tools that the step has called; those that it is planned with where it has called none."""
+    called = [call.tool_id for call in step.calls.values()]
+    planned = [step.step.tool] if step.step.tool else [action.tool for action in step.step.actions]
+    return list(dict.fromkeys(called or planned))

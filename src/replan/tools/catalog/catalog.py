@@ -1,0 +1,239 @@
+"""Many sources of tools as one: unique ids, tolerant names, the user's rules, and no source that stops the others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from typing import Any
+
+from replan.core.secrets import KnownSecrets, with_secret_fields
+from replan.core.tools.rules import (
+    Named,
+    ToolRules,
+    admits,
+    applied,
+    read_rate,
+    rule_of,
+    unused,
+    verifier_problems,
+)
+from replan.core.types import VERIFY, ToolSpec
+from replan.errors import ConfigError, ToolCallError
+from replan.ports import Discreet, Gate, ToolCall, ToolSource
+from replan.tools.catalog.limiter import Gate as LimitsGate
+from replan.tools.catalog.listing import Listing, Problem, in_words
+from replan.tools.catalog.routes import Listed, Route, by_folded_name, routes_of, with_unique_names
+from replan.tools.names import folded, nearest
+
+__all__ = ["Catalog", "Problem"]
+
+
+_MOST_GONE = 1000
+"""So many tools that are not there any more keep their ids."""
+
+
+class Catalog:
+    """Every tool of every source, under an id of its own; itself a `ToolSource`.
+
+    A tool whose id is taken in another source too is called `source.name`, in both. Sources that bear the same name
+    are told apart by a number, in the order in which they were given. Once a tool has an id, it keeps it.
+
+    A source that cannot be listed is reported in `problems` and tried again in the background; one that says that its
+    list has changed is listed anew. `rules`: what the user has decided. `remembered`: the names of the tools that each
+    source had when it was last listed, so that ids are the same when one of them is down.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[ToolSource],
+        *,
+        name: str = "tools",
+        rules: ToolRules | None = None,
+        list_timeout_secs: float = 30.0,
+        remembered: Mapping[str, Collection[str]] | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.name = name
+        self.remembered: dict[str, Collection[str]] = dict(remembered or {})
+        self._rules = rules or ToolRules()
+        self._listings = [
+            Listing(name, source, self._rebuild, sleep=sleep) for name, source in with_unique_names(sources)
+        ]
+        self._list_timeout_secs = list_timeout_secs
+        self._opened = False
+        self._routes: dict[str, Route] = {}
+        self._folded: dict[str, list[str]] = {}
+        self._given: dict[tuple[str, str], str] = {}
+        self._away: set[str] = set()
+        """Ids of tools that are not here now, or may not be used: they mean no other tool."""
+        self._gates: dict[str, LimitsGate | None] = {}
+        self._own_problems: list[Problem] = []
+        self._bad_verifiers: list[tuple[str, str]] = []
+        self._close_problems: list[Problem] = []
+        self._watchers: list[Callable[[], None]] = []
+        self.secrets = KnownSecrets(*(source.secrets for source in sources if isinstance(source, Discreet)))
+        """The keys and passwords of all sources."""
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What is wrong with sources and their tools, as of now."""
+        told = [problem for listing in self._listings for problem in listing.problems]
+        return [*told, *self._own_problems, *self._close_problems]
+
+    async def open(self) -> None:
+        """List all sources side by side; opening again lists them anew.
+
+        `ConfigError` for a verifier of the configuration that cannot be used among the tools that there are.
+        """
+        await asyncio.gather(*(listing.stop() for listing in self._listings))
+        self._given = {}
+        await asyncio.gather(*(listing.begin(self._list_timeout_secs) for listing in self._listings))
+        self._opened = True
+        self._rebuild()
+        if self._bad_verifiers and all(listing.specs is not None for listing in self._listings):
+            words = [f"[tools.rules] verify of {tool!r}: {problem}" for tool, problem in self._bad_verifiers]
+            raise ConfigError("; ".join(words))
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Call `changed` in the event loop when the tools may be others than those last listed."""
+        self._watchers.append(changed)
+
+    def _rebuild(self) -> None:
+        """Take the lists of all sources as they are now."""
+        if not self._opened:
+            return
+        listed = [
+            Listed(listing.name, listing.source, spec)
+            for listing in self._listings
+            for spec in listing.specs or ()
+        ]
+        absent = {
+            listing.name: self.remembered.get(listing.name, ())
+            for listing in self._listings
+            if listing.specs is None
+        }
+        routes = routes_of(listed, given=self._given, absent=absent)
+        self._keep({(route.source_name, route.own_id): tool_id for tool_id, route in routes.items()})
+        named = {tool_id: Named(tool_id, each.source_name, each.own_id) for tool_id, each in routes.items()}
+        complete = all(listing.specs is not None for listing in self._listings)
+        self._own_problems = [
+            Problem(self.name, f"the pattern {pattern!r} of your configuration fits no tool")
+            for pattern in (unused(self._rules, named.values()) if complete else ())
+        ]
+        self._routes = {}
+        for tool_id, route in routes.items():
+            if not admits(self._rules, named[tool_id]):
+                continue
+            rule = rule_of(self._rules, named[tool_id])
+            route = route._replace(spec=with_secret_fields(route.spec))
+            if rule is not None:
+                route = route._replace(spec=applied(rule, route.spec))
+            if tool_id not in self._gates:
+                limits = rule is not None and (rule.max_concurrent is not None or rule.rate is not None)
+                rate = read_rate(rule.rate) if rule is not None and rule.rate is not None else None
+                self._gates[tool_id] = (
+                    LimitsGate(rule.max_concurrent, rate) if limits and rule is not None else None
+                )
+            self._routes[tool_id] = route
+        self._away = {*self._given.values(), *(own_id for own_ids in absent.values() for own_id in own_ids)}
+        self._away -= self._routes.keys()
+        self._folded = by_folded_name(self._routes.values())
+        self._bad_verifiers = verifier_problems(self.specs(), self.resolve, self.nearest)
+        self._own_problems += [
+            Problem(self.name, f"verify: {problem}", tool) for tool, problem in self._bad_verifiers
+        ]
+        for listing in self._listings:
+            if listing.specs is not None:
+                self.remembered[listing.name] = tuple(spec.id for spec in listing.specs)
+        for changed in self._watchers:
+            changed()
+
+    def _keep(self, here: dict[tuple[str, str], str]) -> None:
+        """Remember the ids of the tools that are here, and of the latest that are gone; a list may change for ever."""
+        gone = [(key, tool_id) for key, tool_id in self._given.items() if key not in here]
+        self._given = {**dict(gone[-_MOST_GONE:]), **here}
+        if len(gone) > _MOST_GONE:
+            kept = set(self._given.values())
+            self._gates = {tool_id: gate for tool_id, gate in self._gates.items() if tool_id in kept}
+
+    def specs(self) -> list[ToolSpec]:
+        """Every usable tool, in the order of the sources and of their lists."""
+        return [route.spec for route in self._routes.values()]
+
+    def resolve(self, name: str) -> ToolSpec | None:
+        """The tool that a name means: an id or alias, else one that differs in case and separators only.
+
+        None when there is no such tool, when several would fit equally well, or when it is the id of one that is
+        not here now.
+        """
+        if route := self._routes.get(name):
+            return route.spec
+        if name in self._away:
+            return None
+        fitting = [
+            each.spec
+            for each in self._routes.values()
+            if name in each.spec.aliases or name == f"{each.source_name}.{each.own_id}"
+        ]
+        if not fitting:
+            fitting = [self._routes[tool_id].spec for tool_id in self._folded.get(folded(name), ())]
+        return fitting[0] if len(fitting) == 1 else None
+
+    def nearest(self, name: str, n: int = 3) -> list[str]:
+        """The ids most like a name that `resolve` does not know, best first."""
+        same = self._folded.get(folded(name), [])
+        owners: defaultdict[str, list[str]] = defaultdict(list)
+        for tool_id, route in self._routes.items():
+            for written in (tool_id, route.own_id, *route.spec.aliases):
+                owners[written].append(tool_id)
+        like = [tool_id for written in nearest(name, owners, n=n * 3) for tool_id in owners[written]]
+        return list(dict.fromkeys([*same, *like]))[:n]
+
+    def gate(self, tool_id: str) -> Gate | None:
+        """The limits that the user has set for a tool."""
+        return self._gates.get(tool_id)
+
+    async def tools(self) -> Sequence[ToolSpec]:
+        if not self._opened:
+            await self.open()
+        return self.specs()
+
+    def call(self, call: ToolCall) -> Coroutine[Any, Any, Any]:
+        """Make the call in the source that has the tool, under the source's own id for it."""
+        return self._call(call) if self._opened else self._open_and_call(call)
+
+    async def _open_and_call(self, call: ToolCall) -> Any:
+        await self.open()
+        return await self._call(call)
+
+    def _call(self, call: ToolCall) -> Coroutine[Any, Any, Any]:
+        name, verifies, _ = call.tool_id.partition(VERIFY)
+        route = self._routes.get(name)
+        if route is not None and verifies:  # the function that the tool was given to verify with
+            return route.source.call(call._replace(tool_id=route.own_id + VERIFY))
+        if route is None and (spec := self.resolve(call.tool_id)):
+            route = self._routes[spec.id]
+        if route is None:
+            near = self.nearest(call.tool_id)
+            hint = f"; the nearest are: {', '.join(near)}" if near else ""
+            raise ToolCallError(
+                f"there is no tool {call.tool_id!r}{hint}", kind="unknown_tool", happened="no"
+            )
+        return route.source.call(call._replace(tool_id=route.own_id, effect=route.spec.effect))
+
+    async def aclose(self) -> None:
+        """Close every source, whatever the others do."""
+        await asyncio.gather(*(listing.stop() for listing in self._listings))
+        ended = await asyncio.gather(
+            *(_close(listing.source) for listing in self._listings), return_exceptions=True
+        )
+        self._close_problems = [
+            Problem(listing.name, f"could not be closed: {in_words(error)}")
+            for listing, error in zip(self._listings, ended, strict=True)
+            if isinstance(error, Exception)
+        ]
+
+
+async def _close(source: ToolSource) -> None:
+    await source.aclose()

@@ -1,0 +1,77 @@
+"""One call of one tool, without a task: checked, within its limits, not recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from replan.core.data.schemas import parameter_problems
+from replan.core.failures.faults import text_of
+from replan.core.secrets import KnownSecrets
+from replan.errors import InputError, ReplanError, ToolCallError
+from replan.ports import ToolCall
+from replan.tools.catalog.catalog import Catalog
+
+_TELL_SECS = 0.1
+_LET_GO_SECS = 1.0
+
+
+async def call_directly(
+    catalog: Catalog, tool_id: str, parameters: Mapping[str, Any], *, key: str, secrets: KnownSecrets
+) -> Any:
+    """What the tool gives. `InputError` for an unknown tool or wrong parameters; an exception of the tool comes as
+    `ToolCallError` with the place that raised it."""
+    spec = catalog.resolve(tool_id)
+    if spec is None:
+        near = ", ".join(catalog.nearest(tool_id)) or "none"
+        raise InputError(f"the tool {tool_id!r} does not exist; there are: {near}")
+    given = dict(parameters)
+    secrets.learn(spec, given)
+    if found := parameter_problems(spec, given):
+        raise InputError(f"the parameters do not fit tool {spec.id!r}: " + secrets.hide("; ".join(found)))
+    gate = catalog.gate(spec.id)
+    if gate is not None:
+        await gate.enter()
+        gate.begin()
+    try:
+        return await _within(spec.timeout_secs, catalog, ToolCall(spec.id, given, key))
+    except ToolCallError as error:
+        error.args = tuple(secrets.hide(part) if isinstance(part, str) else part for part in error.args)
+        raise
+    except ReplanError:
+        raise
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        raise ToolCallError(
+            secrets.hide(
+                f"tool {spec.id!r} raised {text_of(error)} ({Path(where.filename).name}:{where.lineno})"
+            )
+        ) from error
+    finally:
+        if gate is not None:
+            gate.leave()
+
+
+async def _within(secs: float | None, catalog: Catalog, call: ToolCall) -> Any:
+    """The answer within the tool's own limit. A tool that does not listen when it is stopped is left behind."""
+    if secs is None:
+        return await catalog.call(call)
+    # A source that keeps the time itself may tell a little earlier what has become of the call.
+    call = call._replace(deadline_secs=secs - min(_TELL_SECS, secs / 4))
+    task = asyncio.ensure_future(catalog.call(call))
+    try:
+        done, _ = await asyncio.wait({task}, timeout=secs)
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait({task}, timeout=_LET_GO_SECS)
+        raise
+    if not done:
+        task.cancel()
+        await asyncio.wait({task}, timeout=_LET_GO_SECS)
+    if task.done() and not task.cancelled() and (done or task.exception() is None):
+        return task.result()
+    task.add_done_callback(lambda ended: None if ended.cancelled() else ended.exception())
+    raise ToolCallError(f"{call.tool_id!r} gave no answer within its {secs:g} seconds", kind="timeout")

@@ -1,0 +1,155 @@
+"""What a function returns, as plain JSON values."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import math
+import os
+from collections import deque
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, Set, ValuesView
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError, to_json
+
+from replan.core.data.schemas import place
+from replan.core.data.strict_json import NotStorable, not_finite, read_strictly
+from replan.errors import ToolCallError
+from replan.tools.functions.annotations import DATA_URL
+
+_Path = tuple[str | int, ...]
+_MAX_DEPTH = 200
+_NO_FORM = "there is no JSON form for the type"
+_TAKEN_WHOLE = (bool, int, type(None))
+
+
+def to_plain(value: Any, write: Callable[[Any], bytes] | None = None) -> Any:
+    """A value as what JSON can hold: None, bool, int, float, str, and lists and string-keyed dicts of them.
+
+    Models, dataclasses, enums, dates, decimals and the like are written as pydantic does; numpy values as theirs.
+    Bytes are UTF-8 text if they are that, else a `data:application/octet-stream;base64,` URL, which a parameter of
+    type `bytes` reads back. Lone surrogates become U+FFFD. `ToolCallError` says what JSON cannot hold: a type without
+    a JSON form, NaN and the infinities, two keys that are written alike; as the call has been made by then, its effect
+    counts as unknown.
+    """
+    kind = type(value)
+    if write is None and kind in _TAKEN_WHOLE:
+        return value
+    try:
+        try:
+            text = write(value) if write else to_json(value, inf_nan_mode="constants", fallback=known)
+        except PydanticSerializationError as error:
+            if "utf-8" not in str(error):
+                raise
+            text = to_json(_readable(value), inf_nan_mode="constants", fallback=known)
+        if b"null" in text:  # a model writes what is no number as null
+            _check_numbers(value, ())
+        return read_strictly(text)
+    except PydanticSerializationError as error:
+        problem = str(error).removeprefix("Error serializing to JSON: ").removeprefix("TypeError: ")
+        if problem.startswith(_NO_FORM) and (path := _place_without_form(value)):
+            problem = f"at {place(path)}: {problem}"
+    except RecursionError:
+        problem = "it contains itself, or is nested too deeply"
+    except NotStorable as error:
+        problem = str(error)
+    except ValueError as error:
+        if "recursion" not in str(error):
+            raise
+        problem = f"it is nested more than {_MAX_DEPTH} levels deep"
+    raise ToolCallError(
+        f"the tool ran, but what it returned ({_type_name(value)}) cannot be written as JSON: {problem}",
+        kind="output",
+        happened="unknown",
+    )
+
+
+def known(value: Any) -> Any:
+    """Values that pydantic does not know by themselves."""
+    if isinstance(value, memoryview):
+        return bytes(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if hasattr(value, "tolist") and hasattr(value, "dtype"):
+        return value.tolist()
+    if hasattr(value, "keys") and hasattr(value, "__getitem__") and not isinstance(value, type):
+        return {key: value[key] for key in value.keys()}  # noqa: SIM118  (sqlite3.Row iterates its values)
+    if isinstance(value, Sequence | Set | KeysView | ValuesView | ItemsView):
+        return list(value)
+    raise TypeError(f"{_NO_FORM} {_type_name(value)}; return a dict, list, text or number")
+
+
+def _readable(value: Any) -> Any:
+    """The same value, with bytes that are no text, and text that is no Unicode, made readable."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        binary = bytes(value)
+        try:
+            return binary.decode()
+        except UnicodeDecodeError:
+            return DATA_URL + base64.b64encode(binary).decode()
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {
+            _readable(key) if isinstance(key, str | bytes) else key: _readable(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple | set | frozenset | deque):
+        return [_readable(item) for item in value]
+    if isinstance(value, BaseModel):
+        return _readable(value.model_dump(mode="python", by_alias=True))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {part.name: _readable(getattr(value, part.name)) for part in dataclasses.fields(value)}
+    return value
+
+
+def _check_numbers(value: Any, path: _Path) -> None:
+    """Raise `NotStorable` for a float that is no finite number, wherever it is in the value."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise not_finite(value, path)
+        return
+    for step, item in _parts(value):
+        _check_numbers(item, path if step is None else (*path, step))
+
+
+def _place_without_form(value: Any) -> _Path:
+    """Where the first value stands that has no JSON form; empty for the whole."""
+    path: _Path = ()
+    while len(path) < _MAX_DEPTH:
+        for step, item in _parts(value):
+            if not _has_form(item):
+                path, value = path if step is None else (*path, step), item
+                break
+        else:
+            break
+    return path
+
+
+def _has_form(value: Any) -> bool:
+    try:
+        to_json(value, inf_nan_mode="constants", fallback=known)
+    except PydanticSerializationError:
+        return False
+    return True
+
+
+def _parts(value: Any) -> Iterator[tuple[str | int | None, Any]]:
+    """What a value holds, each part with its step in a path; members of a set have none."""
+    if isinstance(value, Mapping):
+        yield from ((str(key), item) for key, item in value.items())
+    elif isinstance(value, list | tuple | deque):
+        yield from enumerate(value)
+    elif isinstance(value, set | frozenset):
+        yield from ((None, item) for item in value)
+    elif isinstance(value, BaseModel):
+        yield from value
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for part in dataclasses.fields(value):
+            yield part.name, getattr(value, part.name, None)
+
+
+def _type_name(value: Any) -> str:
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"

@@ -1,0 +1,314 @@
+"""Python functions as tools."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from types import AsyncGeneratorType, GeneratorType
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
+
+from replan.core.types import VERIFY, JsonObject, ToolSpec, Verifier
+from replan.errors import ToolCallError, ToolDefinitionError
+from replan.ports import Progress, ToolCall
+from replan.tools.bounds import unknown_tool
+from replan.tools.functions import docstring
+from replan.tools.functions.annotations import Yields, evaluate, gives_items, result_of, yielded_result_of
+from replan.tools.functions.context import ToolContext, enter, leave, unasked_end
+from replan.tools.functions.decorator import (
+    ToolOptions,
+    check_name,
+    innermost,
+    mentioned_locals,
+    options_of,
+    refuse_variadic,
+    refused,
+    tool_name,
+    underlying,
+)
+from replan.tools.functions.returned import UNREADABLE, PlainSchema, Returned
+from replan.tools.functions.signature import read_signature
+from replan.tools.functions.threads import DaemonThreads
+
+_MOST_ITEMS = 1_000_000
+_Kind = Literal["async", "async generator", "sync"]
+
+
+class FunctionSource:
+    """Python functions as a `ToolSource`; whether they carry `@tool` or not.
+
+    Schemas come from signature and docstring. `async def` functions run in the event loop, all others in daemon
+    threads. Cancelling a call cancels an async function; a synchronous one cannot be stopped: the call ends at once,
+    `ToolContext.cancelled` turns true, and the thread is left behind until the function returns by itself
+    (`abandoned_threads` counts those). What it gives then is told to `ToolCall.late`, unless it had seen that it was
+    stopped.
+
+    The result of a generator is what it returns, if that is not None; else the list of what it yields. A yielded
+    `Progress` is progress and no part of the result. Where the annotation has `Progress` among what is yielded (or
+    says nothing, and one is yielded), the one thing that is yielded besides is the result by itself.
+    What a function returns or yields is checked against its annotation.
+
+    An exception of the function passes through as it is. What would stop a thread or the loop instead
+    (`SystemExit`, `StopIteration`, a `CancelledError` while nobody cancelled) comes as `ToolCallError`.
+    Raises `ToolDefinitionError` for a function that cannot be a tool: which, where, why.
+    """
+
+    def __init__(self, functions: Iterable[Callable[..., Any]], name: str = "python") -> None:
+        self.name = name
+        self._threads = DaemonThreads()
+        self._tools: dict[str, FunctionTool] = {}
+        self._verifiers: dict[str, FunctionTool] = {}
+        if callable(functions) and not isinstance(functions, Iterable):
+            functions = [functions]
+        for function in functions:
+            made = FunctionTool(function, source=name, threads=self._threads)
+            other = self._tools.get(made.spec.id)
+            if other is not None and other.function is not function:
+                reason = f'another tool is named {made.spec.id!r} too; give one of them another name: @tool(name="…")'
+                raise refused(function, reason)
+            self._tools[made.spec.id] = made
+            if made.verifier is not None:
+                self._verifiers[made.spec.id + VERIFY] = made.verifier
+
+    @property
+    def abandoned_threads(self) -> int:
+        """Threads that still run a synchronous function whose call was cancelled."""
+        return self._threads.abandoned
+
+    async def tools(self) -> Sequence[ToolSpec]:
+        return [each.spec for each in self._tools.values()]
+
+    def call(self, call: ToolCall) -> Coroutine[Any, Any, Any]:
+        """The function's result as plain JSON values."""
+        found = self._tools.get(call.tool_id) or self._verifiers.get(call.tool_id)
+        if found is None:
+            raise unknown_tool(call.tool_id, self.name, self._tools)
+        return found(call)
+
+    async def aclose(self) -> None:
+        """Let idle threads end. Functions hold nothing else, so that later calls still work."""
+        self._threads.release()
+
+
+class FunctionTool:
+    """One function as a tool: what it is, and how it is called."""
+
+    __slots__ = ("_arguments", "_kind", "_listed", "_returned", "_threads", "function", "spec", "verifier")
+
+    def __init__(
+        self, function: Callable[..., Any], *, source: str, threads: DaemonThreads, name: str | None = None
+    ) -> None:
+        if inspect.isclass(function):
+            raise refused(function, "it is a class; give a function, or a bound method of an instance")
+        if not callable(function):
+            raise ToolDefinitionError(
+                f"a {type(function).__name__} cannot be a tool ({function!r:.80}); give a function"
+            )
+        options = options_of(function) or ToolOptions()
+        if name is None:
+            name = tool_name(function, options)
+            check_name(function, name)
+        refuse_variadic(function)
+        namespace = {**mentioned_locals(function), **options.namespace}
+        said = docstring.parse(_documentation(function))
+        self.function = function
+        self._threads = threads
+        self._kind = _kind_of(function)
+        self._arguments = read_signature(
+            function, name, texts=said.parameters, namespace=namespace, secrets=options.secrets
+        )
+        result, self._listed = _result_annotation(function, namespace)
+        self._returned = Returned(result, _declared_output(function, options), name)
+        self.spec = ToolSpec(
+            id=name,
+            name=name,
+            description=options.description if options.description is not None else said.description,
+            parameters=self._arguments.schema,
+            output_schema=self._returned.schema,
+            effect=options.effect,
+            source=source,
+            aliases=options.aliases,
+            timeout_secs=options.timeout,
+            max_retries=options.retries,
+            output_params=options.output_params,
+            secrets=self._arguments.secrets,
+            volatile=options.volatile,
+            stable=options.stable,
+            errors_are_clean=options.errors_are_clean,
+            honours_key=options.honours_key,
+            requires_approval=options.requires_approval,
+            in_process=True,
+        )
+        self.verifier: FunctionTool | None = None
+        if options.verify is not None:
+            self.verifier = FunctionTool(options.verify, source=source, threads=threads, name=name + VERIFY)
+            verify = self.verifier.as_verifier(function, self.spec, options.verify_after_secs)
+            self.spec = self.spec.model_copy(update={"verify": verify})
+
+    def as_verifier(self, of: Callable[..., Any], tool: ToolSpec, after_secs: float | None) -> Verifier:
+        """This function as what looks whether a call of the tool took effect; it takes of its parameters what it names."""
+        wanted, there = self._arguments.schema["properties"], tool.parameters["properties"]
+        required = self._arguments.schema.get("required", ())
+        strange = [name for name in wanted if name not in there and name in required]
+        if strange:
+            raise refused(
+                of,
+                f"verify takes {', '.join(map(repr, strange))}, which the tool has not; it may take "
+                f"{', '.join(map(repr, there)) or 'none of its own'}, and a ToolContext for the call's key",
+            )
+        return Verifier(
+            tool=self.spec.id,
+            parameters={name: f"${{call.parameters.{name}}}" for name in wanted if name in there},
+            after_secs=after_secs,
+            by_key=bool(self._arguments.injected),
+        )
+
+    async def __call__(self, call: ToolCall) -> Any:
+        context = ToolContext.of(call, asyncio.get_running_loop())
+        positional, named = self._arguments.given(self._arguments.read(call.parameters), context)
+        token = enter(context)
+        try:
+            if self._kind == "sync":
+                return await self._in_thread(positional, named, context)
+            begun = self.function(*positional, **named)
+            del call, positional, named  # while it waits, the function alone keeps its parameters
+            result = await (begun if self._kind == "async" else self._exhausted(begun, context))
+            return self._returned.plain(result)
+        except (asyncio.CancelledError, SystemExit) as error:
+            if (fault := unasked_end(error, context, self.spec.id)) is None:
+                raise
+            raise fault from error
+        finally:
+            leave(token)
+
+    async def _in_thread(self, positional: list[Any], named: dict[str, Any], context: ToolContext) -> Any:
+        def work() -> Any:
+            try:
+                result = done()
+            except Exception as error:
+                if context.noticed:
+                    raise context.no_word(self.spec.id) from error
+                raise
+            if context.noticed:
+                raise context.no_word(self.spec.id)
+            return result
+
+        def done() -> Any:
+            result = self.function(*positional, **named)
+            if isinstance(result, GeneratorType):
+                result = self._drained(result, context)
+            elif isinstance(result, AsyncGeneratorType) or hasattr(type(result), "__await__"):
+                return _Unfinished(result)
+            return self._returned.plain(result)
+
+        result = await self._threads.run(work, context.goes_on)
+        if isinstance(result, _Unfinished):  # a plain function around an async one
+            value = result.value
+            is_generator = isinstance(value, AsyncGeneratorType)
+            return self._returned.plain(await (self._exhausted(value, context) if is_generator else value))
+        return result
+
+    async def _exhausted(self, generator: AsyncGenerator[Any, None], context: ToolContext) -> Any:
+        yielded = _Yielded(context, listed=self._listed)
+        async with contextlib.aclosing(generator):
+            async for item in generator:
+                yielded.take(item)
+        return yielded.result()
+
+    def _drained(self, generator: GeneratorType[Any, Any, Any], context: ToolContext) -> Any:
+        yielded = _Yielded(context, listed=True if generator.__name__ == "<genexpr>" else self._listed)
+        with contextlib.closing(generator):
+            while not context.cancelled:
+                try:
+                    yielded.take(next(generator))
+                except StopIteration as end:
+                    return yielded.result() if end.value is None else end.value
+        return yielded.result()
+
+
+class _Unfinished:
+    """What a function gave back that the event loop has to finish."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: AsyncGenerator[Any, None] | Awaitable[Any]) -> None:
+        self.value: Any = value
+
+
+class _Yielded:
+    """What a generator has yielded so far; `listed` as in `Yields`."""
+
+    def __init__(self, context: ToolContext, *, listed: bool | None) -> None:
+        self._context = context
+        self._listed = listed
+        self._reported = False
+        self._items: list[Any] = []
+
+    def take(self, item: Any) -> None:
+        """Keep the item, or show it as progress; a text, or `(done, total)`, of what may be progress is both."""
+        if isinstance(item, Progress):
+            self._context.pass_on(item)
+            self._reported = True
+            return
+        if len(self._items) >= _MOST_ITEMS:
+            text = f"the tool yielded more than {_MOST_ITEMS:,} things; let it return a summary, or write them to a file"
+            raise ToolCallError(text, kind="output", happened="unknown")
+        self._items.append(item)
+        if self._listed:
+            return
+        if isinstance(item, str):
+            self._context.report(item)
+        elif type(item) is tuple and len(item) == 2 and all(type(part) in (int, float) for part in item):
+            self._context.report("", float(item[0]), float(item[1]))
+
+    def result(self) -> Any:
+        is_list = not self._reported if self._listed is None else self._listed
+        if is_list or len(self._items) > 1:
+            return self._items
+        return self._items[0] if self._items else None
+
+
+def _kind_of(function: Callable[..., Any]) -> _Kind:
+    for candidate in (function, underlying(function)):
+        if inspect.iscoroutinefunction(candidate):
+            return "async"
+        if inspect.isasyncgenfunction(candidate):
+            return "async generator"
+    return "sync"
+
+
+def _documentation(function: Callable[..., Any]) -> str | None:
+    inner = innermost(function)
+    if inner.__doc__ or getattr(inner, "__name__", "") != "__call__":
+        said: str | None = inner.__doc__
+        return said
+    return getattr(type(function), "__doc__", None)  # an object with `__call__`: what its class says
+
+
+def _result_annotation(function: Callable[..., Any], namespace: dict[str, Any]) -> Yields:
+    """What the function gives in the end; Any where its annotation cannot be evaluated."""
+    inner = innermost(function)
+    try:
+        annotation = inspect.signature(inner).return_annotation
+        annotation = evaluate(function, "return", annotation, namespace)
+    except (NameError, TypeError, AttributeError, SyntaxError, ValueError):
+        return Yields(Any, None)
+    result = result_of(annotation)
+    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner) or gives_items(result):
+        return yielded_result_of(result)
+    return Yields(result, None)
+
+
+def _declared_output(function: Callable[..., Any], options: ToolOptions) -> JsonObject | None:
+    declared = options.output_schema
+    if declared is None or isinstance(declared, dict):
+        return declared
+    try:
+        return TypeAdapter(declared).json_schema(mode="serialization", schema_generator=PlainSchema)
+    except UNREADABLE as error:
+        raise refused(
+            function, f"output_schema is neither a JSON Schema nor a type that has one: {error}"
+        ) from error

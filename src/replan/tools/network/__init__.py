@@ -1,0 +1,1 @@
+"""HTTP for tools, kept from addresses that they may not reach."""
