@@ -73,7 +73,7 @@ def log_of(folder: Path, task_id: str) -> list[tuple[int, str, dict[str, Any]]]:
     with contextlib.closing(sqlite3.connect(folder / "log.db")) as db:
         try:
             rows = db.execute(
-                "SELECT seq, type, data FROM event WHERE task = (SELECT id FROM task WHERE task_id = ?) ORDER BY seq",
+                "SELECT seq, type, data FROM events WHERE task = (SELECT id FROM task WHERE task_id = ?) ORDER BY seq",
                 (task_id,),
             ).fetchall()
         except sqlite3.OperationalError:  # killed before the tables were made

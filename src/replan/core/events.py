@@ -7,10 +7,11 @@ fields that it does not know are ignored by the fold and stay in the log.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from replan.core.calls.site import Slot, slot_of
 from replan.core.limits.policy import Policy
@@ -607,12 +608,27 @@ def dump(event: AnyEvent) -> str:
         import json
 
         return json.dumps(event.data, ensure_ascii=False)
+    return to_json(_fields(event), inf_nan_mode="null").decode()
+
+
+def _fields(event: AnyEvent) -> JsonObject:
     fields = dict(event.__dict__)  # not the model: the same text in a third of the time
     del fields["type"]
     for name in _ONLY_IF_SET:
         if not fields.get(name, True):
             del fields[name]
-    return to_json(fields, inf_nan_mode="null").decode()
+    return fields
+
+
+def dump_together(events: Sequence[AnyEvent]) -> str:
+    """Several events of known kinds as one JSON text: a list of `[type, data]`."""
+    return to_json([(event.type, _fields(event)) for event in events], inf_nan_mode="null").decode()
+
+
+def split_together(text: str | bytes) -> list[tuple[str, JsonObject]]:
+    """The kinds and the `data` of events that were dumped together; `read` makes an event of each."""
+    pairs: list[tuple[str, JsonObject]] = from_json(text)
+    return pairs
 
 
 def load(kind: str, data: str | bytes) -> AnyEvent:
@@ -625,5 +641,16 @@ def load(kind: str, data: str | bytes) -> AnyEvent:
             pass
     import json
 
-    read = json.loads(data)
-    return UnknownEvent(type=cast("Any", kind), data=read if isinstance(read, dict) else {"value": read})
+    found = json.loads(data)
+    return UnknownEvent(type=cast("Any", kind), data=found if isinstance(found, dict) else {"value": found})
+
+
+def read(kind: str, data: JsonObject) -> AnyEvent:
+    """The same, where the JSON text is read already."""
+    known = KINDS.get(kind)
+    if known is not None:
+        try:
+            return known.model_validate(data)  # type: ignore[return-value]
+        except ValidationError:
+            pass
+    return UnknownEvent(type=cast("Any", kind), data=data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ from replan.core.state.task import ENDED
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.errors import InputError, StoreError, TaskNotFound
 from replan.store import tool_memory
+from replan.store.rows import records_of
 from replan.store.watch import News, Seen
 from replan.store.writer import translate
 
@@ -57,13 +59,12 @@ class Reader:
             row = db.execute("SELECT id, status FROM task WHERE task_id = ?", (task_id,)).fetchone()
             if row is None:
                 raise TaskNotFound(task_id)
+            most = None if limit is None else max(limit, 0)
             rows = db.execute(
                 f"SELECT seq, ts, round, type, data FROM event WHERE task = ? AND seq > ? {only} ORDER BY seq LIMIT ?",
-                (row[0], after, -1 if limit is None else max(limit, 0)),
+                (row[0], after, -1 if most is None else most),
             )
-            records = [
-                e.Record(seq, task_id, ts, round, e.load(kind, data)) for seq, ts, round, kind, data in rows
-            ]
+            records = list(itertools.islice(records_of(task_id, rows, after), most))
             return Page(records, row[1] in ENDED and (limit is None or len(records) < limit))
 
         return await self._run(work)
@@ -157,4 +158,7 @@ class Reader:
 _SIGNALS_ONLY = "AND type IN ({})".format(
     ", ".join(f"'{name}'" for name, kind in sorted(e.KINDS.items()) if kind.signal)
 )
-_ROW = "SELECT task_id, status, description, created, updated, last_seq, holder FROM task"
+_ROW = (
+    "SELECT task_id, status, description, created, ts, seq, holder FROM task JOIN event ON task = id "
+    "AND seq = (SELECT max(seq) FROM event WHERE task = id)"
+)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from replan.core import events as e
 from replan.core.state.request import request_of
-from replan.core.state.task import ENDED, status_of
+from replan.core.state.task import ENDED, TaskStatus, status_of
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.errors import (
     InputError,
@@ -33,6 +33,7 @@ from replan.ports import Appended, Claim, NewArtifact, TaskSummary
 from replan.store import schema, tool_memory
 from replan.store.holders import Holders
 from replan.store.reader import Reader, Row
+from replan.store.rows import rows_of
 from replan.store.watch import Listener, Watchers
 from replan.store.writer import Writer, translate
 
@@ -120,9 +121,8 @@ class SqliteStore:
                     return False
                 raise TaskExists(task_id)
             row = db.execute(
-                "INSERT INTO task (task_id, request, status, description, created, updated, last_seq) "
-                "VALUES (?, ?, 'queued', ?, ?, ?, 1)",
-                (task_id, request, _storable(event.description), ts, ts),
+                "INSERT INTO task (task_id, request, status, description, created) VALUES (?, ?, 'queued', ?, ?)",
+                (task_id, request, _storable(event.description), ts),
             ).lastrowid
             db.execute("INSERT INTO event VALUES (?, 1, ?, 0, ?, ?)", (row, ts, event.type, data))
             return True
@@ -211,32 +211,44 @@ class SqliteStore:
         round: int,
         artifacts: Sequence[NewArtifact] = (),
     ) -> asyncio.Future[Appended]:
-        rows = [(event.type, e.dump(event)) for event in events if event.stored]
-        size = sum([len(data) for _, data in rows])
-        status = next((s for event in reversed(events) if (s := status_of(event)) is not None), None)
-        task_id, fence, count = claim.task_id, claim.fence, len(rows)
-        after_end = any(isinstance(event, e.TERMINAL) for event in events[:-1])
+        rows = rows_of(events)
+        status, ends = _brings(events)
+        task_id, fence, count = claim.task_id, claim.fence, sum([row.holds for row in rows])
+        one = len(rows) == 1 and status is None and not artifacts
+
+        def work_of_one(db: sqlite3.Connection) -> Appended:
+            """One statement: the fence, the number and the row."""
+            _, kind, data = rows[0]
+            found = db.execute(_APPEND, (count, ts, round, kind, data, task_id, fence)).fetchall()
+            if not found:
+                raise _refusal(db, claim)
+            last: int = found[0][0]
+            return Appended(last - count + 1, last)
 
         def work(db: sqlite3.Connection) -> Appended:
-            if after_end:
+            if ends and not isinstance(events[-1], e.TERMINAL):
                 raise TaskEnded(f"nothing can come after the end of task {task_id!r}")
-            row = db.execute(_ADVANCE, (count, ts, status, task_id, fence)).fetchone()
-            if row is None:
+            found = db.execute(_ENTER, (task_id, fence)).fetchone()
+            if found is None:
                 raise _refusal(db, claim)
-            number, last = row
-            first = last - count + 1
+            number, before = found
+            if status is not None:
+                db.execute("UPDATE task SET status = ? WHERE id = ?", (status, number))
             for artifact in artifacts:
                 db.execute(
                     "INSERT OR IGNORE INTO artifact VALUES (?, ?, ?)",
                     (number, artifact.artifact_id, artifact.data),
                 )
-            db.executemany(
-                "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)",
-                [(number, first + n, ts, round, kind, data) for n, (kind, data) in enumerate(rows)],
-            )
-            return Appended(first, last)
+            last = before
+            for row in rows:
+                last += row.holds
+                db.execute(
+                    "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)",
+                    (number, last, ts, round, row.type, row.data),
+                )
+            return Appended(before + 1, last)
 
-        if any(isinstance(event, e.TERMINAL) for event in events) and not self._is_there():
+        if ends and not self._is_there():
             lost: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
             lost.set_exception(
                 StoreUnusable(
@@ -245,8 +257,9 @@ class SqliteStore:
                 )
             )
             return lost
+        size = sum([len(row.data) for row in rows])
         large = bool(artifacts) or count > PROMPT_EVENTS or size > PROMPT_BYTES
-        future = self._writer.submit(work, chain=claim, large=large)
+        future = self._writer.submit(work_of_one if one else work, chain=claim, large=large, single=one)
         if self._watchers.waiting(task_id):
             future.add_done_callback(lambda _: self._watchers.changed(task_id))
         return future
@@ -258,8 +271,8 @@ class SqliteStore:
 
         def work(db: sqlite3.Connection) -> e.Record:
             row = db.execute(
-                "SELECT id, status, last_seq, round FROM task JOIN event ON task = id AND seq = last_seq "
-                "WHERE task_id = ?",
+                "SELECT id, status, seq, round FROM task JOIN event ON task = id WHERE task_id = ? "
+                "ORDER BY seq DESC LIMIT 1",
                 (task_id,),
             ).fetchone()
             if row is None:
@@ -268,7 +281,6 @@ class SqliteStore:
             if status in ENDED:
                 raise TaskEnded(f"task {task_id!r} has ended ({status}); an ended task never changes")
             record = e.Record(last + 1, task_id, ts, round_, event)
-            db.execute("UPDATE task SET last_seq = ?, updated = ? WHERE id = ?", (record.seq, ts, number))
             db.execute(
                 "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)",
                 (number, record.seq, ts, round_, event.type, data),
@@ -354,10 +366,22 @@ class SqliteStore:
         return await self._reader.remembered_tools()
 
 
-_ADVANCE = (
-    "UPDATE task SET last_seq = last_seq + ?, updated = ?, status = coalesce(?, status) "
-    "WHERE task_id = ? AND epoch = ? AND status NOT IN ({}) RETURNING id, last_seq"
-).format(", ".join(f"'{status}'" for status in sorted(ENDED)))
+_LAST = "(SELECT max(seq) FROM event WHERE task = id)"
+_ENTERED = "FROM task WHERE task_id = ? AND epoch = ? AND status NOT IN ({})".format(
+    ", ".join(f"'{status}'" for status in sorted(ENDED))
+)
+"""The task, if the claim still holds and it has not ended."""
+_ENTER = f"SELECT id, {_LAST} {_ENTERED}"
+_APPEND = f"INSERT INTO event SELECT id, {_LAST} + ?, ?, ?, ?, ? {_ENTERED} RETURNING seq"
+
+
+def _brings(events: Sequence[e.AnyEvent]) -> tuple[TaskStatus | None, bool]:
+    """The status that the events leave the task in, if they change it; and whether one of them ends it."""
+    status, ends = None, False
+    for event in events:
+        status = status_of(event) or status
+        ends = ends or isinstance(event, e.TERMINAL)
+    return status, ends
 
 
 def _refusal(db: sqlite3.Connection, claim: Claim) -> ReplanError:

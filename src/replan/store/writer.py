@@ -83,13 +83,15 @@ class Writer:
         *,
         chain: Hashable = None,
         large: bool = False,
+        single: bool = False,
         durable: bool = True,
         patient: bool = True,
     ) -> asyncio.Future[Any]:
         """Queue a job; its future is done once it is committed, which may be at once.
 
         Jobs are done in the order they came. Once a job of a `chain` could not be written, the later ones of
-        that chain fail likewise. `large`: not to be written in the event loop. `durable`: on disk when it is done,
+        that chain fail likewise. `large`: not to be written in the event loop. `single`: it writes by its first
+        statement and by no other, so that it needs no transaction of its own. `durable`: on disk when it is done,
         where the store is one whose commits go to disk. `patient`: worth a long wait for another process.
         """
         loop = asyncio.get_running_loop()
@@ -98,12 +100,12 @@ class Writer:
             future.set_exception(StoreError(f"the store {self._path} is closed"))
             return future
         job = _Job(work, chain, future, loop, patient)
-        if large or (durable and self._synced) or not self._at_once(job, self._prompt):
+        if large or (durable and self._synced) or not self._at_once(job, self._prompt, single):
             self._jobs.append(job)
             self._wake.set()
         return future
 
-    def _at_once(self, job: _Job, connection: sqlite3.Connection) -> bool:
+    def _at_once(self, job: _Job, connection: sqlite3.Connection, single: bool) -> bool:
         """Commit the job here and now; False if it has to wait for its turn."""
         if not self._turn.acquire(blocking=False):
             return False
@@ -111,12 +113,14 @@ class Writer:
             if self._jobs or self._prompt_left <= 0 or job.chain in self._torn:
                 return False
             try:
-                connection.execute("BEGIN IMMEDIATE")
+                if not single:
+                    connection.execute("BEGIN IMMEDIATE")
                 try:
                     result, error = job.work(connection), None
                 except ReplanError as refusal:
                     result, error = None, refusal
-                connection.execute("COMMIT")
+                if not single:
+                    connection.execute("COMMIT")
             except BaseException as error_here:
                 if connection.in_transaction:
                     with contextlib.suppress(sqlite3.Error):

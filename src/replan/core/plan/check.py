@@ -10,11 +10,11 @@ import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from replan.core.constant import ConstantCall, constant_call
 from replan.core.ids import call_content, step_id_problem
 from replan.core.limits.policy import PlanLimits
 from replan.core.plan.check_parameters import parameter_violations
 from replan.core.plan.check_references import known_steps, reference_violations
+from replan.core.plan.constant import ConstantCall, constant_call
 from replan.core.plan.graph import Graph
 from replan.core.plan.index import Draft, PlannedCall, metadata_name, references_of
 from replan.core.plan.repeats import Deed, meant_by_order

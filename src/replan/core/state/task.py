@@ -12,9 +12,9 @@ from replan.core import events as e
 from replan.core.calls.names import bases, reading_base
 from replan.core.calls.site import Place
 from replan.core.calls.site import Slot as Slot
-from replan.core.constant import ConstantCall
 from replan.core.ids import base_of, call_key, split_key
 from replan.core.limits.policy import Policy
+from replan.core.plan.constant import ConstantCall
 from replan.core.plan.graph import Graph
 from replan.core.references.metadata import Metadata
 from replan.core.secrets import NOTHING_SECRET, KnownSecrets
