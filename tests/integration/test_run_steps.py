@@ -307,6 +307,21 @@ def test_a_step_that_refers_to_a_skipped_output_is_skipped_too_and_one_that_only
     assert kinds["each"] == ("dependency_skipped", "a")
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param([], id="alone"),
+        pytest.param([step("b", "t", parameters={"v": "${a.output}"})], id="and what needs it"),
+        pytest.param([step("b", "t", when="a.status == 'succeeded'")], id="two conditions"),
+    ],
+)
+def test_a_plan_whose_conditions_leave_nothing_to_do_succeeds_without_an_answer(more: list[Any]) -> None:
+    ran = run({"t": "x"}, plan(step("a", "t", when="metadata.due"), *more), metadata={"due": False})
+    assert set(ran.statuses().values()) == {"skipped"}
+    assert ran.result.is_success
+    assert (ran.result.final_score, ran.result.final_output) == (100, None)
+
+
 BLOCKED = '{"status": "blocked", "total": 7}'
 """As an MCP server gives it: JSON in a text."""
 

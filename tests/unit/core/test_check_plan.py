@@ -143,6 +143,14 @@ BOTH = Step(step_id="both", actions=(A, B))
             "if it is meant as text, write it as {{{{name}}}}",
             id="a template of somebody else",
         ),
+        pytest.param(
+            [step("a"), step("b"), step("s", x="${a.output || b.output}")],
+            "'b' is another step; where either of two steps may have run, write a step for each",
+            id="another step behind ||",
+        ),
+        pytest.param(
+            [step("a"), step("b"), step("s", x="${a.output.x == b.status && 'y'}")], "is another step", id="compared with another step"
+        ),
         pytest.param([step("s", x="a ${s.output}")], "${s.output} refers to its own step", id="own output"),
         pytest.param([step("s", x={"k": ["${"]})], "has no closing braces", id="unclosed"),
         pytest.param([step("s", x={"${zzz}": 1})], "'zzz' is not a step", id="in a key"),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from replan.core.data import schemas
 from replan.core.plan.index import Draft, metadata_name
 from replan.core.references.conditions import STATUSES, roots, unknown_statuses
-from replan.core.references.paths import PathError, check_path, gives_list, select, static_steps
+from replan.core.references.paths import PathError, chains, check_path, gives_list, select, static_steps
 from replan.core.references.refs import WORDS, Reference, is_plain, listed, whole, written_as_text
 from replan.core.types import JsonObject, Step
 
@@ -49,9 +49,13 @@ def _problem(draft: Draft, step: Step, ref: Reference) -> str:
     if owner == step.step_id:
         return f"{ref.raw} refers to its own step"
     if owner in draft.steps:
-        return _action_problem(draft, ref, owner) or _path_problem(ref, draft.produced(ref))
+        return (
+            _action_problem(draft, ref, owner)
+            or _second_step(draft, ref)
+            or _path_problem(ref, draft.produced(ref))
+        )
     if ref.head in draft.earlier:
-        return _path_problem(ref, draft.produced(ref))
+        return _second_step(draft, ref) or _path_problem(ref, draft.produced(ref))
     return (
         f"{ref.raw}: {ref.head!r} is not a step{known_steps(draft)}; "
         f"if it is meant as text, write it as {written_as_text(ref.raw)}"
@@ -67,6 +71,20 @@ def _action_problem(draft: Draft, ref: Reference, owner: str) -> str:
         return ""
     names = ", ".join(action.action_id for action in draft.steps[owner].actions)
     return f"{ref.raw}: step {owner!r} has no action {ref.action!r}; it has: {names or 'none'}"
+
+
+def _second_step(draft: Draft, ref: Reference) -> str:
+    """A reference looks into one output: another step in its path would be read as a field that is not there."""
+    if not ref.path or static_steps(ref.path) is not None:
+        return ""
+    for name, field in chains(ref.path):
+        is_step = name != ref.head and (draft.owner(name) in draft.steps or name in draft.earlier)
+        if is_step and field in _OF_A_STEP:
+            return (
+                f"{ref.raw}: one reference looks into one step's output, and {name!r} is another step; where either of two "
+                "steps may have run, write a step for each, with the condition of its branch"
+            )
+    return ""
 
 
 def _metadata_problem(draft: Draft, step: Step, ref: Reference) -> str:

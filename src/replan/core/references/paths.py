@@ -161,6 +161,37 @@ def static_steps(path: str) -> list[str | int] | None:
     return out if visit(parsed(path)) else None
 
 
+def chains(path: str) -> list[tuple[str, str]]:
+    """The first two names of every chain of fields that starts where the path does: beside `||`, in functions, compared."""
+    found: list[tuple[str, str]] = []
+
+    def visit(node: Any) -> None:
+        match node["type"]:
+            case "subexpression":
+                first, second = node["children"][:2]
+                if first["type"] == second["type"] == "field":
+                    found.append((first["value"], second["value"]))
+                else:
+                    visit(first)
+            case (
+                "pipe"
+                | "index_expression"
+                | "projection"
+                | "filter_projection"
+                | "value_projection"
+                | "flatten"
+            ):
+                visit(node["children"][0])
+            case "expref" | "literal":
+                pass
+            case _:
+                for child in node.get("children", ()):
+                    visit(child)
+
+    visit(parsed(path))
+    return found
+
+
 def gives_list(path: str) -> bool:
     """True if the path can select nothing but a list."""
     return parsed(path)["type"] in (*_PROJECTIONS, "multi_select_list")

@@ -270,8 +270,8 @@ def evaluate_by_steps(
     well = {*done, *skipped}
     failures = [_why(s.step_id, reports.get(s.step_id)) for s in plan.steps if s.step_id not in well]
     failures += undone
-    if not done and not failures:
-        failures.append("no step ran, so there is nothing to answer with")
+    if not plan.steps and not failures:
+        failures.append("the plan has no steps, so there is nothing to answer with")
     wanted = len(plan.steps) + len(undone) + len(missing)
     whole = not failures and not missing
     share = 100.0 if whole else round(100.0 * len(well) / max(1, wanted), 1)
