@@ -20,7 +20,6 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 from replan import Replan, tool
@@ -95,13 +94,15 @@ def text(size: int) -> str:
 @tool(effect="once")
 async def rows(count: int) -> list[dict[str, Any]]:
     """That many rows."""
-    return [{"id": n, "name": f"row {n}", "price": n / 7} for n in range(count)]
+    return await asyncio.to_thread(
+        lambda: [{"id": n, "name": f"row {n}", "price": n / 7} for n in range(count)]
+    )
 
 
 @tool(effect="reads")
-async def written(count: int) -> str:
+def written(count: int) -> str:
     """That many rows, as a JSON text."""
-    return json.dumps([{"id": n, "name": f"row {n}"} for n in range(count)])
+    return "[" + ",".join([json.dumps({"id": n, "name": f"row {n}"}) for n in range(count)]) + "]"
 
 
 @tool(effect="reads")
@@ -117,7 +118,7 @@ async def act(q: Any = None) -> Any:
 
 
 @tool(effect="reads")
-async def logged_in(password: str, count: int) -> list[dict[str, Any]]:
+def logged_in(password: str, count: int) -> list[dict[str, Any]]:
     """Rows that hold the password here and there."""
     return [{"id": n, "note": f"note {n} {password if n % 1000 == 0 else ''}"} for n in range(count)]
 

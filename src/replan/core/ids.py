@@ -54,6 +54,11 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
+def digest_of(data: bytes) -> str:
+    """The same of a text that is in UTF-8 already."""
+    return hashlib.sha256(data).hexdigest()[:32]
+
+
 def call_content(tool_id: str, parameters: Any, schema: JsonObject | None = None) -> str:
     """The one text of what a call asks for. 5, 5.0 and 5e0 are one number, as in JSON Schema.
 

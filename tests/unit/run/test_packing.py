@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from replan.errors import ToolCallError
@@ -21,9 +19,10 @@ def test_a_text_of_digits_is_an_output(digits: str) -> None:
     assert pack([digits, digits + "x"], 100_000).value == [digits, digits + "x"]
 
 
-def test_a_run_of_digits_is_read_once() -> None:
-    """Each start inside a run would read its rest again: the search begins at the run's first digit only."""
-    pattern: re.Pattern[bytes] = outputs._MANY_DIGITS
-    assert pattern.search(b"x" + b"7" * 4_000)
-    assert not pattern.search(b"7" * 3_999 + b"x", 0)
-    assert not pattern.search(b"7" * 4_001, 1), "a start inside of a run is none"
+@pytest.mark.parametrize("before", [0, 1, 3_998, 3_999, 4_000, 4_001, 9_000])
+@pytest.mark.parametrize(("count", "long"), [(3_999, False), (4_000, True), (4_001, True), (9_000, True)])
+def test_a_run_of_digits_is_found_wherever_it_stands(before: int, count: int, long: bool) -> None:
+    for around in (b"x", b" 12 "):
+        text = (around * before)[: max(0, before - 1)] + b"x" + b"7" * count + around * 2_000
+        assert outputs._has_long_number(text) is long
+        assert outputs._has_long_number(text[: text.rindex(b"7") + 1]) is long

@@ -26,14 +26,17 @@ def without_binary(text: str) -> str:
     return _BINARY.sub(lambda found: f"{found[1]}…({len(found[2].rstrip('=')) * 3 // 4:,} bytes)", text)
 
 
-def artifact_of(artifact_id: str, text: str, value: Any, size: int) -> Artifact:
-    """What is kept in the log of a value that is stored apart. `text`: its JSON; `size`: bytes of that."""
-    shown = value if isinstance(value, str) else text
-    if ";base64," in shown:
-        shown = without_binary(shown)
-    return Artifact(
-        artifact_id=artifact_id, size=size, head=shown[:HEAD], tail=shown[-TAIL:], shape=shape_of(value)
-    )
+def artifact_of(artifact_id: str, data: bytes, value: Any) -> Artifact:
+    """What is kept in the log of a value that is stored apart. `data`: its JSON."""
+    if b";base64," in data:
+        shown = without_binary(value if isinstance(value, str) else data.decode())
+        head, tail = shown[:HEAD], shown[-TAIL:]
+    elif isinstance(value, str):
+        head, tail = value[:HEAD], value[-TAIL:]
+    else:  # a sign has four bytes at most, and one that is cut through is none of those that are shown
+        head = data[: 4 * HEAD].decode(errors="ignore")[:HEAD]
+        tail = data[-4 * TAIL :].decode(errors="ignore")[-TAIL:]
+    return Artifact(artifact_id=artifact_id, size=len(data), head=head, tail=tail, shape=shape_of(value))
 
 
 def shape_of(value: Any, depth: int = 2) -> str:

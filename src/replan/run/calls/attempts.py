@@ -29,7 +29,7 @@ from replan.run.calls.sealing import Sealed, sealed
 from replan.run.calls.shown import shown
 from replan.run.calls.slots import Place, Places, PlacesClosed
 from replan.run.session.context import Batch, Run
-from replan.run.session.outputs import Packed, added_metadata, pack, storable
+from replan.run.session.outputs import Packed, added_metadata, packed, storable
 from replan.run.session.stops import BudgetReached
 
 BASE_DELAY = 0.2
@@ -56,6 +56,7 @@ class Attempts:
         "_run",
         "_waits",
         "abandoned",
+        "landing",
     )
 
     def __init__(self, run: Run, places: Places, deadline: float | None) -> None:
@@ -68,6 +69,8 @@ class Attempts:
         self._cancels = self._driver.cancelling() if self._driver is not None else 0
         self.abandoned = False
         """What runs is being cancelled: what it raises says nothing about its call."""
+        self.landing: set[asyncio.Task[Any] | None] = set()
+        """Those whose call has given its output, which is being written down: that is seen through, whoever stops the run."""
         self._waits: dict[asyncio.Timeout, StepId] = {}
         """Who waits to be admitted: each can be called off."""
 
@@ -140,6 +143,7 @@ class Attempts:
         Gives what its output adds to the metadata, or the fault. `asyncio.CancelledError` leaves the call
         without a result: whoever stops the run closes it.
         """
+        task = asyncio.current_task()
         while True:
             if call.tool.effect != "reads" or call.step.dependencies:
                 try:
@@ -156,11 +160,14 @@ class Attempts:
             outcome: Packed | Fault
             try:
                 try:
-                    outcome = pack(await self._call(call), self._policy.max_output_bytes)
+                    answer = await self._call(call)
+                    self.landing.add(task)
+                    outcome = await packed(answer, self._policy.max_output_bytes)
                 finally:
                     if gate is not None:
                         gate.leave()
             except BaseException as error:
+                self.landing.discard(task)
                 # It gave up because we stopped it: that says nothing about the call.
                 if self._stopped():
                     raise asyncio.CancelledError from error
@@ -168,7 +175,11 @@ class Attempts:
                 fault = self._fault(call, failed(call.tool.id, error))
                 outcome = await self._after_all(call, fault, place, urgency)
             if isinstance(outcome, Packed):
-                seen = await sealed(outcome, self._run, call.tool, self._policy.max_output_bytes)
+                self.landing.add(task)
+                try:
+                    seen = await sealed(outcome, self._run, call.tool, self._policy.max_output_bytes)
+                finally:
+                    self.landing.discard(task)
                 return self._completed(call, seen, started)
             self._count(call, started, outcome)
             wait = self._retry_in(call, outcome)
@@ -194,7 +205,8 @@ class Attempts:
     def _completed(self, call: Call, packed: Packed, started: float) -> JsonObject:
         self._count(call, started)
         sealed = isinstance(packed, Sealed)
-        call.answer = reveal_known(packed.value) if sealed else packed.value
+        if call.about:
+            call.answer = reveal_known(packed.value) if sealed else packed.value
         self._run.record(
             CallCompleted(
                 **call.labels(),
@@ -219,7 +231,7 @@ class Attempts:
             return fault
         async with place.away(urgency):
             await asyncio.wait({answer})
-        heard = self.heard(call.key, answer, call.tool)
+        heard = await self.heard(call.key, answer, call.tool)
         return fault if isinstance(heard, Fault) and heard.happened == "unknown" else heard
 
     async def late_answer(self, key: str) -> asyncio.Future[Any] | None:
@@ -228,11 +240,11 @@ class Attempts:
             await asyncio.sleep(0)
         return self._run.parts.late.of((self._run.task_id, key))
 
-    def heard(self, key: str, answer: asyncio.Future[Any], tool: ToolSpec) -> Packed | Fault:
+    async def heard(self, key: str, answer: asyncio.Future[Any], tool: ToolSpec) -> Packed | Fault:
         """What a late answer says: the output, or the fault."""
         self._run.parts.late.take((self._run.task_id, key))
         try:
-            return pack(answer.result(), self._policy.max_output_bytes)
+            return await packed(answer.result(), self._policy.max_output_bytes)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever it is, it is how the call ended
             fault = classify(error, tool, now=self._run.parts.clock.now())
             stopped = any(isinstance(one, asyncio.CancelledError) for one in carried(error))

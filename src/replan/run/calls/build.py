@@ -62,7 +62,7 @@ class Call:
     about: str = ""
     """The key of the call that a verifier looks for."""
     answer: Any = None
-    """What it has given."""
+    """What it has given, where it is such a look."""
     short: bool = False
     """Its parameters hold no secret and nothing large: they go into the log as they are."""
 

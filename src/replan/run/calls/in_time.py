@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from replan.beside import cancelled_later
 from replan.core.failures.faults import text_of
 from replan.errors import ToolCallError
 from replan.ports import ToolCall, Tools
@@ -15,7 +16,9 @@ LET_GO_SECS = 1.0
 
 async def within(secs: float, tools: Tools, request: ToolCall) -> Any:
     """The answer in time. `request.late` is told of what goes on after that."""
-    task = asyncio.get_running_loop().create_task(_answer(tools, request))
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Any] = loop.create_future()
+    task = loop.create_task(_ask(tools, request, answer))
     try:
         done, _ = await asyncio.wait({task}, timeout=secs)
         if not done:
@@ -26,36 +29,52 @@ async def within(secs: float, tools: Tools, request: ToolCall) -> Any:
         try:
             await asyncio.wait({task}, timeout=LET_GO_SECS)
         finally:
-            _leave(task, request)
-        raise
-    if done or (task.done() and not task.cancelled() and task.exception() is None):
+            _leave(task, answer, request)
+        if not answer.done():
+            raise
+        cancelled_later()
+    if answer.done():
+        return answer.result()
+    if done:
         return task.result()
     # What it raises because it was stopped is no word about whether it happened.
-    _leave(task, request)
+    _leave(task, answer, request)
     raise ToolCallError(f"no answer within {round(secs, 3):g} seconds", kind="timeout")
 
 
-def _leave(task: asyncio.Task[Any], request: ToolCall) -> None:
-    task.add_done_callback(_noticed)
-    if not task.done() and request.late is not None:
-        request.late(task)
+def _leave(task: asyncio.Task[None], answer: asyncio.Future[Any], request: ToolCall) -> None:
+    """Let the work go on without us; `answer` ends as it does."""
+
+    def ended(task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if answer.done():
+            return
+        if error is not None:
+            answer.set_exception(error)
+            answer.exception()  # nobody has to look at it
+        else:
+            answer.cancel()
+
+    if not task.done() and not answer.done() and request.late is not None:
+        request.late(answer)
+    task.add_done_callback(ended)
 
 
-def _noticed(task: asyncio.Task[Any]) -> None:
-    if not task.cancelled():
-        task.exception()
+async def _ask(tools: Tools, request: ToolCall, answer: asyncio.Future[Any]) -> None:
+    """Put what the tool gives into `answer`, in a task of its own, which must not end as a task or a loop does.
 
-
-async def _answer(tools: Tools, request: ToolCall) -> Any:
-    """What the tool gives, in a task of its own, which must not end as a task or a loop does."""
+    A task that is cancelled in its last turn ends as if it had done nothing: so it gives nothing back itself.
+    """
     try:
-        return await tools.call(request)
+        given = await tools.call(request)
     except BaseException as error:
         if isinstance(error, Exception):
             raise
         if isinstance(error, asyncio.CancelledError) and _being_cancelled():
             raise
         raise failed(request.tool_id, error) from error
+    if not answer.done():
+        answer.set_result(given)
 
 
 def failed(tool_id: str, error: BaseException) -> Exception:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from replan.beside import beside
+from replan.core.data.pieces import weight
 from replan.core.secrets import KnownSecrets, secrets_of_schema
 from replan.core.types import ToolSpec
 from replan.run.session.outputs import Packed, pack
-from replan.run.session.shielding import wait_through
 
 if TYPE_CHECKING:
     from replan.run.session.context import Run
@@ -24,24 +24,25 @@ class Sealed(Packed):
 async def sealed(packed: Packed, run: Run, tool: ToolSpec, limit: int) -> Packed:
     """The output with every secret in it masked; the same if there is none. References still find the real values."""
     known = run.secrets
-    known.add_all(secrets_of_schema(tool.output_schema, packed.value))
+    small = packed.stored is None and weight(packed.value, AT_ONCE) <= AT_ONCE
+    found = secrets_of_schema(tool.output_schema, packed.value)
+    known.add_all(found if small else await beside(list, found))
     if not known:
         return packed
-    if packed.stored is None and _is_small(packed.value):
+    if small:
         masked = known.masked(packed.value)
         return packed if masked is packed.value else Sealed(masked)
-    work = asyncio.get_running_loop().create_task(asyncio.to_thread(KnownSecrets(known).masked, packed.value))
-    await wait_through([work])
-    masked = work.result()
+    made = await beside(_masked, KnownSecrets(known), packed, limit)
+    if made.artifact is not None:
+        run.kept[made.artifact.artifact_id] = made.value
+    return made
+
+
+def _masked(known: KnownSecrets, packed: Packed, limit: int) -> Packed:
+    masked = known.masked(packed.value)
     if masked is packed.value:
         return packed
     again = pack(masked, 0 if packed.stored is not None else limit)
     if again.artifact is None or again.stored is None:
         return Sealed(masked)
-    artifact = again.artifact.model_copy(update={"masked": True})
-    run.kept[artifact.artifact_id] = masked
-    return Sealed(masked, artifact, again.stored)
-
-
-def _is_small(value: Any) -> bool:
-    return not isinstance(value, dict | list | str) or len(str(value)) <= AT_ONCE
+    return Sealed(masked, again.artifact.model_copy(update={"masked": True}), again.stored)

@@ -24,7 +24,7 @@ from replan.run.calls.build import Call
 from replan.run.calls.sealing import Sealed, sealed
 from replan.run.calls.slots import Place
 from replan.run.session.context import Run
-from replan.run.session.outputs import Packed, added_metadata, pack
+from replan.run.session.outputs import Packed, added_metadata, packed
 
 FIRST_WAIT_SECS, LONGEST_WAIT_SECS = 0.5, 30.0
 """Between two looks: ever longer, up to this."""
@@ -82,7 +82,7 @@ class Doubts:
     async def _by_late_answer(
         self, call: CallState, tool: ToolSpec, answer: asyncio.Future[object]
     ) -> Settled | None:
-        heard = self._attempts.heard(call.key, answer, tool)
+        heard = await self._attempts.heard(call.key, answer, tool)
         if isinstance(heard, Packed):
             return await self._happened(call, tool, heard, "its late answer")
         if heard.happened == "no":
@@ -120,7 +120,7 @@ class Doubts:
                     left = self._unclaimed(call, tool, verifier, found)
                     sure = len(left) > self._under_way(call, tool, verifier)
                     if left and sure:
-                        given = pack(left[0].output, run.state.policy.max_output_bytes)
+                        given = await packed(left[0].output, run.state.policy.max_output_bytes)
                         return await self._happened(call, tool, given, by, left[0].record)
                 if found and not left and not all(one.listed for one in found):
                     return Unsettled(f"{by} cannot tell: what it finds has settled another call already")

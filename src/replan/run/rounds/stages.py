@@ -30,7 +30,7 @@ from replan.run.rounds.no_plan import declined, stopped_by
 from replan.run.rounds.plan_checks import check
 from replan.run.session.context import Run
 from replan.run.session.model_calls import RoleTalk
-from replan.run.session.outputs import Loaded, pack
+from replan.run.session.outputs import Loaded, packed
 from replan.run.views.rounds import history_lines, used_tools
 from replan.run.views.task import called_or_planned, history, reports, view_of
 
@@ -206,14 +206,14 @@ async def judge(run: Run) -> None:
         verdict = found
     verdict = verdict.model_copy(update={"evaluation_id": run.parts.ids.new("eval")})
     answer = verdict.final_output if by_steps else run.secrets.masked(verdict.final_output)
-    packed = pack(answer, state.policy.max_output_bytes)
+    kept = await packed(answer, state.policy.max_output_bytes)
     run.record(
         EvaluationCompleted(
-            evaluation=verdict.model_copy(update={"final_output": None if packed.artifact else packed.value}),
-            artifact=packed.artifact,
+            evaluation=verdict.model_copy(update={"final_output": None if kept.artifact else kept.value}),
+            artifact=kept.artifact,
             by="steps" if by_steps else "model",
         ),
-        artifacts=() if packed.stored is None else (packed.stored,),
+        artifacts=() if kept.stored is None else (kept.stored,),
     )
 
 

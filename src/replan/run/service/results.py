@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ from replan.core.state.outputs import compose
 from replan.core.state.task import Output, State, StepState
 from replan.core.types import Failure
 from replan.ports import ArtifactStore
+from replan.run.session.outputs import read_back
 
 
 async def result_of(state: State, store: ArtifactStore) -> TaskResult:
@@ -23,7 +23,7 @@ async def result_of(state: State, store: ArtifactStore) -> TaskResult:
     if isinstance(outcome, TaskCompleted | TaskFailed):
         answer, score = outcome.final_output, outcome.score
         if outcome.artifact is not None:
-            answer = json.loads(await store.artifact(state.task_id, outcome.artifact.artifact_id))
+            answer = await read_back(await store.artifact(state.task_id, outcome.artifact.artifact_id))
     if outcome is not None and not isinstance(outcome, TaskCompleted):
         failure = outcome.failure
     return TaskResult(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -39,7 +38,7 @@ from replan.run.service.results import open_approvals, result_of
 from replan.run.session.dependencies import Parts
 from replan.run.session.given import read_secret, source_of
 from replan.run.session.known_secrets import known_to, places_of
-from replan.run.session.outputs import Loaded, storable
+from replan.run.session.outputs import Loaded, read_back, storable
 from replan.run.session.shielding import noticed
 
 MAX_DESCRIPTION = 200_000
@@ -201,7 +200,7 @@ class Service:
             asked.parameters if parameters is None else edit_of(asked, parameters).over(asked.parameters)
         )
         whole = {
-            name: json.loads(await self.parts.store.artifact(task_id, artifact_id))
+            name: await read_back(await self.parts.store.artifact(task_id, artifact_id))
             for name, artifact_id in asked.kept.items()
             if name in changed and changed[name] == asked.parameters[name]
         }

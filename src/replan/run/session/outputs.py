@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from pydantic_core import PydanticSerializationError, to_json
 
+from replan.beside import beside
+from replan.core.data.pieces import PIECE, in_pieces, is_large, read_in_pieces
 from replan.core.data.preview import artifact_of, holds_binary
 from replan.core.data.strict_json import read_strictly
-from replan.core.ids import digest
+from replan.core.ids import digest_of
 from replan.core.references.meter import opened
 from replan.core.secrets import lost
 from replan.core.state.outputs import artifacts_of, compose
@@ -30,7 +31,12 @@ class Packed(NamedTuple):
 
 
 _LARGE = 10**18
-_MANY_DIGITS = re.compile(rb"(?<!\d)\d{4000}")
+_MANY_DIGITS = 4000
+
+
+async def packed(value: Any, limit: int) -> Packed:
+    """`pack`, beside the event loop where the value is large."""
+    return await beside(pack, value, limit) if is_large(value) else pack(value, limit)
 
 
 def pack(value: Any, limit: int) -> Packed:
@@ -41,17 +47,36 @@ def pack(value: Any, limit: int) -> Packed:
     if value is None or value is True or value is False or (type(value) is int and abs(value) < _LARGE):
         return Packed(value)
     try:
-        data = to_json(value, inf_nan_mode="constants")
-        plain = read_strictly(data)
-        if _MANY_DIGITS.search(data):
-            json.loads(data)  # a number that Python's own reader refuses would make the log unreadable
+        plain, parts = in_pieces(value, _written)
     except (PydanticSerializationError, RecursionError, ValueError) as error:
         raise ToolCallError(f"the output cannot be kept as JSON: {error}", kind="output") from None
+    data = parts[0] if len(parts) == 1 else b"".join(parts)
     if len(data) <= limit and not holds_binary(data):
         return Packed(plain)
-    text = data.decode("utf-8")
-    artifact_id = "art_" + digest(text)
-    return Packed(plain, artifact_of(artifact_id, text, plain, len(data)), NewArtifact(artifact_id, data))
+    artifact_id = "art_" + digest_of(data)
+    return Packed(plain, artifact_of(artifact_id, data, plain), NewArtifact(artifact_id, data))
+
+
+def _written(piece: Any, depth: int) -> tuple[Any, bytes]:
+    data = to_json(piece, inf_nan_mode="constants")
+    plain = read_strictly(data, depth)
+    if not isinstance(plain, str) and _has_long_number(data):
+        json.loads(data)  # a number that Python's own reader refuses would make the log unreadable
+    return plain, data
+
+
+def _has_long_number(data: bytes) -> bool:
+    """True if there are `_MANY_DIGITS` digits in a row: one of them stands at each so many."""
+    for at in range(_MANY_DIGITS - 1, len(data), _MANY_DIGITS):
+        before = data[at - _MANY_DIGITS + 1 : at + 1]
+        if digits := len(before) - len(before.rstrip(_DIGITS)):
+            after = data[at + 1 : at + _MANY_DIGITS]
+            if digits + len(after) - len(after.lstrip(_DIGITS)) >= _MANY_DIGITS:
+                return True
+    return False
+
+
+_DIGITS = b"0123456789"
 
 
 def storable(text: str) -> str:
@@ -68,6 +93,16 @@ def storable_value(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [storable_value(item) for item in value]
     return value
+
+
+async def read_back(data: bytes, *, masked: bool = False) -> Any:
+    """A value that was kept apart. `masked`: what its secrets were is lost."""
+
+    def read() -> Any:
+        value = read_in_pieces(data.decode())
+        return lost(value) if masked else value
+
+    return await beside(read) if len(data) > PIECE else read()
 
 
 class Loaded:
@@ -91,8 +126,9 @@ class Loaded:
                 if artifact.artifact_id in kept:
                     self._values[artifact.artifact_id] = kept[artifact.artifact_id]
                     continue
-                value = json.loads(await store.artifact(task_id, artifact.artifact_id))
-                self._values[artifact.artifact_id] = lost(value) if artifact.masked else value
+                data = await store.artifact(task_id, artifact.artifact_id)
+                value = await read_back(data, masked=artifact.masked)
+                self._values[artifact.artifact_id] = value
 
     async def load_steps(self, store: ArtifactStore, task_id: str, steps: Iterable[StepState]) -> None:
         for step in steps:

@@ -187,14 +187,15 @@ class Executor:
         await self._abandon()
 
     async def _abandon(self) -> None:
-        """Cancel what runs. Tasks that do not listen are left behind."""
+        """Cancel what runs. Tasks that do not listen are left behind, but for those that write an output down."""
         self._places.close()
         self._steps.abandon()
-        tasks = list(self._tasks)
+        tasks = set(self._tasks)
         for task in tasks:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=LET_GO_SECS)
+        while tasks:
+            _, tasks = await asyncio.wait(tasks, timeout=LET_GO_SECS)
+            tasks &= self._steps.landing
 
     # ── from ready to running ──
 

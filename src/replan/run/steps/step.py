@@ -71,6 +71,11 @@ class Steps:
         """Let no call wait for the limits of its tool any more. `unstarted`: only those of steps yet to start."""
         self._attempts.call_off(unstarted=unstarted)
 
+    @property
+    def landing(self) -> set[asyncio.Task[Any] | None]:
+        """Those who write down what a call has given."""
+        return self._attempts.landing
+
     def abandon(self) -> None:
         """What runs is about to be cancelled: what it says then says nothing about its calls."""
         self._attempts.abandoned = True

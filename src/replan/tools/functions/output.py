@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_json
 
+from replan.core.data.pieces import in_pieces
 from replan.core.data.schemas import place
 from replan.core.data.strict_json import NotStorable, not_finite, read_strictly
 from replan.errors import ToolCallError
@@ -37,15 +38,8 @@ def to_plain(value: Any, write: Callable[[Any], bytes] | None = None) -> Any:
     if write is None and kind in _TAKEN_WHOLE:
         return value
     try:
-        try:
-            text = write(value) if write else to_json(value, inf_nan_mode="constants", fallback=known)
-        except PydanticSerializationError as error:
-            if "utf-8" not in str(error):
-                raise
-            text = to_json(_readable(value), inf_nan_mode="constants", fallback=known)
-        if b"null" in text:  # a model writes what is no number as null
-            _check_numbers(value, ())
-        return read_strictly(text)
+        plain, _ = _written(value, 0, write) if write else in_pieces(value, _written)
+        return plain
     except PydanticSerializationError as error:
         problem = str(error).removeprefix("Error serializing to JSON: ").removeprefix("TypeError: ")
         if problem.startswith(_NO_FORM) and (path := _place_without_form(value)):
@@ -63,6 +57,18 @@ def to_plain(value: Any, write: Callable[[Any], bytes] | None = None) -> Any:
         kind="output",
         happened="unknown",
     )
+
+
+def _written(value: Any, depth: int, write: Callable[[Any], bytes] | None = None) -> tuple[Any, bytes]:
+    try:
+        text = write(value) if write else to_json(value, inf_nan_mode="constants", fallback=known)
+    except PydanticSerializationError as error:
+        if "utf-8" not in str(error):
+            raise
+        text = to_json(_readable(value), inf_nan_mode="constants", fallback=known)
+    if b"null" in text:  # a model writes what is no number as null
+        _check_numbers(value, ())
+    return read_strictly(text, depth), text
 
 
 def known(value: Any) -> Any:

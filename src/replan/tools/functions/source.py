@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
+from replan.beside import beside
+from replan.core.data.pieces import is_large
 from replan.core.types import VERIFY, JsonObject, ToolSpec, Verifier
 from replan.errors import ToolCallError, ToolDefinitionError
 from replan.ports import Progress, ToolCall
@@ -176,7 +178,7 @@ class FunctionTool:
             begun = self.function(*positional, **named)
             del call, positional, named  # while it waits, the function alone keeps its parameters
             result = await (begun if self._kind == "async" else self._exhausted(begun, context))
-            return self._returned.plain(result)
+            return await self._plain(result)
         except (asyncio.CancelledError, SystemExit) as error:
             if (fault := unasked_end(error, context, self.spec.id)) is None:
                 raise
@@ -208,8 +210,13 @@ class FunctionTool:
         if isinstance(result, _Unfinished):  # a plain function around an async one
             value = result.value
             is_generator = isinstance(value, AsyncGeneratorType)
-            return self._returned.plain(await (self._exhausted(value, context) if is_generator else value))
+            return await self._plain(await (self._exhausted(value, context) if is_generator else value))
         return result
+
+    async def _plain(self, result: Any) -> Any:
+        return (
+            await beside(self._returned.plain, result) if is_large(result) else self._returned.plain(result)
+        )
 
     async def _exhausted(self, generator: AsyncGenerator[Any, None], context: ToolContext) -> Any:
         yielded = _Yielded(context, listed=self._listed)
