@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Literal, NewType, Self, TypeAlias, TypeVar, cast
+from typing import Any, Literal, NewType, ParamSpec, Self, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -49,6 +50,28 @@ class Frozen(BaseModel):
         put(made, "__pydantic_extra__", None)
         put(made, "__pydantic_private__", None)
         return made
+
+
+P = ParamSpec("P")
+M = TypeVar("M", bound=BaseModel)
+
+
+def unchecked(kind: Callable[P, M]) -> Callable[P, M]:
+    """Makes values of this class out of what is known to fit it: nothing is checked, converted or copied."""
+    made_of = cast("type[M]", kind)
+    fields = made_of.model_fields.items()
+    defaults = {name: None if field.is_required() else field.default for name, field in fields}
+    new, put = made_of.__new__, object.__setattr__
+
+    def make(*_: P.args, **given: P.kwargs) -> M:
+        made = new(made_of)
+        put(made, "__dict__", {**defaults, **given})
+        put(made, "__pydantic_fields_set__", set(given))
+        put(made, "__pydantic_extra__", None)
+        put(made, "__pydantic_private__", None)
+        return made
+
+    return make
 
 
 _NO_FIELDS: set[str] = set()

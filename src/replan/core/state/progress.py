@@ -112,6 +112,15 @@ class StepState:
         """Every call that was made for it, in whatever form it had then; the latest last."""
         return [*(self.former or ()), *self.calls.values()]
 
+    def plain_call(self) -> CallState | None:
+        """The call of a step that has made no other, once, and has succeeded with it."""
+        if self.status != "succeeded" or len(self.calls) != 1 or self.items is not None:
+            return None
+        if self.former is not None or self.healing is not None:
+            return None
+        call = self.calls.get(ONLY)
+        return call if call is not None and call.status == "succeeded" and call.output is not None else None
+
     @property
     def left_out(self) -> tuple[int, ...]:
         """The items of a `for_each` that have no output, counted from 0."""

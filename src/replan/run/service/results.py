@@ -9,7 +9,7 @@ from replan.core.events import ApprovalRequested, TaskCompleted, TaskFailed
 from replan.core.report.result import CallResult, StepResult, TaskResult, WaitingFor
 from replan.core.state.outputs import compose
 from replan.core.state.task import Output, State, StepState
-from replan.core.types import Failure
+from replan.core.types import Failure, unchecked
 from replan.ports import ArtifactStore
 from replan.run.session.outputs import read_back
 
@@ -38,7 +38,7 @@ async def result_of(state: State, store: ArtifactStore) -> TaskResult:
         shortfall=outcome.shortfall if isinstance(outcome, TaskCompleted) else (),
         waiting_for=waiting_for(state) if state.status == "waiting" else (),
         usage=state.usage,
-        steps=tuple(step_result(state, step) for step in state.every_step()),
+        steps=tuple([plain_result(step) or step_result(state, step) for step in state.every_step()]),
     )
 
 
@@ -83,6 +83,39 @@ def status_of_step(state: State, step: StepState) -> str:
 def _at_work(step: StepState) -> bool:
     """True if some call of the step runs or is about to be tried again."""
     return any(call.status in ("running", "retrying") for call in step.calls.values())
+
+
+_step_result, _call_result = unchecked(StepResult), unchecked(CallResult)
+
+
+def plain_result(step: StepState) -> StepResult | None:
+    """A step that has made one call, which has succeeded."""
+    call = step.plain_call()
+    if call is None or call.output is None:
+        return None
+    made = _call_result(
+        tool=call.tool_id,
+        parameters=dict(call.parameters),
+        status=call.status,
+        plan_version=call.plan,
+        attempts=call.attempt,
+        reused=call.reused,
+        effect=call.effect,
+    )
+    spent = 0.0 if step.started is None or step.ended is None else step.ended - step.started
+    return _step_result(
+        step_id=step.step.step_id,
+        name=step.step.name,
+        tool=step.step.tool,
+        status=step.status,
+        output=_named(call.output),
+        attempts=call.attempt,
+        reused=call.reused,
+        duration_secs=round(spent, 6),
+        plan_version=step.born,
+        removed_by=step.gone or None,
+        calls=(made,),
+    )
 
 
 def step_result(state: State, step: StepState) -> StepResult:

@@ -51,9 +51,18 @@ def reports(run: Run, loaded: Loaded, whole: Collection[str] = ()) -> list[StepR
     """Every step of the plan as code judges it; outputs kept apart stand for themselves but for those in `whole`."""
     state = run.state
     return [
-        report_of(step, loaded, whole=step.step.step_id in whole, state=state, told=False)
+        _plain_report(step)
+        or report_of(step, loaded, whole=step.step.step_id in whole, state=state, told=False)
         for step in state.steps.values()
     ]
+
+
+def _plain_report(step: StepState) -> StepReport | None:
+    """A step that has succeeded with its only call, whose output is at hand."""
+    call = step.plain_call()
+    if call is None or call.output is None or call.output.artifact is not None:
+        return None
+    return StepReport(step.step.step_id, step.step.name, call.tool_id, output=call.output.value)
 
 
 def history(run: Run, loaded: Loaded, whole: Collection[str] = ()) -> list[StepReport]:
