@@ -16,7 +16,7 @@ from replan.core.plan.check import Toolbox, check_plan
 from replan.core.plan.fingerprint import prints_of
 from replan.core.references.resolve import resolve
 from replan.core.state.fold import apply
-from replan.core.state.task import State
+from replan.core.state.task import OLD_SECS, State
 from replan.core.types import Plan, Step, ToolSpec
 from replan.run.calls.build import Scope
 from replan.run.session.outputs import Loaded
@@ -32,8 +32,9 @@ def effects(story: Story) -> Iterator[str]:
     tool_of: dict[str, str] = {}
     owners: dict[str, Any] = {}
     denied: Counter[str] = Counter()
-    effects = 0
+    effects = waits = 0
     before: dict[str, int] = {}
+    read: dict[str, tuple[Any, int]] = {}
     state = State()
     for record in story.records:
         event = record.event
@@ -52,7 +53,11 @@ def effects(story: Story) -> Iterator[str]:
                     yield f"at {record.seq} {tool_id!r} ({key}) is called again after {_said(last)}{_odd(spec)}"
                 if spec.effect == "repeatable" and isinstance(last, e.CallCompleted):
                     yield f"at {record.seq} {tool_id!r} ({key}) is called again, though it had succeeded{_odd(spec)}"
-                fresh = spec.volatile or before.get(key) != effects
+                fresh = (
+                    spec.volatile
+                    or before.get(key) != effects
+                    or _may_be_old(state, event.step_id, record, waits, read.get(key))
+                )
                 if spec.effect == "reads" and isinstance(last, e.CallCompleted) and not fresh:
                     yield f"at {record.seq} {tool_id!r} ({key}) is read again, though nothing has changed"
                 ended[key] = event
@@ -67,6 +72,7 @@ def effects(story: Story) -> Iterator[str]:
                     )
             case e.CallCompleted(call_key=key, reused=reused) if not reused:
                 ended[key] = event
+                read[key] = (record, waits)
                 effects += specs[event.tool_id].effect != "reads"
             case e.CallCompleted(call_key=key):
                 if key not in ended:
@@ -81,12 +87,24 @@ def effects(story: Story) -> Iterator[str]:
                 ended[key] = event
                 effects += 1
                 denied[key] += not event.happened
+        waits += isinstance(event, e.TaskWaiting)
         apply(state, event, record.ts, record.round)
     for key, count in story.source.effects.items():
         if key not in tool_of:
             yield f"{key} took effect and is not in the log"
         elif specs[tool_of[key]].effect == "once" and count > 1 + denied[key]:
             yield f"{tool_of[key]!r} ({key}) took effect {count} times"
+
+
+def _may_be_old(state: State, step_id: str, now: Any, waits: int, last: tuple[Any, int] | None) -> bool:
+    """A reading of an earlier round, after a wait for a person or some time, or where the plan has it wait for a deed of today."""
+    if last is None or last[0].round == now.round:
+        return False
+    then, had_waited = last
+    needs = [state.steps[name] for name in state.steps[step_id].step.dependencies if name in state.steps]
+    calls = [call for need in needs for call in need.calls.values()]
+    since = any(not call.reused and call.ended is not None and call.ended > then.ts for call in calls)
+    return waits > had_waited or now.ts - then.ts >= OLD_SECS or since
 
 
 def _is_reading(event: e.CallStarted | e.CallCompleted | e.CallFailed) -> bool:
@@ -277,8 +295,10 @@ def plans(story: Story) -> Iterator[str]:
 
 
 def same_plans(story: Story) -> Iterator[str]:
-    """No whole plan is run that was tried before under whatever ids, unless that had failed of something outside."""
+    """No whole plan is run that was tried before under whatever ids, unless that had failed of something outside, or it
+    says that it means its effect once more, and the round of the one before was better than those before it."""
     known = story.driven.recovery
+    better = {note.number: note.better for note in known.rounds} if known is not None else {}
     outside = {note.number: note.outside for note in known.rounds} if known is not None else {}
     volatile = {spec.id for spec in story.source.specs if spec.volatile}
     tried: dict[str, int] = {}
@@ -288,10 +308,15 @@ def same_plans(story: Story) -> Iterator[str]:
             continue
         whole = prints_of(event.plan)[0]
         anew = isinstance(event, e.PlanGenerated) or event.strategy == "full_replan"
-        if anew and whole in tried and not outside.get(tried[whole], False):
+        again = _repeats(event.plan.steps) and better.get(tried.get(whole, 0), False)
+        if anew and whole in tried and not outside.get(tried[whole], False) and not again:
             yield f"the plan at {record.seq} is that of round {tried[whole]} again"
         if anew:
             tried[whole] = record.round
+
+
+def _repeats(steps: tuple[Step, ...]) -> bool:
+    return any(step.repeat or any(action.repeat for action in step.actions) for step in steps)
 
 
 def _tools(steps: tuple[Step, ...]) -> set[str]:

@@ -327,6 +327,18 @@ def test_a_third_one_is_no_plan_that_was_tried() -> None:
     assert ran.source.counts["pay"] == 3
 
 
+def test_one_more_in_every_round_ends_where_it_makes_nothing_better() -> None:
+    words = iter([f"{a}{b}" for a in "bcdfg" for b in ("ake", "oat", "ird", "all")])
+    answers = {
+        "execution_plan": [plan({**MORE, "step_id": f"step_{n}"}) for n in range(40)],
+        "evaluation": lambda _: {**verdict(30, success=False), "failures": [f"{next(words)} is missing"]},
+        "overall_reflection": overall(True, replanning_strategy={"reason": "more", "type": "full_replan"}),
+    }
+    ran = run({"pay": pays()}, answers)
+    assert not ran.result.is_success
+    assert ran.source.counts["pay"] == 2, "the first, and one more by the round after it"
+
+
 def test_a_plan_that_says_nothing_of_repeating_is_still_the_same_plan() -> None:
     answers = {
         "execution_plan": [plan(step("a", "pay", parameters={"n": 1})), *[plan(step(f"step_{n}", "pay", parameters={"n": 1})) for n in range(1, 6)]],
@@ -465,3 +477,57 @@ def test_what_may_be_done_again_is_told_apart_from_what_may_not() -> None:
     assert "write {" not in never
     assert 'write {"file": "a.txt"} in w' in rest
     assert "look {" not in never
+
+
+# ── what a later call has overwritten ─────────────────────────────────────────
+
+SETTING = {
+    "type": "object",
+    "properties": {"path": {"type": "string"}, "text": {"type": "string"}, "to": {"type": "string"}},
+}
+
+
+def sets(step_id: str, *needs: str, tool: str = "put", **parameters: str) -> Any:
+    return step(step_id, tool, *needs, parameters=parameters)
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "made"),
+    [
+        pytest.param(
+            [sets("a", path="conf", text="0"), sets("b", "a", path="conf", text="1")],
+            [sets("c", path="conf", text="0")],
+            3,
+            id="the same file, written otherwise since",
+        ),
+        pytest.param(
+            [sets("a", to="temp"), sets("b", "a", to="..")],
+            [sets("c", to="temp")],
+            3,
+            id="a state, left since",
+        ),
+        pytest.param(
+            [sets("a", path="conf", text="0"), sets("b", "a", path="other", text="1")],
+            [sets("c", path="conf", text="0"), sets("d", "c", path="other", text="1")],
+            2,
+            id="other files",
+        ),
+        pytest.param(
+            [sets("a", path="conf", text="0"), sets("b", "a", path="conf", text="1")],
+            [sets("c", path="conf", text="1")],
+            2,
+            id="the latest of them",
+        ),
+        pytest.param(
+            [sets("a", path="conf", text="0"), sets("b", "a", path="conf", text="1")],
+            [sets("c", path="conf", text="0"), sets("d", "c", path="conf", text="1")],
+            4,
+            id="both anew",
+        ),
+    ],
+)
+def test_what_was_overwritten_since_is_set_again(first: list[Any], again: list[Any], made: int) -> None:
+    put = FakeTool(output=lambda p: "set", parameters=SETTING, effect="repeatable")
+    ran = in_two_rounds(plan(*first), plan(*again, step("l", "look")), {"type": "full_replan"}, put=put)
+    assert ran.result.is_success
+    assert ran.source.counts["put"] == made

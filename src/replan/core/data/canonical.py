@@ -1,16 +1,20 @@
 """The one form of a call's parameters, so that calls which mean the same are one call.
 
-What is left out is filled with the schema's default, a moment is written in UTC, a number that may be a text is a number.
-The form is for comparing only: what a tool is called with stays as it was given.
+What is left out is filled with the schema's default, a moment is written in UTC, a number that may be a text is a number,
+lists without an order are sorted, and what a format allows to be written in several ways is written in one. The form is for
+comparing only: what a tool is called with stays as it was given.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
+from urllib.parse import urlsplit
+from uuid import UUID
 
 from replan.core.memo import ByIdentity
 from replan.core.types import JsonObject
@@ -29,7 +33,7 @@ def one_form(schema: JsonObject, parameters: Any) -> Any:
     return parameters if formed == parameters else formed
 
 
-_WORDS = ('"default"', '"date-time"', '"date"', '"time"', '"uuid"', '"number"')
+_WORDS = ('"default"', '"format"', '"number"', '"uniqueItems"')
 _matters = ByIdentity[bool](lambda schema: any(word in json.dumps(schema, default=str) for word in _WORDS))
 """False where the schema says nothing that the form could depend on."""
 
@@ -40,8 +44,7 @@ def _formed(value: Any, schema: Any, root: JsonObject, depth: int) -> Any:
     schema = _followed(schema, value, root)
     if isinstance(value, dict):
         properties = schema.get("properties")
-        if not isinstance(properties, dict):
-            return value
+        properties = properties if isinstance(properties, dict) else {}
         out = dict(value)
         for name, child in properties.items():
             if name not in out and isinstance(child, dict) and "default" in child:
@@ -51,7 +54,10 @@ def _formed(value: Any, schema: Any, root: JsonObject, depth: int) -> Any:
             name: _formed(item, properties.get(name, rest), root, depth + 1) for name, item in out.items()
         }
     if isinstance(value, list):
-        return [_formed(item, schema.get("items"), root, depth + 1) for item in value]
+        items = [_formed(item, schema.get("items"), root, depth + 1) for item in value]
+        if schema.get("uniqueItems") is True:
+            items.sort(key=lambda item: json.dumps(item, sort_keys=True, default=str))
+        return items
     if isinstance(value, str):
         return _text(value, schema)
     return value
@@ -94,11 +100,11 @@ def _may_describe(branch: JsonObject, value: Any) -> bool:
 
 
 def _is_number_too(schema: JsonObject) -> bool:
-    """True for what may be given as a number or as a text of one, as decimals are."""
+    """True for what may be given as a number or as any text of one, as decimals are."""
     branches = [one for one in schema.get("anyOf", ()) if isinstance(one, dict)]
     kinds = {one.get("type") for one in branches}
-    return {"number", "string"} <= kinds and all(
-        "pattern" in one for one in branches if one["type"] == "string"
+    return {"number", "string"} <= kinds and not any(
+        one.keys() & {"const", "enum", "format"} for one in branches
     )
 
 
@@ -119,24 +125,84 @@ def _number(text: str) -> Any:
         number = Decimal(text.strip()).normalize()
     except (InvalidOperation, ValueError):
         return text
-    if not number.is_finite() or abs(number.adjusted()) > 15:
+    if not number.is_finite() or abs(number.adjusted()) > 300:
         return text
     exact = float(number)
-    return exact if Decimal(repr(exact)) == number else text
+    return exact if Decimal(repr(exact)) == number else str(number)
+
+
+_MILLISECONDS_FROM = 2e10
+"""From this size on, pydantic takes the number of a moment for milliseconds."""
 
 
 def _moment(text: str) -> str:
-    found = datetime.fromisoformat(text)
+    if re.fullmatch(r"-?\d{5,}(\.\d+)?", text):
+        number = float(text)
+        secs = number / 1000 if abs(number) > _MILLISECONDS_FROM else number
+        found = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=secs)
+    else:
+        found = datetime.fromisoformat(text.upper())
     return (found.astimezone(UTC) if found.tzinfo is not None else found).isoformat()
 
 
 def _time(text: str) -> str:
-    return time.fromisoformat(text).isoformat()
+    return time.fromisoformat(text.upper()).isoformat()
+
+
+def _day(text: str) -> str:
+    if len(text) > len("2030-01-01"):
+        found = datetime.fromisoformat(text.upper())
+        return found.date().isoformat() if found.time() == time() else text
+    return date.fromisoformat(text).isoformat()
+
+
+_DURATION = re.compile(
+    r"([+-]?)P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?"
+    r"(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:[.,]\d+)?)S)?)?",
+    re.IGNORECASE,
+)
+
+
+_UNITS = (31_536_000, 2_592_000, 604_800, 86_400, 3_600, 60, 1)
+
+
+def _duration(text: str) -> str:
+    """In seconds (ISO 8601); years of 365 and months of 30 days, as pydantic reads them."""
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        return text
+    sign, *parts = found.groups(default="0")
+    secs = sum(Decimal(part.replace(",", ".")) * size for part, size in zip(parts, _UNITS, strict=True))
+    return f"{'-' if sign == '-' and secs else ''}{Decimal(secs).normalize():f} s"
+
+
+_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+
+
+def _address(text: str) -> str:
+    """Scheme and host in small letters, without the port that goes without saying (RFC 3986, 6.2)."""
+    parts = urlsplit(text)
+    if not parts.hostname or parts.scheme not in _PORTS:
+        return text
+    user, at, _ = parts.netloc.rpartition("@")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    port = "" if parts.port in (None, _PORTS[parts.scheme]) else f":{parts.port}"
+    return parts._replace(netloc=f"{user}{at}{host}{port}", path=parts.path or "/").geturl()
+
+
+def _mail(text: str) -> str:
+    name, at, host = text.rpartition("@")
+    return f"{name}{at}{host.lower()}"
 
 
 _FORMS: dict[str, Callable[[str], str]] = {
     "date-time": _moment,
-    "date": lambda text: date.fromisoformat(text).isoformat(),
+    "date": _day,
     "time": _time,
-    "uuid": str.lower,
+    "duration": _duration,
+    "uuid": lambda text: str(UUID(text)),
+    "uri": _address,
+    "url": _address,
+    "email": _mail,
+    "idn-email": _mail,
 }

@@ -63,7 +63,7 @@ def plan_repeats(state: State, plan: Plan, volatile: Collection[ToolId] = ()) ->
     """What is wrong with a plan that has been tried before; empty if it is new.
 
     A plan whose failure was out of our reach may be tried again; so may a poll (it calls a `volatile` tool) as long
-    as its result changes.
+    as its result changes, and a plan that does something once more (`repeat`) as long as that makes the result better.
     """
     if state.recovery is None:
         return ""
@@ -78,8 +78,9 @@ def plan_repeats(state: State, plan: Plan, volatile: Collection[ToolId] = ()) ->
     results = state.recovery.results.get(prints[0], [])
     if polls and (len(results) == 1 or (results and results[-1] != results[-2])):
         return ""
+    once_more = prints_of(plan, kept, {**state.recovery.labels, **before})[0]
     for one in prints:
-        if state.recovery.prints.get(one) is False:
+        if state.recovery.prints.get(one) is False or once_more in state.recovery.barren:
             return (
                 f"{SAME_PLAN} of this task, which did not do: the same tools, parameters and order; "
                 "change what matters: another tool, other parameters, or other steps"

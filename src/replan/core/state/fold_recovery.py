@@ -198,6 +198,8 @@ def _replanning(state: State, event: e.ReplanningStarted, ts: float) -> None:
             whole, left = prints_of(state.plan, _succeeded(state), known.labels, state.earlier)
             for one in (*began, whole, left):
                 known.prints[one] = known.prints.get(one, True) and note.outside
+            if not (note.better or note.outside):
+                known.barren.add(prints_of(state.plan, (), known.labels)[0])
             before = known.results.setdefault(whole, [])
             before.append(_result(state))
             note.moved = len(before) > 1 and before[-1] != before[-2]

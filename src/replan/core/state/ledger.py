@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from replan.core.calls.site import Place
 from replan.core.ids import call_key, split_key
 from replan.core.state.progress import CallState, Output
-from replan.core.types import CallKey, Effect, StepId, ToolSpec
+from replan.core.types import CallKey, Effect, JsonObject, StepId, ToolId, ToolSpec
 
 
 @dataclass(slots=True)
@@ -110,6 +110,8 @@ class Ledger:
     waits: int = 0
     effects: int = 0
     """Goes up when a call that may change the world starts, and when it ends: a reading from before may be old."""
+    _set: dict[ToolId, list[tuple[str, JsonObject]]] | None = None
+    """What `repeatable` calls have set, in their order: what was called, and with what."""
     _occurrences: dict[str, Place | Occurrences] = field(default_factory=dict)
     """By what is called: its only place, or all of them counted."""
 
@@ -209,6 +211,20 @@ class Ledger:
             output, call.effect, call.effects_before, round, call.ended or call.started, self.waits
         )
 
+        if call.effect == "repeatable":
+            if self._set is None:
+                self._set = {}
+            self._set.setdefault(call.tool_id, []).append((split_key(call.key)[0], call.parameters))
+
+    def overwritten(self, base: str, tool_id: ToolId) -> bool:
+        """True if what this `repeatable` call has set was set to something else since: to have it again is another call."""
+        since: list[JsonObject] = []
+        for other, parameters in reversed((self._set or {}).get(tool_id, ())):
+            if other == base:
+                return any(_same_thing(parameters, later) for later in since)
+            since.append(parameters)
+        return False
+
     def reusable(self, key: CallKey, tool: ToolSpec) -> LedgerEntry | None:
         """The recorded output of this very call, if it may stand for a new one."""
         entry = self.entries.get(key)
@@ -217,3 +233,11 @@ class Ledger:
         if tool.effect == "reads" and (tool.volatile or entry.effects_before != self.effects):
             return None
         return entry
+
+
+def _same_thing(one: JsonObject, other: JsonObject) -> bool:
+    """Whether two calls of one tool that differ are about one thing: they agree in something, or there is only one to be about."""
+    names = one.keys() | other.keys()
+    return len(names) <= 1 or any(
+        name in one and name in other and one[name] == other[name] for name in names
+    )

@@ -30,7 +30,7 @@ from replan.core.state.progress import StepStatus as StepStatus
 from replan.core.state.progress import TaskStatus as TaskStatus
 from replan.core.state.progress import status_of as status_of
 from replan.core.state.recovery import Recovery
-from replan.core.types import ActionId, CallKey, JsonObject, Plan, Step, StepId, ToolSpec, Usage
+from replan.core.types import ActionId, CallKey, JsonObject, Plan, Step, StepId, ToolId, ToolSpec, Usage
 
 _NOTHING: JsonObject = {}
 """Shared by all states: nobody writes into what was submitted."""
@@ -237,11 +237,18 @@ class State:
         """The same of a reading that finds out about something."""
         return reading_base(self.seal_key, self.task_id, tool, parameters, about)
 
-    def occurrence(self, base: str, place: Place, one_of_several: Callable[[], bool] = lambda: False) -> int:
+    def occurrence(
+        self,
+        base: str,
+        place: Place,
+        one_of_several: Callable[[], bool] = lambda: False,
+        repeatable: ToolId | None = None,
+    ) -> int:
         """Which of the like calls this place in the plan makes, from 1.
 
         The place keeps the number at once: another that asks before the call is recorded gets another number.
-        `one_of_several`: whether the plan marks like calls beside this one with `repeat`.
+        `one_of_several`: whether the plan marks like calls beside this one with `repeat`. `repeatable`: the tool's id, if its
+        effect is that.
         """
         step = self.steps[place[0]] if self.recovery is not None else None
         changed = step is not None and step.healing is not None and place[1] in step.healing.overrides
@@ -250,6 +257,8 @@ class State:
         born = step.born
         if not changed and is_meant_again(step.step, place[1].action_id):
             return self._once_more(base, place, step, one_of_several)
+        if repeatable is not None and self.ledger.overwritten(base, repeatable):
+            return self._once_more(base, place, step, lambda: False)
 
         def done(other: Place) -> bool:
             known = self.steps.get(other[0])

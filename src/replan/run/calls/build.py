@@ -272,7 +272,8 @@ def prepare(
         tool, parameters = meant.tool, meant.parameters
         base = state.base(tool, parameters)
     place = (step.step.step_id, slot)
-    occurrence = state.occurrence(base, place, lambda: one_of_several(base, parameters))
+    repeatable = tool.id if tool.effect == "repeatable" else None
+    occurrence = state.occurrence(base, place, lambda: one_of_several(base, parameters), repeatable)
     twin = state.twin(base, occurrence, place) if tool.effect == "once" else None
     if twin is not None and (text := unmeant(step, slot, tool, twin, state, tools)):
         raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))

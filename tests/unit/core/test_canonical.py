@@ -1,0 +1,90 @@
+"""The one form of parameters: whatever a tool reads as the same value is the same call."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from replan.core.data.canonical import one_form
+
+SAME = [
+    (Decimal, "10.50", "10.5"),
+    (Decimal, "10.50", 10.5),
+    (Decimal, "1e1", "10"),
+    (Decimal, "12345678901234567890.10", "12345678901234567890.1"),
+    (Decimal, "-0.0", "0"),
+    (datetime, "2030-03-29T00:00:00z", "2030-03-29T00:00:00Z"),
+    (datetime, "2030-03-29t02:00:00+02:00", "2030-03-29T00:00:00Z"),
+    (datetime, "1900972800", "2030-03-29T00:00:00Z"),
+    (datetime, "1900972800000", "2030-03-29T00:00:00Z"),
+    (date, "2030-03-29T00:00:00", "2030-03-29"),
+    (time, "10:00", "10:00:00"),
+    (timedelta, "PT90S", "PT1M30S"),
+    (timedelta, "P1W", "P7D"),
+    (UUID, "6f9619ff8b86d011b42d00c04fc964ff", "6F9619FF-8B86-D011-B42D-00C04FC964FF"),
+    (pydantic.HttpUrl, "https://Example.org", "https://example.org:443/"),
+    (set[str], ["b", "a"], ["a", "b"]),
+    (set[Decimal], ["2.0", "1"], [1, 2]),
+    (list[Decimal], ["2.0"], [2]),
+    (dict[str, timedelta], {"a": "PT60M"}, {"a": "PT1H"}),
+]
+OTHER = [
+    (Decimal, "10.50", "10.51"),
+    (datetime, "2030-03-29T00:00:00+02:00", "2030-03-29T00:00:00Z"),
+    (date, "2030-03-29", "2030-03-30"),
+    (timedelta, "PT90S", "-PT90S"),
+    (timedelta, "PT1M", "PT1H"),
+    (pydantic.HttpUrl, "https://example.org/A", "https://example.org/a"),
+    (list[str], ["b", "a"], ["a", "b"]),
+    (str, "10.50", "10.5"),
+]
+
+
+def schema_of(kind: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"x": TypeAdapter(kind).json_schema()}}
+
+
+def formed(kind: Any, value: Any) -> Any:
+    return one_form(schema_of(kind), {"x": value})
+
+
+@pytest.mark.parametrize(("kind", "one", "other"), SAME)
+def test_what_a_tool_reads_as_one_value_has_one_form(kind: Any, one: Any, other: Any) -> None:
+    adapter = TypeAdapter(kind)
+    assert adapter.validate_python(one) == adapter.validate_python(other)  # the pair is right
+    assert formed(kind, one) == formed(kind, other)
+
+
+@pytest.mark.parametrize(("kind", "one", "other"), OTHER)
+def test_what_differs_keeps_its_difference(kind: Any, one: Any, other: Any) -> None:
+    assert formed(kind, one) != formed(kind, other)
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False), st.decimals(allow_nan=False, allow_infinity=False))
+def test_decimals_have_one_form_where_they_are_one_number(one: Decimal, other: Decimal) -> None:
+    if max(abs(one.adjusted()), abs(other.adjusted())) > 300:
+        return
+    assert (formed(Decimal, str(one)) == formed(Decimal, str(other))) == (one == other)
+    assert formed(Decimal, str(one)) == formed(Decimal, f"{one:f}")
+
+
+@given(st.timedeltas())
+def test_durations_have_one_form_however_their_units_are_split(length: timedelta) -> None:
+    written = TypeAdapter(timedelta).dump_python(length, mode="json")
+    secs = abs(length) // timedelta(microseconds=1)
+    split = f"{'-' if length < timedelta(0) else ''}PT{secs // 60_000_000}M{Decimal(secs % 60_000_000) / 1_000_000:f}S"
+    assert formed(timedelta, written) == formed(timedelta, split)
+
+
+@given(st.text())
+def test_no_text_is_too_odd_for_a_form(text: str) -> None:
+    for kind in (Decimal, datetime, date, time, timedelta, UUID, pydantic.HttpUrl, pydantic.AnyUrl, set[str]):
+        formed(kind, text)
