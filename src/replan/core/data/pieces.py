@@ -20,6 +20,10 @@ T = TypeVar("T")
 
 PIECE = 500_000
 """The weight of a piece: characters of texts, and `_EACH` for every value around them."""
+AT_ONCE = 65_536
+"""Characters of somebody's JSON that are read and understood in the event loop, which is slower than to write and read ours."""
+MANY = 300
+"""Steps, calls or events that are gone through in the event loop."""
 _EACH = 64
 _WINDOW = 65_536
 """Characters of JSON that are read at once."""

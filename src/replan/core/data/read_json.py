@@ -31,7 +31,7 @@ _END_OF_THOUGHTS = re.compile(
 a channel, of which the last one is the answer's."""
 _SIGNS_OF_THOUGHTS = ("</", "[/", "\u25c1/", "<|", "|>")
 """One of these is in each of them but the last: looked for first, as that is quick."""
-_FENCE = re.compile(r"^\s*```\w*\s*|(?<!\s)\s*```\s*$")
+_FENCE = re.compile(r"\s*```\w*\s*")
 _BRACKET = re.compile(r"[{\[]")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -97,9 +97,16 @@ def candidates(text: str) -> list[Any]:
 def _written(text: str) -> list[Any]:
     """What a text means that is more than JSON."""
     try:
-        return [_strict(_FENCE.sub("", text))]
+        return [_strict(_unfenced(text))]
     except (_Broken, ValueError, RecursionError):
         return _search(_after_thoughts(text))
+
+
+def _unfenced(text: str) -> str:
+    """The text without a fence around it."""
+    begin = _FENCE.match(text)
+    text = (text[begin.end() :] if begin else text).rstrip()
+    return text[:-3].rstrip() if text.endswith("```") else text
 
 
 def _after_thoughts(text: str) -> str:
@@ -151,7 +158,7 @@ def _search(text: str) -> list[Any]:
         at = end
     if found:
         return found
-    inner = _FENCE.sub("", text)
+    inner = _unfenced(text)
     if inner.strip(_SPACE)[:1] in ('"', "'"):
         try:
             value, end = _value(inner, _skip(inner, 0), 0)

@@ -81,6 +81,7 @@ async def evaluate(
         schema_name="evaluation",
         json_schema=evaluation_schema(talk.style, output_schema),
         read=read,
+        alone=True,
         needed=("overall_score", "is_successful", "dimensions"),
         doubts=doubts,
     )

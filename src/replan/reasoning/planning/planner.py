@@ -84,6 +84,7 @@ async def make_plan(
             schema_name="execution_plan",
             json_schema=plan_schema(talk.style, tools, filled=task.metadata),
             read=read,
+            alone=True,
             corrections=corrections,
             on_rejected=note,
         )

@@ -84,6 +84,7 @@ async def make_replan(
             schema_name="execution_plan",
             json_schema=_small_schema(view, tools) if small else plan_schema(talk.style, tools),
             read=read,
+            alone=True,
             corrections=corrections,
             on_rejected=note,
         )

@@ -81,6 +81,7 @@ async def select_tools(
             schema_name="tool_selection",
             json_schema=selection_schema(style, [tool.id for tool in offered], again=again is not None),
             read=read,
+            alone=True,
             needed=("tools",),
         )
     except AnswerInvalid as error:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
+from replan.beside import beside
 from replan.core.data.answers import meant
+from replan.core.data.pieces import AT_ONCE
 from replan.core.data.read_json import Unreadable, candidates
 from replan.core.types import JsonObject, Role
 from replan.errors import AnswerInvalid
@@ -54,6 +56,7 @@ async def ask_typed(
     corrections: int = 1,
     on_rejected: Callable[[tuple[str, ...], int], None] | None = None,
     doubts: Callable[[T], Sequence[str]] | None = None,
+    alone: bool = False,
 ) -> T:
     """The answer as `read` understands it.
 
@@ -63,6 +66,7 @@ async def ask_typed(
     `on_rejected(problems, attempt)` is told of each answer that was refused.
     `doubts`: what is strange about an answer that could be used; it goes back once, beside the corrections, and what
     is said then counts, strange or not. Where that cannot be used, the first stays.
+    `alone`: nothing else of the task goes on meanwhile, so that `read` may do its work beside the event loop.
     """
     small = talk.style == "small"
     keys = tuple(json_schema.get("required", ()) if needed is None else needed)
@@ -81,7 +85,7 @@ async def ask_typed(
         )
         reply = await talk.ask(role, request, prompt, attempt)
         try:
-            value = understand(reply.text, keys, read)
+            value = await _understood(reply.text, keys, read, alone=alone)
         except Violations as refused:
             if doubted:
                 return doubted[0]
@@ -116,15 +120,31 @@ def correction(problems: Sequence[str]) -> str:
     )
 
 
+async def _understood(text: str, needed: Sequence[str], read: Callable[[Any], T], *, alone: bool) -> T:
+    """`understand`, as far as it may be beside the event loop where the text is long."""
+    if len(text) <= AT_ONCE:
+        return understand(text, needed, read)
+    if alone:
+        return await beside(understand, text, needed, read)
+    return _chosen(await beside(_values, text, needed), needed, read)
+
+
 def understand(text: str, needed: Sequence[str], read: Callable[[Any], T]) -> T:
     """What the text says, read by `read`; `Violations` if it cannot be used.
 
     Where a text holds several different values, the only one that passes is taken.
     """
+    return _chosen(_values(text, needed), needed, read)
+
+
+def _values(text: str, needed: Sequence[str]) -> list[Any]:
     try:
-        values = [meant(value, needed) for value in candidates(text)]
+        return [meant(value, needed) for value in candidates(text)]
     except Unreadable as error:
         raise Violations([str(error)]) from None
+
+
+def _chosen(values: list[Any], needed: Sequence[str], read: Callable[[Any], T]) -> T:
     good: list[T] = []
     problems: tuple[str, ...] = ()
     for value in values:

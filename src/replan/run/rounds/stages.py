@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from replan.beside import beside
 from replan.core.calls.site import items_in_words
+from replan.core.data.pieces import AT_ONCE, is_large, weight
 from replan.core.data.schemas import problems
 from replan.core.evaluation.left_out import left_out as left_undone
 from replan.core.evaluation.left_out import without_effect
@@ -16,6 +18,7 @@ from replan.core.events import (
     SelectedTool,
     ToolSelectionCompleted,
 )
+from replan.core.plan.check import Checked
 from replan.core.plan.read import PlanMisread, read_plan
 from replan.core.report.explain import step_words
 from replan.core.secrets import SecretLost, reveal
@@ -93,42 +96,59 @@ def take_all_tools(run: Run) -> bool:
 
 
 def take_plan(run: Run) -> bool:
-    """Record the plan that came with the task, once it has passed every check; False if none came.
+    """Record the plan that came with the task, once it has passed every check; False if none came, or a large one.
 
     `PlanInvalid` with what is wrong with it.
     """
-    given = run.state.submitted.plan if run.state.submitted else None
-    if given is None:
+    given = _given(run)
+    if given is None or weight(given, AT_ONCE) > AT_ONCE:
         return False
+    _take(run, *_checked(run, given))
+    return True
+
+
+def _given(run: Run) -> JsonObject | None:
+    return run.state.submitted.plan if run.state.submitted else None
+
+
+def _checked(run: Run, given: JsonObject) -> tuple[Checked | None, tuple[str, ...]]:
+    """The plan that came with the task, and what is wrong with it."""
     if run.state.hides:
         try:
             given = reveal(given)
         except SecretLost:
-            raise PlanInvalid(
-                [
-                    "the plan that was given holds a secret, which no log keeps: give the secret as metadata, and refer to it"
-                ]
-            ) from None
+            return None, (_LOST,)
     tools = run.parts.tools.specs()
     try:
         checked = check(run, new_plan(run, given), tools)
-        violations = checked.violations
     except PlanMisread as error:
-        violations = error.and_what_else(lambda draft: check(run, draft, tools).violations)
-    if violations:
-        run.record(PlanRejected(violations=violations))
+        return None, tuple(error.and_what_else(lambda draft: check(run, draft, tools).violations))
+    return checked, checked.violations
+
+
+_LOST = (
+    "the plan that was given holds a secret, which no log keeps: give the secret as metadata, and refer to it"
+)
+
+
+def _take(run: Run, checked: Checked | None, violations: tuple[str, ...]) -> None:
+    if checked is None or violations:
+        if violations != (_LOST,):
+            run.record(PlanRejected(violations=violations))
         raise PlanInvalid(violations)
     if checked.plan.declined:
         run.record(declined(checked.plan))
     else:
         run.record(PlanGenerated(plan=checked.plan))
         run.state.checked(checked.graph, checked.constants)
-    return True
 
 
 async def plan(run: Run) -> None:
     """Record a plan that has passed every check. `PlanInvalid` with what was wrong with the last one."""
     if take_plan(run):
+        return
+    if (given := _given(run)) is not None:
+        _take(run, *await beside(_checked, run, given))
         return
     selection = run.state.selection
     chosen = {tool.tool_id for tool in selection.tools} if selection else set()
@@ -205,7 +225,10 @@ async def judge(run: Run) -> None:
             return
         verdict = found
     verdict = verdict.model_copy(update={"evaluation_id": run.parts.ids.new("eval")})
-    answer = verdict.final_output if by_steps else run.secrets.masked(verdict.final_output)
+    answer = verdict.final_output
+    if not by_steps and run.secrets:
+        known = run.secrets
+        answer = await beside(known.masked, answer) if is_large(answer) else known.masked(answer)
     kept = await packed(answer, state.policy.max_output_bytes)
     run.record(
         EvaluationCompleted(

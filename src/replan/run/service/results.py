@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
+from replan.beside import beside
+from replan.core.data.pieces import MANY
 from replan.core.events import ApprovalRequested, TaskCompleted, TaskFailed
 from replan.core.report.result import CallResult, StepResult, TaskResult, WaitingFor
 from replan.core.state.outputs import compose
 from replan.core.state.task import Output, State, StepState
-from replan.core.types import Failure, unchecked
+from replan.core.types import Failure, StepId, unchecked
 from replan.ports import ArtifactStore
 from replan.run.session.outputs import read_back
 
@@ -38,8 +40,13 @@ async def result_of(state: State, store: ArtifactStore) -> TaskResult:
         shortfall=outcome.shortfall if isinstance(outcome, TaskCompleted) else (),
         waiting_for=waiting_for(state) if state.status == "waiting" else (),
         usage=state.usage,
-        steps=tuple([plain_result(step) or step_result(state, step) for step in state.every_step()]),
+        steps=await beside(_steps, state) if len(state.steps) + state.tool_calls > MANY else _steps(state),
     )
+
+
+def _steps(state: State) -> tuple[StepResult, ...]:
+    waits = _waiting_steps(state)
+    return tuple([plain_result(step) or step_result(state, step, waits) for step in state.every_step()])
 
 
 def waiting_for(state: State) -> tuple[WaitingFor, ...]:
@@ -74,10 +81,14 @@ def open_approvals(state: State) -> list[ApprovalRequested]:
     return [one for one in asked if one.step_id in steps and not steps[one.step_id].closed]
 
 
-def status_of_step(state: State, step: StepState) -> str:
-    """The step's status, and `waiting` while only a person's yes is missing."""
-    waits = any(one.step_id == step.step.step_id for one in open_approvals(state))
-    return "waiting" if waits and not _at_work(step) else step.status
+def _waiting_steps(state: State) -> set[StepId]:
+    return {one.step_id for one in open_approvals(state)}
+
+
+def status_of_step(state: State, step: StepState, waits: Collection[StepId] | None = None) -> str:
+    """The step's status, and `waiting` while only a person's yes is missing. `waits`: the steps of open approvals."""
+    waits = _waiting_steps(state) if waits is None else waits
+    return "waiting" if step.step.step_id in waits and not _at_work(step) else step.status
 
 
 def _at_work(step: StepState) -> bool:
@@ -118,7 +129,7 @@ def plain_result(step: StepState) -> StepResult | None:
     )
 
 
-def step_result(state: State, step: StepState) -> StepResult:
+def step_result(state: State, step: StepState, waits: Collection[StepId] | None = None) -> StepResult:
     """A step with every call that it made."""
     output = compose(step, _named) if step.has_output else None
     replaced = state.recovery.replaced if state.recovery is not None else {}
@@ -127,7 +138,7 @@ def step_result(state: State, step: StepState) -> StepResult:
         step_id=step.step.step_id,
         name=step.step.name,
         tool=step.step.tool or ", ".join(dict.fromkeys(action.tool for action in step.step.actions)),
-        status=status_of_step(state, step),
+        status=status_of_step(state, step, waits),
         output=output,
         error=step.fault.message if step.fault else None,
         reason=step.skip.reason if step.skip else None,

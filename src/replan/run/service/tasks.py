@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
+from replan.beside import beside
+from replan.core.data.pieces import AT_ONCE, MANY, weight
 from replan.core.data.validation import schema_problem
 from replan.core.events import (
     TERMINAL,
@@ -70,11 +72,7 @@ class Service:
 
     async def submit(self, wanted: Submission) -> tuple[str, bool]:
         """Store a task; its id, and whether it is new. Nothing is accepted before it is stored."""
-        check_submission(wanted)
-        task_id = wanted.task_id or self.parts.ids.new("task")
-        event = self._event(wanted)
-        known = known_to(event, self.parts.tools, self.parts.secrets)
-        seen = known.masked_event(event)
+        task_id, event, seen = await self._received(wanted)
         kept = seen.masked and self.parts.given.keep(task_id, event)  # whoever drives it may begin at once
         stored = False
         try:
@@ -86,6 +84,22 @@ class Service:
             ):  # another request has this id, or it has ended: nothing is driven with these
                 self.parts.given.forget(task_id)
         return task_id, new
+
+    async def _received(self, wanted: Submission) -> tuple[str, TaskSubmitted, TaskSubmitted]:
+        """The checked request: its id, as it was made, and as it is kept."""
+
+        def receive() -> tuple[str, TaskSubmitted, TaskSubmitted]:
+            check_submission(wanted)
+            task_id = wanted.task_id or self.parts.ids.new("task")
+            event = self._event(wanted)
+            known = known_to(event, self.parts.tools, self.parts.secrets)
+            return task_id, event, known.masked_event(event)
+
+        large = (
+            len(wanted.description) > AT_ONCE
+            or weight([wanted.plan, wanted.metadata, wanted.context], AT_ONCE) > AT_ONCE
+        )
+        return await beside(receive) if large else receive()
 
     def _event(self, wanted: Submission) -> TaskSubmitted:
         """The request as it was made, with its secrets; the log gets it without."""
@@ -107,7 +121,8 @@ class Service:
         return drive(task_id, self.parts)
 
     async def state(self, task_id: str) -> State:
-        return fold(await self.parts.store.read(task_id))
+        records = await self.parts.store.read(task_id)
+        return await beside(fold, records) if len(records) > MANY else fold(records)
 
     async def result(self, task_id: str) -> TaskResult:
         """What the task has come to so far; `status` says whether it has ended."""
@@ -329,8 +344,8 @@ class Service:
 
     async def plan_only(self, wanted: Submission) -> Plan:
         """A checked plan for a task that is neither stored nor run. `PlanInvalid` if none passes."""
-        check_submission(wanted)
-        return await plan_unstored(self._event(wanted), self.parts)
+        _, event, _ = await self._received(wanted)
+        return await plan_unstored(event, self.parts)
 
 
 A = TypeVar("A")

@@ -13,7 +13,9 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError
 
-from replan.core.events import AnyEvent, TaskSubmitted
+from replan.beside import beside
+from replan.core.data.pieces import AT_ONCE, MANY, weight
+from replan.core.events import AnyEvent, Record, TaskSubmitted
 from replan.core.secrets import KnownSecrets, lost
 from replan.core.state.fold import apply, fold
 from replan.core.state.task import State
@@ -107,15 +109,13 @@ class Run:
             with contextlib.suppress(ReplanError):
                 await parts.store.release(claim)
             raise
-        state = State(secrets=KnownSecrets(parts.secrets))
-        if records and isinstance(first := records[0].event, TaskSubmitted):
-            whole = parts.given.restored(task_id, first)
-            state.secrets = known_to(whole, parts.tools, parts.secrets)
-            seen = state.secrets.masked_event(whole)
-            state.any_lost = any(one.event.masked for one in records)
-            later = [one._replace(event=lost(one.event)) if one.event.masked else one for one in records[1:]]
-            records = [records[0]._replace(event=seen), *later]
-        run = cls(parts, claim, fold(records, state))
+        large = len(records) > MANY or any(
+            weight(one.event.plan, AT_ONCE) > AT_ONCE
+            for one in records[:1]
+            if isinstance(one.event, TaskSubmitted)
+        )
+        state = await beside(_opened, task_id, parts, records) if large else _opened(task_id, parts, records)
+        run = cls(parts, claim, state)
         if run.state.policy.interactive or len(records) > 1 or may_hold_secrets(parts.tools):
             try:
                 run.state.seal_key = await parts.store.seal_key()
@@ -256,3 +256,16 @@ class Run:
 
 def _storable(event: AnyEvent) -> AnyEvent:
     return type(event).model_validate(storable_value(event.model_dump()))
+
+
+def _opened(task_id: str, parts: Parts, records: list[Record]) -> State:
+    """The state that a log comes to, with what is known to be secret."""
+    state = State(secrets=KnownSecrets(parts.secrets))
+    if records and isinstance(first := records[0].event, TaskSubmitted):
+        whole = parts.given.restored(task_id, first)
+        state.secrets = known_to(whole, parts.tools, parts.secrets)
+        seen = state.secrets.masked_event(whole)
+        state.any_lost = any(one.event.masked for one in records)
+        later = [one._replace(event=lost(one.event)) if one.event.masked else one for one in records[1:]]
+        records = [records[0]._replace(event=seen), *later]
+    return fold(records, state)

@@ -7,6 +7,8 @@ import logging
 import time
 from collections.abc import Callable
 
+from replan.beside import beside
+from replan.core.data.pieces import AT_ONCE
 from replan.core.events import BudgetWarning, LlmCallCompleted, LlmCallStarted, LlmToken, ProgressUpdate
 from replan.core.limits.budget import nearly_used
 from replan.core.secrets import Pieces
@@ -88,7 +90,7 @@ class RoleTalk:
         finally:
             asking.end()
         reply = reply.model_copy(update={"text": storable(reply.text)})
-        self._learn(reply.text)
+        await self._learn_beside(reply.text)
         tell(pieces.rest())
         run.record(
             LlmCallCompleted(
@@ -114,10 +116,24 @@ class RoleTalk:
             update={"instructions": hide(request.instructions), "turns": turns, "hide": hidden}
         )
 
+    async def _learn_beside(self, text: str) -> None:
+        """`_learn`, beside the event loop where the text is long."""
+        run = self._run
+        if len(text) <= AT_ONCE:
+            self._learn(text)
+        else:
+            self._warn_late(
+                await beside(learn_answer, run.secrets, text, run.parts.tools, run.state.metadata)
+            )
+
     def _learn(self, text: str) -> None:
         """Know the secrets that an answer holds before any of it is kept."""
         run = self._run
-        for name in learn_answer(run.secrets, text, run.parts.tools, run.state.metadata):
+        self._warn_late(learn_answer(run.secrets, text, run.parts.tools, run.state.metadata))
+
+    def _warn_late(self, names: list[str]) -> None:
+        run = self._run
+        for name in names:
             told = run.told = run.told or set()
             if name not in told:
                 told.add(name)

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
+from replan.core.data.pieces import MANY
 from replan.core.events import (
     ExecutionMode,
     OverallReflectionTriggered,
@@ -207,10 +208,16 @@ class Executor:
 
     def _say_who_waits(self) -> None:
         """Record which of the steps that have just become ready did not get a place."""
-        offered, self._offered = self._offered, []
+        offered, self._offered = self._offered[:MANY], self._offered[MANY:]
+        if self._offered:  # the others in a later turn: so many events at once would hold everything else up
+            asyncio.get_running_loop().call_soon(self._say_who_still_waits)
         for step_id in offered:
             if self._missing[step_id] == 0 and self._state.steps[step_id].status == "pending":
                 self._run.record(StepReady(step_id=step_id))
+
+    def _say_who_still_waits(self) -> None:
+        if not self._places.closed and not self._run.closed and not self._state.ended:
+            self._say_who_waits()
 
     def _launch(self, step_id: StepId, place: Place) -> None:
         """Start a step. Simple steps start in this very turn."""

@@ -121,7 +121,7 @@ class Catalog:
             Problem(self.name, f"the pattern {pattern!r} of your configuration fits no tool")
             for pattern in (unused(self._rules, named.values()) if complete else ())
         ]
-        self._routes = {}
+        made: dict[str, Route] = {}
         for tool_id, route in routes.items():
             if not admits(self._rules, named[tool_id]):
                 continue
@@ -135,7 +135,8 @@ class Catalog:
                 self._gates[tool_id] = (
                     LimitsGate(rule.max_concurrent, rate) if limits and rule is not None else None
                 )
-            self._routes[tool_id] = route
+            made[tool_id] = route
+        self._routes = made  # as one: a plan may be checked in a thread meanwhile
         self._away = {*self._given.values(), *(own_id for own_ids in absent.values() for own_id in own_ids)}
         self._away -= self._routes.keys()
         self._folded = by_folded_name(self._routes.values())
