@@ -137,11 +137,11 @@ def test_every_attempt_is_counted() -> None:
     async def main() -> Any:
         made = await bench({"t": FakeTool(delay_secs=0, fail=[ConnectionRefusedError("busy")] * 2)})
         await made.run(plan(*limited(4)))
-        return made.service.parts.record
+        return made.service.parts
 
-    record = virtual_time(main())
-    ((key, stats),) = record._known.items()
-    assert (key.tool_id, stats.calls, stats.failures) == ("t", 6, 2)
+    parts = virtual_time(main())
+    stats = parts.record.of(parts.tools.resolve("t"))
+    assert (stats.calls, stats.failures) == (6, 2)
 
 
 def test_calls_that_waited_for_a_place_do_not_come_all_at_once_over_the_rate() -> None:

@@ -61,12 +61,13 @@ def unchecked(kind: Callable[P, M]) -> Callable[P, M]:
     made_of = cast("type[M]", kind)
     fields = made_of.model_fields.items()
     defaults = {name: None if field.is_required() else field.default for name, field in fields}
+    names = set(defaults)
     new, put = made_of.__new__, object.__setattr__
 
     def make(*_: P.args, **given: P.kwargs) -> M:
         made = new(made_of)
         put(made, "__dict__", {**defaults, **given})
-        put(made, "__pydantic_fields_set__", set(given))
+        put(made, "__pydantic_fields_set__", names)  # shared, as in `lean`
         put(made, "__pydantic_extra__", None)
         put(made, "__pydantic_private__", None)
         return made

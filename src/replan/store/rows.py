@@ -14,7 +14,7 @@ TOGETHER = "+"
 """The kind of a row that holds several events; no event has such a kind."""
 MOST = 100
 """Events in one row: whoever reads from the middle of it reads all of it."""
-_ALONE: tuple[type[e.Event], ...] = (e.UnknownEvent, *(kind for kind in e.KINDS.values() if kind.signal))
+_ALONE = frozenset([e.UnknownEvent, *(kind for kind in e.KINDS.values() if kind.signal)])
 """Signals are looked for by their kind, and what is not known is kept as it came."""
 
 
@@ -29,12 +29,12 @@ class EventRow(NamedTuple):
 def rows_of(events: Sequence[e.AnyEvent]) -> list[EventRow]:
     """The rows of one append."""
     stored = [event for event in events if event.stored]
-    if len(stored) <= MOST and not any(isinstance(event, _ALONE) for event in stored):
+    if len(stored) <= MOST and _ALONE.isdisjoint(map(type, stored)):
         return [_row(stored)] if stored else []
     rows: list[EventRow] = []
     some: list[e.AnyEvent] = []
     for event in stored:
-        alone = isinstance(event, _ALONE)
+        alone = type(event) in _ALONE
         if some and (alone or len(some) == MOST):
             rows.append(_row(some))
             some = []

@@ -226,7 +226,7 @@ class SqliteStore:
             return Appended(last - count + 1, last)
 
         def work(db: sqlite3.Connection) -> Appended:
-            if ends and not isinstance(events[-1], e.TERMINAL):
+            if ends and any(isinstance(event, e.TERMINAL) for event in events[:-1]):
                 raise TaskEnded(f"nothing can come after the end of task {task_id!r}")
             found = db.execute(_ENTER, (task_id, fence)).fetchone()
             if found is None:
@@ -379,8 +379,8 @@ def _brings(events: Sequence[e.AnyEvent]) -> tuple[TaskStatus | None, bool]:
     """The status that the events leave the task in, if they change it; and whether one of them ends it."""
     status, ends = None, False
     for event in events:
-        status = status_of(event) or status
-        ends = ends or isinstance(event, e.TERMINAL)
+        if (brought := status_of(event)) is not None:
+            status, ends = brought, ends or isinstance(event, e.TERMINAL)
     return status, ends
 
 

@@ -22,6 +22,7 @@ from replan.core.secrets.pieces import Pieces
 from replan.core.secrets.schemas import (
     holds_secret,
     masked_parameters,
+    may_say_secret,
     secret_names,
     secrets_in,
     secrets_of_schema,
@@ -50,6 +51,7 @@ __all__ = [
     "is_secret_setting",
     "lost",
     "masked_parameters",
+    "may_say_secret",
     "plain",
     "reveal",
     "reveal_known",

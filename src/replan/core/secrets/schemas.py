@@ -246,6 +246,11 @@ def secrets_in(tool: ToolSpec, parameters: JsonObject) -> Iterator[tuple[str, An
         yield from _leaves(name, value, inside, parts)
 
 
+def may_say_secret(schema: JsonObject) -> bool:
+    """False where the schema surely calls nothing secret."""
+    return _any_password(schema)
+
+
 def secrets_of_schema(schema: JsonObject | None, value: Any) -> Iterator[tuple[str, Any]]:
     """The same of any value, by its schema."""
     if schema is not None and _any_password(schema):

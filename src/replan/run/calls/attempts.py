@@ -20,16 +20,16 @@ from replan.core.failures.faults import classify, in_doubt, may_retry
 from replan.core.limits.budget import limit_reached
 from replan.core.secrets import holds_lost, reveal_known
 from replan.core.state.task import Output
-from replan.core.types import VERIFY, Fault, JsonObject, StepId, ToolSpec
+from replan.core.types import VERIFY, Fault, JsonObject, StepId, ToolSpec, unchecked
 from replan.errors import StoreError, ToolCallError
 from replan.ports import Progress, ToolCall
 from replan.run.calls.build import Call, own_copy
 from replan.run.calls.in_time import failed, take_back_cancels, within
-from replan.run.calls.sealing import Sealed, sealed
+from replan.run.calls.sealing import Sealed, may_be_sealed, sealed
 from replan.run.calls.shown import shown
 from replan.run.calls.slots import Place, Places, PlacesClosed
 from replan.run.session.context import Batch, Run
-from replan.run.session.outputs import Packed, added_metadata, packed, storable
+from replan.run.session.outputs import Packed, added_metadata, pack_small, packed, storable
 from replan.run.session.stops import BudgetReached
 
 BASE_DELAY = 0.2
@@ -41,6 +41,9 @@ TELL_SECS = 0.1
 WORTH = 0.2
 """The part of a step's time that has to be left for another try: one that is cut off tells less than the last error."""
 _TURNS = 5
+
+
+_call_started, _call_completed = unchecked(CallStarted), unchecked(CallCompleted)
 
 
 class Attempts:
@@ -90,7 +93,7 @@ class Attempts:
         parameters = call.parameters
         if not call.short:
             parameters = shown(call.tool, parameters, self._policy.max_output_bytes, self._run.secrets)
-        started = CallStarted(**call.labels(), effect=call.tool.effect, parameters=parameters)
+        started = _call_started(**call.labels(), effect=call.tool.effect, parameters=parameters)
         return self._run.record(*first, started)
 
     def may_begin(self, call: Call) -> bool:
@@ -161,8 +164,11 @@ class Attempts:
             try:
                 try:
                     answer = await self._call(call)
-                    self.landing.add(task)
-                    outcome = await packed(answer, self._policy.max_output_bytes)
+                    if (small := pack_small(answer)) is not None:
+                        outcome = small
+                    else:
+                        self.landing.add(task)
+                        outcome = await packed(answer, self._policy.max_output_bytes)
                 finally:
                     if gate is not None:
                         gate.leave()
@@ -175,12 +181,13 @@ class Attempts:
                 fault = self._fault(call, failed(call.tool.id, error))
                 outcome = await self._after_all(call, fault, place, urgency)
             if isinstance(outcome, Packed):
-                self.landing.add(task)
-                try:
-                    seen = await sealed(outcome, self._run, call.tool, self._policy.max_output_bytes)
-                finally:
-                    self.landing.discard(task)
-                return self._completed(call, seen, started)
+                if may_be_sealed(self._run, call.tool):
+                    self.landing.add(task)
+                    try:
+                        outcome = await sealed(outcome, self._run, call.tool, self._policy.max_output_bytes)
+                    finally:
+                        self.landing.discard(task)
+                return self._completed(call, outcome, started)
             self._count(call, started, outcome)
             wait = self._retry_in(call, outcome)
             self._run.record(CallFailed(**call.labels(), error=outcome, retry_in_secs=wait))
@@ -203,16 +210,16 @@ class Attempts:
                 raise
 
     def _completed(self, call: Call, packed: Packed, started: float) -> JsonObject:
-        self._count(call, started)
+        secs = self._count(call, started)
         sealed = isinstance(packed, Sealed)
         if call.about:
             call.answer = reveal_known(packed.value) if sealed else packed.value
         self._run.record(
-            CallCompleted(
+            _call_completed(
                 **call.labels(),
                 output=None if packed.artifact else packed.value,
                 artifact=packed.artifact,
-                duration_secs=time.perf_counter() - started,
+                duration_secs=secs,
                 masked=sealed,
             ),
             artifacts=() if packed.stored is None else (packed.stored,),
@@ -259,10 +266,13 @@ class Attempts:
             or (driver is not None and driver.cancelling() > self._cancels)
         )
 
-    def _count(self, call: Call, started: float, fault: Fault | None = None) -> None:
+    def _count(self, call: Call, started: float, fault: Fault | None = None) -> float:
+        """Count the attempt for its tool; how long it took."""
+        secs = time.perf_counter() - started
         record = self._run.parts.record
-        record.count(call.tool, time.perf_counter() - started, fault)
+        record.count(call.tool, secs, fault)
         record.flush_if_due(self._run.parts.store)
+        return secs
 
     def _take_back(self, call: Call) -> None:
         """Stopped before the call was made: it surely did not happen, and whoever drives on may make it."""
@@ -315,6 +325,7 @@ class Attempts:
             None if limit is None else limit - min(TELL_SECS, limit / 4),
             partial(_report, run, call.step.step_id),
             None if ask is None else partial(ask, run.task_id, call.step.step_id),
+            effect=call.tool.effect,
             late=partial(run.parts.late.expect, (run.task_id, call.key)) if once else None,
         )
         if own is None or (left is not None and left <= own):

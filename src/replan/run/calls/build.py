@@ -340,7 +340,9 @@ def _filled(tool: ToolSpec, parameters: JsonObject, metadata: JsonObject) -> Jso
 def own_copy(value: Any) -> Any:
     """The value for somebody who may change it: what is recorded stays as it is."""
     if isinstance(value, dict):
-        return {name: own_copy(item) for name, item in value.items()}
+        return {
+            name: own_copy(item) if isinstance(item, dict | list) else item for name, item in value.items()
+        }
     if isinstance(value, list):
         return [own_copy(item) for item in value]
     return value

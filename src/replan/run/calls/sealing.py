@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from replan.beside import beside
 from replan.core.data.pieces import weight
-from replan.core.secrets import KnownSecrets, secrets_of_schema
+from replan.core.secrets import KnownSecrets, may_say_secret, secrets_of_schema
 from replan.core.types import ToolSpec
 from replan.run.session.outputs import Packed, pack
 
@@ -19,6 +19,11 @@ AT_ONCE = 32_768
 
 class Sealed(Packed):
     """An output in which something is masked."""
+
+
+def may_be_sealed(run: Run, tool: ToolSpec) -> bool:
+    """False where an output of the tool surely holds no secret that is known."""
+    return bool(run.secrets) or (tool.output_schema is not None and may_say_secret(tool.output_schema))
 
 
 async def sealed(packed: Packed, run: Run, tool: ToolSpec, limit: int) -> Packed:

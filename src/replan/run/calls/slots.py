@@ -10,6 +10,7 @@ import heapq
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import count
+from typing import Any
 
 
 class PlacesClosed(Exception):
@@ -37,9 +38,13 @@ class Place:
     def belongs_to(self, task: asyncio.Task[None]) -> None:
         """From now on it goes back when this task ends."""
         self._owner = task
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self.ended)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def handed_to(self, task: asyncio.Task[None]) -> None:
+        """The same, where whoever made the task calls `ended`."""
+        self._owner = task
+
+    def ended(self, task: asyncio.Task[None]) -> None:
         if self._owner is task:
             self.give()
 
@@ -71,6 +76,10 @@ class Place:
             self.give()
 
 
+_Waiting = tuple[float, int, Callable[..., None], Callable[[], None] | None, tuple[Any, ...]]
+"""Urgency, order, what launches; what refuses, for those who wait for a place of their own; and with what."""
+
+
 class Places:
     """At most `limit` holders at a time. Equal urgency: first come, first served.
 
@@ -83,7 +92,7 @@ class Places:
 
     def __init__(self, limit: int, handed_out: Callable[[], None] = lambda: None) -> None:
         self.free = limit
-        self._waiting: list[tuple[float, int, Callable[[], None], Callable[[], None] | None]] = []
+        self._waiting: list[_Waiting] = []
         self._no_offers = False
         self._order = count()
         self._giving = False
@@ -92,15 +101,15 @@ class Places:
         self._closed = False
         self._handed_out = handed_out
 
-    def offer(self, urgency: float, launch: Callable[[Place], None]) -> None:
-        """Queue something to be launched with a place; one that no task owns afterwards goes back at once."""
+    def offer(self, urgency: float, launch: Callable[..., None], *what: Any) -> None:
+        """Queue something to be launched: `launch(*what, place)`. A place that no task owns afterwards goes back at once."""
         if not self._no_offers:
-            self._queue(urgency, lambda: self._launch(launch), None)
+            self._queue(urgency, launch, None, what)
 
-    def _launch(self, launch: Callable[[Place], None]) -> None:
+    def _launch(self, launch: Callable[..., None], what: tuple[Any, ...]) -> None:
         place = Place(self, held=True)
         try:
-            launch(place)
+            launch(*what, place)
         finally:
             if not place.owned:
                 place.give()
@@ -156,7 +165,11 @@ class Places:
         try:
             while self.free > 0 and self._waiting and not self._closed:
                 self.free -= 1
-                heapq.heappop(self._waiting)[2]()
+                _, _, launch, refuse, what = heapq.heappop(self._waiting)
+                if refuse is None:
+                    self._launch(launch, what)
+                else:
+                    launch()
         finally:
             self._giving = False
         if not self._closed:
@@ -166,7 +179,7 @@ class Places:
         """Nothing is launched any more; whoever waits is told."""
         self._closed = True
         waiting, self._waiting = self._waiting, []
-        for _, _, _, refuse in waiting:
+        for _, _, _, refuse, _ in waiting:
             if refuse is not None:
                 refuse()
 
@@ -179,12 +192,18 @@ class Places:
     def waiting(self) -> int:
         return len(self._waiting)
 
-    def _queue(self, urgency: float, launch: Callable[[], None], refuse: Callable[[], None] | None) -> None:
+    def _queue(
+        self,
+        urgency: float,
+        launch: Callable[..., None],
+        refuse: Callable[[], None] | None,
+        what: tuple[Any, ...] = (),
+    ) -> None:
         if self._closed:
             if refuse is not None:
                 refuse()
             return
-        heapq.heappush(self._waiting, (-urgency, next(self._order), launch, refuse))
+        heapq.heappush(self._waiting, (-urgency, next(self._order), launch, refuse, what))
         self.hand_out()
 
 

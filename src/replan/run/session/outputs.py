@@ -34,6 +34,13 @@ _LARGE = 10**18
 _MANY_DIGITS = 4000
 
 
+def pack_small(value: Any) -> Packed | None:
+    """`pack` for what needs no thought; None for anything else."""
+    if value is None or value is True or value is False or (type(value) is int and abs(value) < _LARGE):
+        return Packed(value)
+    return None
+
+
 async def packed(value: Any, limit: int) -> Packed:
     """`pack`, beside the event loop where the value is large."""
     return await beside(pack, value, limit) if is_large(value) else pack(value, limit)
@@ -44,8 +51,8 @@ def pack(value: Any, limit: int) -> Packed:
 
     `ToolCallError` of kind `output` says what in it JSON cannot hold.
     """
-    if value is None or value is True or value is False or (type(value) is int and abs(value) < _LARGE):
-        return Packed(value)
+    if (small := pack_small(value)) is not None:
+        return small
     try:
         plain, parts = in_pieces(value, _written)
     except (PydanticSerializationError, RecursionError, ValueError) as error:

@@ -18,7 +18,7 @@ FLUSH_SECS = 5.0
 
 
 class ToolRecord:
-    """Counts calls. `known` has what the store knew at the start and what has been counted since."""
+    """Counts calls: what the store knew at the start, and what has been counted since."""
 
     def __init__(self, *, tells: bool = True) -> None:
         self.tells = tells
@@ -31,17 +31,17 @@ class ToolRecord:
 
     def count(self, tool: ToolSpec, secs: float, fault: Fault | None = None) -> None:
         """Count one attempt that has come to its end."""
-        key = ToolKey(tool.source, tool.id)
-        for kept in (self._known, self._fresh):
-            stats = kept.get(key)
-            if stats is None:
-                stats = kept[key] = ToolStats()
-            stats.add(secs, fault)
+        stats = self._fresh.get((tool.source, tool.id))  # type: ignore[call-overload]  # equal to its key
+        if stats is None:
+            stats = self._fresh[ToolKey(tool.source, tool.id)] = ToolStats()
+        stats.add(secs, fault)
         self._calls += 1
 
     def of(self, tool: ToolSpec) -> ToolStats | None:
         """A tool's statistics, where there are any."""
-        return self._known.get(ToolKey(tool.source, tool.id))
+        key = ToolKey(tool.source, tool.id)
+        known, fresh = self._known.get(key), self._fresh.get(key)
+        return known if fresh is None else _sum(known, fresh)
 
     async def load(self, memory: ToolMemory) -> None:
         """Begin with what is stored."""
@@ -50,7 +50,7 @@ class ToolRecord:
 
     def told(self, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
         """The tools for a prompt: the description of one that has often failed lately says so."""
-        if not self.tells or not self._known:
+        if not self.tells or not (self._known or self._fresh):
             return list(tools)
         return [self._told(tool) for tool in tools]
 
@@ -78,6 +78,16 @@ class ToolRecord:
     async def _flush(self, memory: ToolMemory) -> None:
         """A store that cannot take it costs statistics and nothing else."""
         fresh, self._fresh, self._calls = self._fresh, {}, 0
+        for key, stats in fresh.items():
+            self._known[key] = _sum(self._known.get(key), stats)
         if fresh:
             with contextlib.suppress(StoreError):
                 await memory.add_tool_stats(fresh)
+
+
+def _sum(known: ToolStats | None, later: ToolStats) -> ToolStats:
+    both = ToolStats()
+    if known is not None:
+        both.merge(known)
+    both.merge(later)
+    return both

@@ -24,7 +24,7 @@ from replan.core.events import (
 from replan.core.reflection import SuggestedAction
 from replan.core.state.schedule import expected_secs, mode_of
 from replan.core.state.task import StepState
-from replan.core.types import Fault, JsonObject, StepId
+from replan.core.types import Fault, JsonObject, StepId, unchecked
 from replan.errors import StoreError
 from replan.run.calls.build import Call
 from replan.run.calls.closing import close_crashed
@@ -64,6 +64,7 @@ async def _in_parallel(run: Run, deadline: float | None) -> None:
         await Executor(run, deadline, serial=True).run_all()
 
 
+_step_completed = unchecked(StepCompleted)
 LAUNCHED = -1
 """What a step waits for that has had its place."""
 
@@ -100,7 +101,7 @@ class Executor:
         self._missing: dict[StepId, int] = {}
         """How many steps each step still waits for, or `LAUNCHED`."""
         self._offered: list[StepId] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], Place] = {}
         self._idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._halt: BaseException | None = None
         self._steps = Steps(run, self._places, self._urgency, deadline, self)
@@ -158,16 +159,18 @@ class Executor:
 
     def spawn(self, step: StepState, work: Coroutine[Any, Any, None], place: Place) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work, name=step.step.step_id)
-        self._tasks.add(task)
-        place.belongs_to(task)
+        self._tasks[task] = place
+        place.handed_to(task)
         task.add_done_callback(self._done)
         return task
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self.stop(error)
-        self._check_idle()
+        try:
+            self._tasks.pop(task).ended(task)
+        finally:
+            if not task.cancelled() and (error := task.exception()) is not None:
+                self.stop(error)
+            self._check_idle()
 
     def stop(self, error: BaseException) -> None:
         if self._halt is None:
@@ -204,7 +207,7 @@ class Executor:
         if self._state.escalation is not None:
             return  # nothing new is started
         self._offered.append(step_id)
-        self._places.offer(self._urgency[step_id], lambda place: self._launch(step_id, place))
+        self._places.offer(self._urgency[step_id], self._launch, step_id)
 
     def _say_who_waits(self) -> None:
         """Record which of the steps that have just become ready did not get a place."""
@@ -280,7 +283,7 @@ class Executor:
             self._run.record(
                 outcome
                 if isinstance(outcome, StepSkipped)
-                else StepCompleted(
+                else _step_completed(
                     step_id=step_id,
                     metadata=outcome,
                     failed_items=step.left_out if step.items is not None else (),

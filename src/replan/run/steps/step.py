@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from replan.core.events import AnyEvent, StepReady, StepSkipped, StepStarted
 from replan.core.reflection import SuggestedAction
 from replan.core.state.task import ONLY, Output, Slot, StepState
-from replan.core.types import Fault, JsonObject, StepId
+from replan.core.types import Fault, JsonObject, StepId, unchecked
 from replan.errors import StoreError
 from replan.run.calls.attempts import Attempts
 from replan.run.calls.build import Call, CannotCall, steps_referred
@@ -25,6 +25,8 @@ from replan.run.recovery.actions import Mending
 from replan.run.session.context import Batch, Run
 from replan.run.session.outputs import Loaded
 from replan.run.session.stops import BudgetReached
+
+_step_started = unchecked(StepStarted)
 
 
 class Host(Protocol):
@@ -109,7 +111,7 @@ class Steps:
             self._announce(step, None)
             self._host.end(step, self._attempts.reuse(prepared, known, known.value), place)
         elif self._attempts.may_begin(prepared):
-            begun = () if step.status == "running" else (StepStarted(step_id=step.step.step_id),)
+            begun = () if step.status == "running" else (_step_started(step_id=step.step.step_id),)
             self._begin(step, prepared, place, begun)
         else:
             self._host.spawn(step, self._when_admitted(step, prepared, place, Loaded(), None), place)

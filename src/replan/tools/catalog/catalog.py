@@ -221,7 +221,9 @@ class Catalog:
             raise ToolCallError(
                 f"there is no tool {call.tool_id!r}{hint}", kind="unknown_tool", happened="no"
             )
-        return route.source.call(call._replace(tool_id=route.own_id, effect=route.spec.effect))
+        if route.own_id != call.tool_id or route.spec.effect != call.effect:
+            call = call._replace(tool_id=route.own_id, effect=route.spec.effect)
+        return route.source.call(call)
 
     async def aclose(self) -> None:
         """Close every source, whatever the others do."""
