@@ -256,6 +256,8 @@ class Fault(Frozen):
     """Whether the effect may have taken place nonetheless."""
     status: int | None = None
     retry_after: float | None = None
+    turned_away: bool = False
+    """The answer's own header says when to come back (`Retry-After`): the call was not taken."""
 
 
 class Dimensions(Frozen):

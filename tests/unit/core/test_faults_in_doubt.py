@@ -6,6 +6,9 @@ import concurrent.futures
 import contextlib
 import errno
 import http.client
+import imaplib
+import poplib
+import queue
 import socket
 import subprocess
 from collections.abc import Callable
@@ -14,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.core.failures.faults import classify, in_doubt
+from replan.core.failures.faults import classify, in_doubt, may_retry
 from replan.core.types import ToolSpec
 from replan.errors import ToolCallError
 
@@ -226,6 +229,28 @@ def test_a_time_out_of_connecting_is_no_doubt() -> None:
         "status code: 504",
         "工具服务连接超时",
         "连接已断开",
+        "timeout of 5000ms exceeded",
+        "The operation was aborted due to timeout",
+        "AbortError: The operation was aborted",
+        "TypeError: fetch failed",
+        "fetch failed: other side closed",
+        "TypeError: terminated",
+        "UND_ERR_HEADERS_TIMEOUT",
+        "ESOCKETTIMEDOUT",
+        "read tcp 10.0.0.1:443: i/o timeout",
+        "Post https://pay.example/v1: EOF",
+        "transport is closing",
+        "net::ERR_EMPTY_RESPONSE",
+        "curl: (56) Recv failure",
+        "MySQL server has gone away",
+        "ORA-03113: end-of-file on communication channel",
+        "use of closed network connection",
+        "context canceled",
+        "Failed to fetch",
+        "network error",
+        "502 from upstream",
+        "Timeout",
+        "网络错误",
     ],
 )
 def test_words_of_a_time_out_or_a_lost_connection_raise_a_doubt(text: str) -> None:
@@ -246,6 +271,11 @@ def test_words_of_a_time_out_or_a_lost_connection_raise_a_doubt(text: str) -> No
         "try again later",
         "the account is overloaded with requests",
         "timeout must be a positive number",
+        "got an unexpected keyword argument 'timeout'",
+        "invalid value for timeout: -1",
+        "missing required field request_timeout",
+        "no answer found for this question",
+        "unexpected EOF while parsing the amount",
         "invalid parameter timeout",
         "an internal error occurred",
         "could not connect: connection refused",
@@ -260,3 +290,71 @@ def test_words_of_busyness_and_refusal_say_nothing_of_the_outcome(text: str) -> 
     assert classify(RuntimeError(text), PAY).happened == "no"
     messy = ToolSpec(id="pay", effect="once", errors_are_clean=False)
     assert classify(ToolCallError(text), messy).happened == "unknown"
+
+
+# ── answers that refuse, and tell of something lost behind them ───────────────
+
+
+class Answered(Exception):
+    def __init__(self, text: str, status: int, **fields: object) -> None:
+        super().__init__(text)
+        vars(self).update(status_code=status, **fields)
+
+
+@pytest.mark.parametrize("status", [400, 402, 404, 409, 418, 422, 423, 451, 499])
+@pytest.mark.parametrize(
+    "text", ["the card network timed out", "connection reset by upstream", "502 from upstream"]
+)
+def test_a_refusal_that_tells_of_a_time_out_behind_it_is_a_doubt(status: int, text: str) -> None:
+    for error in (Answered(text, status), ToolCallError(text, kind="http", status=status, happened="no")):
+        fault = classify(error, PAY)
+        assert fault.happened == "unknown"
+        assert not may_retry(fault, PAY)
+    assert classify(Answered(text, status), CLEAN).happened == "no"
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 410, 412, 418, 423, 424, 428, 451, 499])
+@pytest.mark.parametrize(
+    "text",
+    ["internal error", "service unavailable", "busy, try again later", "deadlock", "throttled", "locked", "rate limit exceeded"],
+)  # fmt: skip
+def test_no_word_of_a_refusal_makes_code_repeat_an_effect(status: int, text: str) -> None:
+    assert not may_retry(classify(Answered(text, status), PAY), PAY)
+
+
+@pytest.mark.parametrize(
+    "code", ["RequestTimeout", "Timeout", "GatewayTimeout", "ServiceUnavailable", "InternalError"]
+)
+def test_no_code_of_a_refusal_makes_code_repeat_an_effect(code: str) -> None:
+    response = {"Error": {"Code": code, "Message": "failed"}, "ResponseMetadata": {"HTTPStatusCode": 400}}
+    error = named("ClientError", response=response)
+    assert not may_retry(classify(error, PAY), PAY)
+
+
+def test_who_is_turned_away_by_the_protocol_may_come_again() -> None:
+    for status in (425, 429):
+        assert may_retry(classify(Answered("later", status), PAY), PAY)
+    wait = named("HTTPError", response=type("R", (), {"status_code": 409, "headers": {"Retry-After": "2"}})())
+    assert may_retry(classify(wait, PAY), PAY)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        imaplib.IMAP4.abort("socket error: EOF"),
+        poplib.error_proto("-ERR EOF"),
+        queue.Empty(),
+        SystemExit(3),
+        named("Error", args=("08S01", "[08S01] Communication link failure")),
+        named("DatabaseError", args=("ORA-03113: end-of-file on communication channel",)),
+        named("DBAPIError", connection_invalidated=True),
+        named("Error", errno=2055),
+        named("TargetClosedError"),
+        subprocess.CalledProcessError(28, ["curl", "https://pay.example"]),
+        subprocess.CalledProcessError(52, "/usr/bin/curl https://pay.example"),
+        subprocess.CalledProcessError(4, ["wget", "https://pay.example"]),
+    ],
+    ids=lambda error: f"{type(error).__name__} {error.args}",
+)
+def test_what_common_libraries_raise_for_a_lost_connection_is_a_doubt(error: BaseException) -> None:
+    assert classify(error, PAY).happened == "unknown"

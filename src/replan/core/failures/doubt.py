@@ -10,35 +10,45 @@ import re
 
 from replan.core.failures.text import MAX_TEXT, stated_status, words
 
-_ABOUT_A_VALUE = (
-    r"(?! (must|should|has to|value|values|parameter|argument|option|is (invalid|not|too)|of \d))"
+_TIME_OUT = re.compile(
+    r"\b(?:e?(?:sock(?:et)?)?timed ?out|etimedout|timing out|times out|time ?outs?)\b"
+    r"(?! (?:must|should|has to be|value|values|parameter|argument|option|is (?:invalid|not|too)|of \d+ (?:is|must)))"
 )
+_OF_A_VALUE = re.compile(
+    r"\b(?:parameters?|arguments?|options?|fields?|property|properties|settings?|keyword|invalid|unknown|unexpected|missing|"
+    r"unsupported|illegal|value for|negative|wrong|bad)(?: (?!\.)\w+){0,2} $"
+)
+"""What stands before the word where it is the name of something that was given, and no event."""
 _ENGLISH = re.compile(
     r"\b(?:"
-    r"(timed|times|timing) out"
-    rf"|(request|response|read|write|connection|connect|operation|gateway|query|call|socket|server|upstream|http|api|lock wait|client) (time ?out|timeout){_ABOUT_A_VALUE}"
-    rf"|(time ?out|timeout) (error|exception|exceeded|expired|occurred|reached|elapsed|after|while|waiting|when|during)"
-    r"|(?<=\. )(time ?out|timeout)$"
-    r"|deadline (was |is |has been )?(exceeded|expired|reached)"
-    r"|(no|without( an?)?) (answer|response|reply) (was )?(within|in time|after|received|from|came)"
-    r"|did not (answer|respond|reply)"
-    r"|etimedout|econn(reset|aborted)|epipe"
+    r"deadline (was |is |has been )?(exceeded|expired|reached)"
+    r"|(no|without( an?)?) (answer|response|reply)(?! (found|in the|to the|for|is|to give|was found))"
+    r"|(did|does|do) not (answer|respond|reply)|took too long|gave up waiting"
+    r"|econn(reset|aborted)|epipe"
     r"|connection (?:\w+ ){0,4}(reset|closed|lost|aborted|dropped|terminated|interrupted|broken|broke)"
     r"|(lost|losing|reset|closed|aborted|dropped|terminated|interrupted|broken) (?:\w+ ){0,2}connection"
-    r"|broken pipe"
-    r"|socket (hang up|hung up|closed)"
+    r"|broken pipe|(recv|send|receive) failure"
+    r"|socket (hang up|hung up|closed)|und err socket|other side closed"
     r"|(server|peer|remote( end| host)?|client) (\w+ )?(disconnected|closed (the |its )?connection|hung up)"
-    r"|(unexpected|premature|early) (eof|end of (file|stream))"
-    r"|eof occurred"
+    r"|(server|database|connection|my sql|mysql) (\w+ ){0,2}gone away"
+    r"|(?<!parsing )(eof|end of (the )?(file|stream))(?! while (parsing|scanning|reading (json|the json)))"
     r"|incomplete ?(read|response|chunked)"
-    r"|bad gateway|internal server error"
-    r"|empty (reply|response) from (the )?server"
+    r"|bad gateway|gateway error|internal server error"
+    r"|5\d\d (from|by) (the )?(upstream|server|backend|gateway|proxy|service)"
+    r"|empty (reply|response)( from (the )?server)?"
+    r"|(operation|request|call|stream|query|transaction) (was |is |has been )?(aborted|cancell?ed|interrupted)|abort error|context cancell?ed"
+    r"|(fetch|load|network request) failed|failed to fetch|xml ?http ?request error"
+    r"|network (error|failure|failed|problem|issue)|(?<=\. )network (changed|lost|down)"
+    r"|transport (is )?(closing|closed|error)|stream (error|reset|closed)|go ?away|rst stream"
+    r"|i o (error|exception)|communication (link |channel |error |failure ?)*(error|failure|lost|interrupted)"
     r")\b"
+    r"|(?:^|\. )(?:type error \. )?terminated$"
 )
 _HAN = re.compile(r"[\u3400-\u9fff]+")
 _CHINESE = re.compile(
     r"(超时|逾时|逾時|超時)(?!时间|时长|時間|参数|參數|值|设置|必须|应|无效|不能|不合法)|(连接|連接|連線).{0,6}(断开|中断|丢失|重置|关闭|斷開|中斷|重設|關閉)"
     r"|(无|無|未|没有|沒有)(响应|回应|應答|应答|回應)"
+    r"|(网络|網路|網絡|通信|通訊)(错误|錯誤|异常|異常|故障|中断|中斷|失败|失敗)|服务器(内部)?(错误|异常)|伺服器(內部)?(錯誤|異常)"
 )
 
 
@@ -53,4 +63,10 @@ def speaks_of_doubt(text: str) -> bool:
     if status is not None and (status >= 500 or status == 408):
         return True
     # each language by itself: what is read as English elsewhere tells a limit from a time-out less well
-    return bool(_ENGLISH.search(f". {words(_HAN.sub(' ', text))}") or _CHINESE.search(text))
+    said = f". {words(_HAN.sub(' ', text))}"
+    return _timed_out(said) or bool(_ENGLISH.search(said) or _CHINESE.search(text))
+
+
+def _timed_out(said: str) -> bool:
+    """True where a time-out is spoken of as something that came, and not as a value that was given."""
+    return any(_OF_A_VALUE.search(said, 0, found.start()) is None for found in _TIME_OUT.finditer(said))

@@ -62,6 +62,8 @@ NOT_MADE = frozenset(
 )
 
 
+TURNED_AWAY = frozenset({425, 429})
+"""Statuses that say by themselves that the call was not taken (RFC 8470, RFC 6585)."""
 _PASSING = frozenset({"connection_lost", "later", "refused", "timeout", "unavailable"})
 
 
@@ -76,7 +78,13 @@ def classify(error: BaseException, tool: ToolSpec | None = None, *, now: float |
     if happened is None:
         doubted = any(_casts_doubt(one, known) for one in everything)
         happened = _happened(error, kind, status, message, tool, doubted, everything)
+    clean = tool is not None and tool.errors_are_clean is True
+    if happened == "no" and status is not None and status not in TURNED_AWAY and not clean:
+        said_so = (*_texts(everything, message), _said(everything, message).text)
+        if any(map(speaks_of_doubt, said_so)):
+            happened = "unknown"  # the answer of one behind whom something may have been lost
     category, transient = _category(kind), kind in _PASSING
+    turned_away = retry_after is not None and happened == "no"
     if status is not None or kind == "tool":
         said = _said(everything, message)
         category, transient = _judged(error, status, retry_after, said, _names(tool), everything)
@@ -92,6 +100,7 @@ def classify(error: BaseException, tool: ToolSpec | None = None, *, now: float |
         happened=happened,
         status=status,
         retry_after=retry_after,
+        turned_away=turned_away,
     )
 
 
@@ -328,12 +337,13 @@ def in_doubt(fault: Fault, tool: ToolSpec) -> bool:
 def may_retry(fault: Fault, tool: ToolSpec) -> bool:
     """True if code alone may make the same call again: a passing fault, and a call that bears repeating.
 
-    A `once` call bears it where its effect surely did not take place: it never left, was turned away (429), or the tool
-    itself has refused it and says how long to wait.
+    A `once` call bears it where its effect surely did not take place: it never left, was turned away (425, 429, or another
+    status with a `Retry-After`), or the tool itself has refused it and says how long to wait. The words of an answer do
+    not tell that.
     """
     turned_away = fault.happened == "no" and (
         fault.kind in NOT_MADE
-        or (fault.kind == "http" and fault.status is not None and fault.status < 500)
+        or (fault.kind == "http" and (fault.status in TURNED_AWAY or fault.turned_away))
         or (fault.kind == "tool" and fault.retry_after is not None)
     )
     return fault.transient and (tool.effect != "once" or tool.honours_key or turned_away)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import errno
+import queue
 import re
 import ssl
 from collections.abc import Iterator, Mapping
@@ -56,6 +57,8 @@ _LOST = {
     "BrokenExecutor",
     "WorkerLostError",
     "BadStatusLine",
+    "TargetClosedError",
+    "IMAP4.abort",
     "BadGateway",
     "InternalServerError",
     "ServiceUnavailable",
@@ -79,6 +82,9 @@ _GRPC = {
 }
 _SQL_LOST = re.compile(r"08...|57P0[12]|40003")
 """SQL states: a connection exception, a server that shut down, a statement of which nobody knows the end."""
+_DATABASE_ERRORS = frozenset({"Error", "DatabaseError", "InterfaceError", "OperationalError"})
+"""Of the DB-API (PEP 249)."""
+_ORACLE_LOST = re.compile(r"(ORA-(03113|03114|03135|12170|12537|12547|12571|25408)|DPY-4011|DPI-1080)\b")
 _MYSQL_LOST = frozenset({1053, 2006, 2013, 2055, 4031})
 
 
@@ -89,6 +95,8 @@ _TIMED_OUT_EXIT = 124
 """What `timeout` gives for a program that it had to end."""
 _ENDED_BY_SIGNAL = range(129, 160)
 """What a shell gives for a program that a signal has ended: 128 and the signal's number."""
+_CUT_OFF_EXITS = {"curl": (16, 18, 28, 52, 55, 56, 92, 95), "wget": (4,)}
+"""Exit codes by which programs say that a connection was lost, or an answer did not come."""
 MOST = 300
 """Exceptions that are looked at: one that carries more is no honest one."""
 _DEEPEST = 4
@@ -129,7 +137,7 @@ def _kind(error: BaseException, known: Known, depth: int) -> str | None:
     if _of_database(error, names):
         return "connection_lost"
     if "CalledProcessError" in names:
-        return _of_program(attribute(error, "returncode"))
+        return _of_program(attribute(error, "returncode"), attribute(error, "cmd"))
     code = attribute(error, "code")
     if callable(code) and "RpcError" in names:
         try:
@@ -142,12 +150,12 @@ def _kind(error: BaseException, known: Known, depth: int) -> str | None:
 @lru_cache(maxsize=256)
 def _by_name(kind: Any) -> str | None:
     """What the class alone says."""
-    names = [one.__name__ for one in kind.__mro__]
+    names = [name for one in kind.__mro__ for name in (one.__name__, one.__qualname__)]
     if issubclass(kind, ConnectionRefusedError | ssl.SSLCertVerificationError) or _REFUSED.intersection(
         names
     ):
         return "refused"
-    if issubclass(kind, TimeoutError) or any(_TIMED_OUT.search(name) for name in names):
+    if issubclass(kind, TimeoutError | queue.Empty) or any(_TIMED_OUT.search(name) for name in names):
         return "timeout"
     if issubclass(kind, ConnectionError | EOFError | ssl.SSLError) or _LOST.intersection(names):
         return "connection_lost"
@@ -156,8 +164,8 @@ def _by_name(kind: Any) -> str | None:
 
 def _cut_off(error: BaseException) -> bool:
     """True of what ends a function in the midst of its work, unlike an error that it reports."""
-    if isinstance(error, SystemExit):  # that is said by a program, as an exit code is
-        return error.code in (None, 0)
+    if isinstance(error, SystemExit):  # with words it is said by a program, as an error is
+        return not isinstance(error.code, str)
     if isinstance(error, BaseExceptionGroup):
         return False  # its members say it
     return not isinstance(error, Exception) or isinstance(
@@ -173,10 +181,16 @@ def _while_connecting(error: BaseException) -> bool:
     return frame is not None and frame.tb_frame.f_code.co_name in _CONNECTING
 
 
-def _of_program(code: object) -> str | None:
+def _of_program(code: object, command: object) -> str | None:
     """What the exit code of a program says: of itself it is an answer, unless somebody has ended the program."""
     if not isinstance(code, int):
         return None
+    words = (
+        command.split() if isinstance(command, str) else command if isinstance(command, list | tuple) else ()
+    )
+    name = str(words[0]).replace("\\", "/").rpartition("/")[2].removesuffix(".exe") if words else ""
+    if code in _CUT_OFF_EXITS.get(name, ()):
+        return "timeout" if (name, code) == ("curl", 28) else "connection_lost"
     if code == _TIMED_OUT_EXIT:
         return "timeout"
     return "connection_lost" if code < 0 or code in _ENDED_BY_SIGNAL else None
@@ -188,11 +202,22 @@ def _of_database(error: BaseException, names: list[str]) -> bool:
         state = attribute(error, name)
         if isinstance(state, str):
             return bool(_SQL_LOST.fullmatch(state))
+    if attribute(error, "connection_invalidated") is True:  # SQLAlchemy's
+        return True
+    first = error.args[0] if isinstance(error.args, tuple) and error.args else None
+    if not _DATABASE_ERRORS.isdisjoint(names) and _says_lost(error, first):
+        return True
     if "OperationalError" not in names:
         return False
-    first = error.args[0] if isinstance(error.args, tuple) and error.args else None
     home = type(error).__module__.partition(".")[0]
     return first in _MYSQL_LOST if isinstance(first, int) else home in ("psycopg", "psycopg2")
+
+
+def _says_lost(error: BaseException, first: object) -> bool:
+    """True if the number or the state by which a driver names its error is one of a lost connection."""
+    if isinstance(first, str) and (_SQL_LOST.fullmatch(first) or _ORACLE_LOST.match(first)):
+        return True
+    return attribute(error, "errno") in _MYSQL_LOST
 
 
 def explanations(error: BaseException) -> Iterator[BaseException]:
