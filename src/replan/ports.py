@@ -292,6 +292,18 @@ class Listening(Protocol):
     def close(self) -> None: ...
 
 
+class Redaction(Protocol):
+    """What is taken out of stored things; called in a thread of the store's, artifacts first."""
+
+    def artifact(self, artifact_id: str, data: bytes) -> bytes:
+        """The artifact as it should have been stored; the same if nothing is to be taken out."""
+        ...
+
+    def event(self, event: AnyEvent) -> AnyEvent:
+        """The event as it should have been recorded; the same object if nothing is to be taken out."""
+        ...
+
+
 class EventLog(Protocol):
     """The append-only log of every task. Raises `StoreError` and its kinds."""
 
@@ -317,6 +329,13 @@ class EventLog(Protocol):
         artifacts: Sequence[NewArtifact] = (),
     ) -> asyncio.Future[Appended]:
         """Queue events in order, all or none; done when they are durable. `StaleWriter` if fenced out."""
+        ...
+
+    def redact(self, claim: Claim, redaction: Redaction) -> asyncio.Future[None]:
+        """Queue a rewriting of what the task's log and artifacts hold so far; done when nothing else is left of it.
+
+        The one exception to a log that only grows: for what turns out to be secret after it was stored.
+        """
         ...
 
     async def signal(self, task_id: str, event: AnyEvent, ts: float) -> Record:

@@ -886,3 +886,50 @@ async def test_a_task_that_is_driven_or_has_not_ended_is_kept(store: Store) -> N
     await store.delete("t", unfinished=True)
     with pytest.raises(TaskNotFound):
         await store.delete("t")
+
+
+class WithoutWord:
+    """A redaction of one word."""
+
+    def artifact(self, artifact_id: str, data: bytes) -> bytes:
+        return data.replace(b"word", b"***")
+
+    def event(self, event: AnyEvent) -> AnyEvent:
+        if isinstance(event, TaskSubmitted) and "word" in event.description:
+            return event.model_copy(update={"description": event.description.replace("word", "***")})
+        return event
+
+
+async def test_what_is_redacted_is_gone_and_nothing_else_has_changed(store: Store) -> None:
+    await store.create("t", submitted("say the word"), 1.0)
+    await store.create("u", submitted("another word"), 1.0)
+    claim = await store.claim("t")
+    await store.append(claim, steps(1, 3), ts=2.0, round=0, artifacts=[NewArtifact("a", b"a word")])
+    before = await store.read("t")
+    await store.redact(claim, WithoutWord())
+    await store.append(claim, steps(4, 1), ts=3.0, round=0)
+    after = await store.read("t")
+    assert after[0].event == submitted("say the ***")
+    assert after[1:-1] == before[1:]
+    assert [one.seq for one in after] == [1, 2, 3, 4, 5]
+    assert await store.artifact("t", "a") == b"a ***"
+    assert (await store.summary("t")).description == "say the ***"
+    assert (await store.read("u"))[0].event == submitted("another word")
+    assert not await store.create("u", submitted("another word"), 9.0)
+
+
+async def test_the_request_of_a_redacted_task_is_still_known_for_the_same(store: Store) -> None:
+    await store.create("t", submitted("say the word"), 1.0)
+    await store.redact(await store.claim("t"), WithoutWord())
+    assert not await store.create("t", submitted("say the word"), 2.0)
+    with pytest.raises(TaskExists):
+        await store.create("t", submitted("say another word"), 2.0)
+
+
+async def test_whoever_lost_the_task_redacts_nothing(store: Store) -> None:
+    await store.create("t", submitted("say the word"), 1.0)
+    claim = await store.claim("t")
+    await store.claim("t", steal=True)
+    with pytest.raises(StaleWriter):
+        await store.redact(claim, WithoutWord())
+    assert (await store.read("t"))[0].event == submitted("say the word")

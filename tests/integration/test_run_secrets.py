@@ -19,8 +19,9 @@ from run_tasks import plan, step, verdict
 from replan import Replan, tool
 from replan.core.ids import call_base, split_key
 from replan.core.limits.policy import Policy
+from replan.core.references.derived import derived
 from replan.core.types import ToolSpec
-from replan.errors import TaskExists
+from replan.errors import InputError, TaskExists
 from replan.ports import ModelReply, ModelRequest, ToolCall
 from replan.run.service.tasks import Submission
 from replan.testing import FakeTool, ScriptedModel, fake_source
@@ -34,6 +35,10 @@ LONG = "metadata-token-of-many-pieces-4f9a11"
 def enter(word: str) -> int:
     """Enter with a word."""
     return len(word)
+
+
+def bytes_of(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.iterdir() if file.is_file())
 
 
 class Slow(ScriptedModel):
@@ -85,16 +90,17 @@ async def test_a_secret_that_only_the_answer_has_is_not_shown_in_its_pieces(tmp_
 
 
 @pytest.mark.parametrize(
-    ("name", "metadata", "stored"),
+    ("name", "metadata", "late"),
     [
         pytest.param("word", {"word": LONG}, False, id="named as a secret parameter: secret from the beginning"),
         pytest.param("access_token", {"access_token": LONG}, False, id="of a name of secrets"),
-        pytest.param("tk2", {"tk2": LONG}, True, id="of another name: told"),
+        pytest.param("tk2", {"tk2": LONG}, True, id="of another name: taken out of the log"),
         pytest.param("inner.tk2", {"inner": {"tk2": LONG}}, True, id="inside of one"),
+        pytest.param("keys3[0]", {"keys3": [LONG, "x"]}, True, id="in a list"),
     ],
 )  # fmt: skip
-async def test_metadata_that_a_plan_uses_as_a_secret_is_secret_as_soon_as_that_can_be_known(
-    tmp_path: Path, caplog: Any, name: str, metadata: dict[str, Any], stored: bool
+async def test_metadata_that_a_plan_uses_as_a_secret_is_in_no_byte_of_the_database(
+    tmp_path: Path, caplog: Any, name: str, metadata: dict[str, Any], late: bool
 ) -> None:
     caplog.set_level(logging.WARNING, logger="replan")
     answers = {
@@ -102,15 +108,28 @@ async def test_metadata_that_a_plan_uses_as_a_secret_is_secret_as_soon_as_that_c
         "evaluation": verdict(output=f"entered with {LONG}"),
     }
     model = Slow(answers, 16)
-    _, seen = await watched(model, [enter], tmp_path, metadata=metadata)
+    async with Replan(model, [enter], db=tmp_path / "log.db") as replan:
+        task_id = await replan.submit(f"do it with {LONG}", metadata=metadata)
+        seen = []
+        async for record in replan.watch(task_id, ephemeral=True):
+            seen.append(record)
+            model.ready.set()
+        result = await replan.result(task_id)
+        stored, listed = await replan.history(task_id), await replan.tasks()
+        left = bytes_of(tmp_path)
+    assert LONG.encode() not in left, "while the store is open, its log included"
+    assert result.status == "succeeded"
+    assert LONG not in str(listed)
     texts = [json.dumps(one.wire()) for one in seen]
-    assert (LONG in texts[0]) == stored, "nothing is unwritten"
+    assert (LONG in texts[0]) == late, "what was told is not untold"
     planned = next(at for at, one in enumerate(seen) if one.type == "plan_generated")
     assert not any(LONG in text for text in texts[planned:]), "but from then on nothing has it"
+    assert not any(LONG in json.dumps(one.wire()) for one in stored)
+    assert [one.seq for one in stored] == list(range(1, len(stored) + 1)), "and every event is where it was"
     assert LONG not in "".join(turn.text for one in model.requests[1:] for turn in one.turns)
     warned = [one.getMessage() for one in caplog.records if "as a secret next time" in one.getMessage()]
-    assert len(warned) == int(stored)
-    assert any(one.type == "progress_update" and "--secret" in one.event.message for one in seen) == stored
+    assert len(warned) == int(late)
+    assert any(one.type == "progress_update" and "--secret" in one.event.message for one in seen) == late
 
 
 async def test_a_task_without_secrets_is_never_masked(tmp_path: Path) -> None:
@@ -276,3 +295,87 @@ async def test_the_items_of_a_secret_list_are_as_secret_as_the_list(tmp_path: Pa
     assert result.succeeded, result.failure
     assert not [text for text in (*events, *texts_in(tmp_path), str(result.output)) if LONG in text]
     assert sorted(call.parameters["note"] for call in source.calls) == [LONG, LONG + "-2"]
+
+
+@tool(effect="reads")
+def note(text: Any) -> Any:
+    """Note a text."""
+    return text
+
+
+@pytest.mark.parametrize(
+    ("expression", "gives"),
+    [
+        pytest.param("reverse(metadata.{name})", LONG[::-1], id="reversed"),
+        pytest.param("metadata | [reverse({name}), city] | [0]", LONG[::-1], id="behind a pipe"),
+        pytest.param("reverse(to_string(metadata.{name}))", LONG[::-1], id="as a text first"),
+        pytest.param("metadata.{{a: reverse({name}), b: city}}.a", LONG[::-1], id="in an object"),
+        pytest.param("metadata.[reverse(join('', [{name}, city]))][0]", "olsO" + LONG[::-1], id="joined first"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["api_token", "tk2"])
+async def test_a_text_that_an_expression_makes_of_a_secret_is_secret(
+    tmp_path: Path, expression: str, gives: str, name: str
+) -> None:
+    made = "${" + expression.format(name=name) + "}"
+    steps = [
+        step("a", "enter", parameters={"word": f"${{metadata.{name}}}"}),
+        step("b", "note", parameters={"text": made}),
+        step("c", "note", parameters={"text": "${join(' and ', [metadata.city, metadata.land])}"}),
+    ]
+    model = Slow({"execution_plan": plan(*steps), "evaluation": verdict(output="done")}, 16)
+    model.ready.set()
+    async with Replan(model, [enter, note], db=tmp_path / "log.db") as replan:
+        result = await replan.run("do it", metadata={name: LONG, "city": "Oslo", "land": "Norway"})
+        left = bytes_of(tmp_path)
+        told = json.dumps([one.wire() for one in await replan.history(result.task_id)])
+    assert gives.encode() not in left
+    assert LONG.encode() not in left
+    assert "Oslo and Norway" in told, "what is computed beside it is none"
+
+
+def test_what_stands_beside_a_secret_is_not_made_of_it() -> None:
+    real = {"rows": [{"key": LONG, "name": "Ada Lovelace"}, {"key": "x", "name": "Bob"}], "n": 3}
+    seen = {"rows": [{"key": "***", "name": "Ada Lovelace"}, {"key": "x", "name": "Bob"}], "n": 3}
+    assert set(derived(f"rows[?key=='{LONG}'].name | [0]", seen, real)) == set()
+    assert set(derived("join(', ', rows[].name)", seen, real)) == set()
+    assert set(derived("rows[0].reverse(key)", seen, real)) == {LONG[::-1]}
+    assert set(derived("to_string(rows[].key)", seen, real)) == {f'["{LONG}","x"]'}
+    assert set(derived("rows[0].nothing", seen, real)) == set()
+
+
+async def test_a_task_whose_late_secret_was_taken_out_asks_for_it_where_it_is_resumed(tmp_path: Path) -> None:
+    answers = {
+        "execution_plan": plan(step("a", "enter", parameters={"word": "${metadata.tk2}"})),
+        "evaluation": verdict(output="done"),
+    }
+    model = Slow(answers, 16)
+    model.ready.set()
+    begun = asyncio.Event()
+
+    @tool(effect="reads", secrets=["word"])
+    async def enter(word: str) -> int:
+        """Enter with a word."""
+        begun.set()
+        await asyncio.sleep(3600)
+        return len(word)
+
+    db = tmp_path / "log.db"
+    async with Replan(model, [enter], db=db) as replan:
+        task_id = await replan.submit("do it", metadata={"tk2": LONG, "city": "Oslo"})
+        await begun.wait()
+    got: list[str] = []
+
+    @tool(name="enter", effect="reads", secrets=["word"])
+    def again(word: str) -> int:
+        """Enter with a word."""
+        got.append(word)
+        return len(word)
+
+    async with Replan(model, [again], db=db) as replan:
+        with pytest.raises(InputError, match="begun with tk2 as secret metadata"):
+            await replan.resume(task_id)
+        await replan.resume(task_id, secrets={"tk2": SecretStr(LONG)})
+        assert (await replan.wait(task_id)).status == "succeeded"
+        assert got == [LONG]
+        assert LONG.encode() not in bytes_of(tmp_path)

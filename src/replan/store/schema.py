@@ -56,6 +56,7 @@ def connect(path: Path, *, synchronous: str = "normal", busy_secs: float = BUSY_
         connection.execute(f"PRAGMA synchronous = {synchronous.upper()}")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA secure_delete = ON")  # what is deleted or rewritten is in the file no more
     except sqlite3.Error:
         connection.close()
         raise

@@ -29,10 +29,11 @@ from replan.errors import (
     TaskNotFound,
     TaskUnfinished,
 )
-from replan.ports import Appended, Claim, NewArtifact, TaskSummary
+from replan.ports import Appended, Claim, NewArtifact, Redaction, TaskSummary
 from replan.store import schema, tool_memory
 from replan.store.holders import Holders
 from replan.store.reader import Reader, Row
+from replan.store.redact import redact
 from replan.store.rows import rows_of
 from replan.store.watch import Listener, Watchers
 from replan.store.writer import Writer, translate
@@ -263,6 +264,15 @@ class SqliteStore:
         if self._watchers.waiting(task_id):
             future.add_done_callback(lambda _: self._watchers.changed(task_id))
         return future
+
+    def redact(self, claim: Claim, redaction: Redaction) -> asyncio.Future[None]:
+        def work(db: sqlite3.Connection) -> None:
+            found = db.execute(_ENTER, (claim.task_id, claim.fence)).fetchone()
+            if found is None:
+                raise _refusal(db, claim)
+            redact(db, found[0], redaction)
+
+        return self._writer.submit(work, chain=claim, large=True, scrub=True)
 
     async def signal(self, task_id: str, event: e.AnyEvent, ts: float) -> e.Record:
         if not event.signal:

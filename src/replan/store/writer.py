@@ -41,6 +41,7 @@ class _Job(NamedTuple):
     future: asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop
     patient: bool = True
+    scrub: bool = False
 
 
 _Done = tuple[_Job, Any, BaseException | None]
@@ -72,6 +73,8 @@ class Writer:
         """Held by whoever takes jobs, until they are committed."""
         self._wake = threading.Event()
         self._closing = False
+        self._scrub = False
+        """Pages as they were before a job that asked for it may still be in the file's own log."""
         self._torn: dict[Hashable, BaseException] = {}
         """Chains that lost a link: what was to come after it must not be written either."""
         self._thread = threading.Thread(target=self._work, name="replan-log-writer", daemon=True)
@@ -86,6 +89,7 @@ class Writer:
         single: bool = False,
         durable: bool = True,
         patient: bool = True,
+        scrub: bool = False,
     ) -> asyncio.Future[Any]:
         """Queue a job; its future is done once it is committed, which may be at once.
 
@@ -93,13 +97,14 @@ class Writer:
         that chain fail likewise. `large`: not to be written in the event loop. `single`: it writes by its first
         statement and by no other, so that it needs no transaction of its own. `durable`: on disk when it is done,
         where the store is one whose commits go to disk. `patient`: worth a long wait for another process.
+        `scrub`: what it has overwritten shall be in the file's own log no more either.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         if self._closing:
             future.set_exception(StoreError(f"the store {self._path} is closed"))
             return future
-        job = _Job(work, chain, future, loop, patient)
+        job = _Job(work, chain, future, loop, patient, scrub)
         if large or (durable and self._synced) or not self._at_once(job, self._prompt, single):
             self._jobs.append(job)
             self._wake.set()
@@ -160,11 +165,21 @@ class Writer:
             with self._turn:
                 jobs = [self._jobs.popleft() for _ in range(min(GROUP, len(self._jobs)))]
                 done = self._commit(jobs) if jobs else []
+                self._scrub = self._scrub or any(job.scrub for job in jobs)
+                if self._scrub:
+                    self._scrub = not self._emptied_log()
                 if self._prompt_left <= 0:
                     with contextlib.suppress(sqlite3.Error):  # a reader in the way: at the next time
                         self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
                     self._prompt_left = PROMPT_COMMITS
             _deliver(done)
+
+    def _emptied_log(self) -> bool:
+        """Bring everything into the file itself and cut its log; False if a reader is in the way: at the next time."""
+        with contextlib.suppress(sqlite3.Error):
+            busy, *_ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return not busy
+        return False
 
     def _commit(self, jobs: list[_Job]) -> list[_Done]:
         done: list[_Done] = []

@@ -20,7 +20,7 @@ from replan.errors import (
     TaskNotFound,
     TaskUnfinished,
 )
-from replan.ports import Appended, Claim, NewArtifact, TaskSummary
+from replan.ports import Appended, Claim, NewArtifact, Redaction, TaskSummary
 
 
 @dataclass
@@ -123,6 +123,17 @@ class MemoryStore:
         for artifact in artifacts:
             task.artifacts.setdefault(artifact.artifact_id, artifact.data)
         return Appended(first, len(task.records))
+
+    def redact(self, claim: Claim, redaction: Redaction) -> asyncio.Future[None]:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        task = self._task(claim.task_id)
+        if task.fence != claim.fence:
+            done.set_exception(StaleWriter(f"task {claim.task_id!r} has been taken over by another driver"))
+            return done
+        task.artifacts = {name: redaction.artifact(name, data) for name, data in task.artifacts.items()}
+        task.records = [one._replace(event=redaction.event(one.event)) for one in task.records]
+        done.set_result(None)
+        return done
 
     async def signal(self, task_id: str, event: AnyEvent, ts: float) -> Record:
         if not event.signal:

@@ -517,3 +517,22 @@ def test_what_stands_in_a_secret_that_is_json_is_secret_too() -> None:
     known.add("[not json", "other")
     known.add("[" * 5_000, "deep")
     assert known.hide("a [not json") == "a ***"
+
+
+def test_names_of_properties_that_a_schema_calls_secret_are_masked_and_none_is_lost() -> None:
+    by_key = {
+        "type": "object",
+        "propertyNames": {"$ref": "#/$defs/key"},
+        "additionalProperties": {"type": "integer"},
+    }
+    tool = ToolSpec(
+        id="t", source="s", name="t", description="",
+        parameters={"type": "object", "properties": {"by": by_key}, "$defs": {"key": {"format": "password"}}},
+    )  # fmt: skip
+    given = {"by": {"first-key-4711": 1, "second-key-0815": 2}}
+    assert masked_parameters(tool, given) == {"by": MASK}
+    known = KnownSecrets()
+    known.learn(tool, given)
+    assert sorted(known.masked(given)["by"].values()) == [1, 2]
+    assert "key-" not in str(known.masked(given))
+    assert known.masked({"other": 1}) == {"other": 1}

@@ -166,6 +166,11 @@ class KnownSecrets:
             return self._made(MASK, value) if self._texts and self._is_secret(str(value), name) else value
         if isinstance(value, dict):
             made = {self._key(key): self._masked(item, key) for key, item in value.items()}
+            if len(made) < len(value):  # secret names that look alike now
+                made = {
+                    f"{self._key(key)} ({at})" if self._key(key) != key else key: self._masked(item, key)
+                    for at, (key, item) in enumerate(value.items(), 1)
+                }
             same = len(made) == len(value) and all(made.get(key, made) is item for key, item in value.items())
             return value if same else made
         if isinstance(value, list | tuple):
@@ -206,7 +211,10 @@ class KnownSecrets:
         return name in names or not is_plain_word(text)
 
     def _key(self, key: Any) -> Any:
-        return self.hide(key) if isinstance(key, str) else key
+        if not isinstance(key, str) or (shown := self._hidden(key)) == key:
+            return key
+        self._met = True
+        return shown
 
     def masked_event(self, event: E, *, lost: bool = False) -> E:
         """The event as it is recorded; one that had to be changed says so.

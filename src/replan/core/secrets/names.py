@@ -64,7 +64,7 @@ def is_secret_setting(name: str) -> bool:
 
 
 def secret_places(value: Any, names: Iterable[str] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Where in a caller's value secrets are: under such names, under those in `names`, or by what they look like."""
+    """Where in a caller's value secrets are: under such names, at those places or names, or by what they look like."""
     yield from _places(value, (), frozenset(names), False)
 
 
@@ -80,7 +80,12 @@ def _places(
             yield from _places(item, (*path, str(at)), names, secret)
     elif is_reference(value) or value is None or isinstance(value, bool):
         return
-    elif secret or looks_secret(value) or (isinstance(value, str) and _WITH_PASSWORD.match(value)):
+    elif (
+        secret
+        or ".".join(path) in names
+        or looks_secret(value)
+        or (isinstance(value, str) and _WITH_PASSWORD.match(value))
+    ):
         yield path, value
 
 

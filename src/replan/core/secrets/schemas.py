@@ -99,6 +99,10 @@ class SecretParts:
             found += mine or [node.get("additionalProperties"), node.get("unevaluatedProperties")]
         return SecretParts(found, self._root)
 
+    def names(self) -> SecretParts:
+        """What is said of the names of the value's properties."""
+        return SecretParts([node.get("propertyNames") for node in self._nodes], self._root)
+
     def item(self, at: int) -> SecretParts:
         found: list[Any] = []
         for node in self._nodes:
@@ -229,6 +233,8 @@ def _masked_by(parts: SecretParts, value: Any, secret: bool) -> Any:
     if secret or parts.secret:
         return MASK
     if isinstance(value, dict) and parts.holds():
+        if parts.names().secret:
+            return MASK
         return {name: _masked_by(parts.field(name), item, False) for name, item in value.items()}
     if isinstance(value, list) and parts.holds():
         return [_masked_by(parts.item(at), item, False) for at, item in enumerate(value)]
@@ -265,6 +271,8 @@ def _leaves(name: str, value: Any, secret: bool, parts: SecretParts | None) -> I
         secret = parts.secret
     inner = None if secret else parts
     if isinstance(value, dict):
+        if inner is not None and inner.names().secret:
+            yield from ((name, key) for key in value)
         for key, item in value.items():
             yield from _leaves(key, item, secret, inner.field(key) if inner is not None else None)
     elif isinstance(value, list | tuple):

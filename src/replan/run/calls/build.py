@@ -13,8 +13,9 @@ from replan.core.limits.policy import needs_approval
 from replan.core.plan.index import references_of
 from replan.core.recovery.check_proposal import mapped
 from replan.core.references.conditions import roots
+from replan.core.references.derived import derived
 from replan.core.references.meter import Meter
-from replan.core.references.paths import PathError, select
+from replan.core.references.paths import PathError, select, static_steps
 from replan.core.references.refs import Reference, has_references
 from replan.core.references.resolve import resolve
 from replan.core.secrets import MASK, SecretLost, holds_lost, reveal, reveal_known
@@ -97,7 +98,18 @@ class Scope:
         real = reveal_known(found)
         if holds_lost(real):
             _check_known(ref, real)
+        if ref.path and static_steps(ref.path) is None:
+            self._learn_made(ref, found, real)
         return real, where
+
+    def _learn_made(self, ref: Reference, found: Any, real: Any) -> None:
+        """What is computed from a secret is one."""
+        known = self._state.secrets
+        seen = known.masked(found) if ref.head == "metadata" else found
+        if seen is not real:
+            for text in derived(ref.path, seen, real):
+                if known.hide(text) == text:  # one in which a secret stands as it is is hidden already
+                    known.add(text)
 
     def _may_be_masked(self, ref: Reference) -> bool:
         step = self._state.steps.get(ref.head) or self._state.earlier.get(ref.head)

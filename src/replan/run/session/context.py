@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pydantic_core import PydanticSerializationError
@@ -25,6 +25,7 @@ from replan.ports import Appended, Claim, NewArtifact
 from replan.run.session.dependencies import Parts
 from replan.run.session.known_secrets import known_to, may_hold_secrets
 from replan.run.session.outputs import storable_value
+from replan.run.session.redaction import LateSecrets
 
 
 class Batch:
@@ -226,6 +227,16 @@ class Run:
         for waiter in batch.waiters:
             if not waiter.done():
                 waiter.set_exception(error)
+
+    async def redact(self, late: Mapping[str, Any]) -> None:
+        """Take metadata that turned out to be secret, by place, out of the log; it is known to be secret already."""
+        if self._batch is not None:
+            self._flush()
+        redaction = LateSecrets(self.secrets, late)
+        self.parts.given.learn(self.task_id, late)
+        future = self.parts.store.redact(self.claim, redaction)
+        future.add_done_callback(lambda _: self.kept.update(redaction.kept))
+        await asyncio.shield(future)
 
     async def artifact(self, task_id: str, artifact_id: str) -> bytes:
         """`ports.ArtifactStore` that also sees what is still on its way to the log."""

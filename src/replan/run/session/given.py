@@ -61,7 +61,7 @@ class Given:
 
     def __init__(self) -> None:
         self._whole: dict[str, TaskSubmitted] = {}
-        self._again: dict[str, dict[str, str]] = {}
+        self._again: dict[str, dict[str, Any]] = {}
         """Secrets that were given for a task of an earlier process."""
 
     def keep(self, task_id: str, event: TaskSubmitted) -> bool:
@@ -75,6 +75,14 @@ class Given:
     def forget(self, task_id: str) -> None:
         self._whole.pop(task_id, None)
         self._again.pop(task_id, None)
+
+    def learn(self, task_id: str, late: Mapping[str, Any]) -> None:
+        """Metadata that turned out to be secret, by place: the log has them no more."""
+        if (whole := self._whole.get(task_id)) is not None:
+            secrets = {**dict.fromkeys(late, ""), **whole.secrets}
+            self._whole[task_id] = whole.model_copy(update={"secrets": secrets})
+        else:
+            self._again.setdefault(task_id, {}).update(late)
 
     def give_again(self, task_id: str, event: TaskSubmitted, secrets: Mapping[str, Any]) -> None:
         """Take secrets for a task that is resumed; `InputError` if one is no secret of it, or one is still missing."""

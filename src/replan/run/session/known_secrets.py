@@ -64,26 +64,28 @@ def may_hold_secrets(tools: Tools) -> bool:
     return any(map(takes_secrets, tools.specs()))
 
 
-def learn_answer(known: KnownSecrets, text: str, tools: Tools, metadata: JsonObject) -> list[str]:
+def learn_answer(known: KnownSecrets, text: str, tools: Tools, metadata: JsonObject) -> dict[str, Any]:
     """Know the secrets that a model's answer has in calls of tools, literally or as references to metadata.
 
-    The names of metadata that nobody had known to be secret: what was stored and asked before has them.
+    The places of metadata that nobody had known to be secret, with their values: what was stored and asked before has them.
     """
     if not may_hold_secrets(tools):
-        return []
+        return {}
     try:
         values = list(candidates(text))
     except Unreadable:
-        return []
-    late: dict[str, None] = {}
+        return {}
+    late: dict[str, Any] = {}
     for value in values:
         learn_values(known, value, tools)
         for name in _metadata_in_secrets(value, tools.resolve):
             for path, secret in secret_places({name: metadata.get(name)}, (name,)):
                 if not isinstance(secret, Masked):
-                    late[name] = None
-                known.add(reveal_or_none(secret), path[-1])
-    return list(late)
+                    late[".".join(path)] = secret
+                known.add(
+                    reveal_or_none(secret), next((part for part in reversed(path) if not part.isdigit()), "")
+                )
+    return late
 
 
 def learn_values(known: KnownSecrets, value: Any, tools: Tools) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from typing import Any
 
 from replan.beside import beside
 from replan.core.data.pieces import AT_ONCE
@@ -24,8 +25,8 @@ from replan.run.session.stops import BudgetReached
 
 log = logging.getLogger("replan")
 _LATE = (
-    "the metadata {name!r} is put into a secret parameter, and was stored and shown before that was known: give it as a "
-    "secret next time (--secret {name}=env:VARIABLE, or secrets=)"
+    "the metadata {name!r} is put into a secret parameter: it has been taken out of the log, but the model was shown it "
+    "before that was known; give it as a secret next time (--secret {name}=env:VARIABLE, or secrets=)"
 )
 
 
@@ -35,6 +36,8 @@ class RoleTalk:
     def __init__(self, run: Run, role: Role) -> None:
         self._run = run
         self._model = run.parts.models.get(role)
+        self._late: dict[str, Any] = {}
+        """Metadata that an answer has shown to be secret, by place: still in the log."""
 
     @property
     def style(self) -> str:
@@ -80,6 +83,7 @@ class RoleTalk:
             said = tuple(run.secrets.hide(part) if isinstance(part, str) else part for part in error.args)
             if said != error.args:  # an endpoint that repeats the key, say
                 error.args = said
+            await self._take_out()
             run.record(
                 LlmCallCompleted(
                     call_id=call_id, role=role, model=model.name, usage=asking.with_all(Usage()),
@@ -91,6 +95,7 @@ class RoleTalk:
             asking.end()
         reply = reply.model_copy(update={"text": storable(reply.text)})
         await self._learn_beside(reply.text)
+        await self._take_out()
         tell(pieces.rest())
         run.record(
             LlmCallCompleted(
@@ -122,24 +127,28 @@ class RoleTalk:
         if len(text) <= AT_ONCE:
             self._learn(text)
         else:
-            self._warn_late(
-                await beside(learn_answer, run.secrets, text, run.parts.tools, run.state.metadata)
-            )
+            self._late |= await beside(learn_answer, run.secrets, text, run.parts.tools, run.state.metadata)
 
     def _learn(self, text: str) -> None:
         """Know the secrets that an answer holds before any of it is kept."""
         run = self._run
-        self._warn_late(learn_answer(run.secrets, text, run.parts.tools, run.state.metadata))
+        self._late |= learn_answer(run.secrets, text, run.parts.tools, run.state.metadata)
 
-    def _warn_late(self, names: list[str]) -> None:
+    async def _take_out(self) -> None:
+        """Take what turned out to be secret out of the log, once, and say so."""
+        if not self._late:
+            return
         run = self._run
-        for name in names:
-            told = run.told = run.told or set()
-            if name not in told:
-                told.add(name)
-                said = _LATE.format(name=name)
-                log.warning("task %s: %s", run.task_id, said)
-                run.tell(ProgressUpdate(message=said))
+        told = run.told = run.told or set()
+        late, self._late = {place: self._late[place] for place in self._late if place not in told}, {}
+        if not late:
+            return
+        told.update(late)
+        await run.redact(late)
+        for name in dict.fromkeys(place.partition(".")[0] for place in late):
+            said = _LATE.format(name=name)
+            log.warning("task %s: %s", run.task_id, said)
+            run.tell(ProgressUpdate(message=said))
 
     async def _answer(
         self, model: Model, request: ModelRequest, on_text: Callable[[str], None] | None

@@ -1,0 +1,37 @@
+"""Taking out of a task's rows what nobody should have been able to read in them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from replan.core import events as e
+from replan.ports import Redaction
+from replan.store.rows import TOGETHER
+
+
+def redact(db: sqlite3.Connection, number: int, redaction: Redaction) -> None:
+    """Rewrite the rows of a task that hold something to take out, and no others. The numbers of its events stay."""
+    artifacts = db.execute("SELECT artifact_id, data FROM artifact WHERE task = ?", (number,)).fetchall()
+    for artifact_id, data in artifacts:
+        if (new := redaction.artifact(artifact_id, data)) != data:
+            where = (new, number, artifact_id)
+            db.execute("UPDATE artifact SET data = ? WHERE task = ? AND artifact_id = ?", where)
+    rows = db.execute("SELECT seq, type, data FROM event WHERE task = ? ORDER BY seq", (number,)).fetchall()
+    for seq, kind, data in rows:
+        events = (
+            [e.read(*pair) for pair in e.split_together(data)] if kind == TOGETHER else [e.load(kind, data)]
+        )
+        made = [redaction.event(event) for event in events]
+        if all(new is old for new, old in zip(made, events, strict=True)):
+            continue
+        text = e.dump_together(made) if kind == TOGETHER else e.dump(made[0])
+        db.execute("UPDATE event SET data = ? WHERE task = ? AND seq = ?", (text, number, seq))
+        _tell_of(db, number, made)
+
+
+def _tell_of(db: sqlite3.Connection, number: int, events: Sequence[e.AnyEvent]) -> None:
+    """The list of tasks has the description once more."""
+    for event in events:
+        if isinstance(event, e.TaskSubmitted):
+            db.execute("UPDATE task SET description = ? WHERE id = ?", (event.description, number))
