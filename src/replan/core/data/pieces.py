@@ -22,6 +22,8 @@ PIECE = 500_000
 """The weight of a piece: characters of texts, and `_EACH` for every value around them."""
 AT_ONCE = 65_536
 """Characters of somebody's JSON that are read and understood in the event loop, which is slower than to write and read ours."""
+PLAN_AT_ONCE = 2 * AT_ONCE
+"""The same of a plan, which is made of short names: a hundred steps, each with ten before it, take some three milliseconds."""
 MANY = 300
 """Steps, calls or events that are gone through in the event loop."""
 _EACH = 64
@@ -32,23 +34,32 @@ _Path = tuple[str | int, ...]
 
 def weight(value: Any, most: int = PIECE) -> int:
     """Roughly the characters of the value's JSON; more than `most` if it is more. What is no plain value weighs nothing."""
-    left = most
-    waiting = [value]
+    left = most - _EACH
+    if isinstance(value, _TEXTS):
+        left -= len(value)
+    waiting = [value] if isinstance(value, _AROUND_OTHERS) else []
     while waiting and left >= 0:
         one = waiting.pop()
-        left -= _EACH
-        if isinstance(one, str | bytes):
-            left -= len(one)
-        elif isinstance(one, dict):
-            if len(one) * _EACH > left:
-                return most + 1
-            left -= sum([len(key) for key in list(one) if isinstance(key, str)])
-            waiting.extend(one.values())
-        elif isinstance(one, list | tuple):
-            if len(one) * _EACH > left:
-                return most + 1
-            waiting.extend(one)
+        if len(one) * _EACH > left:
+            return most + 1
+        left -= len(one) * _EACH
+        try:
+            left -= len("".join(one))  # the keys, or a list of texts, at once
+        except TypeError:
+            texts = [item for item in list(one) if isinstance(item, _TEXTS)]
+            left -= sum(map(len, texts))
+            if not isinstance(one, dict):
+                waiting += [item for item in one if isinstance(item, _AROUND_OTHERS)]
+        if isinstance(one, dict):
+            for item in list(one.values()):
+                if isinstance(item, _TEXTS):
+                    left -= len(item)
+                elif isinstance(item, _AROUND_OTHERS):
+                    waiting.append(item)
     return most - left
+
+
+_TEXTS, _AROUND_OTHERS = (str, bytes), (dict, list, tuple)
 
 
 def is_large(value: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from replan.beside import beside
-from replan.core.data.pieces import AT_ONCE, MANY, weight
+from replan.core.data.pieces import AT_ONCE, MANY, PLAN_AT_ONCE, weight
 from replan.core.data.validation import schema_problem
 from replan.core.events import (
     TERMINAL,
@@ -97,7 +97,8 @@ class Service:
 
         large = (
             len(wanted.description) > AT_ONCE
-            or weight([wanted.plan, wanted.metadata, wanted.context], AT_ONCE) > AT_ONCE
+            or weight(wanted.plan, PLAN_AT_ONCE) > PLAN_AT_ONCE
+            or weight([wanted.metadata, wanted.context], AT_ONCE) > AT_ONCE
         )
         return await beside(receive) if large else receive()
 

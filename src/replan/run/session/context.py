@@ -14,7 +14,7 @@ from typing import Any
 from pydantic_core import PydanticSerializationError
 
 from replan.beside import beside
-from replan.core.data.pieces import AT_ONCE, MANY, weight
+from replan.core.data.pieces import MANY, PLAN_AT_ONCE, weight
 from replan.core.events import AnyEvent, Record, TaskSubmitted
 from replan.core.secrets import KnownSecrets, lost
 from replan.core.state.fold import apply, fold
@@ -111,7 +111,7 @@ class Run:
                 await parts.store.release(claim)
             raise
         large = len(records) > MANY or any(
-            weight(one.event.plan, AT_ONCE) > AT_ONCE
+            weight(one.event.plan, PLAN_AT_ONCE) > PLAN_AT_ONCE
             for one in records[:1]
             if isinstance(one.event, TaskSubmitted)
         )
