@@ -276,6 +276,11 @@ class Oracle:
             "is_successful": done,
             "dimensions": dict.fromkeys(names, score),
             "failures": [] if done else ["what was asked for has not been done"],
+            "left_out_effects": [
+                {"step": one.step.step_id, "not_needed": "all that was asked for is done"}
+                for one in self.state.every_step()
+                if done
+            ],
             "final_output": "done" if done else self._case.ask or "not done",
         }
         return answer

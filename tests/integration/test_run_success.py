@@ -125,28 +125,135 @@ def test_no_success_has_an_answer_of_another_form_than_was_asked_for(
     assert not ran.result.is_success or ran.result.output == 7
 
 
+SKIP_P = replan("skip_steps", step_ids=["p"])
+ANEW = replan("full_replan")
+
+
+def accounts(*said: dict[str, Any]) -> dict[str, Any]:
+    """A judge's plain yes, with what it says of the effects that were left out."""
+    return {**judgement(95, True, 95, 96), "left_out_effects": list(said)}
+
+
+def by(step_id: str, effect: str = "p") -> dict[str, Any]:
+    return {"step": effect, "made_good_by": step_id, "not_needed": None}
+
+
+NOT_NEEDED = {"step": "p", "made_good_by": None, "not_needed": "the invoice had been paid before"}
+
+
 @pytest.mark.parametrize(
-    ("rest", "strategy", "named"),
+    ("rest", "strategy", "judged", "shortfall"),
     [
-        pytest.param(None, replan("skip_steps", step_ids=["p"]), True, id="skipped"),
-        pytest.param([step("x", "find", n=1)], replan("full_replan"), True, id="another plan without it"),
-        pytest.param([step("x", "pay_by_card")], replan("full_replan"), True, id="another tool instead"),
+        pytest.param([step("x", "find", n=1)], ANEW, accounts(), None, id="not a word"),
+        pytest.param([step("x", "find", n=1)], ANEW, judgement(95, True, 95, 96), None, id="not even the field"),
+        pytest.param(None, SKIP_P, accounts(), "not needed: it helps", id="skipped by name, with a reason"),
+        pytest.param(None, SKIP_P, accounts({**NOT_NEEDED, "not_needed": None}), None, id="which the judge does not share"),
+        pytest.param(None, SKIP_P, accounts(NOT_NEEDED), "not needed: the invoice", id="not needed"),
+        pytest.param(None, SKIP_P, accounts({**NOT_NEEDED, "not_needed": "null"}), None, id="no reason"),
+        pytest.param(None, SKIP_P, accounts(by("f")), None, id="a reading of the same plan"),
+        pytest.param([step("x", "find", n=1)], ANEW, accounts(by("x")), None, id="a reading of a later plan"),
+        pytest.param([step("x", "find", n=1)], ANEW, accounts({**NOT_NEEDED, **by("x"), "not_needed": "as x says"}),
+                     None, id="a reading, whatever is said of it"),
+        pytest.param([step("x", "pay_by_card")], ANEW, accounts(), "made good by x", id="another tool instead, unsaid"),
+        pytest.param([step("x", "pay_by_card")], ANEW, accounts({**NOT_NEEDED, "not_needed": None}), None,
+                     id="another tool, which the judge does not take for it"),
+        pytest.param([step("x", "pay_by_card")], ANEW, accounts(by("x")), "made good by x", id="another tool instead"),
+        pytest.param([step("x", "pay_by_card")], ANEW, accounts(by("y")), None, id="a step that is not there"),
     ],
-)
-def test_an_effect_that_failed_and_was_left_out_is_named_though_the_judge_says_yes(
-    rest: list[dict[str, Any]] | None, strategy: dict[str, Any], named: bool
+)  # fmt: skip
+def test_a_yes_has_to_account_for_each_effect_that_was_left_out(
+    rest: list[dict[str, Any]] | None, strategy: dict[str, Any], judged: dict[str, Any], shortfall: str | None
 ) -> None:
     first = plan(step("f", "find"), step("p", "pay"))
     ran = run(
         {
             "execution_plan": [first] if rest is None else [first, plan(*rest)],
             "step_reflection": GIVE_UP,
-            "overall_reflection": strategy,
-            "evaluation": judgement(95, True, 95, 96),
+            "overall_reflection": [strategy, overall(False)],
+            "evaluation": judged,
+        }
+    )
+    asked = [one for one in ran.model.requests if one.schema_name == "evaluation"]
+    assert "'p' (pay) of an earlier plan failed" in asked[0].turns[0].text
+    assert ran.result.is_success == (shortfall is not None)
+    if shortfall is not None:
+        assert len(asked) == 1
+        assert [shortfall in text for text in ran.result.shortfall] == [True]
+    else:
+        assert len(asked) == 2, "what contradicts itself goes back once"
+        assert "left_out_effects" in asked[1].turns[-1].text
+        assert any("a later plan left it out" in cause for cause in ran.result.failure.root_causes)  # type: ignore[union-attr]
+
+
+def test_a_judge_that_accounts_for_it_when_it_is_asked_again_is_believed() -> None:
+    ran = run(
+        {
+            "execution_plan": [plan(step("f", "find"), step("p", "pay")), plan(step("x", "pay_by_card"))],
+            "step_reflection": GIVE_UP,
+            "overall_reflection": ANEW,
+            "evaluation": [accounts(by("f")), accounts(by("x"))],
         }
     )
     assert ran.result.is_success
-    assert any("'p' (pay) failed and was left out" in text for text in ran.result.shortfall) == named
+    assert ran.result.total_rounds == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "rest", "said", "succeeds"),
+    [
+        pytest.param([step("a", "pay_by_card"), step("p", "pay")], None, [by("a")], False,
+                     id="an effect that was planned beside it"),
+        pytest.param([step("a", "pay_by_card"), step("p", "pay")], [step("a", "pay_by_card")], [], False,
+                     id="the same, unsaid"),
+        pytest.param([step("p", "pay"), step("q", "pay", parameters={"n": 2})], [step("x", "pay_by_card")],
+                     [], False, id="one effect for two, unsaid"),
+        pytest.param([step("p", "pay"), step("q", "pay", parameters={"n": 2})], [step("x", "pay_by_card")],
+                     [by("x"), by("x", "q")], False, id="one effect for two"),
+        pytest.param([step("p", "pay"), step("q", "pay", parameters={"n": 2})],
+                     [step("x", "pay_by_card"), step("y", "pay_by_card", parameters={"n": 2})],
+                     [by("x"), by("y", "q")], True, id="each its own"),
+        pytest.param([step("l", "look"), step("p", "pay_by_card", "l")], [step("x", "find", n=1)], [], False,
+                     id="one that was never tried"),
+        pytest.param([step("l", "look"), step("p", "pay_by_card", "l")], [step("x", "pay_by_card")], [], True,
+                     id="which a step of the new plan has had"),
+    ],
+)  # fmt: skip
+def test_what_makes_an_effect_good_is_an_effect_of_its_own(
+    first: list[Any], rest: list[Any] | None, said: list[dict[str, Any]], succeeds: bool
+) -> None:
+    ran = run(
+        {
+            "execution_plan": [plan(*first)] if rest is None else [plan(*first), plan(*rest)],
+            "step_reflection": GIVE_UP,
+            "overall_reflection": [ANEW if rest is not None else SKIP_P, overall(False)],
+            "evaluation": accounts(*said),
+        }
+    )
+    assert ran.result.is_success == succeeds
+
+
+def test_a_reading_that_stands_in_for_an_effect_is_told_to_the_judge_and_makes_no_success() -> None:
+    to_reading = reflection("retry_with_tool", {"tool_id": "find"}, "tool_error")
+    again = reflection("repair_step", "another way", "tool_error")
+    ran = run(
+        {
+            "execution_plan": plan(step("p", "pay")),
+            "step_reflection": [to_reading, again],
+            "step_repair": step("p", "find", parameters={"n": 9}),
+            "overall_reflection": overall(False, done_in_substance=True),
+            "evaluation": judgement(95, True, 95, 96),
+        }
+    )
+    asked = [one for one in ran.model.requests if one.schema_name == "evaluation"]
+    assert not ran.result.is_success
+    assert "was to have an effect" in asked[0].turns[0].text
+
+
+def test_a_task_that_left_nothing_out_is_judged_without_a_word_on_it() -> None:
+    ran = run({"execution_plan": plan(step("f", "find"))})
+    asked = [one for one in ran.model.requests if one.schema_name == "evaluation"]
+    assert "left_out_effects" not in str(asked[0].json_schema)
+    assert "left_out_effects" not in asked[0].instructions + asked[0].turns[0].text
 
 
 # ── judged by the steps ───────────────────────────────────────────────────────

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from replan.core.evaluation.left_out import effects_left_out
 from replan.core.evaluation.outcome import answer_faults, default_strategy, done_in_substance, satisfied
 from replan.core.events import TaskCancelled, TaskCompleted, TaskFailed, TaskTimedOut
 from replan.core.recovery.guard import may_reflect, must_stop
@@ -164,7 +163,7 @@ def _verdict(state: State) -> Decision:
     if judged is not None and evaluation is None:
         return Finish(TaskFailed(failure=unjudged(state)))
     if judged is not None and evaluation is not None and satisfied(state, evaluation):
-        missing = evaluation.failures if judged.by == "steps" else tuple(effects_left_out(state))
+        missing = evaluation.failures if judged.by == "steps" else _left_out(evaluation)
         return _completed(state, evaluation, missing)
     if not state.reflects:
         return _failed(state, _why(state))
@@ -179,9 +178,8 @@ def _verdict(state: State) -> Decision:
             strategy, strategy.reason or reflection.reflection_text or "; ".join(reflection.root_causes)
         )
     if reflection.done_in_substance and evaluation is not None and done_in_substance(state, evaluation):
-        return _completed(
-            state, evaluation, tuple(dict.fromkeys((*evaluation.failures, *effects_left_out(state))))
-        )
+        missing = tuple(dict.fromkeys((*evaluation.failures, *_left_out(evaluation))))
+        return _completed(state, evaluation, missing)
     return _ask_or_fail(state, needs_a_person(state))
 
 
@@ -209,7 +207,11 @@ def _ended_by_word(state: State) -> Decision:
     answer = evaluation.final_output if evaluation is not None else None
     if faults := answer_faults(state):
         return _failed(state, no_answer_of_the_form(state, faults))
-    judged = evaluation.failures if evaluation is not None else ("the result was not judged",)
+    judged = (
+        (*evaluation.failures, *_left_out(evaluation))
+        if evaluation is not None
+        else ("the result was not judged",)
+    )
     missing = tuple(dict.fromkeys((*judged, *broken_steps(state))))
     score = evaluation.overall_score if evaluation is not None else None
     artifact = state.evaluation.artifact if state.evaluation else None
@@ -225,6 +227,11 @@ def _why(state: State) -> Failure:
     evaluation = state.evaluation.evaluation if state.evaluation else None
     broken = any(step.status == "failed" for step in state.steps.values())
     return judged_failed(state, evaluation) if evaluation is not None and not broken else steps_failed(state)
+
+
+def _left_out(evaluation: Evaluation) -> tuple[str, ...]:
+    """The effects that were planned and not had, each with how it is accounted for."""
+    return tuple(one.told for one in evaluation.left_out)
 
 
 def _completed(state: State, evaluation: Evaluation, shortfall: tuple[str, ...] = ()) -> Finish:

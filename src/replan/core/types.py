@@ -269,6 +269,32 @@ class Dimensions(Frozen):
     reliability: float
 
 
+class LeftOutEffect(Frozen):
+    """An effect that was planned and not had, and how the judge accounts for it."""
+
+    step_id: StepId
+    what: str
+    """What became of it, in words."""
+    made_good_by: StepId = ""
+    """The step whose effect it accepts in its place, where that can be so."""
+    not_needed: str = ""
+    """Why the task is done without it."""
+    refused: str = ""
+    """Why what the judge named in its place is none."""
+
+    @property
+    def told(self) -> str:
+        """What became of it and how it is accounted for, in words."""
+        if self.made_good_by:
+            return f"{self.what}; made good by {self.made_good_by}"
+        return f"{self.what}; not needed: {self.not_needed}" if self.not_needed else self.what
+
+    @property
+    def missing(self) -> bool:
+        """True if nothing accounts for it."""
+        return not self.made_good_by and not self.not_needed
+
+
 class Evaluation(Frozen):
     """A judge's view of a finished round. Scores are 0 to 100."""
 
@@ -281,6 +307,8 @@ class Evaluation(Frozen):
     improvement_suggestions: tuple[str, ...] = ()
     wrong_results: tuple[str, ...] = ()
     """What is wrong, not merely missing: with anything here the task is not done in substance."""
+    left_out: tuple[LeftOutEffect, ...] = ()
+    """Effects that were planned and not had: with one of them missing the task is not done."""
     final_output: Any = None
 
 

@@ -17,7 +17,7 @@ from replan.core.evaluation.outcome import forced, violations
 from replan.core.reflection import OverallReflection
 from replan.core.state.fold import apply
 from replan.core.state.task import State
-from replan.core.types import Dimensions, Evaluation
+from replan.core.types import Dimensions, Evaluation, LeftOutEffect
 
 HISTORIES = {"all done": ALL_DONE, "a reading failed": FIND_BROKE, "an effect failed": SEND_BROKE}
 REFLECTORS: dict[str, OverallReflection | None] = {
@@ -27,6 +27,17 @@ REFLECTORS: dict[str, OverallReflection | None] = {
     "done and replan": reflected(True, strategy=FULL, done_in_substance=True),
     "nothing": None,
 }
+
+
+_GONE = LeftOutEffect(step_id="p", what="step 'p' (pay) failed")
+LEFT_OUT: dict[str, tuple[LeftOutEffect, ...]] = {
+    "nothing": (),
+    "made good": (_GONE.model_copy(update={"made_good_by": "x"}),),
+    "not needed": (_GONE.model_copy(update={"not_needed": "it was paid before"}),),
+    "missing": (_GONE.model_copy(update={"refused": "step 'x' (find) has had no effect of its own"}),),
+    "one of two missing": (_GONE.model_copy(update={"made_good_by": "x"}), _GONE),
+}
+MISSING = ("missing", "one of two missing")
 
 
 class Case(NamedTuple):
@@ -41,6 +52,7 @@ class Case(NamedTuple):
     reflector: str
     answer: Any = "an answer"
     schema: Any = None
+    left_out: str = "nothing"
 
     def judgement(self) -> e.EvaluationCompleted:
         each = Dimensions(
@@ -54,6 +66,7 @@ class Case(NamedTuple):
                 dimensions=each,
                 failures=failures,
                 wrong_results=("12 for 21",) if self.wrong == "told" else (),
+                left_out=LEFT_OUT[self.left_out],
                 final_output=self.answer,
             )
         )
@@ -66,6 +79,8 @@ class Case(NamedTuple):
     def at_odds(self) -> bool:
         if not self.flag:
             return self.score >= 80
+        if self.left_out in MISSING:
+            return True
         return self.wrong == "told" or (self.score < 80 and not self.excellent)
 
     def may_succeed_at_once(self) -> bool:
@@ -82,6 +97,7 @@ class Case(NamedTuple):
             and self.completeness >= 80
             and self.correctness >= 80
             and self.wrong == "nothing"
+            and self.left_out not in MISSING
             and self.steps != "an effect failed"
         )
 
@@ -96,6 +112,18 @@ CASES = [
         (60, 79.9, 80, 95),
         ("nothing", "in words", "told"),
         REFLECTORS,
+    )
+] + [
+    Case(*fields, left_out=left_out)
+    for *fields, left_out in product(
+        HISTORIES,
+        (True, False),
+        (60, 80),
+        (79.9, 90),
+        (60, 90, 95),
+        ("nothing", "told"),
+        REFLECTORS,
+        LEFT_OUT,
     )
 ]
 
@@ -122,7 +150,7 @@ def test_no_end_is_better_than_what_each_of_them_allows() -> None:
         decision = end_of(case)
         success = isinstance(decision, Finish) and isinstance(decision.event, e.TaskCompleted)
         assert success == (case.may_succeed_at_once() or case.may_be_done_in_substance()), case
-        if success and not case.may_succeed_at_once():
+        if success and (case.left_out != "nothing" or not case.may_succeed_at_once()):
             assert decision.event.shortfall, case
         if not success and not isinstance(decision, Replan):
             assert isinstance(decision, Finish), case

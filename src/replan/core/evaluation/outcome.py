@@ -40,6 +40,13 @@ def at_odds(policy: Policy, evaluation: Evaluation) -> str:
     A judge that is asked again and contradicts itself still has said no success.
     """
     flag, score, enough = evaluation.is_successful, evaluation.overall_score, policy.success_threshold
+    if flag and (missing := [one for one in evaluation.left_out if one.missing]):
+        told = "; ".join(f"{one.what}" + (f" ({one.refused})" if one.refused else "") for one in missing[:10])
+        return (
+            f"is_successful is true, and left_out_effects does not account for this: {told}. Each is made_good_by a later "
+            "step that has taken effect (a reading is none, and each makes good one), or not_needed with the reason; if "
+            "it is neither, is_successful is false"
+        )
     if flag and evaluation.wrong_results:
         return (
             f"is_successful is true, and wrong_results says: {'; '.join(evaluation.wrong_results)[:300]}: what was done or "
@@ -76,6 +83,7 @@ def done_in_substance(state: State, evaluation: Evaluation) -> bool:
         and evaluation.dimensions.correctness >= RIGHT
         and not at_odds(state.policy, evaluation)
         and not evaluation.wrong_results
+        and not any(one.missing for one in evaluation.left_out)
         and not any(_WRONG.search(failure) for failure in evaluation.failures)
         and not state.open_steps
         and not any(_fatal(step) for step in _failed(state))
@@ -124,7 +132,7 @@ def _violations(proposal: OverallReflection, state: State) -> Iterator[str]:
     if proposal.done_in_substance and not done:
         yield (
             f"the task is not done in substance: that needs a judged completeness and correctness of at least "
-            f"{COMPLETE:g}, no result that was found wrong, no failed step that matters, and an answer of the form asked for"
+            f"{COMPLETE:g}, no result that was found wrong, no failed step that matters, no effect that was left out and is not accounted for, and an answer of the form asked for"
         )
     if not proposal.should_replan:
         return

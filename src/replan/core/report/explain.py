@@ -115,7 +115,14 @@ def judged_failed(state: State, evaluation: Evaluation) -> Failure:
     judged = f"the result was judged {score:g} of 100"
     if evaluation.is_successful and score >= enough:
         wrong = evaluation.wrong_results
-        why = f"wrong is: {_cut(wrong[0])}" if wrong else "a step had failed"
+        missing = [one.what for one in evaluation.left_out if one.missing]
+        why = (
+            f"wrong is: {_cut(wrong[0])}"
+            if wrong
+            else f"nothing makes good what was left out: {_cut(missing[0])}"
+            if missing
+            else "a step had failed"
+        )
         reason = f"{judged}, and {why}"
     elif score >= enough or evaluation.is_successful:
         flag = "successful" if evaluation.is_successful else "not successful"
@@ -125,7 +132,7 @@ def judged_failed(state: State, evaluation: Evaluation) -> Failure:
     return Failure(
         kind="judgement",
         reason=reason,
-        root_causes=evaluation.failures,
+        root_causes=(*evaluation.failures, *(one.what for one in evaluation.left_out if one.missing)),
         tried=attempts_made(state),
         advice=evaluation.improvement_suggestions or ("Say more precisely what the result has to contain.",),
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from replan.core.data import schemas as json_schemas
 from replan.core.data.read_json import Unreadable, read_json
-from replan.core.types import Dimensions, Evaluation, JsonObject, Plan
+from replan.core.evaluation.left_out import Claim
+from replan.core.types import Dimensions, Evaluation, JsonObject, LeftOutEffect, Plan, StepId
 from replan.reasoning.evaluation.grounding import ungrounded
 from replan.reasoning.evaluation.scores import read_scores
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
@@ -25,6 +26,7 @@ _DATA_CHARS = {"standard": 6_000, "small": 800}
 _MOST_SCHEMA_PROBLEMS = 20
 _NOTHING: Final = object()
 """No answer was written: something else than null, which may be one."""
+_NO_WORDS = frozenset({"", "-", "none", "null", "n/a", "no"})
 _MISSING = "final_output is missing: write the answer to the user"
 _WITH_A_SHORTFALL = 80.0
 """Judged by steps, what has all its effects and lacks a reading."""
@@ -49,22 +51,29 @@ async def evaluate(
     output_schema: JsonObject | None = None,
     at_odds: Callable[[Evaluation], str] = lambda _: "",
     check_answer: Callable[[Any], Sequence[str]] = lambda _: (),
+    account: Callable[[Mapping[StepId, Claim]], tuple[LeftOutEffect, ...]] = lambda _: (),
 ) -> Evaluation:
     """One call that judges and answers; `AnswerInvalid` if it cannot be understood after one correction.
 
     A successful evaluation has a `final_output`: a text, or what matches `output_schema` (null where that allows it)
     and passes `check_answer`; where the model wrote none, it is what the final steps gave. An answer of another form,
     and a judgement that is `at_odds` with itself, go back once; an answer that has still not the form is no success.
-    `evaluation_id` is left to the caller.
+    `account` tells the effects that were planned and not had, with what the judge says of each; a small model is not asked
+    about them. `evaluation_id` is left to the caller.
     """
 
     fallback = _outputs(plan, steps, nothing=_NOTHING)
+    left_out = account({})  # of a small model it is all that is known
+    asked = left_out if talk.style != "small" else ()
 
     def read(answer: Any) -> _Judged:
         found = _read(answer, output_schema, fallback)
         judged = found.evaluation
         if judged.final_output is not None or judged.is_successful:
             found = _checked(found, check_answer)
+        if asked:
+            said = account(_claims(answer.get("left_out_effects")))
+            found = _Judged(found.evaluation.model_copy(update={"left_out": said}), found.faults)
         checked = talk.style == "small" and judged.is_successful and bool(steps) and not found.faults
         if checked and (doubts := _doubts(judged, task, steps)):
             raise Violations(doubts)
@@ -77,15 +86,16 @@ async def evaluate(
     found = await ask_typed(
         talk,
         "evaluation",
-        evaluation_prompt(talk.style, task, plan, steps, output_schema),
+        evaluation_prompt(talk.style, task, plan, steps, output_schema, asked),
         schema_name="evaluation",
-        json_schema=evaluation_schema(talk.style, output_schema),
+        json_schema=evaluation_schema(talk.style, output_schema, [one.step_id for one in asked]),
         read=read,
         alone=True,
         needed=("overall_score", "is_successful", "dimensions"),
         doubts=doubts,
     )
-    return of_another_form(found.evaluation, found.faults) if found.faults else found.evaluation
+    judged = of_another_form(found.evaluation, found.faults) if found.faults else found.evaluation
+    return judged if asked or not left_out else judged.model_copy(update={"left_out": left_out})
 
 
 class _Judged(NamedTuple):
@@ -120,7 +130,12 @@ def of_another_form(evaluation: Evaluation, faults: Sequence[str]) -> Evaluation
 
 
 def evaluation_prompt(
-    style: str, task: TaskView, plan: Plan, steps: Sequence[StepReport], output_schema: JsonObject | None
+    style: str,
+    task: TaskView,
+    plan: Plan,
+    steps: Sequence[StepReport],
+    output_schema: JsonObject | None,
+    left_out: Sequence[LeftOutEffect] = (),
 ) -> Rendered:
     """The evaluation prompt, filled in."""
     data = task_data(task, limit=_DATA_CHARS[style])
@@ -136,6 +151,7 @@ def evaluation_prompt(
         values["today"] = today_text(task, style)
         values["guidance"] = f"# Advice for this kind of task\n\n{task.guidance}" if task.guidance else ""
         values["plan"] = _plan_note(plan)
+        values["left_out"] = _left_out_note(left_out)
     return load("evaluate", style).render(**values)
 
 
@@ -149,6 +165,20 @@ def _output_wanted(style: str, output_schema: JsonObject | None) -> str:
     if style != "small" and allows_null(output_schema):
         told += "\nnull is an answer here. If there is no answer to give, leave final_output out."
     return told
+
+
+def _left_out_note(left_out: Sequence[LeftOutEffect]) -> str:
+    """The effects that the judge has to account for."""
+    if not left_out:
+        return ""
+    told = fence("left out", "\n".join(f"{one.step_id}: {one.what}" for one in left_out))
+    return (
+        f"Effects that were planned and not had:\n{told}\n"
+        'Account for each in `left_out_effects`, with `{"step": "...", "made_good_by": "...", "not_needed": "..."}`. '
+        "`made_good_by`: the later step whose own effect the user has in its place; a reading is none, nor is an effect that "
+        "was planned for something else. `not_needed`: why the user has what was asked for without it. Where neither holds "
+        "both are null, and `is_successful` is false."
+    )
 
 
 def _plan_note(plan: Plan) -> str:
@@ -210,6 +240,24 @@ def _read(answer: Any, output_schema: JsonObject | None, fallback: Any) -> _Judg
         final_output=output,
     )
     return _Judged(judged, tuple(faults))
+
+
+def _claims(value: Any) -> dict[StepId, Claim]:
+    """What is said of the effects that were left out, by step; what has another form says nothing."""
+    if isinstance(value, Mapping):
+        value = [{"step": step, **said} for step, said in value.items() if isinstance(said, Mapping)]
+    said = [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return {
+        str(one.get("step") or one.get("step_id")): Claim(
+            _words(one.get("made_good_by")), _words(one.get("not_needed"))
+        )
+        for one in said
+    }
+
+
+def _words(value: Any) -> str:
+    text = value.strip() if isinstance(value, str) else ""
+    return "" if text.casefold() in _NO_WORDS else text
 
 
 def _final_output(

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from replan.core.data.schemas import problems
-from replan.core.types import JsonObject, ToolSpec
+from replan.core.types import JsonObject, StepId, ToolSpec
 
 _PATH = r"(\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9][0-9]?\]|\[\*\]){0,6}"
 REFERENCE = rf"^\$\{{(step_[1-9][0-9]?\.output|metadata){_PATH}\}}$"
@@ -294,8 +294,11 @@ def allows_null(schema: Mapping[str, Any] | None) -> bool:
     return schema is not None and not problems(dict(schema), None)
 
 
-def evaluation_schema(style: str, output_schema: Mapping[str, Any] | None) -> JsonObject:
-    """The schema of `evaluation`; `output_schema` is what `final_output` has to match."""
+def evaluation_schema(
+    style: str, output_schema: Mapping[str, Any] | None, left_out: Sequence[StepId] = ()
+) -> JsonObject:
+    """The schema of `evaluation`; `output_schema` is what `final_output` has to match, `left_out` names the effects to
+    account for."""
     shape = inline(dict(output_schema)) if output_schema is not None else None
     if style == "small":
         return _small_evaluation(shape)
@@ -313,6 +316,7 @@ def evaluation_schema(style: str, output_schema: Mapping[str, Any] | None) -> Js
                 "required": list(score_names),
             },
             "overall_score": _SCORE,
+            **({"left_out_effects": _accounts(left_out)} if left_out else {}),
             "is_successful": {"type": "boolean"},
             "final_output": {"anyOf": [shape, {"type": "null"}]}
             if shape is not None
@@ -322,10 +326,19 @@ def evaluation_schema(style: str, output_schema: Mapping[str, Any] | None) -> Js
             "overall_score",
             "is_successful",
             "dimensions",
+            *(["left_out_effects"] if left_out else []),
             # where null is an answer, none at all is said by leaving it out
             *([] if allows_null(output_schema) else ["final_output"]),
         ],
     }
+
+
+def _accounts(left_out: Sequence[StepId]) -> JsonObject:
+    maybe: JsonObject = {"type": ["string", "null"]}
+    names = list(dict.fromkeys(left_out))
+    account = {"step": {"enum": names}, "made_good_by": maybe, "not_needed": maybe}
+    one = {"type": "object", "properties": account, "required": list(account)}
+    return {"type": "array", "items": one}
 
 
 def _small_evaluation(shape: JsonObject | None) -> JsonObject:

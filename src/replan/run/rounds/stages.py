@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Literal
 
 from replan.beside import beside
 from replan.core.calls.site import items_in_words
 from replan.core.data.pieces import PLAN_AT_ONCE, is_large, weight
 from replan.core.data.schemas import problems
-from replan.core.evaluation.left_out import left_out as left_undone
-from replan.core.evaluation.left_out import without_effect
+from replan.core.evaluation.left_out import Claim, accounted, undone
 from replan.core.evaluation.outcome import at_odds
 from replan.core.events import (
     EvaluationCompleted,
@@ -23,7 +24,7 @@ from replan.core.plan.read import PlanMisread, read_plan
 from replan.core.report.explain import step_words
 from replan.core.secrets import SecretLost, reveal
 from replan.core.state.progress import StepState
-from replan.core.types import Evaluation, JsonObject, Plan, ToolId
+from replan.core.types import Evaluation, JsonObject, LeftOutEffect, Plan, StepId, ToolId
 from replan.errors import AnswerInvalid, ModelError, PlanInvalid
 from replan.reasoning.evaluation.evaluator import evaluate, evaluate_by_steps, of_another_form
 from replan.reasoning.planning.planner import make_plan
@@ -35,7 +36,7 @@ from replan.run.session.context import Run
 from replan.run.session.model_calls import RoleTalk
 from replan.run.session.outputs import Loaded, packed
 from replan.run.views.rounds import history_lines, used_tools
-from replan.run.views.task import called_or_planned, history, reports, view_of
+from replan.run.views.task import history, reports, view_of
 
 JUDGE_TRIES = 2
 Phase = Literal["tool_selection", "replanning_tool_selection"]
@@ -203,15 +204,12 @@ async def judge(run: Run) -> None:
     if by_steps:
         final = [state.steps[step_id] for step_id in state.graph().final()]
         await loaded.load_steps(run, run.task_id, final)
-        gone = left_undone(state)
+        left = undone(state, partial(_may_change, run))
         verdict = evaluate_by_steps(
             state.plan,
             reports(run, loaded, whole={step.step.step_id for step in final}),
-            undone=[
-                *(_left(step) for step in gone if _has_effect(run, step)),
-                *(_stood_in(step) for step in without_effect(state, lambda tool: _may_change(run, tool))),
-            ],
-            missing=[_left(step) for step in gone if not _has_effect(run, step)],
+            undone=[one.what for one in left if one.effect],
+            missing=[one.what for one in left if not one.effect],
             without=[
                 _without(step)
                 for step in state.steps.values()
@@ -243,6 +241,12 @@ async def judge(run: Run) -> None:
 async def _ask_judge(run: Run, loaded: Loaded) -> Evaluation | None:
     state = run.state
     assert state.plan is not None
+    may_change = partial(_may_change, run)
+    left = undone(state, may_change)
+
+    def account(claims: Mapping[StepId, Claim]) -> tuple[LeftOutEffect, ...]:
+        return accounted(state, left, claims, may_change)
+
     reason = ""
     for _ in range(JUDGE_TRIES):
         try:
@@ -253,6 +257,7 @@ async def _ask_judge(run: Run, loaded: Loaded) -> Evaluation | None:
                 steps=history(run, loaded),
                 output_schema=state.policy.output_schema,
                 at_odds=lambda found: at_odds(state.policy, found),
+                account=account,
                 check_answer=run.parts.check_of(run.task_id),
             )
         except (ModelError, AnswerInvalid) as error:
@@ -270,27 +275,9 @@ def _checked_shape(run: Run, verdict: Evaluation) -> Evaluation:
     return of_another_form(verdict, found) if found else verdict
 
 
-def _left(step: StepState) -> str:
-    """A step of an earlier plan that nothing made up for, in words."""
-    why = f": {step.fault.message}" if step.fault is not None else ""
-    return f"{step_words(step)} of an earlier plan {step.status}{why}, and a later plan left it out"
-
-
-def _stood_in(step: StepState) -> str:
-    """A step that succeeded without the effect that it was for, in words."""
-    return f"{step_words(step)} was to have an effect, which failed, and what was done in its place has none"
-
-
 def _without(step: StepState) -> str:
     """A step that its plan lets do without some items, in words."""
     return f"{step_words(step)} is without {items_in_words(step.left_out)}, which failed"
-
-
-def _has_effect(run: Run, step: StepState) -> bool:
-    """True if the step was to have an effect."""
-    return any(_may_change(run, name) for name in called_or_planned(step)) or any(
-        call.effect != "reads" for call in step.calls.values()
-    )
 
 
 def _may_change(run: Run, name: ToolId) -> bool:

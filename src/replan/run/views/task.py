@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 
 from replan.core.calls.site import items_in_words
+from replan.core.evaluation.left_out import called_or_planned
 from replan.core.state.human_input import lines
 from replan.core.state.outputs import artifacts_of
 from replan.core.state.task import CallState, State, StepState
@@ -181,10 +182,3 @@ def _call(place: str, call: CallState, step: StepState, state: State) -> CallRep
 def _tools(step: StepState) -> str:
     """What was called, which need not be what was planned; else what is planned."""
     return ", ".join(called_or_planned(step))
-
-
-def called_or_planned(step: StepState) -> list[str]:
-    """The tools that the step has called; those that it is planned with where it has called none."""
-    called = [call.tool_id for call in step.calls.values()]
-    planned = [step.step.tool] if step.step.tool else [action.tool for action in step.step.actions]
-    return list(dict.fromkeys(called or planned))
