@@ -303,6 +303,12 @@ def test_a_value_that_the_call_was_made_without_identifies_nothing() -> None:
         ({"parameters": {"nr": 1}}, "'payments' has no parameter 'nr'; it has: order"),
         ({"parameters": {"order": 1}}, "order"),
         ({"happened": "call.params.order == output.order"}, "call.params"),
+        ({"happened": "outputs.payments[?order == call.parameters.order]"}, "looks at 'outputs'"),
+        ({"happened": "payments[?order == call.parameters.order]"}, "what was read is under output"),
+        ({"happened": "output.found || result.found"}, "looks at 'result'"),
+        ({"happened": "call.key"}, "looks at nothing that was read"),
+        ({"happened": "`true`"}, "looks at nothing that was read"),
+        ({"output": "id"}, "there is record, output and call"),
         ({"after_secs": -1}, "0 or more"),
     ],
 )

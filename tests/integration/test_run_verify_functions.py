@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -97,6 +98,75 @@ def test_what_the_function_finds_is_the_output_and_settles_one_call_only(
         assert ran.result.failure is not None
         assert ran.result.failure.kind == "outcome_unknown"
         assert ran.outputs() == {"p": {"payment": "p-1"}}
+
+
+FINDS: dict[str, Callable[[list[Any]], Any]] = {
+    "a truth": lambda records: True,
+    "the list": lambda records: records,
+    "the first": lambda records: records[0],
+    "an envelope": lambda records: {"payments": records},
+    "an id": lambda records: records[0]["id"],
+    "a state": lambda records: {"state": "paid"},
+}
+
+
+@pytest.mark.parametrize("finds", FINDS.values(), ids=FINDS)
+@pytest.mark.parametrize("memos", [("same", "same"), ("rent may", "rent june")])
+def test_what_a_like_call_has_left_behind_that_succeeded_settles_no_other(
+    finds: Callable[[list[Any]], Any], memos: tuple[str, str]
+) -> None:
+    book: list[dict[str, Any]] = []
+    tried: list[str] = []
+
+    def look(order: str) -> Any:
+        records = [one for one in book if one["order"] == order]
+        return finds(records) if records else None
+
+    @tool(verify=look, verify_after_secs=0.05)
+    async def pay(order: str, memo: str) -> object:
+        tried.append(memo)
+        if len(tried) == 2:
+            raise TimeoutError("lost before it was sent")
+        book.append({"id": len(book) + 1, "order": order})
+        return book[-1]
+
+    first, second = (
+        step(name, "pay", *needs, parameters={"order": "o-1", "memo": memo}, repeat=True)
+        for name, needs, memo in (("p", (), memos[0]), ("q", ("p",), memos[1]))
+    )
+
+    async def main() -> Any:
+        return (await (await bench(FunctionSource([pay]))).run(plan(first, second))).check()
+
+    ran = asyncio.run(main())
+    assert len(book) == 1
+    assert not ran.result.is_success
+
+
+def test_a_record_of_ones_own_beside_that_of_a_like_call_settles_it() -> None:
+    book: list[dict[str, Any]] = []
+
+    def look(order: str) -> Any:
+        return book[-1] if book else None
+
+    @tool(verify=look, verify_after_secs=0.05)
+    async def pay(order: str) -> object:
+        book.append({"id": len(book) + 1, "order": order})
+        if len(book) == 2:
+            raise TimeoutError("no answer")
+        return book[-1]
+
+    steps = (
+        step(name, "pay", *needs, parameters={"order": "o-1"}, repeat=True)
+        for name, needs in (("p", ()), ("q", ("p",)))
+    )
+
+    async def main() -> Any:
+        return (await (await bench(FunctionSource([pay]))).run(plan(*steps))).check()
+
+    ran = asyncio.run(main())
+    assert ran.result.is_success
+    assert [one["id"] for one in ran.outputs().values()] == [1, 2]
 
 
 def test_a_verifier_that_raises_cannot_tell_and_one_that_finds_nothing_says_no() -> None:

@@ -94,7 +94,7 @@ def test_what_is_read_is_asked_with_values_of_the_call() -> None:
         ("length(output.payments)", {"payments": []}, []),
         ("output.paid", {"paid": True, "id": 7}, [{"paid": True, "id": 7}]),
         ("output.paid", {"paid": False, "id": 7}, []),
-        ("output.nowhere", {"paid": True}, []),
+        ("output.paid", None, []),
         ("output.ids", {"ids": [7, 8]}, [7, 8]),
         ("'call.key' == `\"call.key\"`", {"x": 1}, [{"x": 1}]),
         ("output.call.key == call.key", {"call": {"key": "k.1"}}, [{"call": {"key": "k.1"}}]),
@@ -109,6 +109,36 @@ def test_what_cannot_be_computed_is_no_answer() -> None:
         found(declared("sum(output.texts) > `0`"), {"texts": ["a"]}, to="Ada")
     with pytest.raises(CannotTell):
         found(declared("output[?cents == call.parameters.cents]"), [{}], to="Ada")
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        {"error": "rate limited, try again"},
+        {"message": "internal error", "code": 500},
+        {"data": []},
+        {"payments": None},
+        {},
+        [],
+        "<html>Service Unavailable</html>",
+        "",
+        "null",
+        7,
+    ],
+)
+@pytest.mark.parametrize(
+    "happened", ["output.payments[?to == call.parameters.to]", "length(output.payments) > `0`", "output.payments[0].to == call.parameters.to"]
+)  # fmt: skip
+def test_a_reading_that_has_not_what_is_looked_at_is_no_no(happened: str, output: Any) -> None:
+    with pytest.raises(CannotTell):
+        found(declared(happened), output, to="Ada")
+
+
+def test_a_filter_over_a_field_that_no_record_has_is_no_no() -> None:
+    for happened in ("output[?too == call.parameters.to]", "output[?to == parameters.to]"):
+        with pytest.raises(CannotTell, match="the first has: to, cents"):
+            found(declared(happened), [{"to": "Ada", "cents": 5}], to="Bob")
+    assert found(declared("output[?to == call.parameters.to]"), [{"x": 1}, {"to": "Ada"}], to="Bob") == []
 
 
 JSON = st.recursive(

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from replan.core.data import schemas
 from replan.core.data.nothing import is_nothing
 from replan.core.ids import canonical, digest
-from replan.core.references.meter import Missing
-from replan.core.references.paths import PathError, check_path, select
+from replan.core.references.evaluate import evaluate
+from replan.core.references.meter import Meter, Missing
+from replan.core.references.paths import PathError, chains, check_path, filters, select
 from replan.core.references.refs import Reference, references
 from replan.core.references.resolve import resolve
 from replan.core.types import JsonObject, ToolSpec, Verifier
@@ -84,7 +85,7 @@ def records(verifier: Verifier, call: JsonObject, asked: JsonObject, output: Any
         if named[3] and call["parameters"].get(named[3]) is None:
             # null would equal whatever a record has not
             raise CannotTell(f"happened looks at {named[3]!r}, which this call was made without")
-    value = _selected(verifier.happened, call, scope)
+    value = _happened(verifier, call, scope)
     listed = isinstance(value, list)
     if value is True or (isinstance(value, int | float) and not isinstance(value, bool) and value > 0):
         value = output
@@ -102,7 +103,7 @@ def is_like(verifier: Verifier, call: JsonObject, other: JsonObject) -> bool:
     if by_key(verifier):
         return False
     texts = " ".join(_texts(verifier))
-    if re.search(r"\bcall\s*\.\s*parameters\s*(?![\s.])", texts) or not verifier.happened:
+    if re.search(r"\bcall\s*\.\s*parameters\s*(?![\s.])", texts):
         return bool(call["parameters"] == other["parameters"])
     names = {found[3] for found in _PARAMETER.finditer(texts) if found[3]}
     return all(call["parameters"].get(name) == other["parameters"].get(name) for name in names)
@@ -140,6 +141,23 @@ def unclaimed(found: Sequence[Found], claims: Iterable[str], given: Iterable[Any
     return left
 
 
+def is_anothers(found: Any, others: Sequence[Any]) -> bool | None:
+    """Whether what a function has found is what a like call gave that succeeded by itself; None if that cannot be told.
+
+    It is this call's own where it can be compared with what each of the others gave, and differs.
+    """
+    if found in others:
+        return True
+    return None if any(not _comparable(found, other) for other in others) else False
+
+
+def _comparable(found: Any, other: Any) -> bool:
+    if isinstance(found, dict) and isinstance(other, dict):
+        return any(found[name] != other[name] for name in found.keys() & other.keys())
+    plain = isinstance(found, str | int | float) and not isinstance(found, bool)
+    return plain and type(found) is type(other)
+
+
 def _likeness(given: Any, text: str) -> int:
     """How many telling values of what a call gave stand in the record."""
     return sum(1 for value in scalars(given) if len(value) >= 3 and value in text)
@@ -166,6 +184,30 @@ def _found(
     text = canonical(record)
     of_key = f"{call['key']}\x00{text}" if by_key(verifier) else text
     return Found(digest(of_key), None if given is True else given, text, listed)
+
+
+def _happened(verifier: Verifier, call: JsonObject, scope: JsonObject) -> Any:
+    """What the expression selects. "No" takes a reading that has what is looked at: an error's answer has not."""
+    if scope["output"] is None:
+        return None  # the reading says itself that there is nothing
+    path = _with_call(verifier.happened, call)
+    try:
+        found = select(path, scope)
+        for tree, fields in filters(path):
+            _check_fields(evaluate(tree, scope, Meter()), fields)
+    except PathError as error:
+        raise CannotTell(f"{verifier.happened!r} cannot be computed: {error.why}") from None
+    return found
+
+
+def _check_fields(records: Any, fields: Sequence[str]) -> None:
+    """`CannotTell` where no record has a field that a filter looks at: such a filter finds none, whatever has happened."""
+    things = [record for record in records if isinstance(record, dict)] if isinstance(records, list) else []
+    for name in fields:
+        if things and not any(name in record for record in things):
+            raise CannotTell(
+                f"no record has a field {name!r}; the first has: {', '.join(list(things[0])[:20])}"
+            )
 
 
 def _selected(expression: str, call: JsonObject, scope: JsonObject) -> Any:
@@ -243,8 +285,21 @@ def expression_problems(verifier: Verifier) -> list[str]:
     """What is wrong with a declaration by itself, in words that help to mend it."""
     found: list[str] = []
     for name, text in (("happened", verifier.happened), ("output", verifier.output or "")):
-        if text and (problem := check_path(_with_call(text, _ANY_CALL))):
+        if not text:
+            continue
+        path = _with_call(text, _ANY_CALL)
+        if problem := check_path(path):
             found.append(f"{name}: {problem}")
+            continue
+        heads = ("output",) if name == "happened" else ("record", "output")
+        begins = {chain[0] for chain in chains(path)}
+        if strange := sorted(begins - {*heads}):
+            found.append(
+                f"{name}: {text!r} looks at {', '.join(map(repr, strange))}; there is {', '.join(heads)} and call: "
+                "what was read is under output, like output.payments[?key == call.key]"
+            )
+        elif name == "happened" and not begins:
+            found.append(f"happened: {text!r} looks at nothing that was read; what was read is under output")
     if verifier.tool and not verifier.happened:
         found.append(
             "happened is missing: a JMESPath over {output, call} that is true if the call took effect, "

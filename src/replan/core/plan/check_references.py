@@ -77,7 +77,7 @@ def _second_step(draft: Draft, ref: Reference) -> str:
     """A reference looks into one output: another step in its path would be read as a field that is not there."""
     if not ref.path or static_steps(ref.path) is not None:
         return ""
-    for name, field in chains(ref.path):
+    for name, field in (chain[:2] for chain in chains(ref.path) if len(chain) > 1):
         is_step = name != ref.head and (draft.owner(name) in draft.steps or name in draft.earlier)
         if is_step and field in _OF_A_STEP:
             return (

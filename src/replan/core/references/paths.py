@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -161,32 +162,43 @@ def static_steps(path: str) -> list[str | int] | None:
     return out if visit(parsed(path)) else None
 
 
-def chains(path: str) -> list[tuple[str, str]]:
-    """The first two names of every chain of fields that starts where the path does: beside `||`, in functions, compared."""
-    found: list[tuple[str, str]] = []
+def chains(path: str) -> list[tuple[str, ...]]:
+    """The names with which every chain of fields begins that starts where the path does: beside `||`, in functions, compared."""
+    return list(_chains(parsed(path)))
+
+
+def _chains(node: Any) -> Iterator[tuple[str, ...]]:
+    match node["type"]:
+        case "field":
+            yield (node["value"],)
+        case "subexpression":
+            first, second = node["children"][:2]
+            for chain in _chains(first):
+                yield (*chain, second["value"]) if second["type"] == "field" else chain
+        case "expref" | "literal":
+            return
+        case (
+            "pipe" | "index_expression" | "projection" | "filter_projection" | "value_projection" | "flatten"
+        ):
+            yield from _chains(node["children"][0])
+        case _:
+            for child in node.get("children", ()):
+                yield from _chains(child)
+
+
+def filters(path: str) -> list[tuple[Any, list[str]]]:
+    """The filters of a path that stand where it starts: what each goes through, as a tree, and the fields that it looks at."""
+    found: list[tuple[Any, list[str]]] = []
 
     def visit(node: Any) -> None:
-        match node["type"]:
-            case "subexpression":
-                first, second = node["children"][:2]
-                if first["type"] == second["type"] == "field":
-                    found.append((first["value"], second["value"]))
-                else:
-                    visit(first)
-            case (
-                "pipe"
-                | "index_expression"
-                | "projection"
-                | "filter_projection"
-                | "value_projection"
-                | "flatten"
-            ):
-                visit(node["children"][0])
-            case "expref" | "literal":
-                pass
-            case _:
-                for child in node.get("children", ()):
-                    visit(child)
+        if node["type"] == "filter_projection":
+            found.append((node["children"][0], [chain[0] for chain in _chains(node["children"][2])]))
+            visit(node["children"][0])
+        elif node["type"] in ("pipe", "index_expression", "projection", "value_projection", "flatten"):
+            visit(node["children"][0])
+        elif node["type"] not in ("expref", "literal"):
+            for child in node.get("children", ()):
+                visit(child)
 
     visit(parsed(path))
     return found

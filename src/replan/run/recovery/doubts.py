@@ -117,7 +117,10 @@ class Doubts:
             else:
                 failed = 0
                 async with self._claiming:
-                    left = self._unclaimed(call, tool, verifier, found)
+                    try:
+                        left = self._unclaimed(call, tool, verifier, found)
+                    except verify.CannotTell as error:
+                        return Unsettled(f"{by} cannot tell: {error}")
                     sure = len(left) > self._under_way(call, tool, verifier)
                     if left and sure:
                         given = await packed(left[0].output, run.state.policy.max_output_bytes)
@@ -176,7 +179,11 @@ class Doubts:
             if one.key not in state.records and self._is_like(call, one, tool, verifier)
         ]
         if not verifier.happened:  # a function gives what the call has given
-            return [one for one in found if one.record not in claims and one.output not in given]
+            left = [one for one in found if one.record not in claims]
+            whose = [verify.is_anothers(one.output, given) for one in left]
+            if None in whose:
+                raise verify.CannotTell("what it finds may be a like call's, which has succeeded by itself")
+            return [one for one, anothers in zip(left, whose, strict=True) if not anothers]
         return verify.unclaimed(found, claims, given)
 
     def _under_way(self, call: CallState, tool: ToolSpec, verifier: Verifier) -> int:
