@@ -159,7 +159,7 @@ def test_an_exception_is_classified_by_what_it_is(
 def test_a_tool_whose_errors_are_not_clean_leaves_doubt() -> None:
     messy = ToolSpec(id="t", errors_are_clean=False)
     assert classify(ValueError("x"), messy).happened == "unknown"
-    assert classify(ConnectionRefusedError(), messy).happened == "no"
+    assert classify(ConnectionRefusedError(), messy).happened == "unknown"
     assert classify(ToolCallError("x", happened="no"), messy).happened == "no"
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from replan.core.failures.faults import classify, in_doubt, may_retry
 from replan.core.types import ToolSpec
-from replan.errors import ToolCallError
+from replan.errors import RetryLater, ToolCallError
 
 PAY = ToolSpec(id="pay", effect="once")
 CLEAN = ToolSpec(id="pay", effect="once", errors_are_clean=True)
@@ -358,3 +358,31 @@ def test_who_is_turned_away_by_the_protocol_may_come_again() -> None:
 )
 def test_what_common_libraries_raise_for_a_lost_connection_is_a_doubt(error: BaseException) -> None:
     assert classify(error, PAY).happened == "unknown"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(Answered("refused", status) for status in (400, 404, 409, 422, 425, 429, 503)),
+        named("HTTPError", response=type("R", (), {"status_code": 429, "headers": {"Retry-After": "2"}})()),
+        ToolCallError("no", kind="http", status=429, happened="no"),
+        ConnectionRefusedError("refused"),
+        named("ConnectError"),
+        ValueError("no such order"),
+    ],
+    ids=lambda error: f"{type(error).__name__} {getattr(error, 'status_code', '')}",
+)
+def test_no_error_of_a_tool_that_may_have_done_a_part_says_that_nothing_happened(
+    error: BaseException,
+) -> None:
+    messy = ToolSpec(id="pay", effect="once", errors_are_clean=False)
+    fault = classify(error, messy)
+    assert fault.happened == "unknown"
+    assert not may_retry(fault, messy)
+
+
+def test_a_tool_that_may_have_done_a_part_can_say_that_it_has_not() -> None:
+    messy = ToolSpec(id="pay", effect="once", errors_are_clean=False)
+    assert classify(RetryLater("later", 1), messy).happened == "no"
+    assert classify(ToolCallError("no such account", happened="no"), messy).happened == "no"
+    assert classify(ToolCallError("it was never sent", kind="unavailable"), messy).happened == "no"

@@ -78,8 +78,10 @@ def classify(error: BaseException, tool: ToolSpec | None = None, *, now: float |
     if happened is None:
         doubted = any(_casts_doubt(one, known) for one in everything)
         happened = _happened(error, kind, status, message, tool, doubted, everything)
-    clean = tool is not None and tool.errors_are_clean is True
-    if happened == "no" and status is not None and status not in TURNED_AWAY and not clean:
+    clean = tool.errors_are_clean if tool is not None else None
+    if clean is False and kind == "http" and happened == "no":
+        happened = "unknown"  # an answer to one of several requests, perhaps
+    if happened == "no" and status is not None and status not in TURNED_AWAY and clean is not True:
         said_so = (*_texts(everything, message), _said(everything, message).text)
         if any(map(speaks_of_doubt, said_so)):
             happened = "unknown"  # the answer of one behind whom something may have been lost
@@ -181,8 +183,8 @@ def _happened(
     if kind in NOT_MADE and isinstance(error, ToolCallError):
         return "no"  # whoever says so knows: no call was made
     clean = tool.errors_are_clean if tool is not None else None
-    if kind == "tool" and status is None and clean is False:
-        return "unknown"
+    if clean is False:
+        return "unknown"  # a part of it may have happened before, whatever this error says
     if status is None and kind not in NOT_MADE and kind != "tool":
         return "unknown"
     if status is not None and _leaves_doubt(status):
