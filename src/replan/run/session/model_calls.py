@@ -127,7 +127,8 @@ class RoleTalk:
         if len(text) <= AT_ONCE:
             self._learn(text)
         else:
-            self._late |= await beside(learn_answer, run.secrets, text, run.parts.tools, run.state.metadata)
+            late = await beside(learn_answer, run.secrets, text, run.parts.tools, run.state.metadata)
+            self._late |= late
 
     def _learn(self, text: str) -> None:
         """Know the secrets that an answer holds before any of it is kept."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from replan.errors import ToolCallError
+from replan.tools import orphans
 
 FLOOD_BYTES = 64 * 2**20
 """A program that writes more than that is stopped."""
@@ -83,7 +84,8 @@ async def run_program(
     """Run a program without any shell, in a process group of its own, and wait for its end.
 
     The group is stopped (SIGTERM, then SIGKILL after 0.3 s) when the time is over, when the call is cancelled and
-    when the program has ended but left others behind; what made itself a session of its own escapes that.
+    when the program has ended but left others behind, and also when this process is killed meanwhile
+    (`tools.orphans`); what made itself a session of its own escapes that.
     `what` names the call in errors. `watch` is given the number of its process, and says why it has to be stopped as soon
     as it has to be. Raises `ToolCallError`: kind `tool` and surely not happened if it cannot be started,
     `timeout`, or `output` for more than `FLOOD_BYTES`.
@@ -114,6 +116,7 @@ async def run_program(
         raise
     except (OSError, ValueError) as error:
         raise ToolCallError(f"{what} cannot be started: {error}", happened="no") from error
+    orphans.started(transport.get_pid())
     watcher = None if watch is None else loop.create_task(watch(transport.get_pid()))
     try:
         _feed(transport, stdin)
@@ -199,6 +202,7 @@ async def _stop(transport: asyncio.SubprocessTransport, watching: _Watching) -> 
         await asyncio.wait({watching.exited}, timeout=_TERM_SECS)
         raise
     finally:
+        orphans.ended(group)
         transport.close()  # what escaped may hold the other ends of the pipes for ever
     if watching.exited.done():
         await asyncio.wait({watching.closed}, timeout=_TERM_SECS)

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from replan.errors import ToolCallError
+from replan.tools import orphans
 from replan.tools.bounds import MAX_RESULT_BYTES
 from replan.tools.functions.context import current
 from replan.tools.kit.databases import Changed, Parameters, Rows, Table, refused
@@ -154,6 +155,7 @@ class _Worker:
         except OSError as error:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise refused(f"a process for the statement cannot be started: {error}", "unavailable") from error
+        orphans.started(self._process.pid)
         self._committing = False
         self._late = False
         self._read = bytearray()
@@ -220,6 +222,7 @@ class _Worker:
                 with contextlib.suppress(OSError):
                     pipe.close()
         self._process.wait()
+        orphans.ended(self._process.pid)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _send(self, said: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from collections import deque
 from typing import cast
 
 from replan.core.secrets import KnownSecrets
+from replan.tools import orphans
 from replan.tools.mcp.servers import StdioServer
 
 GRACE_SECS = 1.0
@@ -59,6 +60,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
             start_new_session=True,
         )
         protocol._transport = transport
+        orphans.started(transport.get_pid())
         return protocol
 
     @property
@@ -131,6 +133,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         finally:
             # Also when it has ended: what it had started would go on without it.
             self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))
+            orphans.ended(self.pid)
             self._transport.close()
         await self._gone_within(GRACE_SECS)
         with contextlib.suppress(TimeoutError):
