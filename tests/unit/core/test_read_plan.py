@@ -154,6 +154,14 @@ def test_what_is_no_plan_is_refused(answer: Any, says: str) -> None:
         ({"actions": ["x"]}, "actions[0] has to be an object"),
         ({"requires_approval": "maybe"}, "`requires_approval` has to be true or false, not 'maybe'"),
         ({"dependancies": ["a"]}, "steps[0] has no field 'dependancies'; did you mean 'dependencies'?"),
+        ({"skip_if": "a.status == 'failed'"}, "steps[0] has no field 'skip_if'; there are: "),
+        ({"conditions": ["a.output"]}, "steps[0] has no field 'conditions'"),
+        ({"foo": 1}, "steps[0] has no field 'foo'"),
+        (
+            {"parameters": {"a": 1}, "args": {"b": 2}},
+            "has 'args' beside 'parameters', which is the same field",
+        ),
+        ({"actions": [{"tool": "t", "only_if": "x"}]}, "actions[0] has no field 'only_if'"),
         ({"foreach": "${a}", "for-eachs": 1}, "has no field 'for-eachs'; did you mean 'for_each'?"),
     ],
 )
@@ -280,3 +288,12 @@ def test_levels_are_counted_alike_however_a_step_is_written() -> None:
             else:
                 with pytest.raises(PlanInvalid, match="nested deeper"):
                     read({"steps": [step]})
+
+
+def test_what_stops_or_orders_a_step_is_read_by_its_common_names() -> None:
+    raw = {
+        "step_id": "b", "tool": "t", "run_if": "a.output.due", "needs_approval": True, "after": ["a"],
+        "description": "pays", "_note": "x", "type": "tool", "foo": None,
+    }  # fmt: skip
+    (step,) = read_plan({"steps": [raw]}, plan_id="p").steps
+    assert (step.when, step.requires_approval, step.dependencies) == ("a.output.due", True, ("a",))

@@ -25,16 +25,25 @@ _ACTION_FIELDS = {
 _STEP_FIELDS = {
     **{name: others for name, others in _ACTION_FIELDS.items() if name != "action_id"},
     "step_id": ("id",),
-    "dependencies": ("depends_on", "needs"),
+    "dependencies": ("depends_on", "needs", "after", "requires"),
     "expected_output": (),
     "actions": (),
-    "when": ("condition", "if"),
+    "when": ("condition", "if", "only_if", "run_if", "run_when"),
     "for_each": (),
     "timeout_secs": ("timeout", "timeout_seconds"),
     "estimated_secs": ("estimated_duration", "duration"),
-    "requires_approval": (),
+    "requires_approval": ("needs_approval", "approval", "approval_required", "require_approval"),
     "allow_failed_items": ("allow_item_failures", "skip_failed_items"),
 }
+_SAY_NOTHING = frozenset(
+    (
+        "description", "reason", "reasoning", "rationale", "why", "explanation", "purpose", "goal", "thought", "thoughts",
+        "comment", "comments", "note", "notes", "summary", "type", "kind", "status", "order", "index", "number", "step",
+        "priority", "label", "tags", "outputs", "output", "result", "version",
+    )
+)  # fmt: skip
+"""Fields that say something to a reader and nothing to whoever runs the step: left out. Any other that is not known is a fault, since
+it may be meant to stop, order or change what the step does."""
 
 
 class PlanMisread(PlanInvalid):
@@ -262,9 +271,9 @@ def _action(raw: Any, where: str, step_id: str, at: int, faults: list[str]) -> A
 
 
 def _named(raw: JsonObject, fields: dict[str, tuple[str, ...]], where: str, faults: list[str]) -> JsonObject:
-    """The fields by their own names, however they are spelled; anything else is left out.
+    """The fields by their own names, however they are spelled; what says nothing to whoever runs the step is left out.
 
-    A near miss is a fault; what was meant by it shows nonetheless.
+    Any other is a fault. What was meant by a near miss shows nonetheless.
     """
     if raw.keys() <= fields.keys():
         return raw
@@ -276,10 +285,20 @@ def _named(raw: JsonObject, fields: dict[str, tuple[str, ...]], where: str, faul
         if name is not None:
             out[name] = value
         elif (name := others.get(_folded(key))) is not None:
+            if name in out and value not in (out[name], None, "", [], {}):
+                faults.append(
+                    f"{where} has {key!r} beside {name!r}, which is the same field: write {name!r} alone"
+                )
             out.setdefault(name, value)
+        elif (
+            _folded(key) in _SAY_NOTHING or key.startswith(("_", "x-")) or value in (None, "", [], {}, False)
+        ):
+            continue
         elif near := difflib.get_close_matches(_folded(key), folded, 1, 0.8):
             faults.append(f"{where} has no field {key!r}; did you mean {folded[near[0]]!r}?")
             out.setdefault(folded[near[0]], value)
+        else:
+            faults.append(f"{where} has no field {key!r}; there are: {', '.join(fields)}")
     return out
 
 
