@@ -261,8 +261,8 @@ def test_a_step_that_is_written_as_it_is_meant_is_read_as_any_other(raw: Any) ->
         except PlanInvalid as error:
             return error.violations
 
-    # A field that nobody knows is dropped, but such a step is read piece by piece.
-    assert outcome(raw) == outcome({**raw, "zzzzzzzz": 1})
+    # A note is dropped, but such a step is read piece by piece.
+    assert outcome(raw) == outcome({**raw, "_note": 1})
 
 
 def test_what_is_read_is_independent_of_what_was_given() -> None:
@@ -280,7 +280,7 @@ def test_levels_are_counted_alike_however_a_step_is_written() -> None:
             value = [value]
         return value
 
-    for more in ({}, {"zzzzzzzz": 1}):
+    for more in ({}, {"_note": 1}):
         for levels, fits in ((MAX_DEPTH - 4, True), (MAX_DEPTH - 3, False)):
             step = {"step_id": "a", "tool": "t", "parameters": {"x": nested(levels)}, **more}
             if fits:
