@@ -18,7 +18,7 @@ from adversary_cases import drawn, run
 from adversary_proof import check
 
 PROVED = {"plain": 10_000, "crashes": 2_500, "limits": 1_500, "people": 2_500, "doubts": 2_500}
-SAMPLE = {"plain": 100, "crashes": 50, "limits": 50, "people": 70, "doubts": 50}
+SAMPLE = {"plain": 100, "crashes": 50, "limits": 50, "people": 70, "doubts": 90}
 CHUNK = 250
 """Cases in one test, so that several processes share them."""
 CPU_SECS = 120

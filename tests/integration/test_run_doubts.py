@@ -487,3 +487,37 @@ def test_one_record_that_a_model_reads_settles_one_call_only() -> None:
     assert "one record settles one call only" in ran.events("step_reflected")[-1].violations[0]
     assert ran.result.failure is not None
     assert len(ran.result.failure.done) == 1
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param({"status": "failed"}, id="it failed"),
+        pytest.param({"state": "waiting for the bank"}, id="a state that nobody knows"),
+        pytest.param({"created_at": "1999-12-31T00:00:00Z"}, id="it was there before the call"),
+    ],
+)
+def test_a_record_that_does_not_affirm_the_effect_leaves_the_call_in_doubt(record: dict[str, Any]) -> None:
+    shop = Shop(takes_effect=False)
+    tools = {
+        **shop.tools(),
+        "payments": FakeTool(
+            output={"payments": [{"order": "order-17", "payment": "p-1", **record}]}, **READS
+        ),
+    }
+
+    async def main() -> Ran:
+        given = {
+            "execution_plan": PLAN,
+            "evaluation": verdict(),
+            "overall_reflection": overall(),
+            "step_reflection": [VERIFY, settle(True, output={"payment": "p-1"})],
+        }
+        return (await (await bench(tools, given)).run()).check()
+
+    ran = virtual_time(main())
+    assert not ran.result.is_success
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "outcome_unknown"
+    assert shop.calls == 1
+    assert not ran.events("outcome_settled")

@@ -13,7 +13,7 @@ from replan.core.calls.verify import unclaimed
 from replan.core.data import schemas
 from replan.core.data.nothing import is_nothing
 from replan.core.failures.signature import texts_in
-from replan.core.recovery.evidence import opened, quoted, signs_of
+from replan.core.recovery.evidence import opened, quoted, signs_of, sure
 from replan.core.recovery.substitutes import EFFECT_WORDS
 from replan.core.references.paths import static_steps
 from replan.core.references.refs import has_references
@@ -62,6 +62,8 @@ class Failed:
     """The effect of what was planned: no stand-in has a stronger one. None: nothing is known of it."""
     key: str = ""
     """Of the call in doubt."""
+    since: float | None = None
+    """When it was first made."""
     seal_key: bytes = b""
     """Of the names of calls that have secrets (`core.calls.names`)."""
     claims: Collection[str] = ()
@@ -240,7 +242,9 @@ def _of_settlement(action: SuggestedAction, failed: Failed, readings: Sequence[R
         )
     if happened and all(is_nothing(opened(reading.output)) for reading in shown):
         yield "every reading came back empty: that does not show that it happened"
-    elif happened and not (signs := signs_of(shown, failed.key, failed.parameters, failed.elsewhere)):
+    elif happened and not (
+        signs := signs_of(shown, failed.key, failed.parameters, failed.elsewhere, failed.since)
+    ):
         yield (
             "no reading shows this very call, by values of its parameters that tell it from others: the readings show other "
             "calls of this kind, and none with these parameters, or nothing of it; trigger_overall_reflection if it cannot be told"
@@ -249,7 +253,12 @@ def _of_settlement(action: SuggestedAction, failed: Failed, readings: Sequence[R
         yield (
             f"the evidence does not identify this call: quote what shows it, with {', '.join(signs[0].values[:3])}"
         )
-    elif happened and not unclaimed([sign.found for sign in mine], failed.claims, failed.given):
+    elif happened and not (good := sure(mine)):
+        yield (
+            f"the record that is quoted is no proof that it happened: {mine[0].objection}; read again where that may have "
+            "changed, or trigger_overall_reflection: a person looks"
+        )
+    elif happened and not unclaimed([sign.found for sign in good], failed.claims, failed.given):
         yield (
             "what is quoted has settled another call already, and one record settles one call only; "
             "trigger_overall_reflection if it cannot be told"

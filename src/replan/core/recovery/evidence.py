@@ -9,13 +9,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from replan.core.calls.verify import Found, scalars
 from replan.core.data.nothing import is_nothing
+from replan.core.failures.signature import texts_in
 from replan.core.ids import canonical, digest
+from replan.core.recovery.record_state import objection
 from replan.core.state.step_recovery import Reading
 from replan.core.types import JsonObject
+
+_DECIMAL = re.compile(r"-?(0|[1-9]\d{0,30})(\.\d{1,30})?", re.ASCII)
+_LONGEST_ID = 64
 
 
 class Sign(NamedTuple):
@@ -23,20 +29,26 @@ class Sign(NamedTuple):
 
     found: Found
     values: tuple[str, ...]
+    objection: str = ""
+    """Why it does not show that the call took effect, though it identifies it."""
 
 
 def signs_of(
-    readings: Sequence[Reading], key: str, parameters: JsonObject, elsewhere: Collection[str] = ()
+    readings: Sequence[Reading],
+    key: str,
+    parameters: JsonObject,
+    elsewhere: Collection[str] = (),
+    since: float | None = None,
 ) -> list[Sign]:
     """The records in the readings that identify the call, each once for each time that it stands there.
 
-    `elsewhere`: texts that other calls of the tool were made with.
+    `elsewhere`: texts that other calls of the tool were made with. `since`: when the call was first made.
     """
     for reading in reversed(readings):  # each shows the world as it is; the latest that shows anything counts
         asked = set(scalars(reading.parameters))
         found = [
-            sign
-            for record in _records(opened(reading.output))
+            sign._replace(objection=objection(record, around, parameters, since))
+            for record, around in _records(opened(reading.output))
             if (sign := _sign(record, key, parameters, asked, elsewhere)) is not None
         ]
         if found:
@@ -58,17 +70,39 @@ def _sign(
     more = [one for one in own if one not in asked and one.strip() and one != "0"]
     if not more:
         return None  # it only repeats what it was asked for
+    if any(not _is_held(value, own) and value not in asked for value in _identifiers(parameters)):
+        return None  # it may be another call's
     values = [
         value
         for value in scalars(parameters)
-        if _is_telling(value) and value not in elsewhere and any(_holds(one, value) for one in own)
+        if _is_telling(value) and value not in elsewhere and _is_held(value, own)
     ]
-    if values:
+    if values and (not _squeezed_all(values) <= _squeezed_all(asked) or _all_held(parameters, own)):
         return Sign(here, tuple(values))
     named = {name: value for name, value in parameters.items() if not is_nothing(value)}
     if named and named.keys() <= fields.keys():  # all of the call, whatever its values are
-        return Sign(here, tuple(scalars(named)) or (key,))
+        return Sign(here, (*scalars(named), *scalars({name: fields[name] for name in named})) or (key,))
     return None
+
+
+def _squeezed_all(values: Iterable[str]) -> set[str]:
+    return {_squeezed(value) for value in values}
+
+
+def _all_held(parameters: JsonObject, own: Sequence[str]) -> bool:
+    """True if the record holds everything by which the call can be told from others."""
+    return all(_is_held(value, own) for value in scalars(parameters) if _is_telling(value))
+
+
+def _identifiers(parameters: JsonObject) -> list[str]:
+    """The texts by which the call is known: ids, addresses, references; no free text, and no number, which has units."""
+    texts = (value for value in texts_in(parameters) if _is_telling(value))
+    return [value for value in texts if len(value) <= _LONGEST_ID and not re.search(r"\s", value)]
+
+
+def _is_held(value: str, own: Sequence[str]) -> bool:
+    squeezed = _squeezed(value)
+    return any(_holds(one, value) or _squeezed(one) == squeezed or _is_number(one, value) for one in own)
 
 
 def _is_telling(value: str) -> bool:
@@ -87,23 +121,37 @@ def _holds(text: str, value: str) -> bool:
 def _same(one: Any, other: Any) -> bool:
     if isinstance(one, dict | list) or isinstance(other, dict | list):
         return canonical(one) == canonical(other)
-    return bool(one == other) or _squeezed(str(one)) == _squeezed(str(other))
+    return (
+        bool(one == other) or _squeezed(str(one)) == _squeezed(str(other)) or _is_number(str(one), str(other))
+    )
 
 
-def _records(value: Any) -> Iterator[Any]:
-    """Every object, and every text or number of a list, at any depth; the lines of a text."""
+def _is_number(one: str, other: str) -> bool:
+    """True if both are the same decimal number, `40.00` and `40`; what begins with 0 may be a code, and is none."""
+    return bool(_DECIMAL.fullmatch(one) and _DECIMAL.fullmatch(other)) and Decimal(one) == Decimal(other)
+
+
+_Around = tuple[tuple[str, Any], ...]
+"""What a record stands in, from the outside in: each field's name, and the object's own fields."""
+
+
+def _records(value: Any) -> Iterator[tuple[Any, _Around]]:
+    """Every object, and every text or number of a list, at any depth, with what it stands in; the lines of a text."""
     if isinstance(value, str):
-        yield from value.splitlines()
+        yield from ((line, ()) for line in value.splitlines())
         return
-    nodes = [value]
+    nodes: list[tuple[Any, _Around]] = [(value, ())]
     while nodes:
-        node = nodes.pop()
+        node, around = nodes.pop()
         if isinstance(node, dict):
-            yield node
-            nodes.extend(node.values())
+            yield node, around
+            for name, item in node.items():
+                if isinstance(item, dict | list):
+                    rest = {key: one for key, one in node.items() if not isinstance(one, dict | list)}
+                    nodes.append((item, (*around, (str(name), rest))))
         elif isinstance(node, list):
-            nodes.extend(item for item in node if isinstance(item, dict | list))
-            yield from (item for item in node if isinstance(item, str))
+            nodes.extend((item, around) for item in node if isinstance(item, dict | list))
+            yield from ((item, around) for item in node if isinstance(item, str))
 
 
 def _own(record: Any) -> list[str]:
@@ -123,6 +171,11 @@ def opened(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+
+
+def sure(signs: Iterable[Sign]) -> list[Sign]:
+    """The records that nothing speaks against."""
+    return [sign for sign in signs if not sign.objection]
 
 
 def quoted(signs: Iterable[Sign], evidence: str) -> list[Sign]:

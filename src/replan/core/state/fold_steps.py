@@ -39,10 +39,10 @@ def _call_started(state: State, event: e.CallStarted, ts: float) -> None:
     ledger.occupy(event.call_key, (event.step_id, slot))
     call = CallState(
         event.call_key, event.step_id, slot, event.tool_id, event.attempt,
-        event.effect, event.parameters, started=ts, effects_before=ledger.effects, plan=state.plans,
+        event.effect, event.parameters, started=ts, first=ts, effects_before=ledger.effects, plan=state.plans,
     )  # fmt: skip
     if (earlier := state._calls.get(call.key)) is not None:
-        call.retries = earlier.retries
+        call.retries, call.first = earlier.retries, earlier.first
     ledger.touch(call.effect)
     state._calls[call.key] = call
     if step := state.steps.get(event.step_id):

@@ -48,6 +48,8 @@ class CallState:
     reused: bool = False
     fault: Fault | None = None
     started: float = 0.0
+    first: float = 0.0
+    """When its first try was started."""
     ended: float | None = None
     effects_before: int = 0
     """The task's count of effects when it was started."""

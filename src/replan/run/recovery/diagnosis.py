@@ -17,7 +17,7 @@ from replan.core.failures.signature import signature, texts_in
 from replan.core.ids import base_of, call_base
 from replan.core.recovery import ladder
 from replan.core.recovery.check_proposal import Failed, settled_output, violations
-from replan.core.recovery.evidence import quoted, signs_of
+from replan.core.recovery.evidence import quoted, signs_of, sure
 from replan.core.references.refs import whole
 from replan.core.reflection import RETRIES, ActionType, SuggestedAction
 from replan.core.state.step_recovery import Healing
@@ -195,6 +195,7 @@ class Recovery:
             in_doubt=doubt,
             elsewhere=self._elsewhere(step, slot, meant) if doubt else (),
             key=call.key if call is not None else "",
+            since=call.first if call is not None else None,
             seal_key=self._run.state.seal_key,
             claims=self._claims(call) if doubt else (),
             given=self._given(call) if doubt else (),
@@ -268,8 +269,8 @@ class Recovery:
         by = f"a reading by {readings[-1].tool_id!r}" if readings else ""
         record = ""
         if happened:
-            signs = signs_of(readings, call.key, call.parameters, ())
-            mine = [sign.found for sign in quoted(signs, str(action.data.get("evidence") or ""))]
+            signs = signs_of(readings, call.key, call.parameters, (), call.first)
+            mine = [sign.found for sign in sure(quoted(signs, str(action.data.get("evidence") or "")))]
             free = unclaimed(mine, self._claims(call), self._given(call)) or mine
             record = free[0].record if free else ""
         self._run.record(
