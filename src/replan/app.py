@@ -26,12 +26,12 @@ from replan.errors import InputError, ReplanError, StoreError, TaskHeld
 from replan.ports import Question, Store, TaskSummary, ToolSource, Warmable
 from replan.reasoning.prompting.prompts import check_all, load
 from replan.run.service.announcer import Announcer, OnEvent
-from replan.run.service.library_logs import keep_from_logs
 from replan.run.service.results import agreed
 from replan.run.service.sync import run_to_end
 from replan.run.service.tasks import Service, Submission, check_submission
 from replan.run.service.typed import answer_problems, typed_result
 from replan.run.session.dependencies import Parts
+from replan.run.session.library_logs import keep_from_logs
 from replan.run.session.shielding import see_through
 from replan.run.session.tool_record import ToolRecord
 from replan.tools.catalog.direct import call_directly

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, TypeVar
 
 from replan.core.secrets.masked import MASK, Masked
@@ -54,6 +54,10 @@ class KnownSecrets:
 
     def __bool__(self) -> bool:
         return self._any  # asked for every event, and often
+
+    def adds_to(self, others: Collection[KnownSecrets]) -> bool:
+        """True if it may know anything that none of `others` does: of its own, or from one above that is not among them."""
+        return self._any and (bool(self._values) or any(each not in others for each in self._above))
 
     def also(self, other: KnownSecrets) -> None:
         """Know what another one knows, now and later."""

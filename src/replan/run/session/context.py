@@ -24,6 +24,7 @@ from replan.errors import ReplanError, StaleWriter, StoreError
 from replan.ports import Appended, Claim, NewArtifact
 from replan.run.session.dependencies import Parts
 from replan.run.session.known_secrets import known_to, may_hold_secrets
+from replan.run.session.library_logs import keep_from_logs
 from replan.run.session.outputs import storable_value
 from replan.run.session.redaction import LateSecrets
 
@@ -275,6 +276,7 @@ def _opened(task_id: str, parts: Parts, records: list[Record]) -> State:
     if records and isinstance(first := records[0].event, TaskSubmitted):
         whole = parts.given.restored(task_id, first)
         state.secrets = known_to(whole, parts.tools, parts.secrets)
+        keep_from_logs(state.secrets)
         seen = state.secrets.masked_event(whole)
         state.any_lost = any(one.event.masked for one in records)
         later = [one._replace(event=lost(one.event)) if one.event.masked else one for one in records[1:]]
