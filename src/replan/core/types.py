@@ -167,6 +167,7 @@ class Action(Frozen):
     tool: ToolId
     parameters: JsonObject = {}
     repeat: bool = False
+    repeat_reason: str = ""
 
 
 class Step(Frozen):
@@ -187,6 +188,8 @@ class Step(Frozen):
     requires_approval: bool = False
     repeat: bool = False
     """This identical effect is meant: do it again."""
+    repeat_reason: str = ""
+    """Why it is meant again."""
     allow_failed_items: bool = False
     """Of a `for_each`: items that fail are left out of its output, as long as one succeeds."""
 

@@ -294,6 +294,8 @@ def _approval_resolved(state: State, event: e.ApprovalResolved, ts: float) -> No
     if asked is None or asked.call_key in known.approvals:
         return
     known.approvals[asked.call_key] = event
+    if not event.approved and asked.effect != "reads" and not known.refused_in:
+        known.refused_in = state.plans
     if (answer := _about_approval(asked, event)) is not None:
         known.said.append(answer)
     step = state.steps.get(asked.step_id)

@@ -156,6 +156,10 @@ class Ledger:
     def _done(self, base: str) -> set[int]:
         return {split_key(key)[1] for key in self.entries if key.startswith(f"{base}.")}
 
+    def is_done(self, base: str) -> bool:
+        """True if this call has succeeded, however often."""
+        return call_key(base, 1) in self.entries or bool(self._done(base))
+
     def knows(self, base: str) -> bool:
         """True if this call was made or is meant somewhere."""
         return base in self._occurrences or call_key(base, 1) in self.entries

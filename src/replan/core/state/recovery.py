@@ -83,6 +83,8 @@ class Recovery:
     """The keys of the calls that approvals were asked for."""
     approvals: dict[str, e.ApprovalResolved] = field(default_factory=dict)
     """What was said, by call key."""
+    refused_in: int = 0
+    """The version of the plan in which a person first said no to an effect; 0: nobody has."""
     edited: dict[Place, Edited] = field(default_factory=dict)
     """What a person wants to be called instead."""
     latest: dict[Place, str] = field(default_factory=dict)

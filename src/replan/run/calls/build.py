@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from replan.core.calls.seals import seal
 from replan.core.data import schemas
 from replan.core.ids import call_key
-from replan.core.limits.policy import needs_approval
 from replan.core.plan.index import references_of
 from replan.core.recovery.check_proposal import mapped
 from replan.core.references.conditions import roots
@@ -19,6 +18,7 @@ from replan.core.references.paths import PathError, select, static_steps
 from replan.core.references.refs import Reference, has_references
 from replan.core.references.resolve import resolve
 from replan.core.secrets import MASK, SecretLost, holds_lost, reveal, reveal_known
+from replan.core.state.consent import asked_of
 from replan.core.state.recovery import Recovery
 from replan.core.state.task import ONLY, Slot, State, StepState
 from replan.core.types import Fault, JsonObject, Step, ToolSpec
@@ -66,6 +66,8 @@ class Call:
     """What it has given, where it is such a look."""
     short: bool = False
     """Its parameters hold no secret and nothing large: they go into the log as they are."""
+    why_asked: str = ""
+    """Why it needs a person's yes, where it is not the settings that ask for it."""
 
     def labels(self) -> dict[str, Any]:
         """What every event of this call says."""
@@ -302,7 +304,9 @@ def prepare(
     if (doubt := state.in_doubt.get(call.key)) is not None and doubt is not step.calls.get(slot):
         text = f"this very call was made before, and nobody knows whether it took effect: {doubt.fault.message if doubt.fault else 'cut off'}"
         raise CannotCall(Fault(category="unknown", kind="in_doubt", message=text, happened="unknown"))
-    if needs_approval(state.policy, step.step, tool) and state.reusable(call.key, tool, step.step) is None:
+    asked = asked_of(state, step, slot, tool, call.key)
+    if asked is not None and state.reusable(call.key, tool, step.step) is None:
+        call.why_asked = asked.why
         _check_approved(call, state)
     return call
 

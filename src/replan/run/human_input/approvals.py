@@ -51,6 +51,7 @@ class Parking:
                 parameters=seen, parameters_schema=tool.parameters,
                 seals=seals_of(run.state.seal_key, tool.id, call.parameters, seen),
                 kept={name: one.stored.artifact_id for name, one in large.items() if one.stored is not None},
+                why=call.why_asked,
             ),
             artifacts=[one.stored for one in large.values() if one.stored is not None],
         )  # fmt: skip

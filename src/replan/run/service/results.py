@@ -68,7 +68,7 @@ def agreed(one: ApprovalRequested) -> WaitingFor:
     """A call that a person is asked for, or has agreed to."""
     return WaitingFor(
         kind="approval", id=one.approval_id, step_id=one.step_id, tool_id=one.tool_id, parameters=one.parameters,
-        text=f"May {one.tool_id!r} be called in step {one.step_id!r}?",
+        text=f"May {one.tool_id!r} be called in step {one.step_id!r}?" + (f" ({one.why})" if one.why else ""),
         hidden={name: mark[:8] for name, mark in one.seals.items()},
     )  # fmt: skip
 

@@ -1,0 +1,55 @@
+"""Whether a call needs a person's yes before it is made, and why: by the settings, and by what has happened in the task."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from replan.core.calls.site import Slot
+from replan.core.ids import split_key
+from replan.core.limits.policy import needs_approval
+from replan.core.state.task import State, StepState
+from replan.core.types import CallKey, Step, ToolSpec
+
+AFTER_A_NO = "a person has said no to an effect of this task, so that each new one is asked for"
+
+
+class Asked(NamedTuple):
+    """A yes that a call needs."""
+
+    why: str = ""
+    """What is said beside the call; empty where the settings want it."""
+
+
+def asked_of(state: State, step: StepState, slot: Slot, tool: ToolSpec, key: CallKey) -> Asked | None:
+    """The yes that this call needs; None if it needs none."""
+    if once_more(state, step, tool, key):
+        if state.policy.interactive or needs_approval(state.policy, step.step, tool):
+            why = reason_of(step.step, slot)
+            return Asked(f"it is done already, and meant once more{f': {why}' if why else ''}")
+        return None
+    if is_after_a_no(state, step, slot, tool):
+        return Asked(AFTER_A_NO)
+    return Asked() if needs_approval(state.policy, step.step, tool) else None
+
+
+def is_after_a_no(state: State, step: StepState, slot: Slot, tool: ToolSpec) -> bool:
+    """True if the call would have an effect, and came up after a person had said no to one: in a later plan, a step that
+    was written anew, or a call that recovery has changed."""
+    known = state.recovery
+    if known is None or not known.refused_in or tool.effect == "reads":
+        return False
+    changed = step.healing is not None and slot in step.healing.overrides
+    return changed or step.born > known.refused_in
+
+
+def once_more(state: State, step: StepState, tool: ToolSpec, key: CallKey) -> bool:
+    """True if a later plan makes an effect beyond those like it that are done."""
+    if tool.effect != "once" or step.born == 1 or state.ledger.reusable(key, tool) is not None:
+        return False
+    return state.ledger.is_done(split_key(key)[0])
+
+
+def reason_of(step: Step, slot: Slot) -> str:
+    """Why the plan means this call again; empty where it does not say."""
+    mine = (one.repeat_reason for one in step.actions if one.action_id == slot.action_id)
+    return next(filter(None, mine), step.repeat_reason)
