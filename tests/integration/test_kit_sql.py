@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -360,6 +361,38 @@ async def test_a_cancelled_statement_is_ended_at_once(path: Path) -> None:
     changed = await call(source, "sql_execute", statement="UPDATE sales SET city = 'x'")
     assert changed == {"rows_changed": 10}
     await source.aclose()
+
+
+@pytest.fixture
+def many_open_files() -> Iterator[None]:
+    """More than the 1,024 that select() can tell apart."""
+    resource = pytest.importorskip("resource", reason="limits of open files are POSIX's")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 1_400:
+        pytest.skip("this machine allows too few open files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 1_400), hard))
+    with contextlib.ExitStack() as held:
+        for _ in range(1_100):
+            held.enter_context(open(os.devnull))
+        yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("many_open_files")
+async def test_a_process_of_many_open_files_may_ask_a_database(path: Path) -> None:
+    source = sql(path, write=True)
+    await call(source, "sql_execute", statement="UPDATE sales SET city = 'Rom' WHERE id = 1")
+    found = await call(source, "sql_query", statement="SELECT city FROM sales WHERE id = 1")
+    assert found["rows"] == [{"city": "Rom"}]
+
+
+@pytest.mark.usefixtures("many_open_files")
+async def test_a_process_of_many_open_files_may_ask_a_folder_of_data(tmp_path: Path) -> None:
+    (tmp_path / "orders.csv").write_text("id,total\n1,150\n", encoding="utf-8")
+    source = data(tmp_path)
+    assert [spec.id for spec in await source.tools()]
+    found = await call(source, "sql_query", statement="SELECT total FROM 'orders.csv'")
+    assert found["rows"] == [{"total": 150}]
 
 
 async def test_a_process_that_is_gone_is_replaced(path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
+import selectors
 import shutil
 import signal
 import subprocess
@@ -179,14 +179,18 @@ class _Worker:
         return self._answer(end)
 
     def _answer(self, end: float) -> dict[str, Any] | None:
-        call = current()
         assert self._process.stdout is not None
-        out = self._process.stdout.fileno()
+        with selectors.DefaultSelector() as arrived:  # select() knows no file above number 1,023
+            arrived.register(self._process.stdout, selectors.EVENT_READ)
+            return self._read_answer(arrived, self._process.stdout.fileno(), end)
+
+    def _read_answer(self, arrived: selectors.BaseSelector, out: int, end: float) -> dict[str, Any] | None:
+        call = current()
         while True:
             if call.cancelled or time.monotonic() >= end or len(self._read) > 2 * MAX_RESULT_BYTES:
                 self._late = True
                 return None
-            if not select.select([out], [], [], min(_LOOK_SECS, max(0.0, end - time.monotonic())))[0]:
+            if not arrived.select(min(_LOOK_SECS, max(0.0, end - time.monotonic()))):
                 continue
             data = os.read(out, 2**20)
             if not data:
