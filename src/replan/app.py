@@ -30,6 +30,7 @@ from replan.run.service.results import agreed
 from replan.run.service.sync import run_to_end
 from replan.run.service.tasks import Service, Submission, check_submission
 from replan.run.service.typed import answer_problems, typed_result
+from replan.run.session.answer_checks import AnswerCheck
 from replan.run.session.dependencies import Parts
 from replan.run.session.library_logs import keep_from_logs
 from replan.run.session.shielding import see_through
@@ -250,32 +251,22 @@ class Replan:
         so is the task.
         """
         adapter, output_schema = _typed(output_type, output_schema)
-        if adapter is not None:
-            task_id = task_id or self.service.parts.ids.new("task")
-            self.service.parts.answer_checks[task_id] = partial(answer_problems, adapter)
-        submitting = asyncio.ensure_future(
-            self.submit(
-                text,
-                metadata=metadata,
-                context=context,
-                task_id=task_id,
-                timeout=timeout,
-                plan=plan,
-                evaluation=evaluation,
-                output_schema=output_schema,
-                secrets=secrets,
-            )
+        check = None if adapter is None else partial(answer_problems, adapter)
+        wanted = self._submission(
+            text, metadata, context, task_id, timeout, plan, evaluation, output_schema, secrets
         )
+        submitting = asyncio.ensure_future(self._submit(wanted, check))
         try:
             task_id = await asyncio.shield(submitting)
             result = await self.wait(task_id)
         except asyncio.CancelledError:
             with contextlib.suppress(ReplanError):
-                await self._cancel_and_wait(await submitting)  # it may be stored already
+                task_id = await submitting  # it may be stored already
+                await self._cancel_and_wait(task_id)
             raise
         finally:
-            if adapter is not None and task_id is not None and self._service is not None:
-                self._service.parts.answer_checks.pop(task_id, None)
+            if check is not None and task_id is not None and self._service is not None:
+                self._service.parts.answer_checks.release(task_id, check)
         return result if adapter is None else typed_result(result, adapter, output_type)
 
     async def submit(
@@ -295,12 +286,18 @@ class Replan:
         wanted = self._submission(
             text, metadata, context, task_id, timeout, plan, evaluation, output_schema, secrets
         )
+        return await self._submit(wanted)
+
+    async def _submit(self, wanted: Submission, check: AnswerCheck | None = None) -> str:
+        """`check`: what its caller asks of the answer; it holds from before the task is driven."""
         check_submission(wanted)  # what is wrong with the request goes before what is wrong with the machine
         self._check_models(
             wanted.policy, plans=wanted.plan is None, judges=wanted.policy.evaluation == "model"
         )
         engine = self._engine_now()
         task_id, new = await self.service.submit(wanted)
+        if check is not None:
+            self.service.parts.answer_checks.hold(task_id, check)
         seen = 0
         if not new:
             if (await self.service.state(task_id)).ended or engine.driving(task_id) is not None:

@@ -508,6 +508,43 @@ async def test_a_task_that_ended_without_the_validators_is_no_success_for_who_as
         assert (await replan.result("x")).output == {"n": 3}
 
 
+class Positive(BaseModel):
+    n: int
+
+    @field_validator("n")
+    @classmethod
+    def positive(cls, n: int) -> int:
+        if n < 0:
+            raise ValueError("it is negative")
+        return n
+
+
+GIVEN: dict[str, Any] = {"task_id": "x", "plan": plan(step("a", "hold")), "evaluation": "steps"}
+
+
+def held(output: Any) -> Held:
+    return Held({"hold": FakeTool(effect="repeatable", output=output)})
+
+
+async def test_another_request_with_a_tasks_id_leaves_the_check_of_its_answer_alone(db: Path) -> None:
+    source = held({"n": 3})
+    async with opened(db, source, answers={}) as replan:
+        first = asyncio.create_task(replan.run("one thing", output_type=Even, **GIVEN))
+        await source.entered.wait()
+        with pytest.raises(TaskExists):
+            await replan.run("another thing", output_type=Positive, **GIVEN)
+        source.let_go.set()
+        result = await first
+        assert (result.status, result.output) == ("failed", None)
+        assert (await replan.result("x")).status == "failed", "who asks later is told the same"
+
+
+async def test_the_check_holds_before_the_task_is_driven_and_with_an_id_that_replan_makes(db: Path) -> None:
+    async with opened(db, fake_source({"t": FakeTool(output={"n": 3})})) as replan:
+        result = await replan.run("do it", output_type=Even, plan=ONE, evaluation="steps")
+        assert (await replan.result(result.task_id)).status == result.status == "failed"
+
+
 async def test_a_plan_given_and_judged_by_steps_is_held_to_the_validators_too(db: Path) -> None:
     async with opened(db, answers={}) as replan:
         result = await replan.run("do it", output_type=Even, plan=ONE, evaluation="steps")

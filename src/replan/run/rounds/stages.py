@@ -258,7 +258,7 @@ async def _ask_judge(run: Run, loaded: Loaded) -> Evaluation | None:
                 output_schema=state.policy.output_schema,
                 at_odds=lambda found: at_odds(state.policy, found),
                 account=account,
-                check_answer=run.parts.check_of(run.task_id),
+                check_answer=partial(run.parts.answer_checks.problems, run.task_id),
             )
         except (ModelError, AnswerInvalid) as error:
             reason = str(error)
@@ -271,7 +271,7 @@ def _checked_shape(run: Run, verdict: Evaluation) -> Evaluation:
     schema, answer = run.state.policy.output_schema, verdict.final_output
     if schema is None or not verdict.is_successful:
         return verdict
-    found = problems(schema, answer) or run.parts.check_of(run.task_id)(answer)
+    found = problems(schema, answer) or run.parts.answer_checks.problems(run.task_id, answer)
     return of_another_form(verdict, found) if found else verdict
 
 

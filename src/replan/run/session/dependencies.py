@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from replan.core.secrets import KnownSecrets
 from replan.core.types import JsonObject, Role
 from replan.ports import Clock, Ids, Model, Question, Store, Tools
+from replan.run.session.answer_checks import AnswerChecks
 from replan.run.session.feed import Feed
 from replan.run.session.given import Given
 from replan.run.session.late_answers import LateAnswers
@@ -29,8 +29,7 @@ class Parts:
     """Who drives, for the log."""
     record: ToolRecord = field(default_factory=ToolRecord)
     """How the tools do."""
-    answer_checks: dict[str, Callable[[Any], Sequence[str]]] = field(default_factory=dict)
-    """By task: what is wrong with an answer beyond its schema, for callers that wait for it in this process."""
+    answer_checks: AnswerChecks = field(default_factory=AnswerChecks)
     late: LateAnswers = field(default_factory=LateAnswers)
     """Answers to calls that were given up, still on their way."""
     secrets: KnownSecrets = field(default_factory=KnownSecrets)
@@ -39,7 +38,3 @@ class Parts:
     """Requests of this process with their secrets."""
     ask: Callable[[str, str, Question], Awaitable[JsonObject | None]] | None = None
     """Asks a person on behalf of a running tool; gets the task's id, the step's, and the question."""
-
-    def check_of(self, task_id: str) -> Callable[[Any], Sequence[str]]:
-        """The check of the task's answer beyond its schema."""
-        return self.answer_checks.get(task_id, lambda _: ())
