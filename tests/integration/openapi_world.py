@@ -47,6 +47,7 @@ class World:
                 Route("/huge", self.huge),
                 Route("/html", self.html),
                 Route("/lies", self.lies),
+                Route("/half", self.half),
                 Route("/linked", self.linked),
                 Route("/cursor", self.cursor),
                 Route("/numbered", self.numbered),
@@ -126,6 +127,9 @@ class World:
 
     async def html(self, request: Request) -> Response:
         return Response("<html><title>Log in</title></html>", media_type="text/html")
+
+    async def half(self, request: Request) -> Response:
+        return Response(b'{"names": ["caf\\udce9"]}', media_type="application/json")
 
     async def lies(self, request: Request) -> Response:
         return JSONResponse({"count": "many"}, media_type="text/plain")

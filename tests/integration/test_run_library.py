@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import datetime as dt
 import json
+import math
 from collections.abc import AsyncIterator, Callable
 from enum import Enum
 from pathlib import Path
@@ -158,6 +159,16 @@ async def test_two_callers_of_one_id_share_one_task(db: Path) -> None:
         pytest.param({"metadata": {"a": 10**5000}}, "metadata cannot be kept as JSON", id="a long number"),
         pytest.param({"metadata": {"a": _nested(230)}}, "metadata cannot be kept as JSON", id="deep"),
         pytest.param({"metadata": {"a": object()}}, "metadata cannot be kept as JSON", id="metadata that are no JSON"),
+        pytest.param({"metadata": {"a": [1, math.nan]}}, r"metadata .*: NaN at a\[1\] is no number", id="NaN"),
+        pytest.param({"context": {"session_id": math.inf}}, "context .*: Infinity at session_id", id="an infinity"),
+        pytest.param({"metadata": {"a": {"caf\udce9": 1}}}, "metadata .* at a is no text", id="a key that is no text"),
+        pytest.param({"metadata": {"a": {"b": [object()]}}}, r"type object at a.b\[0\] has no form", id="what is no JSON inside"),
+        pytest.param({"metadata": {"a": {1: "a", "1": "b"}}}, "two keys", id="keys alike"),
+        pytest.param(
+            {"plan": {"steps": [{"step_id": "a", "tool": "t", "parameters": {"x": -math.inf}}]}},
+            r"plan .*: -Infinity at steps\[0\].parameters.x",
+            id="an infinity in a plan",
+        ),
         pytest.param({"metadata": {"a": "x" * 2_000_000}}, "at most 1000000", id="large metadata"),
         pytest.param({"output_schema": {"type": "nonsense"}}, "output_schema", id="a bad schema"),
         pytest.param({"timeout": 0}, "above 0", id="no time"),

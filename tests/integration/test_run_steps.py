@@ -579,6 +579,15 @@ def test_an_output_that_json_cannot_hold_fails_its_step_with_the_reason() -> Non
     assert ran.statuses()["b"] == "succeeded"
 
 
+def test_names_that_are_no_unicode_fail_their_step_and_nothing_is_called_with_others() -> None:
+    steps = [step("a", "names"), step("b", "delete", parameters={"f": "${item}"}, for_each="${a.output}")]
+    ran = run({"names": FakeTool(output=["caf\udce9.txt", "caf\udce8.txt"]), "delete": "x"}, plan(*steps))
+    (failed,) = ran.events("step_failed")
+    assert failed.error.kind == "output"
+    assert r"'caf\udce9.txt' at [0] is no text" in failed.error.message
+    assert "delete" not in ran.source.counts
+
+
 def test_secrets_are_masked_in_events_and_reach_the_tool() -> None:
     parameters = {
         "type": "object",

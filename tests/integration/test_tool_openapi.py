@@ -696,6 +696,13 @@ async def test_an_error_that_nobody_foresaw_is_not_taken_for_undone(live: Live) 
     assert (caught.value.kind, caught.value.happened) == ("output", "unknown")
 
 
+async def test_an_answer_with_a_text_that_is_no_unicode_is_refused_and_not_changed(live: Live) -> None:
+    live.source = OpenApiSource(document(operation("get", "/half", "half")), server=live.url)
+    with pytest.raises(ToolCallError, match=r"udce9' at names\[0\] is no text") as caught:
+        await live.call("half")
+    assert (caught.value.kind, caught.value.happened) == ("output", "unknown")
+
+
 async def test_json_is_read_though_it_is_called_text_and_a_web_page_is_no_answer(live: Live) -> None:
     counted = {"type": "object", "properties": {"count": {"type": "integer"}}}
     root = document(

@@ -71,21 +71,29 @@ One = Callable[[Any, int], tuple[Any, bytes]]
 """A piece as a plain value, and its JSON; told how deep in the whole it stands."""
 
 
-def in_pieces(value: Any, one: One, path: _Path = (), *, piece: int = PIECE) -> tuple[Any, list[bytes]]:
-    """What `one` makes of the value, put together from its pieces; the JSON in parts that follow each other."""
+def in_pieces(
+    value: Any, one: One, path: _Path = (), *, piece: int = PIECE, around: frozenset[int] = frozenset()
+) -> tuple[Any, list[bytes]]:
+    """What `one` makes of the value, put together from its pieces; the JSON in parts that follow each other.
+
+    `around`: the identities of the lists and objects that the value stands in.
+    """
     if type(value) is str and len(value) > piece:
         made = [one(part, 0) for part in _parts_of_text(value, piece)]
         return "".join([part for part, _ in made]), [b'"', *(data[1:-1] for _, data in made), b'"']
     if not isinstance(value, list | tuple | dict) or weight(value, piece) <= piece:
         plain, data = _tried(one, value, path, 0)
         return plain, [data]
+    if id(value) in around:
+        raise NotStorable("it contains itself")
+    around = around | {id(value)}
     parts: list[bytes] = []
     if isinstance(value, dict):
         fields: dict[Any, Any] = {}
         for _, batch, large in _batches(list(value.items()), piece):
             if large:
                 [(name, item)] = batch
-                plain, written = in_pieces(item, one, (*path, str(name)), piece=piece)
+                plain, written = in_pieces(item, one, (*path, str(name)), piece=piece, around=around)
                 named, head = _tried(one, {name: 0}, path, 0)
                 fields.update(dict.fromkeys(named, plain))
                 parts += [b",", head[1:-2], *written]
@@ -101,7 +109,7 @@ def in_pieces(value: Any, one: One, path: _Path = (), *, piece: int = PIECE) -> 
     items: list[Any] = []
     for first, batch, large in _batches(list(value), piece):
         if large:
-            plain, written = in_pieces(batch[0], one, (*path, first), piece=piece)
+            plain, written = in_pieces(batch[0], one, (*path, first), piece=piece, around=around)
             items.append(plain)
             parts += [b",", *written]
         else:

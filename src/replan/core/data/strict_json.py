@@ -1,4 +1,4 @@
-"""Reading JSON that was just written, without losing anything: what JSON cannot hold is named, with its place."""
+"""Writing JSON and reading it back without losing anything: what JSON cannot hold is named, with its place."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic_core import from_json, to_json
+from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from replan.core.data.schemas import place
 
 _Path = tuple[str | int, ...]
+_MOST_DIGITS = 4300
+"""Python reads no number that has more."""
+_MOST_DEPTH = 200
+_NO_TEXT = "is no text that UTF-8 has (a file's name in another encoding, say); give one that can be written and read again"
 
 
 class NotStorable(ValueError):
@@ -48,6 +52,83 @@ def read_strictly(text: bytes, depth: int = 0) -> Any:
             if not math.isfinite(number):
                 raise not_finite(number, path)
     return plain
+
+
+def write_strictly(value: Any) -> bytes:
+    """The JSON of a value that somebody has given, which reads back as it is; raises `NotStorable`."""
+    try:
+        text = to_json(value, inf_nan_mode="constants")
+        read_strictly(text)
+    except (PydanticSerializationError, RecursionError, ValueError) as error:
+        raise not_storable(value, error) from None
+    return text
+
+
+def not_storable(value: Any, error: Exception) -> NotStorable:
+    """What in the value JSON cannot hold, where the library that writes it said only that it cannot."""
+    if isinstance(error, NotStorable):
+        return error
+    return _first(value, ()) or NotStorable(str(error).removeprefix("Error serializing to JSON: "))
+
+
+def joined(text: str, path: _Path = ()) -> str:
+    """The text with halves of a sign that stand side by side made one; raises `NotStorable` for a half that stands alone."""
+    try:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        raise NotStorable(ascii(text[:80]), path, _NO_TEXT) from None
+
+
+def whole_text(value: Any, path: _Path = ()) -> Any:
+    """Plain JSON values with every text in them `joined`, keys too."""
+    if isinstance(value, str):
+        return joined(value, path)
+    if isinstance(value, list):
+        return [whole_text(item, (*path, at)) for at, item in enumerate(value)]
+    if isinstance(value, dict):
+        return {joined(key, path): whole_text(item, (*path, key)) for key, item in value.items()}
+    return value
+
+
+def _first(value: Any, path: _Path) -> NotStorable | None:
+    """The first thing in a value that JSON cannot hold; halves of one sign side by side are none where a value is given."""
+    if len(path) > _MOST_DEPTH:
+        return NotStorable(f"it contains itself, or is nested more than {_MOST_DEPTH} levels deep")
+    if isinstance(value, str):
+        return _not_text(value, path)
+    if isinstance(value, float):
+        return None if math.isfinite(value) else not_finite(value, path)
+    if isinstance(value, int):
+        if value.bit_length() > _MOST_DIGITS * math.log2(10):
+            return NotStorable(
+                f"a number of more than {_MOST_DIGITS} digits", path, "cannot be read again; give it as text"
+            )
+        return None
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if isinstance(key, str) and (found := _not_text(key, path)):
+                return found
+            if found := _first(item, (*path, str(key))):
+                return found
+        return None
+    if isinstance(value, list | tuple):
+        return next((found for at, item in enumerate(value) if (found := _first(item, (*path, at)))), None)
+    try:
+        to_json(value)
+    except (PydanticSerializationError, ValueError, RecursionError):
+        kind = type(value).__qualname__
+        return NotStorable(
+            f"a value of type {kind}", path, "has no form in JSON; give an object, list, text or number"
+        )
+    return None
+
+
+def _not_text(text: str, path: _Path) -> NotStorable | None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return NotStorable(ascii(text[:80]), path, _NO_TEXT)
+    return None
 
 
 def check_keys(text: bytes) -> None:

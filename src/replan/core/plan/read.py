@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
+from replan.core.data.strict_json import NotStorable, joined
 from replan.core.types import Action, JsonObject, Plan, Step
 from replan.errors import PlanInvalid
 
@@ -425,16 +426,17 @@ def _parsed(text: str) -> Any:
 
 
 def _clean(value: Any, where: str, faults: list[str], depth: int = 0) -> Any:
-    """The value with what no store can hold replaced (half a surrogate pair) or said to be a fault."""
+    """The value with what no store can hold said to be a fault."""
     if isinstance(value, str):
-        return _clean_text(value)
+        return _clean_text(value, where, faults)
     if isinstance(value, dict | list | tuple):
         if depth >= MAX_DEPTH:
             faults.append(f"{where} is nested deeper than {MAX_DEPTH} levels; take levels out")
             return None
         if isinstance(value, dict):
             return {
-                _clean_text(str(key)): _clean(item, where, faults, depth + 1) for key, item in value.items()
+                _clean_text(str(key), where, faults): _clean(item, where, faults, depth + 1)
+                for key, item in value.items()
             }
         return [
             item if type(item) is str and item.isascii() else _clean(item, where, faults, depth + 1)
@@ -446,8 +448,14 @@ def _clean(value: Any, where: str, faults: list[str], depth: int = 0) -> Any:
     return value
 
 
-def _clean_text(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+def _clean_text(text: str, where: str, faults: list[str]) -> str:
+    if text.isascii():
+        return text
+    try:
+        return joined(text)
+    except NotStorable as error:
+        faults.append(f"{where} holds {error}")
+        return ""
 
 
 def _kind(value: Any) -> str:

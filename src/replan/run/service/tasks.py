@@ -7,10 +7,9 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from pydantic_core import PydanticSerializationError, from_json, to_json
-
 from replan.beside import beside
 from replan.core.data.pieces import AT_ONCE, MANY, PLAN_AT_ONCE, weight
+from replan.core.data.strict_json import NotStorable, write_strictly
 from replan.core.data.validation import schema_problem
 from replan.core.events import (
     TERMINAL,
@@ -410,10 +409,8 @@ def _tools_needed(state: State) -> list[str]:
 
 def _json_size(name: str, value: Any) -> int:
     try:
-        data = to_json(value)
-        from_json(data)  # what the log could not give back: thousands of digits, hundreds of levels
-        return len(data)
-    except (PydanticSerializationError, ValueError, RecursionError) as error:
+        return len(write_strictly(value))
+    except NotStorable as error:
         raise InputError(f"{name} cannot be kept as JSON: {error}") from None
 
 

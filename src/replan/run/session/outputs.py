@@ -11,7 +11,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from replan.beside import beside
 from replan.core.data.pieces import PIECE, in_pieces, is_large, read_in_pieces
 from replan.core.data.preview import artifact_of, holds_binary
-from replan.core.data.strict_json import read_strictly
+from replan.core.data.strict_json import not_storable, read_strictly
 from replan.core.ids import digest_of
 from replan.core.references.meter import opened
 from replan.core.secrets import lost
@@ -56,7 +56,8 @@ def pack(value: Any, limit: int) -> Packed:
     try:
         plain, parts = in_pieces(value, _written)
     except (PydanticSerializationError, RecursionError, ValueError) as error:
-        raise ToolCallError(f"the output cannot be kept as JSON: {error}", kind="output") from None
+        wrong = not_storable(value, error)
+        raise ToolCallError(f"the output cannot be kept as JSON: {wrong}", kind="output") from None
     data = parts[0] if len(parts) == 1 else b"".join(parts)
     if len(data) <= limit and not holds_binary(data):
         return Packed(plain)

@@ -15,7 +15,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from replan.core.data.pieces import in_pieces
 from replan.core.data.schemas import place
-from replan.core.data.strict_json import NotStorable, not_finite, read_strictly
+from replan.core.data.strict_json import NotStorable, joined, not_finite, read_strictly
 from replan.errors import ToolCallError
 from replan.tools.functions.annotations import DATA_URL
 
@@ -30,8 +30,8 @@ def to_plain(value: Any, write: Callable[[Any], bytes] | None = None) -> Any:
 
     Models, dataclasses, enums, dates, decimals and the like are written as pydantic does; numpy values as theirs.
     Bytes are UTF-8 text if they are that, else a `data:application/octet-stream;base64,` URL, which a parameter of
-    type `bytes` reads back. Lone surrogates become U+FFFD. `ToolCallError` says what JSON cannot hold: a type without
-    a JSON form, NaN and the infinities, two keys that are written alike; as the call has been made by then, its effect
+    type `bytes` reads back. `ToolCallError` says what JSON cannot hold: a type without a JSON form, NaN and the infinities,
+    two keys that are written alike, a text with half a surrogate pair; as the call has been made by then, its effect
     counts as unknown.
     """
     kind = type(value)
@@ -86,8 +86,8 @@ def known(value: Any) -> Any:
     raise TypeError(f"{_NO_FORM} {_type_name(value)}; return a dict, list, text or number")
 
 
-def _readable(value: Any) -> Any:
-    """The same value, with bytes that are no text, and text that is no Unicode, made readable."""
+def _readable(value: Any, path: _Path = ()) -> Any:
+    """The same value, with bytes that are no text made readable; `NotStorable` for a text that is no Unicode."""
     if isinstance(value, bytes | bytearray | memoryview):
         binary = bytes(value)
         try:
@@ -95,18 +95,21 @@ def _readable(value: Any) -> Any:
         except UnicodeDecodeError:
             return DATA_URL + base64.b64encode(binary).decode()
     if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return joined(value, path)
+    if isinstance(value, os.PathLike):
+        return _readable(os.fspath(value), path)
     if isinstance(value, dict):
         return {
-            _readable(key) if isinstance(key, str | bytes) else key: _readable(item)
+            _readable(key, path) if isinstance(key, str | bytes) else key: _readable(item, (*path, str(key)))
             for key, item in value.items()
         }
     if isinstance(value, list | tuple | set | frozenset | deque):
-        return [_readable(item) for item in value]
+        return [_readable(item, (*path, at)) for at, item in enumerate(value)]
     if isinstance(value, BaseModel):
-        return _readable(value.model_dump(mode="python", by_alias=True))
+        return _readable(value.model_dump(mode="python", by_alias=True), path)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {part.name: _readable(getattr(value, part.name)) for part in dataclasses.fields(value)}
+        fields = [part.name for part in dataclasses.fields(value)]
+        return {name: _readable(getattr(value, name), (*path, name)) for name in fields}
     return value
 
 

@@ -128,7 +128,8 @@ class Root:
     def walk(self, path: str = ".", *, deep: bool = True, hidden: bool = False) -> Iterator[Found]:
         """Everything below a folder in the order of names, folders before what is in them; links are not followed.
 
-        `hidden`: also names that begin with a dot. What cannot be read or vanishes meanwhile is left out.
+        `hidden`: also names that begin with a dot. What cannot be read, vanishes meanwhile or has a name that is no
+        UTF-8 (which nobody could give back) is left out.
         """
         names = self.parts(path)
         with self.folder(names) as at:
@@ -138,7 +139,7 @@ class Root:
         for name in sorted(os.listdir(at)):
             if current().cancelled:
                 raise ToolCallError("the call was given up", kind="cancelled", happened="no")
-            if name.startswith(".") and not hidden:
+            if (name.startswith(".") and not hidden) or not _sayable(name):
                 continue
             try:
                 status = os.stat(name, dir_fd=at, follow_symlinks=False)
@@ -224,6 +225,14 @@ def _why(error: OSError, at: int, names: list[str], *, folder: bool = False) -> 
     if folder and not stat.S_ISDIR(status.st_mode):
         return _bad(path, "is a file, not a folder")
     return failed(path, error)
+
+
+def _sayable(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _bad(path: str, why: str) -> ToolCallError:

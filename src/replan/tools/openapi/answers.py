@@ -7,6 +7,7 @@ import re
 from http import HTTPStatus
 from typing import Any
 
+from replan.core.data.strict_json import NotStorable, whole_text
 from replan.core.failures.faults import retry_after_secs
 from replan.core.secrets import KnownSecrets
 from replan.core.types import JsonObject
@@ -150,7 +151,13 @@ def _json(data: bytes, title: str) -> Any:
         start = data[:200].decode("utf-8", "replace")
         text = f"{title} answered with what is no valid JSON ({said}); it begins: {start!r}"
         raise ToolCallError(text, kind="output", happened="unknown") from None
-    return _without_surrogates(value) if _SURROGATE.search(data) else value
+    if not _SURROGATE.search(data):
+        return value
+    try:
+        return whole_text(value)
+    except NotStorable as error:
+        text = f"{title} answered with what cannot be kept as JSON: {error}"
+        raise ToolCallError(text, kind="output", happened="unknown") from None
 
 
 def _without_surrogates(value: Any) -> Any:
