@@ -244,9 +244,7 @@ def round_about() -> list[Any]:
             "caf\udce9.txt", r"'caf\udce9.txt' is no text that UTF-8 has", id="a name in another encoding"
         ),
         pytest.param({"n": ["a", "caf\udce9"]}, r"'caf\udce9' at n[1] is no text", id="one in a list"),
-        pytest.param(
-            dict.fromkeys(("a�", "a�"), 1), r"'a\udce9' is no text", id="keys in another encoding"
-        ),
+        pytest.param({"a\udce9": 1, "b\udce8": 2}, r"'a\udce9' is no text", id="a key in another encoding"),
         pytest.param(
             [Measured(value=1, more={"x": "\udcff"})], r"'\udcff' at [0].more.x", id="one in a model"
         ),
