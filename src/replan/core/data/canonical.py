@@ -1,8 +1,7 @@
 """The one form of a call's parameters, so that calls which mean the same are one call.
 
 What is left out is filled with the schema's default, a moment is written in UTC, a number that may be a text is a number,
-lists without an order are sorted, and what a format allows to be written in several ways is written in one. The form is for
-comparing only: what a tool is called with stays as it was given.
+and what a format allows to be written in several ways is written in one. The form is for comparing only: what a tool is called with stays as it was given.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def one_form(schema: JsonObject, parameters: Any) -> Any:
     return parameters if formed == parameters else formed
 
 
-_WORDS = ('"default"', '"format"', '"number"', '"uniqueItems"')
+_WORDS = ('"default"', '"format"', '"number"')
 _matters = ByIdentity[bool](lambda schema: any(word in json.dumps(schema, default=str) for word in _WORDS))
 """False where the schema says nothing that the form could depend on."""
 
@@ -54,32 +53,50 @@ def _formed(value: Any, schema: Any, root: JsonObject, depth: int) -> Any:
             name: _formed(item, properties.get(name, rest), root, depth + 1) for name, item in out.items()
         }
     if isinstance(value, list):
-        items = [_formed(item, schema.get("items"), root, depth + 1) for item in value]
-        if schema.get("uniqueItems") is True:
-            items.sort(key=lambda item: json.dumps(item, sort_keys=True, default=str))
-        return items
+        return [_formed(item, schema.get("items"), root, depth + 1) for item in value]
     if isinstance(value, str):
         return _text(value, schema)
     return value
 
 
-def _followed(schema: JsonObject, value: Any, root: JsonObject) -> JsonObject:
-    """The part of the schema that describes the value: behind a reference, or the one branch of its kind."""
-    for _ in range(_DEPTH):
-        if isinstance(target := schema.get("$ref"), str):
-            found = _at(root, target)
-            if found is None:
-                return schema
-            schema = {**found, **{name: part for name, part in schema.items() if name != "$ref"}}
-            continue
-        branches = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
-        if not isinstance(branches, list) or (isinstance(value, str) and _is_number_too(schema)):
+def _followed(schema: JsonObject, value: Any, root: JsonObject, depth: int = 0) -> JsonObject:
+    """All that describes the value: what stands behind references, in `allOf`, and in the one branch of its kind."""
+    if depth > _DEPTH:
+        return schema
+    if isinstance(target := schema.get("$ref"), str):
+        found = _at(root, target)
+        if found is None:
             return schema
-        fitting = [branch for branch in branches if isinstance(branch, dict) and _may_describe(branch, value)]
-        if len(fitting) != 1:
-            return schema
-        schema = fitting[0]
-    return schema
+        schema = {**found, **{name: part for name, part in schema.items() if name != "$ref"}}
+        return _followed(schema, value, root, depth + 1)
+    if isinstance(value, str) and _is_number_too(schema):
+        return schema
+    parts = [part for part in schema.get("allOf") or () if isinstance(part, dict)]
+    for word in ("anyOf", "oneOf"):
+        branches = schema.get(word) or ()
+        fitting = [part for part in branches if isinstance(part, dict) and _may_describe(part, value)]
+        if len(fitting) == 1:
+            parts += fitting
+    if not parts:
+        return schema
+    whole = {name: part for name, part in schema.items() if name not in ("allOf", "anyOf", "oneOf")}
+    for part in parts:
+        whole = _together(whole, _followed(part, value, root, depth + 1))
+    return whole
+
+
+def _together(one: JsonObject, other: JsonObject) -> JsonObject:
+    """What two schemas of one value say of its form: the properties of both; of anything else, what the first says."""
+    whole = {**other, **one}
+    mine, theirs = one.get("properties"), other.get("properties")
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        whole["properties"] = {
+            name: {**theirs[name], **mine[name]}
+            if isinstance(theirs.get(name), dict) and isinstance(mine.get(name), dict)
+            else mine.get(name, theirs.get(name))
+            for name in (*mine, *(name for name in theirs if name not in mine))
+        }
+    return whole
 
 
 def _at(root: JsonObject, target: str) -> JsonObject | None:

@@ -40,7 +40,7 @@ _SAY_NOTHING = frozenset(
     (
         "description", "reason", "reasoning", "rationale", "why", "explanation", "purpose", "goal", "thought", "thoughts",
         "comment", "comments", "note", "notes", "summary", "type", "kind", "status", "order", "index", "number", "step",
-        "priority", "label", "tags", "outputs", "output", "result", "version",
+        "priority", "label", "tags", "outputs", "output", "result", "version", "refs", "references", "source",
     )
 )  # fmt: skip
 """Fields that say something to a reader and nothing to whoever runs the step: left out. Any other that is not known is a fault, since

@@ -247,6 +247,9 @@ class _Evaluator:
             return self._same(left, right) is (name == "eq")
         if (left is None or right is None) and self._lenient:
             return None
+        if self._lenient and _is_number(left) is not _is_number(right):
+            # of one item among many: "200" beside 100 is meant as the number that it is, and "n/a" as none
+            left, right = (plain_value(one) if isinstance(one, str) else one for one in (left, right))
         comparable = (_is_number(left) and _is_number(right)) or (
             isinstance(left, str) and isinstance(right, str)
         )
