@@ -56,5 +56,5 @@ def faults(
         "invalid JSON": of(not_json, "output", "tool", happened="unknown"),
         "changed schema": _HERE,
         "unauthorized": of(denied, "tool", "http"),
-        "refused": of(refused, "refused", happened="no"),
+        "refused": of(refused, "refused", happened="unknown"),  # of how many requests it is one nobody knows
     }

@@ -386,3 +386,78 @@ def test_a_tool_that_may_have_done_a_part_can_say_that_it_has_not() -> None:
     assert classify(RetryLater("later", 1), messy).happened == "no"
     assert classify(ToolCallError("no such account", happened="no"), messy).happened == "no"
     assert classify(ToolCallError("it was never sent", kind="unavailable"), messy).happened == "no"
+
+
+FUNCTION = ToolSpec(id="pay", effect="once", in_process=True)
+
+
+def answered(status: int, **headers: str) -> BaseException:
+    """As HTTP clients raise it: the error holds the answer."""
+    answer = type("Response", (), {"status_code": status, "headers": headers})()
+    error = named("HTTPStatusError")
+    vars(error)["response"] = answer
+    return error
+
+
+def through(error: BaseException) -> BaseException:
+    def fail() -> None:
+        try:
+            raise error
+        except Exception as cause:
+            raise RuntimeError("the receipt could not be had") from cause
+
+    return raised(fail)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        answered(429),
+        answered(429, **{"Retry-After": "3"}),
+        answered(425),
+        answered(503, **{"Retry-After": "3"}),
+        answered(409, **{"Retry-After": "3"}),
+        ConnectionRefusedError("refused"),
+        OSError(errno.ECONNREFUSED, "refused"),
+        socket.gaierror("no such host"),
+        named("ConnectError"),
+        through(answered(429)),
+        through(ConnectionRefusedError("refused")),
+    ],
+    ids=repr,
+)
+def test_what_was_turned_away_may_be_the_second_request_of_a_function(error: BaseException) -> None:
+    fault = classify(error, FUNCTION)
+    assert in_doubt(fault, FUNCTION)
+    assert not may_retry(fault, FUNCTION)
+    honours = FUNCTION.model_copy(update={"honours_key": True})
+    assert may_retry(classify(error, honours), honours)
+    reads = FUNCTION.model_copy(update={"effect": "reads"})
+    assert not in_doubt(classify(error, reads), reads)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RetryLater("the desk opens later", 3),
+        ToolCallError("busy", kind="http", status=429, retry_after=3),
+        ToolCallError("it was refused before anything was sent", kind="refused"),
+        ToolCallError("no seat left", happened="no"),
+        answered(404),
+        answered(422),
+        ValueError("no such seat"),
+    ],
+    ids=repr,
+)
+def test_what_a_function_says_of_itself_is_believed(error: BaseException) -> None:
+    assert not in_doubt(classify(error, FUNCTION), FUNCTION)
+
+
+@pytest.mark.parametrize("error", [answered(429), ConnectionRefusedError("refused")], ids=repr)
+def test_a_source_of_one_request_and_a_function_whose_errors_are_clean_are_made_again(
+    error: BaseException,
+) -> None:
+    for tool in (PAY, FUNCTION.model_copy(update={"errors_are_clean": True})):
+        fault = classify(error, tool)
+        assert not in_doubt(fault, tool)
+        assert may_retry(fault, tool)

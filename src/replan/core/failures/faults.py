@@ -78,6 +78,10 @@ def classify(error: BaseException, tool: ToolSpec | None = None, *, now: float |
     if happened is None:
         doubted = any(_casts_doubt(one, known) for one in everything)
         happened = _happened(error, kind, status, message, tool, doubted, everything)
+        if _passes_on(error, tool) and (
+            kind == "refused" or status in TURNED_AWAY or retry_after is not None
+        ):
+            happened = "unknown"  # what was turned away may be the second of its requests
     clean = tool.errors_are_clean if tool is not None else None
     if clean is False and kind == "http" and happened == "no":
         happened = "unknown"  # an answer to one of several requests, perhaps
@@ -103,6 +107,19 @@ def classify(error: BaseException, tool: ToolSpec | None = None, *, now: float |
         status=status,
         retry_after=retry_after,
         turned_away=turned_away,
+    )
+
+
+def _passes_on(error: BaseException, tool: ToolSpec | None) -> bool:
+    """True if the error is one of somebody whom a function has asked, and says nothing of what the function did before.
+
+    What it says itself of its outcome it says with `RetryLater` or a `ToolCallError`; or once for all, with `errors_are_clean`.
+    """
+    return (
+        tool is not None
+        and tool.in_process
+        and tool.errors_are_clean is not True
+        and not isinstance(error, ToolCallError)
     )
 
 

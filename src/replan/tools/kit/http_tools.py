@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDic
 
 from pydantic import Field
 
-from replan.core.failures.faults import retry_after_secs
+from replan.core.failures.faults import retry_after_secs, text_of
+from replan.core.failures.transport import transport_kind
 from replan.core.secrets import secrets_of_headers
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall
@@ -239,6 +240,10 @@ class _Requests:
             raise ToolCallError(text, kind="timeout", happened="unknown") from error
         except httpx2.TooManyRedirects as error:
             raise ToolCallError(f"url: {error}", happened="no") from error
+        except httpx2.TransportError as error:
+            if transport_kind(error) == "refused":  # of the only request that has an effect
+                raise ToolCallError(text_of(error), kind="refused") from error
+            raise
 
 
 async def _failure(response: httpx2.Response, tool_id: str) -> ToolCallError:
