@@ -536,3 +536,35 @@ def test_names_of_properties_that_a_schema_calls_secret_are_masked_and_none_is_l
     assert sorted(known.masked(given)["by"].values()) == [1, 2]
     assert "key-" not in str(known.masked(given))
     assert known.masked({"other": 1}) == {"other": 1}
+
+
+PEM = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\nMzEfYyjiWA==\n-----END PRIVATE KEY-----\n"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        PEM,
+        PEM.replace("\n", "\r\n"),
+        PEM.replace("\n", ""),
+        PEM.replace("\n", "\\n"),
+        "key: |\n" + "".join(f"    {line}\n" for line in PEM.splitlines()),
+        json.dumps(PEM.splitlines()),
+        f"cannot parse line 2: {PEM.splitlines()[1]}",
+    ],
+    ids=["whole", "CRLF", "one line", "escaped", "indented", "a list", "a line of it"],
+)
+def test_a_secret_of_several_lines_is_hidden_however_they_are_put_together(written: str) -> None:
+    known = KnownSecrets()
+    known.add(PEM, "key")
+    hidden = known.hide(written)
+    assert not any(line in hidden for line in PEM.splitlines() if not line.startswith("-----"))
+
+
+def test_every_value_of_a_secret_that_is_json_is_hidden() -> None:
+    known = KnownSecrets()
+    known.add(
+        json.dumps({"keys": [{"kid": f"key-{n}", "k": f"value-{n:05}-secret"} for n in range(1_000)]}),
+        "creds",
+    )
+    assert known.hide("it says value-00999-secret") == "it says ***"

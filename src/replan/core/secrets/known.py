@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 import weakref
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, TypeVar
 
 from replan.core.secrets.masked import MASK, Masked
 from replan.core.secrets.names import is_reference
 from replan.core.secrets.schemas import secrets_in
-from replan.core.secrets.spellings import Spellings, is_plain_word
+from replan.core.secrets.spellings import LONG, Spellings, is_plain_word
 from replan.core.types import Frozen, JsonObject, ToolSpec
 
 E = TypeVar("E", bound=Frozen)
@@ -305,21 +306,32 @@ _STRUCTURE = frozenset(
 """Fields of events that the log is read by: ids and words of ours, never what a user or a tool gave as a value."""
 
 
-_MOST_PARTS = 200
+_LINE = 20
+"""Characters from which on a line of a secret is one by itself."""
 
 
 def _written_in(text: str) -> Iterator[tuple[str, Any]]:
-    """The values in a secret that is itself JSON, as a file with a key is: references read into it."""
-    if text.lstrip()[:1] not in ("{", "["):
-        return
-    try:
-        waiting: list[tuple[str, Any]] = [("", json.loads(text))]
-    except (ValueError, RecursionError):
-        return
-    for _ in range(_MOST_PARTS):
-        if not waiting:
+    """The values in a secret that is itself JSON, as a file with a key is: references read into it; and the lines of any other,
+    since a key is also written with other ends of lines, indented, or without any."""
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            yield from _values_in(json.loads(text))
+        except (ValueError, RecursionError):
+            pass
+        else:
             return
-        name, value = waiting.pop(0)
+    lines = [line.strip() for line in text.splitlines()]
+    if len(lines) > 1:
+        for line in lines:
+            dense = " " not in line and len(line) >= LONG
+            if (dense or len(line) >= _LINE) and not line.startswith("-----"):
+                yield "", line
+
+
+def _values_in(value: Any) -> Iterator[tuple[str, Any]]:
+    waiting: deque[tuple[str, Any]] = deque([("", value)])
+    while waiting:
+        name, value = waiting.popleft()
         if isinstance(value, dict):
             waiting += value.items()
         elif isinstance(value, list):
