@@ -134,6 +134,33 @@ def test_a_second_ctrl_c_stops_at_once_and_the_task_goes_on_where_it_is_resumed(
     assert (resumed.returncode, resumed.stdout) == (0, "at last\n"), resumed.stderr
 
 
+@pytest.mark.parametrize("gap", [0.0, 0.02, 0.06, 0.2])
+def test_quick_presses_leave_what_was_said_and_the_log_of_one_mind(tmp_path: Path, gap: float) -> None:
+    folder(tmp_path, one_step("wait_for_ever"))
+    with started(tmp_path, *BY_STEPS, "--task-id", "t-1") as process:
+        read_until(process, "only started")
+        for _ in range(4):  # as people press it who see nothing happen
+            process.send_signal(signal.SIGINT)
+            time.sleep(gap)
+        _, said = process.communicate(timeout=30)
+    (task,) = json.loads(replan("tasks", "list", "--json", cwd=tmp_path).stdout)
+    if process.returncode == 3:
+        assert task["status"] == "cancelled"
+        assert "replan tasks resume" not in said
+    else:
+        assert (process.returncode, task["status"]) == (130, "executing"), said
+        assert "`replan tasks resume t-1`" in said
+
+
+def test_who_has_ended_a_task_is_named(tmp_path: Path) -> None:
+    folder(tmp_path, one_step("wait_for_ever"))
+    with started(tmp_path, *BY_STEPS, "--task-id", "t-1") as process:
+        read_until(process, "only started")
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=30)
+    assert (process.returncode, "cancelled by SIGTERM" in said, "Ctrl-C" in said) == (3, True, False), said
+
+
 def test_a_cancellation_by_another_command_stays_though_the_driver_is_killed(tmp_path: Path) -> None:
     deaf_folder(tmp_path, "hold")
     with started(tmp_path, *BY_STEPS, "--task-id", "t-1") as process:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import signal
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from types import FrameType
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from replan.cli.live.show import Show
-from replan.cli.terminal.exits import INTERRUPTED
+from replan.cli.terminal.interrupts import interrupts
 from replan.cli.terminal.terminal import Out, say
 
 if TYPE_CHECKING:
@@ -20,53 +16,10 @@ if TYPE_CHECKING:
     from replan.core.events import Record
     from replan.core.report.result import TaskResult
 
-_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 FRAME_SECS = 0.1
 """Between two drawings of the picture."""
 LAST_RECORDS_SECS = 5.0
 """How long the picture may lag behind the result."""
-
-
-@contextlib.contextmanager
-def interrupts(first: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C calls `first` in the running event loop; a second one ends the process at once, with exit code 130.
-
-    Being told to end (SIGTERM: `timeout`, `docker stop`) and the terminal's going away (SIGHUP) count as Ctrl-C.
-    """
-    loop = asyncio.get_running_loop()
-    pressed = 0
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        nonlocal pressed
-        pressed += 1
-        if pressed == 1:
-            loop.call_soon_threadsafe(first)
-        else:
-            stop_at_once()
-
-    before = {
-        number: signal.signal(number, on_signal)
-        for number in _SIGNALS
-        if number == signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN  # nohup
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def stop_at_once() -> None:
-    """Leave without waiting for anything; the task stays in the log and can be resumed."""
-    if sys.stderr.isatty():
-        _write(b"\x1b[?25h\n")  # the cursor, which the live picture hides
-    _write(b"stopped at once; `replan tasks resume` goes on from the log\n")
-    os._exit(INTERRUPTED)
-
-
-def _write(text: bytes) -> None:
-    with contextlib.suppress(OSError):  # the terminal may be gone
-        os.write(2, text)
 
 
 async def to_the_end(
@@ -83,13 +36,16 @@ async def to_the_end(
     `events`: where to write each stored record as a line of JSON. `past`: what was told or drawn before, or long ago: the
     picture begins with it, and nothing of it is told again. `finish`: what gives the result in the end; None: `replan.wait`.
     """
+    from replan.core.state.task import ENDED
+
     cancelling: set[asyncio.Task[None]] = set()
 
-    def cancel() -> None:
-        say("cancelling the task; press Ctrl-C again to stop at once")
-        cancelling.add(asyncio.create_task(_cancel(replan, task_id)))
+    def cancel(signal: str) -> None:
+        again = "press Ctrl-C again" if signal == "Ctrl-C" else f"told so by {signal}; a second one is"
+        say(f"cancelling the task; {again} to stop at once")
+        cancelling.add(asyncio.create_task(_cancel(replan, task_id, signal)))
 
-    with interrupts(cancel):
+    with replan.service.parts.feed.end_of(task_id) as end, interrupts(task_id, cancel, end.is_set):
         for record in past:
             show.recall(record)
         begun = past[-1].seq if past else 0
@@ -97,6 +53,8 @@ async def to_the_end(
         watching = asyncio.create_task(watch(replan, task_id, show, events, after=begun, last=last))
         try:
             result = await (finish or replan.wait)(task_id)
+            if result.status in ENDED:
+                end.set()  # also of a task that is driven elsewhere
             last.set_result((await replan.summary(task_id)).last_seq)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LAST_RECORDS_SECS):
@@ -104,14 +62,16 @@ async def to_the_end(
         finally:
             watching.cancel()
             await asyncio.gather(watching, *cancelling, return_exceptions=True)
+    if cancelling and result.status == "waiting":  # it was cancelled just after it had been left
+        return await replan.result(task_id)
     return result
 
 
-async def _cancel(replan: Replan, task_id: str) -> None:
+async def _cancel(replan: Replan, task_id: str, by: str) -> None:
     from replan.errors import TaskEnded
 
     with contextlib.suppress(TaskEnded):
-        await replan.service.cancel(task_id, reason="interrupted", by="Ctrl-C", until_resumed=True)
+        await replan.service.cancel(task_id, reason="interrupted", by=by, until_resumed=True)
 
 
 async def watch(

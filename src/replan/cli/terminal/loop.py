@@ -9,6 +9,8 @@ import sys
 from collections.abc import Coroutine
 from typing import Any, NoReturn, TypeVar
 
+from replan.cli.terminal.interrupts import leaving
+
 T = TypeVar("T")
 
 LET_GO_SECS = 0.5
@@ -41,6 +43,7 @@ async def _let_go() -> None:
 
 def leave(code: int) -> NoReturn:
     """End the process; at once where something was left behind that would go on."""
+    leaving()
     if _left_behind:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):  # closed: nobody reads it

@@ -140,6 +140,8 @@ class Run:
         now = self.parts.clock.now() if batch is None else batch.ts
         for event in events:
             apply(state, event, now, state.round)
+        if state.ended:
+            self.parts.feed.ended(self.task_id)
         if batch is None or batch.round != state.round:
             if batch is not None:
                 self._flush()

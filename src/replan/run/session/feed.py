@@ -1,4 +1,4 @@
-"""News for watchers in this process that is not stored: tokens of a model, progress of a tool."""
+"""News for watchers in this process that the log has not, or not yet: tokens of a model, progress of a tool, an end."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class Feed:
 
     def __init__(self) -> None:
         self._listeners: dict[str, list[asyncio.Queue[Record]]] = {}
+        self._ends: dict[str, list[asyncio.Event]] = {}
 
     def heard(self, task_id: str) -> bool:
         return task_id in self._listeners
@@ -37,3 +38,20 @@ class Feed:
             self._listeners[task_id].remove(queue)
             if not self._listeners[task_id]:
                 del self._listeners[task_id]
+
+    def ended(self, task_id: str) -> None:
+        """The task's end was recorded here just now, and is on its way to the log."""
+        for event in self._ends.get(task_id, ()):
+            event.set()
+
+    @contextlib.contextmanager
+    def end_of(self, task_id: str) -> Iterator[asyncio.Event]:
+        """Set once the task's end is a fact: nothing that this process does changes it any more."""
+        event = asyncio.Event()
+        self._ends.setdefault(task_id, []).append(event)
+        try:
+            yield event
+        finally:
+            self._ends[task_id].remove(event)
+            if not self._ends[task_id]:
+                del self._ends[task_id]

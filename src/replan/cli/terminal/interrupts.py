@@ -1,0 +1,79 @@
+"""Ctrl-C, and being told to end: the first asks for an end, a second one takes it, and neither says what is not so."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+from replan.cli.terminal.exits import INTERRUPTED
+
+_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+_LEAVING_SECS = 1.0
+"""How long the command may take to tell a task's end and close what it has open, before Ctrl-C stops that too."""
+_taken: list[int] = []
+"""The signals that are this module's until the process ends."""
+
+
+@contextlib.contextmanager
+def interrupts(task_id: str, first: Callable[[str], None], over: Callable[[], bool]) -> Iterator[None]:
+    """A signal calls `first`, with its name, in the running event loop; a second one ends the process at once.
+
+    `over`: whether the task's end is a fact: then nothing is left to stop, and the command leaves with its own exit code.
+    Being told to end (SIGTERM: `timeout`, `docker stop`) and the terminal's going away (SIGHUP) count as Ctrl-C.
+    """
+    loop = asyncio.get_running_loop()
+    pressed = 0
+    over_since: float | None = None
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        nonlocal pressed, over_since
+        pressed += 1
+        if over():
+            over_since = over_since or time.monotonic()
+            if time.monotonic() - over_since > _LEAVING_SECS:
+                _stop_at_once(f"task {task_id} has ended: `replan tasks result {task_id}`")
+        elif pressed == 1:
+            name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+            loop.call_soon_threadsafe(first, name)
+        else:
+            _stop_at_once(f"`replan tasks resume {task_id}` goes on from the log")
+
+    before: dict[int, Any] = {
+        number: signal.signal(number, on_signal)
+        for number in _SIGNALS
+        if number == signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN  # nohup
+    }
+    try:
+        yield
+    finally:
+        if pressed:  # it may be pressed again, until the process has left with its exit code
+            _taken.extend(before)
+        else:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def leaving() -> None:
+    """The exit code is known: who has pressed Ctrl-C, and presses it once more, does not take it away."""
+    for number in _taken:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _stop_at_once(what_now: str) -> None:
+    """Leave without waiting for anything."""
+    if sys.stderr.isatty():
+        _write("\x1b[?25h\n")  # the cursor, which the live picture hides
+    _write(f"stopped at once; {what_now}\n")
+    os._exit(INTERRUPTED)
+
+
+def _write(text: str) -> None:
+    with contextlib.suppress(OSError):  # the terminal may be gone
+        os.write(2, text.encode())
