@@ -23,7 +23,9 @@ DATA = {
     "broken": "{not json",
     "nested_json": [{"payload": '{"n": 1}'}],
     "words": ["b", "a"],
-    "mixed": [{"v": 2}, {"v": "n/a"}, {}],
+    "mixed": [{"v": 2}, {"v": "n/a"}, {}, {"v": "3"}],
+    "gaps": [{"v": 2}, {}, {"v": None}, {"v": 1}],
+    "deep_mixed": [{"list": [{"v": 2}, {"v": "three"}]}],
     "texts": [{"v": "7"}, {"v": "3"}],
     "words_of": [{"v": "many"}, {"v": "few"}],
     "totals": [{"v": 150}, {"v": "200"}, {"v": None}, {"v": "50"}],
@@ -73,8 +75,12 @@ DATA = {
         pytest.param("to_string(json_list)", "[1, 2]", id="but a text stays one where a text will do"),
         pytest.param("nested_json[?payload.n == `1`].payload.n", [1], id="and in a filter"),
         ("list[?a > `0`].a", [1]),
-        ("mixed[?v > `1`].v", [2]),
         pytest.param("totals[?v > `100`].v", [150, "200"], id="a text that is a number, beside numbers"),
+        pytest.param(
+            "gaps[?v > `1`].v", [2], id="an item that lacks a field, or has null there, is passed over"
+        ),
+        pytest.param("mixed[?type(v) == 'number' && v > `1`].v", [2], id="asked for its type first"),
+        pytest.param("mixed[?to_number(v) > `1`].v", [2, "3"], id="or made a number"),
         pytest.param("missing == `null`", True, id="null is what is not there, where it is asked for"),
         pytest.param('"null" != `null`', False, id="or is null"),
         ("off == zero", False),
@@ -116,6 +122,17 @@ def test_a_path_selects(path: str, value: Any) -> None:
         ("words[0:1:0]", "", False),
         pytest.param("'7' > zero", "a text > 0 cannot be compared", False, id="values that do not compare"),
         pytest.param("words_of[?v > `5`]", "to_number(…)", False, id="a filter that compares no item at all"),
+        pytest.param("mixed[?v > `1`].v", "item 2 of the list: a text > 1", False, id="or not one of them"),
+        pytest.param(
+            "deep_mixed[*].{kept: list[?v > `1`]}",
+            "item 2 of the list: a text",
+            False,
+            id="inside another list",
+        ),
+        pytest.param("length(mixed[?v > `1`])", "item 2 of the list", False, id="counted"),
+        pytest.param(
+            "mixed[?v > `1`] || words", "item 2 of the list", False, id="and no default takes that away"
+        ),
         pytest.param(
             "gone > `5`", "> needs a value, and there is no 'gone'", True, id="what is not there compared"
         ),

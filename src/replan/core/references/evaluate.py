@@ -198,16 +198,14 @@ class _Evaluator:
         return [one for one in found if one is not None]
 
     def _filtered(self, condition: Any, items: list[Any]) -> list[Any]:
-        """The items for which the condition holds. One that does not compare is none of them; if none does, it is a fault."""
-        kept, fault, faults = [], None, 0
-        for item in items:
+        """The items for which the condition holds; a fault if it cannot be told of one: it may be meant."""
+        kept = []
+        for number, item in enumerate(items, 1):
             try:
                 if not is_empty(self.walk(condition, item), self._meter):
                     kept.append(item)
             except NotComparable as error:
-                fault, faults = error, faults + 1
-        if fault is not None and faults == len(items):
-            raise fault
+                raise PathError(f"item {number} of the list: {error.why}", error.available) from None
         return kept
 
     def _flatten(self, node: Any, data: Any) -> Any:
