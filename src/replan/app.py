@@ -295,7 +295,7 @@ class Replan:
             wanted.policy, plans=wanted.plan is None, judges=wanted.policy.evaluation == "model"
         )
         engine = self._engine_now()
-        task_id, new = await self.service.submit(wanted)
+        task_id, new = await self.service.submit(wanted, checked=True)
         if check is not None:
             self.service.parts.answer_checks.hold(task_id, check)
         seen = 0

@@ -491,6 +491,37 @@ async def test_signals_can_be_read_alone(store: Store) -> None:
     assert await seqs(0, 1) == [3]
 
 
+async def test_the_first_reading_of_a_new_task_has_what_people_wrote_meanwhile(store: Store) -> None:
+    await store.create("t", submitted(), 1.0)
+    await store.signal("t", CancelRequested(by="Ann"), 2.0)
+
+    assert [record.type for record in await store.read("t")] == ["task_submitted", "cancel_requested"]
+
+
+async def test_a_new_task_is_read_as_often_as_one_likes_and_as_it_was_stored(store: Store) -> None:
+    given = {"list": [1, {"a": None}], "text": "ä"}
+    event = TaskSubmitted(description="do it", metadata=given, plan={"steps": [{"step_id": "a"}]})
+    await store.create("t", event, 1.5)
+
+    first, second = await store.read("t"), await store.read("t")
+
+    assert first == second == [Record(1, "t", 1.5, 0, event)]
+    claim = await store.claim("t")
+    await add(store, claim, *steps(0, 2))
+    assert [record.seq for record in await store.read("t")] == [1, 2, 3]
+
+
+async def test_many_new_tasks_are_each_read_as_their_own(store: Store) -> None:
+    for n in range(40):
+        await store.create(f"t{n}", submitted(f"task {n}"), float(n))
+
+    for n in reversed(range(40)):
+        (record,) = await store.read(f"t{n}")
+        assert (record.task_id, record.ts) == (f"t{n}", float(n))
+        assert isinstance(record.event, TaskSubmitted)
+        assert record.event.description == f"task {n}"
+
+
 @pytest.mark.parametrize("count", [5_000, pytest.param(100_000, marks=pytest.mark.prove)])
 async def test_a_long_log_can_be_read(store: Store, count: int) -> None:
     claim = await claimed(store)

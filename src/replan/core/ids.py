@@ -35,10 +35,35 @@ _ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=F
 
 def canonical(value: Any) -> str:
     """The one JSON text of a value: sorted keys, no spaces."""
+    if (flat := _flat(value)) is not None:
+        return flat
     try:
         return _ENCODE(value)
     except TypeError:  # keys of several types
         return _ENCODE(_texted(value))
+
+
+def _flat(value: Any) -> str | None:
+    """The same of an object of plain values, as most parameters are, without what the encoder prepares each time."""
+    if type(value) is not dict or not all(type(name) is str for name in value):
+        return None
+    parts: list[str] = []
+    for name in sorted(value):
+        item = value[name]
+        if type(item) is str:
+            text = _quoted(item)
+        elif type(item) is int:
+            text = repr(item)
+        elif item is None or type(item) is bool:
+            text = _WORDS[item]
+        else:
+            return None
+        parts.append(f"{_quoted(name)}:{text}")
+    return f"{{{','.join(parts)}}}"
+
+
+_quoted = json.encoder.encode_basestring
+_WORDS = {None: "null", True: "true", False: "false"}
 
 
 def _texted(value: Any) -> Any:
@@ -94,6 +119,8 @@ def call_key(base: str, occurrence: int) -> str:
 
 def split_key(key: str) -> tuple[str, int]:
     """The base and the occurrence of a call key; a key of another form is a base of its own."""
+    if key[-2:] == ".1" and len(key) > 2:  # as most are
+        return key[:-2], 1
     base, _, occurrence = key.rpartition(".")
     return (base, int(occurrence)) if base and occurrence.isdecimal() else (key, 1)
 

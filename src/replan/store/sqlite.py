@@ -12,6 +12,7 @@ import secrets
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from replan.core import events as e
@@ -34,7 +35,7 @@ from replan.store import schema, tool_memory
 from replan.store.holders import Holders
 from replan.store.reader import Reader, Row
 from replan.store.redact import redact
-from replan.store.rows import rows_of
+from replan.store.rows import EventRow, rows_of
 from replan.store.watch import Listener, Watchers
 from replan.store.writer import Writer, translate
 
@@ -83,6 +84,8 @@ class SqliteStore:
         self._watchers = Watchers(self._reader.look)
         self._driven: dict[str, int] = {}
         """Tasks that this process drives: their fences."""
+        self._created: dict[str, tuple[float, str]] = {}
+        """The requests that were stored here lately and not read yet: when, and what."""
         self._closed = False
         self._identity = _identity(path)
 
@@ -129,6 +132,10 @@ class SqliteStore:
             return True
 
         made: bool = await self._writer.submit(work, large=len(data) > PROMPT_BYTES)
+        if made and len(data) <= PROMPT_BYTES:
+            self._created[task_id] = (ts, data)
+            if len(self._created) > _MOST_CREATED:
+                del self._created[next(iter(self._created))]
         return made
 
     async def claim(self, task_id: str, *, steal: bool = False) -> Claim:
@@ -215,16 +222,14 @@ class SqliteStore:
         rows = rows_of(events)
         status, ends = _brings(events)
         task_id, fence, count = claim.task_id, claim.fence, sum([row.holds for row in rows])
-        one = len(rows) == 1 and status is None and not artifacts
-
-        def work_of_one(db: sqlite3.Connection) -> Appended:
-            """One statement: the fence, the number and the row."""
-            _, kind, data = rows[0]
-            found = db.execute(_APPEND, (count, ts, round, kind, data, task_id, fence)).fetchall()
-            if not found:
-                raise _refusal(db, claim)
-            last: int = found[0][0]
-            return Appended(last - count + 1, last)
+        if len(rows) == 1 and status is None and not artifacts:
+            large = count > PROMPT_EVENTS or len(rows[0].data) > PROMPT_BYTES
+            future = self._writer.submit(
+                partial(_append_one, claim, rows[0], ts, round), chain=claim, large=large, single=True
+            )
+            if self._watchers.waiting(task_id):
+                future.add_done_callback(lambda _: self._watchers.changed(task_id))
+            return future
 
         def work(db: sqlite3.Connection) -> Appended:
             if ends and any(isinstance(event, e.TERMINAL) for event in events[:-1]):
@@ -260,7 +265,7 @@ class SqliteStore:
             return lost
         size = sum([len(row.data) for row in rows])
         large = bool(artifacts) or count > PROMPT_EVENTS or size > PROMPT_BYTES
-        future = self._writer.submit(work_of_one if one else work, chain=claim, large=large, single=one)
+        future = self._writer.submit(work, chain=claim, large=large)
         if self._watchers.waiting(task_id):
             future.add_done_callback(lambda _: self._watchers.changed(task_id))
         return future
@@ -307,7 +312,19 @@ class SqliteStore:
     async def read(
         self, task_id: str, after: int = 0, limit: int | None = None, *, signals_only: bool = False
     ) -> list[e.Record]:
+        whole = after == 0 and limit is None and not signals_only
+        if whole and (first := self._only_created(task_id)) is not None:
+            return [first]
         return (await self._reader.page(task_id, after, limit, signals_only)).records
+
+    def _only_created(self, task_id: str) -> e.Record | None:
+        """The request that a task's log consists of, where it was stored here just now: who drives it need not wait for it."""
+        if (made := self._created.pop(task_id, None)) is None or self._closed:
+            return None
+        last = self._writer.at_once(lambda db: db.execute(_LAST_OF, (task_id,)).fetchall())
+        if last != [(1,)]:
+            return None
+        return e.Record(1, task_id, made[0], 0, e.load("task_submitted", made[1]))
 
     async def follow(self, task_id: str, after: int = 0) -> AsyncIterator[e.Record]:
         with self._watchers.watch(task_id) as watch:
@@ -376,6 +393,8 @@ class SqliteStore:
         return await self._reader.remembered_tools()
 
 
+_MOST_CREATED = 16
+_LAST_OF = "SELECT max(seq) FROM event JOIN task ON id = task WHERE task_id = ?"
 _LAST = "(SELECT max(seq) FROM event WHERE task = id)"
 _ENTERED = "FROM task WHERE task_id = ? AND epoch = ? AND status NOT IN ({})".format(
     ", ".join(f"'{status}'" for status in sorted(ENDED))
@@ -383,6 +402,16 @@ _ENTERED = "FROM task WHERE task_id = ? AND epoch = ? AND status NOT IN ({})".fo
 """The task, if the claim still holds and it has not ended."""
 _ENTER = f"SELECT id, {_LAST} {_ENTERED}"
 _APPEND = f"INSERT INTO event SELECT id, {_LAST} + ?, ?, ?, ?, ? {_ENTERED} RETURNING seq"
+
+
+def _append_one(claim: Claim, row: EventRow, ts: float, round: int, db: sqlite3.Connection) -> Appended:
+    """One statement: the fence, the number and the row."""
+    count, kind, data = row
+    found = db.execute(_APPEND, (count, ts, round, kind, data, *claim)).fetchall()
+    if not found:
+        raise _refusal(db, claim)
+    last: int = found[0][0]
+    return Appended(last - count + 1, last)
 
 
 def _brings(events: Sequence[e.AnyEvent]) -> tuple[TaskStatus | None, bool]:

@@ -129,13 +129,13 @@ class Watchers:
 
     async def _keep_looking(self) -> None:
         while True:
+            await asyncio.sleep(LOOK_SECS)  # first: what is there already is read by whoever waits
             with contextlib.suppress(StoreError):  # a locked database is looked at again
                 news = await self._look(self._seen)
                 if self._seen.version == -1:  # what came between a reader's own look and this one
                     news = News(news.seen, True, tuple(self._listeners))
                 self._seen = news.seen
                 self._spread(news)
-            await asyncio.sleep(LOOK_SECS)
 
     def _spread(self, news: News) -> None:
         for task_id in news.signalled:

@@ -21,7 +21,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from replan.errors import ReplanError, StoreBusy, StoreError, StoreFull, StoreUnusable
 
@@ -33,6 +33,9 @@ _SHORT_SECS = 2.0
 GROUP = 512
 PROMPT_COMMITS = 250
 """So many commits in the event loop, then a checkpoint in the thread: about a thousand pages."""
+
+
+T = TypeVar("T")
 
 
 class _Job(NamedTuple):
@@ -138,8 +141,22 @@ class Writer:
                 self._wake.set()
         finally:
             self._turn.release()
-        _settle([(job, result, error)])
+        if error is None:
+            job.future.set_result(result)
+        else:
+            job.future.set_exception(error)
         return True
+
+    def at_once(self, reading: Callable[[sqlite3.Connection], T]) -> T | None:
+        """What a short reading gives, here and now; None if it has to be read in another way."""
+        if not self._turn.acquire(blocking=False):
+            return None
+        try:
+            return reading(self._prompt)
+        except sqlite3.Error:
+            return None
+        finally:
+            self._turn.release()
 
     def mend(self, chain: Hashable) -> None:
         """Nothing more will come of that chain."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+import json
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -9,11 +11,12 @@ from uuid import UUID
 
 import pydantic
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from replan.core.data.canonical import one_form
+from replan.core.ids import canonical
 
 SAME = [
     (Decimal, "10.50", "10.5"),
@@ -116,3 +119,25 @@ def test_defaults_and_moments_are_known_wherever_the_schema_has_them(schema: Any
     short = one_form(schema, {"to": "Ada", "at": "2030-01-01T10:00:00Z"})
     assert short == one_form(schema, {"to": "Ada", "note": "x", "at": "2030-01-01T11:00:00+01:00"})
     assert short["note"] == "x"
+
+
+FLAT = st.none() | st.booleans() | st.integers() | st.text()
+
+
+@given(st.dictionaries(st.text(), FLAT | st.floats() | st.lists(FLAT) | st.dictionaries(st.text(), FLAT)))
+@example({"b": 1, "a": '\u2028\ud800\x00"\\/é'})
+@example({"t": True, "f": False, "n": None, "big": 10**30, "minus": -1})
+@example({})
+def test_the_one_text_of_an_object_is_what_a_json_encoder_writes(value: dict[str, object]) -> None:
+    assert canonical(value) == json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+class Colour(enum.StrEnum):
+    RED = "red"
+
+
+@pytest.mark.parametrize(
+    "value", [{"a": Colour.RED}, {Colour.RED: 1}, {"a": enum.IntEnum("N", "ONE").ONE}, {"a": {"b": 1}}, [1], "x"]
+)  # fmt: skip
+def test_what_is_nearly_plain_is_written_by_the_encoder(value: object) -> None:
+    assert canonical(value) == json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -41,3 +41,13 @@ def test_no_two_places_have_one_number(moves: list[tuple[bool, int]]) -> None:
         elif place in held:
             ledger.vacate(call_key(BASE, held.pop(place)), place)
         assert len(set(held.values())) == len(held)
+
+
+def test_a_place_is_first_as_long_as_nobody_else_makes_the_call_or_has_made_it() -> None:
+    ledger = Ledger()
+    assert ledger.is_first("k", ("a", ONLY))
+    assert ledger.is_first("k", ("a", ONLY))
+    assert not ledger.is_first("k", ("b", ONLY))
+    assert ledger.occurrence("k", ("a", ONLY)) == 1
+    assert ledger.occurrence("k", ("b", ONLY)) == 2
+    assert not ledger.is_first("k", ("a", ONLY))  # they are counted from now on

@@ -15,16 +15,12 @@ from replan.core.secrets import secrets_in
 from replan.core.types import JsonObject, ToolSpec
 
 
-def bases(
-    key: bytes, task_id: str, tool: ToolSpec, parameters: JsonObject, content: str | None = None
-) -> list[str]:
+def bases(key: bytes, task_id: str, tool: ToolSpec, parameters: JsonObject) -> list[str]:
     """How the call is named by its content: the right form first, then those that the log may have.
 
     An older release named it so, or the tool called nothing secret then, or does no more.
     """
-    if content is None:
-        content = call_content(tool.id, parameters, tool.parameters)
-    content = f"{task_id}\x00{content}"
+    content = f"{task_id}\x00{call_content(tool.id, parameters, tool.parameters)}"
     found = [digest(content)]
     if one_form(tool.parameters, parameters) is not parameters:
         found.append(call_base(task_id, tool.id, parameters))

@@ -52,7 +52,12 @@ def weight(value: Any, most: int = PIECE) -> int:
                 waiting += [item for item in one if isinstance(item, _AROUND_OTHERS)]
         if isinstance(one, dict):
             for item in list(one.values()):
-                if isinstance(item, _TEXTS):
+                kind = type(item)
+                if kind is str:
+                    left -= len(item)
+                elif kind is list or kind is dict:
+                    waiting.append(item)
+                elif isinstance(item, _TEXTS):
                     left -= len(item)
                 elif isinstance(item, _AROUND_OTHERS):
                     waiting.append(item)

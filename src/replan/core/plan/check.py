@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from replan.core.data.schemas import faults
 from replan.core.ids import call_content, step_id_problem
 from replan.core.limits.policy import PlanLimits
 from replan.core.plan.check_parameters import parameter_violations
@@ -260,12 +261,17 @@ class _Check:
     # ── parameters ──
 
     def _check_parameters(self, step: Step, call: PlannedCall) -> None:
-        found = list(parameter_violations(self.draft, step, call))
-        self.violations.extend(found)
-        if found or call.tool is None or call.refers or call.missing or step.actions or step.for_each:
-            return
-        if not takes_secrets(call.tool):
-            self.constants.setdefault(step.step_id, constant_call(call.tool, call.parameters))
+        tool = call.tool
+        if (
+            tool is None
+            or call.refers
+            or call.missing
+            or takes_secrets(tool)
+            or faults(tool.parameters, call.parameters)
+        ):
+            self.violations.extend(parameter_violations(self.draft, step, call))
+        elif not step.actions and step.for_each is None and step.step_id not in self.constants:
+            self.constants[step.step_id] = constant_call(tool, call.parameters)
 
     # ── effects ──
 

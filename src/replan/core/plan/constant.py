@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from replan.core.data.canonical import one_form
 from replan.core.ids import call_content
 from replan.core.types import JsonObject, ToolSpec
 
@@ -16,13 +17,16 @@ class ConstantCall(NamedTuple):
     """The very object that the plan's step has: with another one, this is another call."""
     content: str
     """What it asks for, as one text."""
+    as_written: bool
+    """The text is of the parameters as they stand, as earlier releases had it too."""
     short: bool
     """All of it may go into the log."""
 
 
 def constant_call(tool: ToolSpec, parameters: JsonObject) -> ConstantCall:
     content = call_content(tool.id, parameters, tool.parameters)
-    return ConstantCall(tool, parameters, content, all(map(_is_short, parameters.values())))
+    as_written = one_form(tool.parameters, parameters) is parameters
+    return ConstantCall(tool, parameters, content, as_written, all(map(_is_short, parameters.values())))
 
 
 def _is_short(value: Any) -> bool:

@@ -177,7 +177,9 @@ def _step_as_written(raw: Any) -> Step | None:
         return None
     step_id, needs = raw.get("step_id"), raw.get("dependencies", [])
     name, expected, tool = raw.get("name", ""), raw.get("expected_output", ""), raw.get("tool", "")
-    if not (step_id and type(needs) is list and all(map(_is_clean, (step_id, name, expected, tool)))):
+    if not (step_id and _is_clean(step_id) and _is_clean(tool) and type(needs) is list):
+        return None
+    if (name != "" and not _is_clean(name)) or (expected != "" and not _is_clean(expected)):
         return None
     wanted: dict[str, None] = {}
     if needs:

@@ -324,11 +324,16 @@ def listed(text: str) -> list[Any] | None:
     return found if isinstance(found, list) else None
 
 
+_NUMBERS = frozenset({int, float, bool, type(None)})
+
+
 def has_references(value: Any) -> bool:
     """True if filling in would change the value: it holds a reference or an escape."""
     stack = [value]
     while stack:
         item = stack.pop()
+        if type(item) in _NUMBERS:
+            continue
         if isinstance(item, str):
             if not is_plain(item):
                 return True

@@ -28,7 +28,6 @@ class KnownSecrets:
     __slots__ = (
         "__weakref__",
         "_above",
-        "_any",
         "_below",
         "_count",
         "_met",
@@ -36,13 +35,15 @@ class KnownSecrets:
         "_spelt",
         "_texts",
         "_values",
+        "any",
     )
 
     def __init__(self, *above: KnownSecrets) -> None:
         self._above: list[KnownSecrets] = []
         self._below: weakref.WeakSet[KnownSecrets] | None = None
         """Those that this one is above of."""
-        self._any = False
+        self.any = False
+        """Something is known to be secret: asked for every event, and often."""
         self._values: dict[str, set[str]] = {}
         """Each with the names that it was seen under."""
         self._count = 0
@@ -54,11 +55,11 @@ class KnownSecrets:
             self.also(other)
 
     def __bool__(self) -> bool:
-        return self._any  # asked for every event, and often
+        return self.any
 
     def adds_to(self, others: Collection[KnownSecrets]) -> bool:
         """True if it may know anything that none of `others` does: of its own, or from one above that is not among them."""
-        return self._any and (bool(self._values) or any(each not in others for each in self._above))
+        return self.any and (bool(self._values) or any(each not in others for each in self._above))
 
     def also(self, other: KnownSecrets) -> None:
         """Know what another one knows, now and later."""
@@ -73,8 +74,8 @@ class KnownSecrets:
 
     def _know(self) -> None:
         """There is something to hide now, here and below."""
-        if not self._any:
-            self._any = True
+        if not self.any:
+            self.any = True
             for other in self._below or ():
                 other._know()
 

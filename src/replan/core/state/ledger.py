@@ -120,6 +120,10 @@ class Ledger:
         known = self._occurrences.setdefault(base, place)
         return 1 if known == place else self._many(base).of(place)
 
+    def is_first(self, base: str, place: Place) -> bool:
+        """True if this place makes the call, and nobody else has or will; the place keeps the number, as above."""
+        return self._occurrences.setdefault(base, place) == place and call_key(base, 1) not in self.entries
+
     def later_occurrence(self, base: str, place: Place, done: Callable[[Place], bool]) -> int:
         """The same for a place that came with a later plan: it matches what was done before it.
 

@@ -12,7 +12,7 @@ from replan.core import events as e
 from replan.core.calls.names import bases, reading_base
 from replan.core.calls.site import Place
 from replan.core.calls.site import Slot as Slot
-from replan.core.ids import base_of, call_key, split_key
+from replan.core.ids import base_of, call_key, digest, split_key
 from replan.core.limits.policy import Policy
 from replan.core.plan.constant import ConstantCall
 from replan.core.plan.graph import Graph
@@ -166,7 +166,7 @@ class State:
     @property
     def hides(self) -> bool:
         """True if values of this state may be masked."""
-        return self.any_lost or bool(self.secrets)
+        return self.any_lost or self.secrets.any
 
     @property
     def ended(self) -> bool:
@@ -223,15 +223,16 @@ class State:
         """Every name that the log may have for the content of this call."""
         return bases(self.seal_key, self.task_id, tool, parameters)
 
-    def base(self, tool: ToolSpec, parameters: JsonObject, content: str | None = None) -> str:
-        """What identifies the call by its content; as an older release wrote it, where the log has it so.
-
-        `content`: the one text of what it asks for, where that is known.
-        """
-        names = bases(self.seal_key, self.task_id, tool, parameters, content)
-        if len(names) == 1:
-            return names[0]
+    def base(self, tool: ToolSpec, parameters: JsonObject) -> str:
+        """What identifies the call by its content; as an older release wrote it, where the log has it so."""
+        names = self.bases(tool, parameters)
         return next(filter(self.ledger.knows, names), names[0])
+
+    def constant_base(self, call: ConstantCall) -> str:
+        """The same of a constant call."""
+        if self.seal_key or not call.as_written:
+            return self.base(call.tool, call.parameters)
+        return digest(f"{self.task_id}\x00{call.content}")
 
     def reading_base(self, tool: ToolSpec, parameters: JsonObject, about: str) -> str:
         """The same of a reading that finds out about something."""

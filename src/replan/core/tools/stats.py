@@ -13,6 +13,7 @@ _BASE = math.log(1.2)
 """Durations are counted in classes, each a fifth longer than the one before: a quantile is off by a tenth at most."""
 _SHORTEST = 1e-6
 _RECENT = 50
+_ALL_WELL = "+" * _RECENT
 _ERRORS = 20
 _ERROR_CHARS = 120
 _MOST = 2**53
@@ -46,7 +47,8 @@ class ToolStats:
     def add(self, secs: float, fault: Fault | None = None) -> None:
         """Count one attempt."""
         self.calls += 1
-        self.recent = (self.recent + ("+" if fault is None else "-"))[-_RECENT:]
+        if fault is not None or self.recent != _ALL_WELL:
+            self.recent = (self.recent + ("+" if fault is None else "-"))[-_RECENT:]
         if fault is None:
             at = round(math.log(max(secs, _SHORTEST)) / _BASE)
             self.durations[at] = self.durations.get(at, 0) + 1

@@ -150,7 +150,8 @@ class Attempts:
         while True:
             if call.tool.effect != "reads" or call.step.dependencies:
                 try:
-                    await self._run.durable(batch)
+                    if not self._run.has_landed(batch):
+                        await self._run.durable(batch)
                 except BaseException as error:
                     self.leave(call)
                     if isinstance(error, asyncio.CancelledError):
@@ -181,12 +182,12 @@ class Attempts:
                 fault = self._fault(call, failed(call.tool.id, error))
                 outcome = await self._after_all(call, fault, place, urgency)
             if isinstance(outcome, Packed):
-                if may_be_sealed(self._run, call.tool):
-                    self.landing.add(task)
-                    try:
+                try:
+                    if may_be_sealed(self._run, call.tool):
+                        self.landing.add(task)
                         outcome = await sealed(outcome, self._run, call.tool, self._policy.max_output_bytes)
-                    finally:
-                        self.landing.discard(task)
+                finally:
+                    self.landing.discard(task)
                 return self._completed(call, outcome, started)
             self._count(call, started, outcome)
             wait = self._retry_in(call, outcome)
@@ -351,8 +352,10 @@ class Attempts:
 
     def _limits(self, call: Call) -> tuple[float | None, float | None]:
         """Seconds: what is left of the step's own time, or the tool's limit for a call; and what is left of the task's."""
-        now = asyncio.get_running_loop().time()
         own = call.tool.timeout_secs
+        if own is None and call.step.timeout_secs is None and self._deadline is None:
+            return None, None
+        now = asyncio.get_running_loop().time()
         if call.step.timeout_secs is not None:
             if call.until is None:
                 call.until = now + call.step.timeout_secs

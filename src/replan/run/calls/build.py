@@ -259,6 +259,26 @@ def _resolved(raw: JsonObject, scope: Scope) -> tuple[JsonObject, UnresolvedRefe
     return found, broken
 
 
+def constant(step: StepState, state: State, tools: Tools) -> Call | None:
+    """The only call of a step, where the check of its plan has left nothing to find out about it and nobody has made it.
+
+    `prepare` would come to the same. None: ask it.
+    """
+    found = state.constant_call(step)
+    if found is None or step.calls or state.recovery is not None:
+        return None
+    tool = found.tool
+    if tools.resolve(step.step.tool) is not tool:
+        return None
+    base = state.constant_base(found)
+    key = call_key(base, 1)
+    if asked_of(state, step, ONLY, tool, key) is not None or state.latest_try(key) is not None:
+        return None
+    if not state.ledger.is_first(base, (step.step.step_id, ONLY)):
+        return None
+    return Call(step.step, ONLY, tool, found.parameters, key, short=found.short)
+
+
 def prepare(
     step: StepState,
     slot: Slot,
@@ -273,26 +293,18 @@ def prepare(
 
     `one_of_several`: whether the plan marks like calls beside this one with `repeat`.
     """
-    constant = state.constant_call(step) if slot is ONLY else None
-    if constant is not None and tools.resolve(step.step.tool) is constant.tool:
-        tool, parameters = constant.tool, constant.parameters
-        base = state.base(tool, parameters, constant.content)
-    else:
-        constant = None
-        meant = outline(step, slot, state, tools, loaded, item)
-        if meant.fault is not None or meant.tool is None:
-            fault = meant.fault or Fault(category="tool_error", kind="unknown_tool", message=meant.name)
-            raise CannotCall(fault)
-        tool, parameters = meant.tool, meant.parameters
-        base = state.base(tool, parameters)
+    meant = outline(step, slot, state, tools, loaded, item)
+    tool, parameters = meant.tool, meant.parameters
+    if meant.fault is not None or tool is None:
+        raise CannotCall(meant.fault or Fault(category="tool_error", kind="unknown_tool", message=meant.name))
+    base = state.base(tool, parameters)
     place = (step.step.step_id, slot)
     repeatable = tool.id if tool.effect == "repeatable" else None
     occurrence = state.occurrence(base, place, lambda: one_of_several(base, parameters), repeatable)
     twin = state.twin(base, occurrence, place) if tool.effect == "once" else None
     if twin is not None and (text := unmeant(step, slot, tool, twin, state, tools)):
         raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
-    short = constant is not None and constant.short
-    call = Call(step.step, slot, tool, parameters, call_key(base, occurrence), short=short)
+    call = Call(step.step, slot, tool, parameters, call_key(base, occurrence))
     under_way = state.latest_try(call.key)
     if (
         under_way is not None

@@ -23,7 +23,7 @@ class Sealed(Packed):
 
 def may_be_sealed(run: Run, tool: ToolSpec) -> bool:
     """False where an output of the tool surely holds no secret that is known."""
-    return bool(run.secrets) or (tool.output_schema is not None and may_say_secret(tool.output_schema))
+    return run.secrets.any or (tool.output_schema is not None and may_say_secret(tool.output_schema))
 
 
 async def sealed(packed: Packed, run: Run, tool: ToolSpec, limit: int) -> Packed:

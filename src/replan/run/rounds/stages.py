@@ -8,7 +8,7 @@ from typing import Literal
 
 from replan.beside import beside
 from replan.core.calls.site import items_in_words
-from replan.core.data.pieces import PLAN_AT_ONCE, is_large, weight
+from replan.core.data.pieces import is_large
 from replan.core.data.schemas import problems
 from replan.core.evaluation.left_out import Claim, accounted, undone
 from replan.core.evaluation.outcome import at_odds
@@ -102,7 +102,7 @@ def take_plan(run: Run) -> bool:
     `PlanInvalid` with what is wrong with it.
     """
     given = _given(run)
-    if given is None or weight(given, PLAN_AT_ONCE) > PLAN_AT_ONCE:
+    if given is None or run.large:
         return False
     _take(run, *_checked(run, given))
     return True

@@ -69,9 +69,12 @@ class Service:
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
 
-    async def submit(self, wanted: Submission) -> tuple[str, bool]:
-        """Store a task; its id, and whether it is new. Nothing is accepted before it is stored."""
-        task_id, event, seen = await self._received(wanted)
+    async def submit(self, wanted: Submission, *, checked: bool = False) -> tuple[str, bool]:
+        """Store a task; its id, and whether it is new. Nothing is accepted before it is stored.
+
+        `checked`: it has passed `check_submission`.
+        """
+        task_id, event, seen = await self._received(wanted, checked=checked)
         kept = seen.masked and self.parts.given.keep(task_id, event)  # whoever drives it may begin at once
         stored = False
         try:
@@ -84,11 +87,14 @@ class Service:
                 self.parts.given.forget(task_id)
         return task_id, new
 
-    async def _received(self, wanted: Submission) -> tuple[str, TaskSubmitted, TaskSubmitted]:
+    async def _received(
+        self, wanted: Submission, *, checked: bool = False
+    ) -> tuple[str, TaskSubmitted, TaskSubmitted]:
         """The checked request: its id, as it was made, and as it is kept."""
 
         def receive() -> tuple[str, TaskSubmitted, TaskSubmitted]:
-            check_submission(wanted)
+            if not checked:
+                check_submission(wanted)
             task_id = wanted.task_id or self.parts.ids.new("task")
             event = self._event(wanted)
             known = known_to(event, self.parts.tools, self.parts.secrets)

@@ -66,6 +66,7 @@ class Run:
         "claim",
         "closed",
         "kept",
+        "large",
         "parts",
         "secrets",
         "state",
@@ -91,6 +92,8 @@ class Run:
         """Called in the event loop once it is."""
         self.when_told: Callable[[], None] | None = None
         """Called when people's events have been taken in."""
+        self.large = False
+        """Its log, or the plan that came with it, is not gone through in the event loop."""
         self.closed = False
         self.stopping = False
         """Nothing new is begun: what runs is being stopped."""
@@ -118,6 +121,7 @@ class Run:
         )
         state = await beside(_opened, task_id, parts, records) if large else _opened(task_id, parts, records)
         run = cls(parts, claim, state)
+        run.large = large
         if run.state.policy.interactive or len(records) > 1 or may_hold_secrets(parts.tools):
             try:
                 run.state.seal_key = await parts.store.seal_key()
@@ -132,9 +136,9 @@ class Run:
         if self.broken is not None:
             raise self.broken.with_traceback(None)
         state = self.state
-        if state.hides:
+        if state.any_lost or self.secrets.any:
             events = tuple([self.secrets.masked_event(event, lost=state.any_lost) for event in events])
-        if self.closed or state.ended:  # a late answer after the end: it is nobody's any more
+        if self.closed or state.outcome is not None:  # a late answer after the end: it is nobody's any more
             raise StaleWriter(f"the drive of task {self.task_id!r} has ended")
         batch = self._batch
         now = self.parts.clock.now() if batch is None else batch.ts
@@ -168,6 +172,12 @@ class Run:
         waiter = asyncio.get_running_loop().create_future()
         batch.waiters.append(waiter)
         await waiter
+
+    def has_landed(self, batch: Batch) -> bool:
+        """Send the batch off; True if it is in the log by now, so that nobody has to wait."""
+        if not batch.flushed:
+            self._flush()
+        return batch.done and self.broken is None
 
     def _flush_one(self, batch: Batch) -> None:
         if batch is self._batch:

@@ -144,15 +144,18 @@ class Executor:
 
     def _start(self) -> None:
         steps = self._state.steps
-        closed = {step_id for step_id in self._graph.order if steps[step_id].closed}
-        for step_id, needs in self._graph.needs.items():
-            self._missing[step_id] = len(set(needs) - closed) if closed else len(needs)
-        for step_id in self._graph.order:
-            if steps[step_id].status == "failed":  # closed before a crash, its dependents perhaps not
-                self._skip_dependents(step_id)
+        if self._state.open_steps == len(steps):
+            self._missing = {step_id: len(needs) for step_id, needs in self._graph.needs.items()}
+        else:
+            closed = {step_id for step_id in self._graph.order if steps[step_id].closed}
+            for step_id, needs in self._graph.needs.items():
+                self._missing[step_id] = len(set(needs) - closed)
+            for step_id in self._graph.order:
+                if steps[step_id].status == "failed":  # closed before a crash, its dependents perhaps not
+                    self._skip_dependents(step_id)
         with self._places.together():
             for step_id in self._graph.order:
-                if not steps[step_id].closed and not self._missing[step_id]:
+                if not self._missing[step_id] and not steps[step_id].closed:
                     self._offer(step_id)
 
     # ── life and death of tasks ──
@@ -272,7 +275,9 @@ class Executor:
     def end(self, step: StepState, outcome: Fault | JsonObject | StepSkipped, place: Place) -> None:
         """Record the end of a step, give its place back and start what it frees, the most urgent first."""
         step_id = step.step.step_id
-        with self._places.together():
+        places = self._places
+        places.hold(1)
+        try:
             place.give()
             if isinstance(outcome, Fault):
                 if step.status != "running":
@@ -293,6 +298,8 @@ class Executor:
                 self._missing[dependent] -= 1
                 if not self._missing[dependent] and not self._state.steps[dependent].closed:
                     self._offer(dependent)
+        finally:
+            places.hold(-1)
 
     def _skip_dependents(self, failed: StepId) -> None:
         for step_id in self._graph.downstream([failed]):

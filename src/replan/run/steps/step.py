@@ -15,7 +15,7 @@ from replan.core.state.task import ONLY, Output, Slot, StepState
 from replan.core.types import Fault, JsonObject, StepId, unchecked
 from replan.errors import StoreError
 from replan.run.calls.attempts import Attempts
-from replan.run.calls.build import Call, CannotCall, steps_referred
+from replan.run.calls.build import Call, CannotCall, constant, steps_referred
 from replan.run.calls.closing import close_call
 from replan.run.calls.outcomes import Outcomes, Parked, goes_without, internal_fault, summed
 from replan.run.calls.preparation import prepared_call
@@ -93,6 +93,11 @@ class Steps:
     def _launch_simple(self, step: StepState, place: Place) -> None:
         if skip := skipped_input(step, self._state):
             self._host.end(step, skip, place)
+            return
+        call = constant(step, self._state, self._run.parts.tools)
+        if call is not None and self._attempts.may_begin(call):
+            begun = () if step.status == "running" else (_step_started(step_id=step.step.step_id),)
+            self._begin(step, call, place, begun)
             return
         prepared = prepared_call(self._run, step, ONLY, Loaded())
         if isinstance(prepared, Parked):
@@ -354,6 +359,8 @@ class Steps:
             outcome = (made.fault if made else None) or internal_fault(error)
         if isinstance(outcome, Fault) and self._takes(step, call.slot, outcome):
             await self._mend(step, call.slot, outcome, place, calls, at)
+        elif calls is None and not isinstance(outcome, Fault):
+            self._host.end(step, outcome, place)
         else:
             await self._came_out(step, outcome, place, calls, at)
 
