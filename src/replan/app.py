@@ -157,7 +157,8 @@ class Replan:
             secrets=self.secrets,
         )
         self._service = Service(parts)
-        self._engine = LocalEngine(self._service.drive, self.settings.orchestrator.max_concurrent_tasks)
+        most = self.settings.orchestrator.max_concurrent_tasks
+        self._engine = LocalEngine(self._service.drive, most, self._service.hear_cancel)
 
     async def _remember(self, store: Store) -> None:
         """Keep the names that the sources have, where they are others than before."""

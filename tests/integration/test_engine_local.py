@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -131,3 +132,41 @@ async def test_waiting_for_a_queued_task_that_is_cancelled_ends_at_once(tmp_path
         assert (await waiting).status == "cancelled"
         go.set()
         assert (await replan.wait(first)).succeeded
+
+
+@pytest.mark.parametrize("others", [0, 3], ids=["next in the queue", "behind others"])
+async def test_a_queued_task_that_another_process_cancels_ends_at_once(tmp_path: Path, others: int) -> None:
+    going, go = asyncio.Event(), asyncio.Event()
+    ran: list[int] = []
+
+    @tool(effect="reads")
+    async def hold(n: int) -> str:
+        ran.append(n)
+        going.set()
+        await go.wait()
+        return "held"
+
+    def plan(n: int) -> dict[str, Any]:
+        return {"steps": [{"step_id": "a", "tool": "hold", "parameters": {"n": n}}]}
+
+    settings = Settings.model_validate({"orchestrator": {"max_concurrent_tasks": 1}})
+    async with Replan(tools=[hold], db=tmp_path / "x.db", settings=settings) as replan:
+        first = await replan.submit("hold", plan=plan(0), evaluation="steps")
+        await going.wait()
+        between = [
+            await replan.submit("hold", plan=plan(n), evaluation="steps") for n in range(1, 1 + others)
+        ]
+        last = await replan.submit("hold", plan=plan(9), evaluation="steps")
+        waiting = asyncio.create_task(replan.wait(last))
+        other = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "replan.cli", "tasks", "cancel", last, "--db", f"sqlite:///{tmp_path / 'x.db'}",
+            stdout=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+        async with asyncio.timeout(60):
+            assert (await waiting).status == "cancelled"
+        assert await other.wait() == 0
+        assert ran == [0], "and nobody else was let through"
+        go.set()
+        for task_id in (first, *between):
+            assert (await replan.wait(task_id)).succeeded
+    assert sorted(ran) == list(range(others + 1))

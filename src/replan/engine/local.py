@@ -7,14 +7,22 @@ import contextvars
 from collections.abc import Awaitable, Callable
 
 from replan.core.state.task import State
+from replan.ports import Listening
 from replan.run.session.shielding import wait_through
 
 
 class LocalEngine:
     """Calls `drive(task_id)` for each task that is started here."""
 
-    def __init__(self, drive: Callable[[str], Awaitable[State]], max_concurrent: int) -> None:
+    def __init__(
+        self,
+        drive: Callable[[str], Awaitable[State]],
+        max_concurrent: int,
+        hear: Callable[[str, Callable[[], None]], Listening] | None = None,
+    ) -> None:
+        """`hear(task_id, tell)` calls `tell` when a task that nobody drives yet is cancelled, in whatever process."""
         self._drive = drive
+        self._hear = hear
         self._free = max(1, max_concurrent)
         self._queue: dict[str, asyncio.Future[bool]] = {}
         """Who waits for a place; the result: whether it has got one."""
@@ -55,6 +63,7 @@ class LocalEngine:
             return True
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._queue[task_id] = waiter
+        hearing = self._hear(task_id, lambda: self.let_through(task_id)) if self._hear else None
         try:
             return await waiter
         except asyncio.CancelledError:
@@ -63,6 +72,8 @@ class LocalEngine:
             raise
         finally:
             del self._queue[task_id]
+            if hearing is not None:
+                hearing.close()
 
     def _give(self) -> None:
         """Hand a place to who has waited longest."""

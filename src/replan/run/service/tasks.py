@@ -30,8 +30,9 @@ from replan.core.state.human_input import NoOutcome, outcome_of
 from replan.core.state.task import ENDED, Slot, State, StepState
 from replan.core.types import JsonObject, Plan
 from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld
-from replan.ports import TaskSummary
+from replan.ports import Listening, TaskSummary
 from replan.run.human_input.edits import edit_of
+from replan.run.human_input.signals import People
 from replan.run.orchestrator import drive
 from replan.run.service.event_stream import Line
 from replan.run.service.preview import plan_unstored
@@ -171,6 +172,18 @@ class Service:
         if not summary.held:
             with contextlib.suppress(TaskHeld):  # taken up just now: its driver sees the signal
                 await drive(task_id, self.parts)
+
+    def hear_cancel(self, task_id: str, tell: Callable[[], None]) -> Listening:
+        """Call `tell` when somebody asks for the end of a task that waits for its driver."""
+        people = People(task_id, self.parts)
+
+        async def read() -> None:
+            signals = await self.parts.store.read(task_id, signals_only=True)
+            if any(isinstance(one.event, CancelRequested) for one in signals):
+                tell()
+
+        people.attend(read)
+        return people
 
     async def resolve_approval(
         self,
