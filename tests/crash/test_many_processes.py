@@ -39,7 +39,7 @@ def test_processes_that_write_at_once_all_finish_their_tasks(tmp_path: Path, cou
         process.stdin.write("go\n")
         process.stdin.flush()
     told = [process.communicate(timeout=500) for process in processes]
-    assert [error for _, error in told if "locked" in error or "Traceback" in error] == []
+    assert [error for _, error in told if "database is locked" in error or "Traceback" in error] == []
     statuses = {task: status for out, _ in told for task, status in json.loads(out).items()}
     assert statuses == {f"p{n}-{k}": "succeeded" for n in range(count) for k in range(TASKS)}
 

@@ -347,7 +347,7 @@ async def test_errors_say_what_would_be_right(
 
 
 def test_a_root_that_is_no_folder_is_refused(root: Path) -> None:
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         files(root / "a.txt")
     with pytest.raises(InputError, match="does not exist"):
         files(root / "nowhere")

@@ -224,7 +224,7 @@ def test_bad_settings_of_a_shell_are_refused(tmp_path: Path) -> None:
         shell(["no-such-program"])
     with pytest.raises(InputError, match="no program is allowed"):
         shell()
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         shell(["ls"], cwd=tmp_path / "nowhere")
 
 

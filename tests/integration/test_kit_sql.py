@@ -15,7 +15,7 @@ import pytest
 
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall
-from replan.tools.kit import data, sql
+from replan.tools.kit import data, load, sql
 from replan.tools.kit.duckdb_files import FolderOfData
 from replan.tools.kit.rooted import Root
 
@@ -527,7 +527,7 @@ def test_files_that_are_no_database_are_refused(tmp_path: Path) -> None:
         sql(tmp_path / "x.csv")
     with pytest.raises(InputError, match="does not exist"):
         sql(tmp_path / "y.db")
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         data(tmp_path / "x.csv")
 
 
@@ -667,3 +667,23 @@ async def test_rows_of_duckdb_and_of_data_files_are_told_too(duckdb_path: Path, 
     told = await told_by(data(folder))
     assert "Files in the folder reports" in told
     assert "'sales.csv'(a BIGINT, b VARCHAR) with rows like (1, x) (2, y)." in told
+
+
+async def test_no_rows_are_told_where_they_are_switched_off(tmp_path: Path) -> None:
+    secret = made(
+        tmp_path / "s.db", "CREATE TABLE people (name TEXT)", "INSERT INTO people VALUES ('Ann Smith')"
+    )
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    (folder / "people.csv").write_text("name\nAnn Smith\n")
+    for source in (
+        sql(secret, rows=False),
+        data(folder, rows=False),
+        load(f"kit:sql={secret},rows=no"),
+        load(f"kit:sql={secret},write=yes,rows=no"),
+        load(f"kit:data={folder},rows=no"),
+    ):
+        told = await told_by(source)
+        assert "people" in told
+        assert "Ann" not in told
+    assert "Ann" in await told_by(load(f"kit:sql={secret},rows=yes"))

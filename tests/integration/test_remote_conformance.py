@@ -51,7 +51,7 @@ FAULTS = {
     "unchanged": "a known revision",
     "tag": "as ETag",
     "plain": "application/json gets the outcome alone",
-    "malformed": "no request is refused with 400",
+    "malformed": "not a request is refused with 400",
     "nowhere": "an unknown path",
     "health": "the health check",
     "token": "without the token",

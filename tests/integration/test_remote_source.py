@@ -264,7 +264,7 @@ async def test_one_bad_tool_is_left_out_and_told() -> None:
         told = " | ".join(f"{each.tool}: {each.message}" for each in source.problems())
         for words in (
             "tool 1: left out: its id is missing",
-            "tool 2 is no object",
+            "tool 2 is not an object",
             "wordy: its effect is 'sometimes'",
             "listless: left out: parameters",
         ):
@@ -291,12 +291,12 @@ async def test_a_list_that_is_none_is_an_error_in_words(listing: bytes, words: s
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("ftp://host:1", "is no endpoint of a tool service"),
-        ("http://", "is no endpoint of a tool service"),
+        ("ftp://host:1", "is not an endpoint of a tool service"),
+        ("http://", "is not an endpoint of a tool service"),
         ("grpc://host", "gRPC has no usual port"),
         ("grpc://host:1/path", "with gRPC no path"),
-        ("http://host:99999", "is no endpoint"),
-        ("http://user:secret@host", "no place for a password"),
+        ("http://host:99999", "is not an endpoint"),
+        ("http://user:secret@host", "not a place for a password"),
     ],
 )
 def test_what_is_no_endpoint_is_told(url: str, words: str) -> None:

@@ -684,3 +684,13 @@ async def test_a_tool_that_has_failed_often_is_shown_with_that_word_unless_answe
         assert not any(shown.values())
     else:
         assert shown["tool_selection"] and shown["execution_plan"]  # noqa: PT018
+
+
+@pytest.mark.parametrize("plan", [{}, {"steps": []}, {"task_description": "nothing", "steps": []}])
+async def test_a_given_plan_without_steps_is_refused_before_there_is_a_task(
+    tmp_path: Path, plan: dict[str, Any]
+) -> None:
+    async with Replan(db=tmp_path / "log.db", evaluation="steps") as replan:
+        with pytest.raises(InputError, match="plan that is given has no steps"):
+            await replan.run("do nothing", plan=plan)
+        assert await replan.tasks() == []

@@ -45,7 +45,7 @@ async def test_the_verifier_takes_what_it_names_of_the_calls_parameters() -> Non
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"verify": "paid"}, "is no function"),
+        ({"verify": "paid"}, "is not a function"),
         ({"verify": lambda order: None, "effect": "repeatable"}, "verify is for effect='once'"),
         ({"verify_after_secs": 3}, "goes with verify=FUNCTION"),
         ({"verify": lambda order: None, "verify_after_secs": -1}, "0 or more"),

@@ -802,7 +802,7 @@ async def test_a_page_limit_is_told(live: Live) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", "no valid JSON"),
+        ("{", "not valid JSON"),
         ("a: [", "no valid YAML"),
         ("just words", "it is a text, not an object"),
         ("[]", "it is a list"),
@@ -843,10 +843,10 @@ async def test_a_server_without_the_document_is_told(live: Live) -> None:
     ("make", "words"),
     [
         (lambda: load(""), "names no document"),
-        (lambda: load("x.yaml#label=a"), "'label' is no filter"),
-        (lambda: load("x.yaml#pets"), "is no filter"),
+        (lambda: load("x.yaml#label=a"), "'label' is not a filter"),
+        (lambda: load("x.yaml#pets"), "is not a filter"),
         (lambda: load("ftp://example.org/x"), "right are a file, or an http or https URL"),
-        (lambda: OpenApiSource("x.yaml", server="example.org"), "no address of a server"),
+        (lambda: OpenApiSource("x.yaml", server="example.org"), "not an address of a server"),
         (lambda: OpenApiSource("x.yaml", server="https://me:pw@example.org"), "credentials go into auth"),
         (lambda: OpenApiSource("x.yaml", tags="pets"), "tags is a list of texts"),
         (lambda: from_table({}), "place is missing"),
@@ -856,7 +856,7 @@ async def test_a_server_without_the_document_is_told(live: Live) -> None:
             r"auth\.k: the environment variable NOT_SET is not set",
         ),
         (lambda: from_table({"place": "x", "page_limit": "3"}), "page_limit is a whole number"),
-        (lambda: from_table({"place": "x", "allow_hosts": ["a b"]}), "'a b' is no host"),
+        (lambda: from_table({"place": "x", "allow_hosts": ["a b"]}), "'a b' is not a host"),
     ],
 )
 def test_settings_that_cannot_be_right_are_refused(make: Any, words: str) -> None:

@@ -172,7 +172,9 @@ async def test_an_effect_is_once_unless_somebody_says_otherwise() -> None:
 
 
 async def test_a_wrong_effect_is_refused_and_a_wrong_name_reported() -> None:
-    with pytest.raises(InputError, match="'none' is no effect; it has to be one of reads, repeatable, once"):
+    with pytest.raises(
+        InputError, match="'none' is not an effect; it has to be one of reads, repeatable, once"
+    ):
         LangChainSource(lc_one, effects={"lc_one": "none"})  # type: ignore[dict-item]
     source = LangChainSource(lc_one, effects={"lc_on": "reads"})
     await source.tools()
@@ -180,7 +182,7 @@ async def test_a_wrong_effect_is_refused_and_a_wrong_name_reported() -> None:
     assert "there is no such tool; there are: lc_one" in problem.message
     for bad in _meta(replan_effect="some"):
         assert await bad.tools() == []
-        assert "'some' is no effect" in bad.problems()[0].message
+        assert "'some' is not an effect" in bad.problems()[0].message
 
 
 # ── LangChain ─────────────────────────────────────────────────────────────────

@@ -14,10 +14,12 @@ from replan.cli.commands.model import model_app
 from replan.cli.commands.run import run
 from replan.cli.commands.tasks import tasks_app
 from replan.cli.commands.tools import tools_app
+from replan.cli.terminal.listing import Listed
 
 app = typer.Typer(
     name="replan",
     help="A task in plain language and your tools in; a planned, executed and checked result out.",
+    cls=Listed,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

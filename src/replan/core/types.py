@@ -312,6 +312,8 @@ class Evaluation(Frozen):
     """What is wrong, not merely missing: with anything here the task is not done in substance."""
     left_out: tuple[LeftOutEffect, ...] = ()
     """Effects that were planned and not had: with one of them missing the task is not done."""
+    wrong_form: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """What keeps the answer from the form that was asked for: then the score is 0, whatever the judge gave."""
     final_output: Any = None
 
 

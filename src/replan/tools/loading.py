@@ -90,7 +90,7 @@ def _load_file(path: Path) -> ModuleType:
     name = f"replan_tools_{re.sub(r'[^0-9a-zA-Z]', '_', full.stem)}_{hashlib.sha256(str(full).encode()).hexdigest()[:8]}"
     loader_spec = importlib.util.spec_from_file_location(name, full)
     if loader_spec is None:
-        raise InputError(f"{path} is no Python file; its name should end in .py")
+        raise InputError(f"{path} is not a Python file; its name should end in .py")
     module = importlib.util.module_from_spec(loader_spec)
     before = sys.modules.get(name)
     sys.modules[name] = module  # dataclasses and forward references look their module up

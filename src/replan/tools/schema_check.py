@@ -128,4 +128,4 @@ def _problem_of_reference(reference: str, root: JsonObject) -> str | None:
         at = pointed(root, reference[1:])
     except LeadsNowhere:
         return "leads nowhere"
-    return None if isinstance(at, dict | bool) else "leads to what is no schema"
+    return None if isinstance(at, dict | bool) else "leads to what is not a schema"

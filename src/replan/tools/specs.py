@@ -35,7 +35,7 @@ def load_sources(spec: str) -> list[ToolSource]:
     if found is None:
         if scheme := _SCHEME.match(text):
             raise InputError(
-                f"{scheme[0]} is no kind of tools that there is ({spec!r}); what can be loaded is {FORMS}"
+                f"{scheme[0]} is not a kind of tools that there is ({spec!r}); what can be loaded is {FORMS}"
             )
         if text.lower().endswith((".json", ".yaml", ".yml")) and _is_openapi(Path(text).expanduser()):
             return load_sources(f"openapi:{text}")

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from histories import (
     ALL_DONE,
     CANCEL,
@@ -163,3 +166,32 @@ def test_a_limit_does_not_make_forget_what_had_failed() -> None:
     state = state_of([*OPENED, PLANNED, begun("find"), called(), missed(), broken("find")])
     for failure in (explain.budget(state, "max_rounds = 1"), explain.timed_out(state, 3.0)):
         assert failure.root_causes == ("step 'find' (search): no such city",)
+
+
+@pytest.mark.parametrize(
+    ("by", "more", "reason"),
+    [
+        pytest.param(
+            "model", {"wrong_form": ("title is missing",)}, "the answer has not the form asked for: title is missing",
+            id="of another form",
+        ),
+        pytest.param(
+            "steps", {"failures": ("the mail of 'b' was not sent",)},
+            "not all of the plan was done: the mail of 'b' was not sent", id="by steps",
+        ),
+        pytest.param(
+            "steps", {"failures": ("b", "c", "d")}, "not all of the plan was done: b (and 2 more)", id="more of them",
+        ),
+        pytest.param(
+            "model", {"failures": ("too short",)}, "the result was judged 0 of 100, and 80 is needed", id="by a score",
+        ),
+    ],
+)  # fmt: skip
+def test_a_judgement_that_no_score_explains_is_told_by_what_was_wrong(
+    by: Any, more: dict[str, Any], reason: str
+) -> None:
+    event = judged(0, ok=False, **more).model_copy(update={"by": by})
+    state = state_of([*ALL_DONE, event])
+    evaluation = state.evaluation.evaluation if state.evaluation else None
+    assert evaluation is not None
+    assert explain.judged_failed(state, evaluation).reason == reason

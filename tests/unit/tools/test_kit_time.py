@@ -93,13 +93,13 @@ async def test_between() -> None:
 @pytest.mark.parametrize(
     ("tool", "parameters", "match"),
     [
-        ("read_time", {"moment": "tomorrow"}, "is no date or time"),
-        ("read_time", {"moment": "2026-02-30"}, "is no date or time"),
+        ("read_time", {"moment": "tomorrow"}, "is not a date or time"),
+        ("read_time", {"moment": "2026-02-30"}, "is not a date or time"),
         ("read_time", {"moment": "2026-03-01", "zone": "Europe/Berln"}, "nearest are: Europe/Berlin"),
         ("now", {"zone": "../etc/passwd"}, "there is no time zone"),
         ("now", {"zone": "\0"}, "there is no time zone"),
-        ("add_time", {"moment": "2026-03-01", "amount": 1e9, "unit": "years"}, "is no date"),
-        ("add_time", {"moment": "9999-12-31", "amount": 1, "unit": "days"}, "is no date"),
+        ("add_time", {"moment": "2026-03-01", "amount": 1e9, "unit": "years"}, "is not a date"),
+        ("add_time", {"moment": "9999-12-31", "amount": 1, "unit": "days"}, "is not a date"),
         ("add_time", {"moment": "2026-03-01", "amount": 0.5, "unit": "days"}, "only whole days"),
         ("add_time", {"moment": "2026-03-01", "amount": 1, "unit": "fortnights"}, "unit"),
     ],

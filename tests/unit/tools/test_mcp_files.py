@@ -169,7 +169,7 @@ def test_oauth_and_settings_of_tools() -> None:
 @pytest.mark.parametrize(
     ("document", "word"),
     [
-        pytest.param("{", "no JSON", id="no JSON"),
+        pytest.param("{", "not JSON", id="no JSON"),
         pytest.param([], "list, not an object", id="a list"),
         pytest.param({}, "neither mcpServers nor servers", id="empty"),
         pytest.param({"mcpServers": []}, "mcpServers is a list", id="servers in a list"),
@@ -196,7 +196,7 @@ def test_oauth_and_settings_of_tools() -> None:
         pytest.param(
             {"mcpServers": {"a": {"command": "x", "timeout": -1}}}, "timeout is a number", id="timeout"
         ),
-        pytest.param({"mcpServers": {"a": {"url": "ftp://x"}}}, "a: 'ftp://x' is no http", id="ftp"),
+        pytest.param({"mcpServers": {"a": {"url": "ftp://x"}}}, "a: 'ftp://x' is not an http", id="ftp"),
         pytest.param(
             {"mcpServers": {"a": {"url": "http://u:p@x"}}}, "into a header", id="password in the address"
         ),
@@ -268,7 +268,7 @@ def test_a_command_line_is_split_as_a_shell_does() -> None:
         ("", "needs a command or an address"),
         ("run 'open", "cannot be split"),
         ("http://a b", "has a space"),
-        ("http://", "no http"),
+        ("http://", "not an http"),
     ],
 )
 def test_what_is_no_command_line(text: str, word: str) -> None:

@@ -529,7 +529,7 @@ def test_a_thread_may_outlive_its_loop() -> None:
             id="wrong type, with its place",
         ),
         pytest.param({"city": "a", "days": ["y" * 500]}, "…", id="a long value is cut"),
-        pytest.param({"city": object()}, "they are no JSON", id="not JSON at all"),
+        pytest.param({"city": object()}, "they are not JSON", id="not JSON at all"),
     ],
 )
 async def test_wrong_parameters_are_refused_before_anything_happens(

@@ -178,7 +178,7 @@ def test_something_in_a_module_can_be_named(here: Path, spec: str, name: str, ex
             "no/tools.py", r"no file no/tools\.py: there is no folder no", id="a folder that is not there"
         ),
         pytest.param("sub/", r"is a folder; name a Python file in it; it has inner\.py", id="a folder"),
-        pytest.param("notes/readme.txt", r"is no Python file", id="a file of another kind"),
+        pytest.param("notes/readme.txt", r"is not a Python file", id="a file of another kind"),
         pytest.param("tool", r"no module 'tool'.*did you mean tools\.py", id="a module that is not there"),
         pytest.param("zzzz.qqqq", r"no module 'zzzz'", id="a package that is not there"),
         pytest.param("tools:on", r"no 'on' in tools; the nearest are: one", id="a name that is not there"),

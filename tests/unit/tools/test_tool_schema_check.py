@@ -82,7 +82,7 @@ def test_a_good_schema_has_no_problem(schema: Any) -> None:
         ),
         pytest.param({"properties": {"a": {"$ref": "file:///etc/x"}}}, "nothing is fetched", id="a file"),
         pytest.param(
-            {"$ref": "#/required", "required": ["a"]}, "what is no schema", id="a reference to data"
+            {"$ref": "#/required", "required": ["a"]}, "what is not a schema", id="a reference to data"
         ),
         pytest.param(nested(150), "nested more than", id="too deep"),
         pytest.param(looped(), "nested more than", id="in itself"),

@@ -88,10 +88,10 @@ async def test_what_is_no_tool_is_left_out_of_a_list() -> None:
     await catalog.open()
     assert [each.id for each in catalog.specs()] == ["good"]
     assert [each.message for each in catalog.problems] == [
-        "left out: a NoneType is no tool",
-        "left out: a str is no tool",
-        "left out: '' is no name",
-        "left out: '\\ud800' is no name",
+        "left out: a NoneType is not a tool",
+        "left out: a str is not a tool",
+        "left out: '' is not a name",
+        "left out: '\\ud800' is not a name",
     ]
     await catalog.aclose()
 

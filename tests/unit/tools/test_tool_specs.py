@@ -114,9 +114,9 @@ def _kind(source: object) -> str:
         ("kit:nothing", "there is no kit 'nothing'; there are files"),
         ("missing.json", "there is no file missing.json"),
         ("openapi:missing.yaml", "there is no file missing.yaml"),
-        ("ftp://example.org/tools.yaml", "ftp:// is no kind of tools"),
+        ("ftp://example.org/tools.yaml", "ftp:// is not a kind of tools"),
         ("mcp:'unclosed", "mcp"),
-        ("openapi:api.yaml#colour=red", "'colour' is no filter"),
+        ("openapi:api.yaml#colour=red", "'colour' is not a filter"),
         ("what ever", "names no tools"),
     ],
 )

@@ -8,10 +8,15 @@ from pathlib import Path
 import typer
 
 from replan.cli.terminal import options
+from replan.cli.terminal.listing import Listed
 from replan.cli.terminal.terminal import Out, own_stdout, say, warn
 
 config_app = typer.Typer(
-    name="config", help="Show and check the configuration.", no_args_is_help=True, rich_markup_mode=None
+    name="config",
+    help="Show and check the configuration.",
+    cls=Listed,
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from replan.cli.terminal import options
+from replan.cli.terminal.listing import Listed
 from replan.cli.terminal.terminal import own_stdout, say
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from replan.llm.local.weights import OnProgress
 
 model_app = typer.Typer(
-    name="model", help="The built-in local model.", no_args_is_help=True, rich_markup_mode=None
+    name="model", help="The built-in local model.", cls=Listed, no_args_is_help=True, rich_markup_mode=None
 )
 
 

@@ -10,6 +10,7 @@ import typer
 from replan.cli.commands.answers import answer, approve, reject
 from replan.cli.terminal import options
 from replan.cli.terminal.again import again
+from replan.cli.terminal.listing import Listed
 from replan.cli.terminal.task_ids import TaskName, full_id
 from replan.cli.terminal.terminal import Out, own_stdout, say
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 tasks_app = typer.Typer(
     name="tasks",
     help="List, show, watch, cancel, answer and resume tasks.",
+    cls=Listed,
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -9,6 +9,7 @@ import typer
 
 from replan.cli.commands.serve_tools import conformance, serve
 from replan.cli.terminal import options
+from replan.cli.terminal.listing import Listed
 from replan.cli.terminal.terminal import Out, own_stdout, say
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 tools_app = typer.Typer(
     name="tools",
     help="List, show, call and serve tools, and see how they do.",
+    cls=Listed,
     no_args_is_help=True,
     rich_markup_mode=None,
 )

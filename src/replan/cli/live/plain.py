@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from replan.cli.live.picture import PictureState
-from replan.cli.live.story import sentence
+from replan.cli.live.story import score_words, sentence
 from replan.cli.terminal.words import clean, secs
 from replan.core import events as e
 from replan.core.events import Record
@@ -63,7 +63,7 @@ class PlainLines:
             case e.EvaluationCompleted(evaluation=None):
                 return f"could not be judged: {event.reason}"
             case e.EvaluationCompleted(evaluation=judged) if judged is not None:
-                return f"judged: {judged.overall_score:g} of 100"
+                return f"judged: {score_words(judged)}"
             case _:
                 return sentence(event) or self._step_text(event)
 

@@ -10,6 +10,7 @@ from replan.cli.terminal.words import clean
 from replan.core import events as e
 from replan.core.events import Record
 from replan.core.reflection import Strategy, SuggestedAction
+from replan.core.types import Evaluation
 
 _CATEGORIES = {
     "parameter_error": "wrong parameters",
@@ -74,8 +75,10 @@ def _of_people(event: e.AnyEvent) -> str | None:
         case e.ApprovalResolved():
             who = event.by or "a person"
             if not event.approved:
-                return f"{who} rejected {event.approval_id}" + (f": {event.reason}" if event.reason else "")
-            return f"{who} approved {event.approval_id}" + (
+                return f"{who} rejected the call ({event.approval_id})" + (
+                    f": {event.reason}" if event.reason else ""
+                )
+            return f"{who} approved the call ({event.approval_id})" + (
                 " with other parameters" if event.parameters else ""
             )
         case e.QuestionAsked():
@@ -174,7 +177,7 @@ def story(records: Iterable[Record]) -> list[str]:
             and event.evaluation is not None
             and (lines or record.round > 1)
         ):
-            text = f"judged {event.evaluation.overall_score:g} of 100"
+            text = f"judged {score_words(event.evaluation)}"
         if text is None:
             continue
         if record.round > round_told:
@@ -182,3 +185,8 @@ def story(records: Iterable[Record]) -> list[str]:
             round_told = record.round
         lines.append(f"- {clean(text, 1_000)}")
     return lines
+
+
+def score_words(judged: Evaluation) -> str:
+    """The score, or why there is none to speak of."""
+    return "of another form than was asked for" if judged.wrong_form else f"{judged.overall_score:g} of 100"

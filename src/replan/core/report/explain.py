@@ -113,7 +113,15 @@ def steps_failed(state: State) -> Failure:
 def judged_failed(state: State, evaluation: Evaluation) -> Failure:
     score, enough = evaluation.overall_score, state.policy.success_threshold
     judged = f"the result was judged {score:g} of 100"
-    if evaluation.is_successful and score >= enough:
+    by_steps = state.evaluation is not None and state.evaluation.by == "steps"
+    if evaluation.wrong_form:
+        reason = f"the answer has not the form asked for: {_cut(evaluation.wrong_form[0])}"
+    elif by_steps and evaluation.failures:
+        more = len(evaluation.failures) - 1
+        reason = f"not all of the plan was done: {_cut(evaluation.failures[0])}" + (
+            f" (and {more} more)" if more else ""
+        )
+    elif evaluation.is_successful and score >= enough:
         wrong = evaluation.wrong_results
         missing = [one.what for one in evaluation.left_out if one.missing]
         why = (

@@ -124,6 +124,7 @@ def of_another_form(evaluation: Evaluation, faults: Sequence[str]) -> Evaluation
             "is_successful": False,
             "failures": (*evaluation.failures, *told),
             "wrong_results": (*evaluation.wrong_results, *told),
+            "wrong_form": tuple(faults[:10]),
             "final_output": None,
         }
     )

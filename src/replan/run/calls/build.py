@@ -139,9 +139,10 @@ class Scope:
             action = ref.head
         if step is None or not step.has_output:
             status = step.status if step else "unknown"
-            raise UnresolvedReference(
-                ref.raw, where="this task", why=f"{ref.head!r} has no output ({status})"
-            )
+            has = [name for name, one in self._state.steps.items() if one.has_output]
+            others = f"; steps that have one: {', '.join(has[:20])}" if has else ""
+            why = f"{ref.head!r} has no output ({status}){others}"
+            raise UnresolvedReference(ref.raw, where="this task", why=why)
         value = self._loaded.output_of(step)
         names = [one.action_id for one in step.step.actions]
         if action is not None and action not in names:

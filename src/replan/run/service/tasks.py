@@ -406,6 +406,10 @@ def check_submission(wanted: Submission) -> None:
         size = _json_size(name, value)
         if name != "plan" and size > MAX_METADATA_BYTES:
             raise InputError(f"{name} has {size} bytes; at most {MAX_METADATA_BYTES} are allowed")
+    if wanted.plan is not None and (not wanted.plan or wanted.plan.get("steps") == []):
+        raise InputError(
+            "the plan that is given has no steps: give it some, or give no plan and let one be made"
+        )
     if twice := sorted(wanted.secrets.keys() & wanted.metadata.keys()):
         raise InputError(f"{', '.join(twice)}: given both as metadata and as a secret; give it once")
     if wanted.policy.output_schema is not None and (problem := schema_problem(wanted.policy.output_schema)):

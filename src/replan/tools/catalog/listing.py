@@ -178,10 +178,10 @@ def _sane(source: str, tools: Iterable[object], problems: list[Problem]) -> list
     kept: dict[str, ToolSpec] = {}
     for spec in tools:
         if not isinstance(spec, ToolSpec):
-            problems.append(Problem(source, f"left out: a {type(spec).__name__} is no tool"))
+            problems.append(Problem(source, f"left out: a {type(spec).__name__} is not a tool"))
             continue
         if not spec.id or spec.id != spec.id.encode("utf-8", "replace").decode():
-            problems.append(Problem(source, f"left out: {spec.id!r} is no name"))
+            problems.append(Problem(source, f"left out: {spec.id!r} is not a name"))
             continue
         if wrong := problem_of(spec.parameters, of_parameters=True):
             problems.append(Problem(source, f"left out: its schema of parameters is bad: {wrong}", spec.id))

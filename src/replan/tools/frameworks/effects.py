@@ -18,7 +18,7 @@ def checked(value: Any, where: str) -> Effect:
     for effect in _EFFECTS:
         if value == effect:
             return effect  # type: ignore[return-value]
-    raise InputError(f"{where}: {value!r} is no effect; it has to be one of {', '.join(_EFFECTS)}")
+    raise InputError(f"{where}: {value!r} is not an effect; it has to be one of {', '.join(_EFFECTS)}")
 
 
 def effect_of(

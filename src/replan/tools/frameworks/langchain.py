@@ -46,7 +46,7 @@ class LangChainSource(AdoptedSource):
         given = [tools] if isinstance(tools, BaseTool | BaseToolkit) else list(tools)
         for each in given:
             if not isinstance(each, BaseTool | BaseToolkit):
-                raise InputError(f"a {type(each).__name__} is no LangChain tool or toolkit ({each!r:.80})")
+                raise InputError(f"a {type(each).__name__} is not a LangChain tool or toolkit ({each!r:.80})")
         self._given = given
         self._inject = dict(inject or {})
 

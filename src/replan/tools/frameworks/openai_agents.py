@@ -50,7 +50,7 @@ class OpenAiAgentsSource(AdoptedSource):
         for each in self._given:
             if not isinstance(each, FunctionTool):
                 raise InputError(
-                    f"a {type(each).__name__} is no function tool of the Agents SDK ({each!r:.80}): what OpenAI runs "
+                    f"a {type(each).__name__} is not a function tool of the Agents SDK ({each!r:.80}): what OpenAI runs "
                     "itself (web search and the like) cannot be called from here"
                 )
         self._context = context

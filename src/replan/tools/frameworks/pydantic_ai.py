@@ -60,7 +60,9 @@ class PydanticAiSource(AdoptedSource):
             if isinstance(each, AbstractToolset):
                 self._toolsets.append(OpenToolset(each, self._context))
             elif not isinstance(each, Tool):
-                raise InputError(f"a {type(each).__name__} is no Pydantic AI tool or toolset ({each!r:.80})")
+                raise InputError(
+                    f"a {type(each).__name__} is not a Pydantic AI tool or toolset ({each!r:.80})"
+                )
             elif each.name in single:
                 self._twice.append(each.name)
             else:

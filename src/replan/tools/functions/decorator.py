@@ -282,7 +282,8 @@ def _check_verifier(function: Any, effect: str, verify: object, after: object) -
         return
     if not callable(verify) or inspect.isclass(verify):
         raise refused(
-            function, f"verify={verify!r:.60} is no function; give one that looks whether a call took effect"
+            function,
+            f"verify={verify!r:.60} is not a function; give one that looks whether a call took effect",
         )
     if effect != "once":
         raise refused(
@@ -291,7 +292,7 @@ def _check_verifier(function: Any, effect: str, verify: object, after: object) -
     if after is not None and (
         isinstance(after, bool) or not isinstance(after, int | float) or not 0 <= after < float("inf")
     ):
-        raise refused(function, f"verify_after_secs={after!r} is no number of seconds, 0 or more")
+        raise refused(function, f"verify_after_secs={after!r} is not a number of seconds, 0 or more")
 
 
 def _names(given: Iterable[str]) -> tuple[str, ...]:

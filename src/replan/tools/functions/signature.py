@@ -44,7 +44,7 @@ class Arguments:
         except ValidationError as error:
             problem = "; ".join(self._in_words(each) for each in error.errors(include_url=False))
         except (PydanticSerializationError, ValueError) as error:
-            problem = f"they are no JSON: {error}"
+            problem = f"they are not JSON: {error}"
         raise ToolCallError(
             f"wrong parameters for the tool {self.tool!r}: {problem}", kind="parameter", happened="no"
         ) from None  # the chain would show the values of secrets

@@ -35,9 +35,9 @@ _FORMS = {
         "kit:sql=FILE.db or kit:sql=FILE.db,write=yes",
         text,
         True,
-        {"write": yes_or_no, "keys": yes_or_no, "timeout": seconds},
+        {"write": yes_or_no, "keys": yes_or_no, "rows": yes_or_no, "timeout": seconds},
     ),
-    "data": Form("kit:data=DIR", text, True, {"timeout": seconds}),
+    "data": Form("kit:data=DIR", text, True, {"rows": yes_or_no, "timeout": seconds}),
     "shell": Form(
         "kit:shell=git+make or kit:shell=make,reads=ls+grep,cwd=DIR",
         words,
@@ -57,8 +57,8 @@ _FORMS = {
 def load(spec: str) -> ToolSource:
     """The source that a text names: `NAME`, `NAME=VALUE`, each with `,OPTION=VALUE` behind; lists with `+` between.
 
-    `files=DIR` (write), `http` (methods, allow, private, timeout), `sql=FILE` (write, keys, timeout), `data=DIR`
-    (timeout), `shell=PROGRAMS` (reads, cwd, timeout, env), `python` (timeout, cpu, memory in MB, network,
+    `files=DIR` (write), `http` (methods, allow, private, timeout), `sql=FILE` (write, keys, rows, timeout), `data=DIR`
+    (rows, timeout), `shell=PROGRAMS` (reads, cwd, timeout, env), `python` (timeout, cpu, memory in MB, network,
     repeatable), `time` or `time=ZONE`. A comma within a value is written `\\,`.
     Raises `InputError` that says what is wrong and what would be right.
     """

@@ -175,7 +175,7 @@ def files(
             file.seek(0)
             if encoding is None:
                 if size > most_binary_bytes:
-                    text = f"path: {shown!r} is no text and has {size:,} bytes; at most {most_binary_bytes:,} are read"
+                    text = f"path: {shown!r} is not text and has {size:,} bytes; at most {most_binary_bytes:,} are read"
                     raise ToolCallError(text, happened="no")
                 data = file.read(most_binary_bytes + 1)[:most_binary_bytes]
                 return {"path": shown, "size": size, "data_url": data_url(data, media_type(path))}

@@ -14,7 +14,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     """Whether a path fits. A pattern without `/` is about the name alone, as in `*.csv`; case counts."""
     if not pattern or "\0" in pattern or len(pattern) > 1000:
         raise ToolCallError(
-            f"pattern: {pattern[:50]!r} is no pattern; right are *.csv, reports/*.txt or **/2024-*.md",
+            f"pattern: {pattern[:50]!r} is not a pattern; right are *.csv, reports/*.txt or **/2024-*.md",
             kind="parameter",
             happened="no",
         )

@@ -69,7 +69,7 @@ def http(
     unknown = [method for method in wanted if method not in METHODS]
     if unknown or not wanted:
         raise InputError(
-            f"http: {', '.join(unknown) or 'nothing'} is no method; there are {', '.join(METHODS)}"
+            f"http: {', '.join(unknown) or 'nothing'} is not a method; there are {', '.join(METHODS)}"
         )
     requests = _Requests(rules or AddressRules(), dict(headers or {}), timeout_secs, most_bytes)
     requests.check()
@@ -298,7 +298,7 @@ def _answer(response: httpx2.Response, body: bytes) -> Answer:
 def _problem_of_header(field: str, value: str) -> str | None:
     """Why it could not be one header; the value, which may be a secret, is not shown."""
     if re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", field) is None:
-        return f"headers: {field[:50]!r} is no name of a header"
+        return f"headers: {field[:50]!r} is not a name of a header"
     if any(char in value for char in "\r\n\0"):
         return f"headers: the value of {field} has a line break in it"
     if field.lower() in ("host", "content-length", "transfer-encoding", "connection", "upgrade"):

@@ -188,7 +188,7 @@ class _Answer:
         begun = told.get("begun") is True
         said = _object(more[0]) if begun and more else told
         if not isinstance(isolated, dict) or (begun and len(lines) > 4):
-            text = "the code wrote into the pipe for its answer, which is no result"
+            text = "the code wrote into the pipe for its answer, which is not a result"
             raise ToolCallError(text, kind="output", happened="unknown")
         return isolated, begun, said
 
@@ -204,7 +204,7 @@ def _object(line: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        text = "what came in the place of the code's answer is no JSON object"
+        text = "what came in the place of the code's answer is not a JSON object"
         raise ToolCallError(text, kind="output", happened="unknown")
     return found
 

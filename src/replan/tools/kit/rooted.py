@@ -41,7 +41,7 @@ class Root:
             )
         self.path = Path(folder).expanduser().resolve()
         if not self.path.is_dir():
-            what = "is no folder" if self.path.exists() else "does not exist; make it first"
+            what = "is not a folder" if self.path.exists() else "does not exist; make it first"
             raise InputError(f"the folder {os.fspath(folder)!r} of files {what}")
 
     def parts(self, path: str) -> list[str]:

@@ -61,7 +61,9 @@ async def search(
         try:
             re.compile(query, flags)
         except (re.error, OverflowError, RecursionError) as error:
-            text = f"query is no regular expression: {error}; set regex to false to look for it as plain text"
+            text = (
+                f"query is not a regular expression: {error}; set regex to false to look for it as plain text"
+            )
             raise ToolCallError(text, kind="parameter", happened="no") from error
     texts, skipped, more = await asyncio.to_thread(_texts, folder, path, pattern)
     if regex:

@@ -63,7 +63,7 @@ def shell(
     """
     folder = Path(cwd).expanduser().resolve()
     if not folder.is_dir():
-        raise InputError(f"shell: cwd {os.fspath(cwd)!r} is no folder")
+        raise InputError(f"shell: cwd {os.fspath(cwd)!r} is not a folder")
     programs, readers = _looked_up(allow), _looked_up(reads)
     if not programs and not readers:
         raise InputError(

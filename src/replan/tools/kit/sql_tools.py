@@ -36,6 +36,7 @@ def sql(
     write: bool = False,
     *,
     remember_keys: bool = False,
+    rows: bool = True,
     timeout_secs: float = 30.0,
     name: str = "sql",
 ) -> KitSource:
@@ -46,6 +47,7 @@ def sql(
     own, which is ended when its time or memory is used up, its values bound; a change is one
     transaction, undone if it fails or is stopped. `remember_keys` (SQLite): the key of each change is kept in a table
     `_replan_calls` of the same file, in the same transaction, so that a change whose answer was lost is never made twice.
+    `rows`: the model is told some rows of each table beside its columns; without, it sees rows that it asks for only.
     Raises `InputError` for a file that is no such database, or a missing DuckDB.
     """
     file = Path(path).expanduser().resolve()
@@ -61,21 +63,24 @@ def sql(
     if write:
         made.append(_writing(database, kind, timeout_secs, remember_keys))
     dialect = "SQLite" if kind == "sqlite" else "DuckDB"
-    return DatabaseSource(made, name, database, f"Database {file.name}, in the SQL of {dialect}.")
+    return DatabaseSource(made, name, database, f"Database {file.name}, in the SQL of {dialect}.", rows=rows)
 
 
-def data(root: str | os.PathLike[str] = ".", *, timeout_secs: float = 30.0, name: str = "data") -> KitSource:
+def data(
+    root: str | os.PathLike[str] = ".", *, rows: bool = True, timeout_secs: float = 30.0, name: str = "data"
+) -> KitSource:
     """The CSV, TSV, Parquet and JSON files under a folder as tables, read by DuckDB; nothing is written.
 
     Only files that a statement mentions by path or name can be read; links, and everything outside, cannot. DuckDB
     itself would write to files that it may read: statements with parts that do more than read are refused.
+    `rows`: as in `sql`.
     Raises `InputError` for a root that is no folder, or a missing DuckDB.
     """
     _need_duckdb()
     folder = Root(root).path
     found = DatabaseProcesses("data", folder, timeout_secs=timeout_secs, most_bytes=MOST_BYTES)
     about = f"Files in the folder {folder.name}, in the SQL of DuckDB."
-    return DatabaseSource(_reading(found, "data", timeout_secs), name, found, about)
+    return DatabaseSource(_reading(found, "data", timeout_secs), name, found, about, rows=rows)
 
 
 class DatabaseSource(KitSource):
@@ -85,11 +90,18 @@ class DatabaseSource(KitSource):
     """
 
     def __init__(
-        self, functions: list[Callable[..., Any]], name: str, database: DatabaseProcesses, about: str
+        self,
+        functions: list[Callable[..., Any]],
+        name: str,
+        database: DatabaseProcesses,
+        about: str,
+        *,
+        rows: bool,
     ) -> None:
         super().__init__(functions, name=name, close=lambda: asyncio.to_thread(database.close))
         self._database = database
         self._about = about
+        self._rows = rows
 
     async def tools(self) -> Sequence[ToolSpec]:
         specs = await super().tools()
@@ -98,7 +110,8 @@ class DatabaseSource(KitSource):
         with contextlib.suppress(ToolCallError, TimeoutError, OSError):  # `sql_tables` will say why
             async with asyncio.timeout(OUTLINE_SECS):
                 tables = await self._threads.run(self._database.tables)
-                rows = await self._threads.run(lambda: sampled(self._database, tables))
+                if self._rows:
+                    rows = await self._threads.run(lambda: sampled(self._database, tables))
         return [self._told(spec, outlined(tables, rows)) for spec in specs]
 
     def _told(self, spec: ToolSpec, outline: str) -> ToolSpec:
@@ -247,7 +260,7 @@ def _kind_of(file: Path, given: str) -> Literal["sqlite", "duckdb"]:
     """By the marks that both put at the beginning; an empty file is an empty SQLite database."""
     if not file.is_file():
         what = (
-            "is no file"
+            "is not a file"
             if file.exists()
             else "does not exist; make it first (an empty file is an empty database)"
         )

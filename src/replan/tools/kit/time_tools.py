@@ -81,7 +81,7 @@ def time(zone: str = "UTC", *, name: str = "time") -> KitSource:
         try:
             return _moment(_added(given, amount, unit), shown)
         except (OverflowError, ValueError) as error:
-            text = f"amount: {amount:g} {unit} from {moment} is no date between the years 1 and 9999"
+            text = f"amount: {amount:g} {unit} from {moment} is not a date between the years 1 and 9999"
             raise ToolCallError(text, kind="parameter", happened="no") from error
 
     @tool(effect="reads")
@@ -136,7 +136,7 @@ def _parsed(text: str, zone: str) -> datetime:
         found = datetime.fromisoformat(text.strip())
     except ValueError as error:
         right = "2026-03-01, 2026-03-01T09:30 or 2026-03-01T09:30:00+02:00"
-        message = f"{text[:100]!r} is no date or time ({error}); right are {right}"
+        message = f"{text[:100]!r} is not a date or time ({error}); right are {right}"
         raise ToolCallError(message, kind="parameter", happened="no") from error
     return found if found.tzinfo is not None else found.replace(tzinfo=_zone_of(zone))
 

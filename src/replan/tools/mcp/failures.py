@@ -28,7 +28,7 @@ def failure(error: BaseException, tool_id: str, server: str, max_bytes: int) -> 
     if isinstance(error, ValidationError):
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        text = f"the answer of {tool_id!r} is no valid result of MCP: {where}: {first['msg']}"
+        text = f"the answer of {tool_id!r} is not a valid result of MCP: {where}: {first['msg']}"
         return ToolCallError(text, kind="output", happened="unknown")
     if type(error).__name__ == "InputRequiredRoundsExceededError":
         return ToolCallError(

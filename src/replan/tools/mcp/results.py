@@ -138,7 +138,7 @@ def _url(data: str, media_type: str) -> str:
         return data_url(base64.b64decode(data, validate=True), media_type)
     except (binascii.Error, ValueError):
         raise ToolCallError(
-            f"the answer holds bytes of type {media_type} that are no base64",
+            f"the answer holds bytes of type {media_type} that are not base64",
             kind="output",
             happened="unknown",
         ) from None

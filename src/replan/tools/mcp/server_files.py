@@ -33,7 +33,7 @@ def from_command(text: str) -> McpSource:
     line = text.strip()
     if re.match(r"https?://", line, re.IGNORECASE):
         if " " in line:
-            raise InputError(f"{line!r} is no address: it has a space in it")
+            raise InputError(f"{line!r} is not an address: it has a space in it")
         return McpSource(HttpServer(line))
     try:
         words = shlex.split(line)
@@ -64,7 +64,7 @@ def from_file(path: str | Path) -> list[McpSource | UnusableServer]:
         try:
             document = json.loads(_strict(text))
         except ValueError:
-            raise InputError(f"{path} is no JSON: {error}") from None
+            raise InputError(f"{path} is not JSON: {error}") from None
     servers = _servers_of(document, str(path))
     folder = path.absolute().parent
     workspace = folder.parent if folder.name in (".vscode", ".cursor") else folder
@@ -162,7 +162,7 @@ def _stdio(read: _Entry, command: Any) -> StdioServer:
             raise InputError(f"{read.where}: args[{index}] is {_kind(arg)}, not a text")
     cwd = read.text("cwd")
     if cwd is not None and not Path(cwd).expanduser().is_dir():
-        raise InputError(f"{read.where}: cwd {cwd!r} is no folder")
+        raise InputError(f"{read.where}: cwd {cwd!r} is not a folder")
     return StdioServer(
         words[0],
         (*words[1:], *map(str, args)),

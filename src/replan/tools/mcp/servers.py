@@ -119,7 +119,7 @@ def checked(server: Server, where: str = "") -> Server:
         return server
     parts = urlsplit(server.url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InputError(f"{at}{server.url!r} is no http:// or https:// address of an MCP server")
+        raise InputError(f"{at}{server.url!r} is not an http:// or https:// address of an MCP server")
     if parts.username or parts.password:
         raise InputError(f"{at}put the password into a header, not into the address of {parts.hostname}")
     for name, value in server.headers.items():

@@ -129,7 +129,7 @@ class _Lines:
         except ValueError:
             if not line.startswith(b"{") or b'"jsonrpc"' not in line:
                 return None  # a line of a log
-            said = "the answer is no valid JSON-RPC message"
+            said = "the answer is not a valid JSON-RPC message"
             return _broken(self._asked(*asked), types.PARSE_ERROR, said)
 
     def _too_large(self, request: str | int | None) -> SessionMessage | None:

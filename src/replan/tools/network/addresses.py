@@ -187,7 +187,7 @@ def _host_and_port(entry: str) -> tuple[str, int | None]:
             if _address(host) is not None or not (found[1] or _looks_numeric(host.lower().rstrip("."))):
                 return host, int(found[3]) if found[3] else None
     raise InputError(
-        f"allow_hosts: {entry!r} is no host; right are a name (api.example.org), an address (10.1.2.3), either with "
+        f"allow_hosts: {entry!r} is not a host; right are a name (api.example.org), an address (10.1.2.3), either with "
         "a port (localhost:8080, [::1]:8080), or a network (10.1.0.0/16, whose host bits are zero)"
     )
 

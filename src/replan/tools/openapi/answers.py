@@ -142,14 +142,14 @@ def failure(
 
 def _json(data: bytes, title: str) -> Any:
     def refuse(word: str) -> Any:
-        raise ValueError(f"{word} is no JSON")
+        raise ValueError(f"{word} is not JSON")
 
     try:
         value = json.loads(data, parse_constant=refuse)
     except (ValueError, RecursionError) as error:
         said = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         start = data[:200].decode("utf-8", "replace")
-        text = f"{title} answered with what is no valid JSON ({said}); it begins: {start!r}"
+        text = f"{title} answered with what is not valid JSON ({said}); it begins: {start!r}"
         raise ToolCallError(text, kind="output", happened="unknown") from None
     if not _SURROGATE.search(data):
         return value

@@ -69,7 +69,7 @@ def body_of(document: Document, operation: Operation, schemas: Schemas) -> Body 
         if body.media_type not in (FORM, MULTIPART) or _is_object(schemas, body.schema):
             return body
     if found:
-        raise Unusable(f"its body is a form ({found[0].media_type}), and its schema is no object")
+        raise Unusable(f"its body is a form ({found[0].media_type}), and its schema is not an object")
     raise Unusable(f"its body is {', '.join(map(bare, content))}; JSON, forms, text and bytes can be sent")
 
 

@@ -103,7 +103,7 @@ def _version(root: Any, place: str) -> str:
     if not isinstance(root, dict):
         kind = {list: "a list", str: "a text", type(None): "empty"}.get(type(root), type(root).__name__)
         raise InputError(
-            f'{place} is no OpenAPI document: it is {kind}, not an object with "openapi" and "paths"'
+            f'{place} is not an OpenAPI document: it is {kind}, not an object with "openapi" and "paths"'
         )
     if "swagger" in root and "openapi" not in root:
         raise InputError(
@@ -113,7 +113,7 @@ def _version(root: Any, place: str) -> str:
     if "openapi" not in root:
         known = ", ".join(list(map(str, root))[:8]) or "nothing"
         raise InputError(
-            f'{place} is no OpenAPI document: it has no "openapi" with a version; it has: {known}'
+            f'{place} is not an OpenAPI document: it has no "openapi" with a version; it has: {known}'
         )
     version = str(root["openapi"])
     if not version.startswith(("3.0", "3.1")):

@@ -41,10 +41,10 @@ def load(place: str) -> OpenApiSource:
             texts[key] = value
         else:
             known = ", ".join([*_FILTERS, "name", "server"])
-            raise InputError(f"openapi:{at}: {key!r} is no filter; those that there are: {known}")
+            raise InputError(f"openapi:{at}: {key!r} is not a filter; those that there are: {known}")
     if fragment and not lists and not texts:
         raise InputError(
-            f"openapi:{at}: {fragment!r} is no filter; right is, for instance, #tag=pets&method=get"
+            f"openapi:{at}: {fragment!r} is not a filter; right is, for instance, #tag=pets&method=get"
         )
     return OpenApiSource(
         at,

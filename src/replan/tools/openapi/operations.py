@@ -93,7 +93,7 @@ def operations_of(document: Document) -> Iterator[Operation | tuple[str, str]]:
             yield str(path), str(error)
             continue
         if not isinstance(node.value, dict):
-            yield str(path), "it is no object with operations"
+            yield str(path), "it is not an object with operations"
             continue
         item: JsonObject = node.value
         if isinstance(entry, dict) and len(entry) > 1 and "$ref" in entry:
@@ -105,7 +105,7 @@ def operations_of(document: Document) -> Iterator[Operation | tuple[str, str]]:
             if method not in item:
                 continue
             if not isinstance(item[method], dict):
-                yield f"{method.upper()} {path}", "it is no object"
+                yield f"{method.upper()} {path}", "it is not an object"
                 continue
             bare = Operation(method, str(path), item[method], item, node.file)
             yield Operation(method, str(path), item[method], item, node.file, _new_id(bare, taken))

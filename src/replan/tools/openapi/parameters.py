@@ -58,11 +58,11 @@ def parameters_of(document: Document, operation: Operation, schemas: Schemas) ->
     for holder in (operation.item, operation.value):
         given = holder.get("parameters") or []
         if not isinstance(given, list):
-            raise Unusable("its parameters are no list")
+            raise Unusable("its parameters are not a list")
         for each in given:
             node = document.follow(each, operation.file)
             if not isinstance(node.value, dict):
-                raise Unusable("one of its parameters is no object")
+                raise Unusable("one of its parameters is not an object")
             made = _parameter(document, node.value, node.file, schemas)
             if made is not None:
                 found[(made.place, made.name.lower() if made.place == "header" else made.name)] = made
@@ -84,7 +84,7 @@ def _parameter(document: Document, value: JsonObject, file: str, schemas: Schema
     required = value.get("required") is True or place == "path"
     if place == "header" and not _FIELD_NAME.fullmatch(name):
         if required:
-            raise Unusable(f"the parameter {name!r} is no name of a header")
+            raise Unusable(f"the parameter {name!r} is not a name of a header")
         return None
     content = value.get("content")
     as_json = False

@@ -34,7 +34,7 @@ class Place(NamedTuple):
             parts = urlsplit(document)
             if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
                 raise InputError(
-                    f"{parts.scheme}://… is no place of an OpenAPI document; right are a file, or an http or https URL"
+                    f"{parts.scheme}://… is not a place of an OpenAPI document; right are a file, or an http or https URL"
                 )
             return cls(url=urlunsplit(parts._replace(fragment="")))
         if isinstance(document, str | Path) and str(document):

@@ -16,17 +16,19 @@ MAX_DOCUMENT_BYTES = 64 * 2**20
 def read_text(data: bytes, place: str) -> Any:
     """What the text holds. `InputError` says where it is neither JSON nor YAML."""
     if len(data) > MAX_DOCUMENT_BYTES:
-        raise InputError(f"{place} is larger than {MAX_DOCUMENT_BYTES:,} bytes; that is no OpenAPI document")
+        raise InputError(
+            f"{place} is larger than {MAX_DOCUMENT_BYTES:,} bytes; that is not an OpenAPI document"
+        )
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"{place} is no UTF-8 text (byte {error.start}); save it as UTF-8") from None
+        raise InputError(f"{place} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     if text.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(text)
         except ValueError as error:
             if not place.lower().endswith((".yaml", ".yml")):
-                raise InputError(f"{place} is no valid JSON: {error}") from None
+                raise InputError(f"{place} is not valid JSON: {error}") from None
         except RecursionError:
             raise InputError(f"{place} is nested too deeply") from None
     return _read_yaml(text, place)

@@ -117,7 +117,7 @@ class Sender:
                 url = urljoin(url, target).partition("#")[0]
                 origin(url)
             except ValueError as error:
-                text = f"{self._title}: the answer redirects to what is no address: {error}"
+                text = f"{self._title}: the answer redirects to what is not an address: {error}"
                 raise ToolCallError(text, kind="output", happened=self.happened) from None
         text = f"{self._title}: redirected more than {_MOST_REDIRECTS} times"
         raise ToolCallError(text, kind="output", happened=self.happened)

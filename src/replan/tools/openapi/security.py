@@ -173,7 +173,7 @@ def _add_key(made: Credentials, scheme: JsonObject, shown: str, value: Any, sent
     elif where == "cookie":
         made.cookies.append((key, value))
     else:
-        return f"the API key {shown} in {where!r}, which is no place for one"
+        return f"the API key {shown} in {where!r}, which is not a place for one"
     return None
 
 

@@ -42,7 +42,7 @@ def check_server(server: str | None) -> None:
         right = False
     if not right or "@" in urlsplit(server).netloc or urlsplit(server).query:
         raise InputError(
-            f"server: {server.rpartition('@')[2]!r} is no address of a server; right is one such as https://api.example.org/v1 "
+            f"server: {server.rpartition('@')[2]!r} is not an address of a server; right is one such as https://api.example.org/v1 "
             "(credentials go into auth)"
         )
 
@@ -77,9 +77,9 @@ def _absolute(document: Document, url: str) -> str:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError:
-        raise Unusable(f"the server {url[:100]!r} is no URL") from None
+        raise Unusable(f"the server {url[:100]!r} is not a URL") from None
     if not parts.scheme and not parts.netloc:
         raise Unusable("the document does not say on which server it is; say it: server=https://…")
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise Unusable(f"the server {url[:100]!r} is no http or https address")
+        raise Unusable(f"the server {url[:100]!r} is not an http or https address")
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")

@@ -207,7 +207,7 @@ class GrpcTransport:
         try:
             return loads(data)
         except ValueError as error:
-            text = f"{self._endpoint.url} answered for {tool!r} with what is no JSON: {error}"
+            text = f"{self._endpoint.url} answered for {tool!r} with what is not JSON: {error}"
             raise ToolCallError(text, kind="output", happened="unknown") from error
 
     def _failure(self, error: grpc.aio.AioRpcError, what: str) -> ToolCallError:
@@ -237,7 +237,7 @@ class GrpcTransport:
         if code is codes.UNAUTHENTICATED:
             return TransportFailure(f"{url}: {words}", kind="http", happened="no", status=401)
         if code is codes.INTERNAL and "deserializing" in words:
-            text = f"{url} answered for {what!r} with what is no message of the protocol"
+            text = f"{url} answered for {what!r} with what is not a message of the protocol"
             return ToolCallError(text, kind="output", happened="unknown")
         return TransportFailure(
             f"{url} answered {code.name}: {words}", kind="http", happened="unknown", status=500

@@ -64,7 +64,7 @@ class HttpTransport:
                 trust_env=not endpoint.is_loopback,
             )
         except ValueError as error:  # a proxy of the environment, whose URL may hold a password
-            text = f"{endpoint.url} or the proxy to it is no URL that can be used: {type(error).__name__}"
+            text = f"{endpoint.url} or the proxy to it is not a URL that can be used: {type(error).__name__}"
             raise InputError(text) from None
 
     async def list_tools(self, known: str, wait_secs: float) -> Listing | None:

@@ -30,7 +30,7 @@ def http_rules(endpoint: Endpoint, broken: type[Exception]) -> dict[str, Callabl
         except (ValueError, KeyError, TypeError):
             told = False
         if not told:
-            raise broken(f"the body is no error with message and happened: no: {answer.text[:200]}")
+            raise broken(f"the body is not an error with message and happened: no: {answer.text[:200]}")
 
     async def health() -> None:
         answer = await ask("GET", HEALTH_PATH, headers={"Authorization": ""})
@@ -63,6 +63,6 @@ def http_rules(endpoint: Endpoint, broken: type[Exception]) -> dict[str, Callabl
         "the health check needs no token": health,
         "the list has its revision as ETag": tag,
         "a client that asks for application/json gets the outcome alone": plain,
-        "a body that is no request is refused with 400": malformed,
+        "a body that is not a request is refused with 400": malformed,
         "an unknown path is refused with 404": nowhere,
     }

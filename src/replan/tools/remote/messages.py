@@ -90,7 +90,7 @@ def loads(data: bytes | str) -> Any:
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def spec_to_wire(spec: ToolSpec) -> JsonObject:
@@ -109,7 +109,7 @@ def specs_from_wire(
     problems: list[ToolProblem] = []
     for index, tool in enumerate(tools):
         if not isinstance(tool, dict):
-            problems.append(ToolProblem(f"left out: tool {index} is no object but {type(tool).__name__}"))
+            problems.append(ToolProblem(f"left out: tool {index} is not an object but {type(tool).__name__}"))
             continue
         named = tool.get("id") if isinstance(tool.get("id"), str) else None
         if not named:

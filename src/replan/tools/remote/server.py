@@ -230,7 +230,7 @@ def _tls_errors(tls: Tls | None) -> Any:
         if tls is None:
             raise
         raise InputError(
-            f"{tls.certificate} and {tls.key} are no certificate and key in PEM form: {error}"
+            f"{tls.certificate} and {tls.key} are not certificate and key in PEM form: {error}"
         ) from error
 
 

@@ -128,7 +128,7 @@ def _request(message: Any, context: Any, metadata: dict[str, Any]) -> Any:
     try:
         parameters = loads(message.parameters_json or b"{}")
     except ValueError as error:
-        raise wrong_request(f"parameters_json is no JSON: {error}") from None
+        raise wrong_request(f"parameters_json is not JSON: {error}") from None
     left = context.time_remaining()
     names = ("tool", "key", "key_store", "task_id", "step_id", "call_id")
     return execute_from_wire(

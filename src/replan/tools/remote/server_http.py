@@ -215,7 +215,7 @@ def _object(body: bytes) -> dict[str, Any]:
     try:
         found = loads(body)
     except ValueError as error:
-        raise wrong_request(f"the body is no JSON: {error}") from None
+        raise wrong_request(f"the body is not JSON: {error}") from None
     if not isinstance(found, dict):
         raise wrong_request(f"the body is a JSON object, not {type(found).__name__}")
     return found

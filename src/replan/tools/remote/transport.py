@@ -41,7 +41,7 @@ class Endpoint:
             )
         for name, value in self.headers.items():
             if re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name) is None:
-                raise InputError(f"{self.url}: {name[:50]!r} is no name of a header")
+                raise InputError(f"{self.url}: {name[:50]!r} is not a name of a header")
             if not value.isascii() or not value.isprintable():
                 raise InputError(f"{self.url}: the value of header {name} has to be printable ASCII text")
 
@@ -78,10 +78,10 @@ def checked_url(text: str, protocol: str) -> str:
         port = -1
     if parts.username is not None or parts.password is not None:
         shown = f"{parts.scheme}://…@{parts.hostname}"
-        raise InputError(f"{shown}: a URL is no place for a password; give the token apart (token=…)")
+        raise InputError(f"{shown}: a URL is not a place for a password; give the token apart (token=…)")
     if parts.scheme not in SCHEMES or not parts.hostname or port == -1:
         raise InputError(
-            f"{text!r} is no endpoint of a tool service; right is grpc://host:port, grpcs://host:port, "
+            f"{text!r} is not an endpoint of a tool service; right is grpc://host:port, grpcs://host:port, "
             "http://host:port or https://host:port"
         )
     if parts.query or parts.fragment or (parts.scheme.startswith("grpc") and parts.path.strip("/")):
