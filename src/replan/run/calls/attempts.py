@@ -179,7 +179,7 @@ class Attempts:
                 if self._stopped():
                     raise asyncio.CancelledError from error
                 take_back_cancels()
-                fault = self._fault(call, failed(call.tool.id, error))
+                fault = self._fault(call, failed(call.tool.id, error, task))
                 outcome = await self._after_all(call, fault, place, urgency)
             if isinstance(outcome, Packed):
                 try:

@@ -65,6 +65,7 @@ async def _ask(tools: Tools, request: ToolCall, answer: asyncio.Future[Any]) -> 
 
     A task that is cancelled in its last turn ends as if it had done nothing: so it gives nothing back itself.
     """
+    task = asyncio.current_task()
     try:
         given = await tools.call(request)
     except BaseException as error:
@@ -72,17 +73,20 @@ async def _ask(tools: Tools, request: ToolCall, answer: asyncio.Future[Any]) -> 
             raise
         if isinstance(error, asyncio.CancelledError) and _being_cancelled():
             raise
-        raise failed(request.tool_id, error) from error
+        raise failed(request.tool_id, error, task) from error
     if not answer.done():
         answer.set_result(given)
 
 
-def failed(tool_id: str, error: BaseException) -> Exception:
-    """The error as one of the tool's, also if it would end the loop or a task unasked; raised if it is ours."""
+def failed(tool_id: str, error: BaseException, task: asyncio.Task[Any] | None) -> Exception:
+    """The error as one of the tool's, also if it would end the loop or a task unasked; raised if it is ours.
+
+    `task`: the one that has made the call. A `GeneratorExit` while it runs is the tool's; else our own coroutine is closed.
+    """
     if isinstance(error, asyncio.CancelledError):
         text = f"the call of {tool_id!r} was cut off from inside, though nobody had stopped it"
         return ToolCallError(text, kind="connection_lost")
-    if isinstance(error, KeyboardInterrupt | GeneratorExit):
+    if isinstance(error, KeyboardInterrupt) or (isinstance(error, GeneratorExit) and not _is_running(task)):
         raise error
     if isinstance(error, Exception):
         return error
@@ -96,6 +100,13 @@ def take_back_cancels() -> None:
     task = asyncio.current_task()
     while task is not None and task.cancelling():
         task.uncancel()
+
+
+def _is_running(task: asyncio.Task[Any] | None) -> bool:
+    try:
+        return task is not None and asyncio.current_task() is task
+    except RuntimeError:  # the loop has ended
+        return False
 
 
 def _being_cancelled() -> bool:

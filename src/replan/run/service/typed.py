@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
+from replan.core.failures.faults import text_of
 from replan.core.report.result import TaskResult
 from replan.core.types import Failure
 
@@ -25,6 +26,8 @@ def answer_problems(adapter: TypeAdapter[Any], answer: Any) -> list[str]:
             f"{'.'.join(map(str, one['loc']))}: {one['msg']}" if one["loc"] else one["msg"]
             for one in error.errors(include_url=False)
         ]
+    except Exception as error:  # noqa: BLE001 - a validator of the caller's may raise what it likes
+        return [f"a validator of the answer raised {text_of(error)}"]
     return []
 
 

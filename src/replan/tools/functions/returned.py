@@ -9,6 +9,7 @@ from pydantic import PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from replan.core.data.schemas import problems
+from replan.core.failures.faults import text_of
 from replan.core.types import JsonObject
 from replan.errors import ToolCallError
 from replan.tools.functions.annotations import adapted, writes_its_own_form
@@ -89,7 +90,16 @@ class Returned:
 
     def plain(self, value: Any) -> Any:
         """The value as plain JSON; `ToolCallError` of kind "output" where it is not what the function says."""
-        plain = to_plain(value, self._write)
+        try:
+            plain = to_plain(value, self._write)
+        except ToolCallError:
+            raise
+        except Exception as error:  # whatever the author's own code raises: the function has run
+            raise ToolCallError(
+                f"{self._named!r} ran, but what it returned cannot be written as JSON: {text_of(error)}",
+                kind="output",
+                happened="unknown",
+            ) from error
         wrong: list[str] = []
         for schema in self._schemas:
             found = problems(schema, plain)

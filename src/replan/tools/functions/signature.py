@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, to_json
 from typing_extensions import TypedDict
 
+from replan.core.failures.faults import text_of
 from replan.core.secrets import holds_secret, is_secret_parameter
 from replan.core.types import JsonObject
 from replan.errors import ToolCallError, ToolDefinitionError
@@ -45,6 +46,8 @@ class Arguments:
             problem = "; ".join(self._in_words(each) for each in error.errors(include_url=False))
         except (PydanticSerializationError, ValueError) as error:
             problem = f"they are not JSON: {error}"
+        except Exception as error:  # noqa: BLE001 - a validator of the author's may raise what it likes
+            problem = f"a validator raised {text_of(error)}"
         raise ToolCallError(
             f"wrong parameters for the tool {self.tool!r}: {problem}", kind="parameter", happened="no"
         ) from None  # the chain would show the values of secrets
