@@ -80,6 +80,21 @@ def test_where_a_person_can_be_asked_the_question_is_put_and_the_plan_made_with_
     assert "the second" in planning[1].turns[0].text
 
 
+@pytest.mark.parametrize("answer", [{"cannot": "no tool opens doors"}, {**CANNOT, "steps": None}])
+def test_a_reason_without_a_list_of_steps_is_heard_at_once(answer: Any) -> None:
+    ran = run({"execution_plan": answer}).check()
+    assert ran.model.calls["execution_plan"] == 1
+    assert ran.result.failure is not None
+    assert ran.result.failure.reason == "it cannot be done: no tool opens doors"
+
+
+@pytest.mark.parametrize("steps", ["1. call sms with the text", None, '[{"tool": "sms"'])
+def test_steps_that_cannot_be_read_are_no_plan_without_steps(steps: Any) -> None:
+    ran = run({"execution_plan": [{"steps": steps}, plan(step("a", "sms"))], "evaluation": verdict()}).check()
+    assert ran.model.calls["execution_plan"] == 2
+    assert ran.source.counts == {"sms": 1}
+
+
 def test_a_plan_that_cannot_and_does_is_sent_back() -> None:
     both = {**plan(step("a", "sms")), "cannot": "it is hard"}
     ran = run({"execution_plan": [both, plan(step("a", "sms"))]}).check()

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from replan.core.data.answers import form_of
+from replan.core.data.answers import Form
 from replan.llm.faults import EndpointError
 
 Mode = Literal["native", "tool", "prompted"]
@@ -121,9 +121,8 @@ class Climb:
         self._guessed = True
         return any(self._take(way) for way in self._plainer())
 
-    def answered(self, text: str, *, cut: bool) -> bool:
+    def answered(self, text: str, form: Form, *, cut: bool) -> bool:
         """An answer came. `cut`: the endpoint says that it is incomplete or withheld, which no other way mends."""
-        form = form_of(text, self._fields)
         if form == "good":
             self._remember()
             return False

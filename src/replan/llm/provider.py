@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import difflib
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from replan.core.data.answers import form_of
+from replan.beside import beside
+from replan.core.data.answers import Form, form_of
+from replan.core.data.pieces import ANSWER_AT_ONCE
 from replan.core.limits.prices import Price, tokens_in
 from replan.core.secrets import url_without_secrets
 from replan.core.types import Usage
@@ -141,17 +143,18 @@ class ProviderModel:
                     watcher.used(usage)
                 raise EndpointError(f"{self._where()} {withheld}")
             cut = response.finish_reason == "length"
-            if cut and watcher is not None and form_of(text, fields) != "good":
+            form = await _form_of(text, fields)
+            if cut and watcher is not None and form != "good":
                 watcher.tell(
                     f"{self.name} stopped at its limit of output tokens before its answer was whole: allow it more there",
                     once=True,
                 )
-            if not climb.answered(text, cut=cut):
+            if not climb.answered(text, form, cut=cut):
                 break
             if watcher is not None:
                 watcher.used(usage)
             because = "there was no answer in the form that was asked for"
-        if not text.strip() and form_of(thoughts := forms.thoughts_of(response), fields) == "good":
+        if not text.strip() and await _form_of(thoughts := forms.thoughts_of(response), fields) == "good":
             text = thoughts  # no way of asking has brought more
         if relay is not None and not way.streamed and text:
             relay(text)
@@ -317,3 +320,8 @@ class ProviderModel:
             return EndpointError(f"{error}{slip}", status=404, setup=True)
         near = difflib.get_close_matches(self._name, names, n=3) or names[:8]
         return EndpointError(f"{error}; it serves: {', '.join(near)}", status=404, setup=True)
+
+
+async def _form_of(text: str, fields: Sequence[str]) -> Form:
+    """`form_of`, beside the event loop where the text is long."""
+    return form_of(text, fields) if len(text) <= ANSWER_AT_ONCE else await beside(form_of, text, fields)

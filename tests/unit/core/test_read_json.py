@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 from contextlib import suppress
 from random import Random
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from counting import calls_in
 from replan.core.data.read_json import MAX_BEGINNINGS, MAX_CHARS, Unreadable, candidates, read_json
 
 PLAN = {
@@ -199,7 +201,7 @@ def test_a_long_gap_in_an_answer_is_read_once(middle: str) -> None:
         candidates("a" + middle * (1_000_000 // len(middle)) + "b")
 
 
-@pytest.mark.parametrize("sign", ["{", "[x] ", '{"a": ', '{"a": 1} ', "{{"])
+@pytest.mark.parametrize("sign", ['{"', "{'", '{"a": ', '{"a": 1} ', "{} ", "[[1] ", "{/**/ "])
 def test_an_answer_of_nothing_but_beginnings_is_refused_after_a_bounded_number_of_them(sign: str) -> None:
     """Ten times as much text takes no longer: what stands behind the bound is not read."""
     with pytest.raises(Unreadable) as refused:
@@ -207,8 +209,20 @@ def test_an_answer_of_nothing_but_beginnings_is_refused_after_a_bounded_number_o
     assert len(str(refused.value)) < 300
 
 
-def test_an_answer_behind_thousands_of_brackets_is_read() -> None:
-    assert read_json("[so] " * (MAX_BEGINNINGS // 2) + TEXT) == PLAN
+@pytest.mark.parametrize("sign", ["[so] ", "{", "{{", "[x] ", "{x} ", "{1} ", "{-"])
+def test_an_answer_behind_any_number_of_brackets_that_begin_nothing_is_read(sign: str) -> None:
+    assert read_json(sign * MAX_BEGINNINGS * 3 + "\n" + TEXT) == PLAN
+
+
+@pytest.mark.parametrize(
+    "sign", ['{"', "{/*", "{'\"", "[[{", "{} ", "{//", '{"a" ', "[-", "[t", "{ ", '{"a": 1} ']
+)
+def test_an_answer_that_says_nothing_is_not_gone_through_bracket_by_bracket(sign: str) -> None:
+    def read(size: int) -> None:
+        with contextlib.suppress(Unreadable):
+            candidates(sign * (size // len(sign)) + "*/")
+
+    assert calls_in(lambda: read(600_000)) < 1.1 * calls_in(lambda: read(60_000)) + 2_000
 
 
 @pytest.mark.parametrize(

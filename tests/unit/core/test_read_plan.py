@@ -54,7 +54,7 @@ def test_a_whole_plan_is_read() -> None:
     assert step.model_dump(exclude={"actions"}) == {
         "step_id": "a", "name": "n", "tool": "t", "parameters": {"x": [1, {"y": None}]}, "dependencies": ("b", "c"),
         "expected_output": "o", "when": "b.output", "for_each": "${b.output}", "timeout_secs": 5.0, "estimated_secs": 60.0,
-        "requires_approval": True, "repeat": True, "allow_failed_items": True,
+        "requires_approval": True, "repeat": True, "repeat_reason": "", "allow_failed_items": True,
     }  # fmt: skip
     assert plan.steps[1].actions[0].parameters == {"q": 1}
 
@@ -63,7 +63,9 @@ def test_a_whole_plan_is_read() -> None:
     ("answer", "ids"),
     [
         pytest.param({"steps": []}, [], id="no steps"),
-        pytest.param({"steps": None}, [], id="null for no steps"),
+        pytest.param({"steps": "[]"}, [], id="no steps as a text"),
+        pytest.param({"cannot": "no tool"}, [], id="no steps and why"),
+        pytest.param({"steps": None, "ask_first": "Which Ann?"}, [], id="null and a question"),
         pytest.param({"steps": '[{"tool": "t"}]'}, ["step_1"], id="steps as a text"),
         pytest.param([{"tool": "t"}, {"id": "x", "tool": "t"}], ["step_1", "x"], id="the bare list"),
         pytest.param(
@@ -118,6 +120,12 @@ def test_a_field_is_read_in_the_sense_that_it_has(given: dict[str, Any], field: 
         pytest.param(None, "this is null", id="null"),
         pytest.param({}, "this is an object, and has: nothing", id="nothing in it"),
         pytest.param({"stepz": []}, "this is an object, and has: stepz", id="no steps in it"),
+        pytest.param({"steps": None}, "`steps` has to be a list of steps, not null; [] where no tool", id="null for steps"),
+        pytest.param({"steps": None, "cannot": "none"}, "not null", id="null and a filler"),
+        pytest.param({"steps": ""}, "not a text that holds no list: ''", id="an empty text"),
+        pytest.param({"steps": "1. call pay"}, "a text that holds no list: '1. call pay'", id="steps in prose"),
+        pytest.param({"steps": '[{"tool": "t"'}, "a text that holds no list", id="steps that are cut off"),
+        pytest.param({"steps": "null"}, "a text that holds no list: 'null'", id="null in a text"),
         pytest.param({"steps": 5}, "`steps` has to be a list of steps, not a number", id="steps no list"),
         pytest.param({"steps": ["x"]}, "steps[0] has to be an object with step_id, tool and parameters", id="a step no object"),
     ],

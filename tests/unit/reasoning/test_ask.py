@@ -69,6 +69,25 @@ async def test_of_several_objects_inside_none_is_guessed(script: Any) -> None:
     assert await ask(talk) == 5
 
 
+@pytest.mark.parametrize("text", ['{"why": "it cannot be counted"}', '[{"why": "it is the wind"}]'])
+async def test_an_answer_may_have_another_key_in_place_of_what_is_needed(script: Any, text: str) -> None:
+    asked = {"schema_name": "execution_plan", "json_schema": SCHEMA, "read": dict}
+    assert "why" in await ask_typed(script(text), "planning", PROMPT, **asked, needed=(), instead=["why"])
+    with pytest.raises(AnswerInvalid, match="has no 'count'"):
+        await ask_typed(script('{"why": null}'), "planning", PROMPT, **asked, instead=["why"], corrections=0)
+    with pytest.raises(AnswerInvalid, match="has no 'count'"):
+        await ask_typed(script('{"why": "x"}'), "planning", PROMPT, **asked, corrections=0)
+
+
+async def test_a_list_around_the_one_object_is_read_where_no_key_is_needed(script: Any) -> None:
+    asked = {"schema_name": "step_repair", "json_schema": {}, "read": dict, "corrections": 0}
+    assert await ask_typed(script('[{"tool": "t"}]'), "planning", PROMPT, **asked) == {"tool": "t"}
+    with pytest.raises(AnswerInvalid, match="not a list"):
+        await ask_typed(script('[{"tool": "t"}, {"tool": "u"}]'), "planning", PROMPT, **asked)
+    with pytest.raises(AnswerInvalid, match="not a list"):
+        await ask_typed(script("[]"), "planning", PROMPT, **asked)
+
+
 async def test_every_problem_goes_back_in_one_message(script: Any) -> None:
     talk = script({"count": "x", "unit": "wrong"}, {"count": 4})
     seen: list[tuple[tuple[str, ...], int]] = []

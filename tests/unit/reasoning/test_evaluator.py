@@ -59,6 +59,12 @@ async def test_a_judgement_costs_one_call_and_carries_the_answer(script: Any) ->
     assert (asked.role, asked.request.schema_name) == ("evaluation", "evaluation")
 
 
+@pytest.mark.parametrize("written", [["none"], ["N/A"], "None.", ["-", ""], None])
+async def test_a_filler_names_no_wrong_result(script: Any, written: Any) -> None:
+    found = await judge(script({**answer(), "wrong_results": written}))
+    assert found.wrong_results == ()
+
+
 @pytest.mark.parametrize("style", ["standard", "small"])
 def test_the_prompt_holds_task_data_and_what_was_run(style: str) -> None:
     user = evaluation_prompt(style, TASK, PLAN, STEPS, {"type": "object", "title": "Bill"}).user

@@ -37,6 +37,11 @@ def test_a_full_answer_is_read_as_it_stands() -> None:
     assert found == answer
 
 
+@pytest.mark.parametrize("written", ["N/A", "None", "none.", "-", " ", None, [], "no"])
+def test_a_filler_asks_nobody_anything(written: Any) -> None:
+    assert read({"should_replan": False, "ask": written}).ask == ""
+
+
 def test_only_the_decision_is_needed() -> None:
     found = read({"should_replan": "no"})
     assert (found.should_replan, found.replanning_strategy, found.done_in_substance) == (False, None, False)

@@ -35,7 +35,9 @@ def meant(value: Any, needed: Sequence[str]) -> Any:
     whatever the wrapping is called. Where several objects have as much, nothing is guessed.
     """
     if not needed:
-        return value
+        return (
+            value[0] if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) else value
+        )
     level = [value]
     for _ in range(_DEPTH):
         most = max((_count(one, needed) for one in level), default=0)

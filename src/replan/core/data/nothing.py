@@ -1,8 +1,17 @@
-"""Values that hold nothing: an envelope around nothing is nothing."""
+"""Values that hold nothing: an envelope around nothing is nothing, and so is the word "none" where a text is wanted."""
 
 from __future__ import annotations
 
 from typing import Any
+
+_FILLERS = frozenset(
+    {"", "-", "--", "none", "null", "nil", "n/a", "na", "no", "false", "nothing", "not applicable"}
+)
+
+
+def is_filler(text: str) -> bool:
+    """True for what is written where a field has to be filled and there is nothing to say."""
+    return text.strip(" \t\r\n.\"'").casefold() in _FILLERS
 
 
 def is_nothing(value: Any) -> bool:

@@ -22,6 +22,8 @@ PIECE = 500_000
 """The weight of a piece: characters of texts, and `_EACH` for every value around them."""
 AT_ONCE = 65_536
 """Characters of somebody's JSON that are read and understood in the event loop, which is slower than to write and read ours."""
+ANSWER_AT_ONCE = 16_384
+"""The same of a model's answer, which may be no JSON: what reads it then takes some microseconds for each sign."""
 PLAN_AT_ONCE = 2 * AT_ONCE
 """The same of a plan, which is made of short names: a hundred steps, each with ten before it, take some three milliseconds."""
 MANY = 300

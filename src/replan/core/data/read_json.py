@@ -15,7 +15,7 @@ from typing import Any
 
 MAX_CHARS = 8_000_000
 MAX_DEPTH = 200
-MAX_BEGINNINGS = 10_000
+MAX_BEGINNINGS = 2_000
 """Brackets at which an answer is looked for."""
 MAX_VALUES = 100
 """Different values in one answer that are told apart."""
@@ -33,6 +33,10 @@ _SIGNS_OF_THOUGHTS = ("</", "[/", "\u25c1/", "<|", "|>")
 """One of these is in each of them but the last: looked for first, as that is quick."""
 _FENCE = re.compile(r"\s*```\w*\s*")
 _BRACKET = re.compile(r"[{\[]")
+_BEGINNING = re.compile(rf"\{{(?=[{_SPACE}]*(?:[\"'}}/]|$))|\[(?=[{_SPACE}]*(?:[{{\[\"'\]/\-\dtTfFnN]|$))")
+"""A bracket behind which a value may go on; any other is told by this alone, as there may be very many."""
+_WORK = 8
+"""So many times the length of a text is gone through in search of a value."""
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _BLANK = re.compile(rf"(?:[{_SPACE}]+|//[^\n]*|/\*.*?\*/)+", re.DOTALL)
@@ -133,12 +137,15 @@ def _opened(value: Any) -> Any:
 
 def _search(text: str) -> list[Any]:
     """The values that begin with a bracket, wherever they stand; else one bare text, if that is all there is."""
-    found: list[Any] = []
-    at = 0
+    found: dict[str, Any] = {}
+    at = _next_bracket(text, 0)
     first_problem: _Broken | None = None
-    beginnings = 0
-    while (at := _next_bracket(text, at)) >= 0 and len(found) <= MAX_VALUES:
-        if (beginnings := beginnings + 1) > MAX_BEGINNINGS:
+    beginnings, work = 0, _WORK * (len(text) + 1_000)
+    while (beginning := _BEGINNING.search(text, at)) if at >= 0 else None:
+        if first_problem is None and not found and beginning.start() > at:
+            first_problem = _Broken("a value is wanted", at)
+        at = beginning.start()
+        if (beginnings := beginnings + 1) > MAX_BEGINNINGS or work < 0:
             raise Unreadable(
                 f"the answer has more than {MAX_BEGINNINGS:,} places where JSON may begin; one object is wanted, alone"
             )
@@ -148,16 +155,18 @@ def _search(text: str) -> list[Any]:
             first_problem = first_problem or broken
             if broken.begun:
                 # what stands further inside belongs to the broken value: it is not an answer of its own
-                if any(value not in ({}, []) for value in found):
-                    return found
+                if any(value not in ({}, []) for value in found.values()):
+                    break
                 raise Unreadable(_where(broken, text)) from None
+            work -= broken.at - at
             at += 1
             continue
-        if not any(_same(value, other) for other in found):
-            found.append(value)
+        found.setdefault(_form(value), value)
+        if len(found) > MAX_VALUES:
+            break
         at = end
     if found:
-        return found
+        return list(found.values())
     inner = _unfenced(text)
     if inner.strip(_SPACE)[:1] in ('"', "'"):
         try:
@@ -318,7 +327,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _same(left: Any, right: Any) -> bool:
     """Equal as JSON: unlike in Python, 1 is not true."""
-    return left == right and json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
+    return left == right and _form(left) == _form(right)
+
+
+def _form(value: Any) -> str:
+    """The one text that all equal values have."""
+    return json.dumps(value, sort_keys=True)
 
 
 def _number(text: str, at: int) -> int | float:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
+from replan.core.data.nothing import is_filler
 from replan.core.data.strict_json import NotStorable, joined
 from replan.core.types import Action, JsonObject, Plan, Step
 from replan.errors import PlanInvalid
@@ -89,7 +90,7 @@ def read_plan(answer: JsonObject, *, plan_id: str, version: int = 1, task: str =
         raise PlanInvalid(faults)
     declined = _declined(body)
     if steps is None:
-        raw_steps = [] if declined and "steps" not in body else _steps_of(body)
+        raw_steps = [] if declined and body.get("steps") in (None, "") else _steps_of(body)
         steps = [_step(raw, f"steps[{at}]", at, faults) for at, raw in enumerate(raw_steps)]
     if declined and steps:
         faults.append(
@@ -116,6 +117,9 @@ _DECLINING = {
     "ask_first": ("ask", "question", "clarification"),
 }
 
+INSTEAD_OF_STEPS = tuple(name for own, others in _DECLINING.items() for name in (own, *others))
+"""What a plan without `steps` may have."""
+
 
 def _declined(body: Any) -> dict[str, str]:
     """What is said in place of a plan: why there is none, or what is to be asked first."""
@@ -124,7 +128,7 @@ def _declined(body: Any) -> dict[str, str]:
     found = {}
     for name, others in _DECLINING.items():
         said = next((text for key in (name, *others) if (text := _text(body.get(key)))), "")
-        if said and said.casefold() not in ("none", "null", "n/a", "no", "false"):
+        if not is_filler(said):
             found[name] = said
     return found
 
@@ -145,13 +149,11 @@ def _steps_of(body: Any) -> list[Any]:
         )
         raise PlanInvalid([f"a plan is an object with a list `steps`; this is {_kind(body)}{has}"])
     steps = body["steps"]
-    if isinstance(steps, str):
-        steps = _parsed(steps)
-    if steps is None:
-        return []
-    if not isinstance(steps, list):
-        raise PlanInvalid([f"`steps` has to be a list of steps, not {_kind(steps)}"])
-    return steps
+    read = _parsed(steps) if isinstance(steps, str) else steps
+    if isinstance(read, list):
+        return read
+    was = f"a text that holds no list: {steps[:80]!r}" if isinstance(steps, str) else _kind(steps)
+    raise PlanInvalid([f"`steps` has to be a list of steps, not {was}; [] where no tool has to be called"])
 
 
 def _steps_as_written(answer: Any) -> list[Step] | None:

@@ -20,7 +20,7 @@ from replan.core.reflection import (
 )
 from replan.core.types import JsonObject
 from replan.reasoning.prompting.ask import Violations
-from replan.reasoning.prompting.read_values import fold, inside, named, opened, text, texts, truth
+from replan.reasoning.prompting.read_values import fold, inside, named, opened, spoken, text, texts, truth
 
 _ROUND_FIELDS = {
     "should_replan": ("replan", "needs_replan", "need_replan", "needs_replanning"),
@@ -100,7 +100,7 @@ def read_overall_reflection(answer: Any) -> OverallReflection:
         replanning_strategy=strategy,
         unread_strategy=unread,
         done_in_substance=bool(truth(found.get("done_in_substance"))),
-        ask=text(found.get("ask")),
+        ask="; ".join(spoken(found.get("ask"))).strip(),
     )
 
 

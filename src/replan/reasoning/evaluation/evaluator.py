@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from replan.core.data import schemas as json_schemas
+from replan.core.data.nothing import is_filler
 from replan.core.data.read_json import Unreadable, read_json
 from replan.core.evaluation.left_out import Claim
 from replan.core.types import Dimensions, Evaluation, JsonObject, LeftOutEffect, Plan, StepId
@@ -15,7 +16,7 @@ from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
 from replan.reasoning.prompting.describe import data_text, task_data, today_text
 from replan.reasoning.prompting.history import final_steps, render_steps, shorten
 from replan.reasoning.prompting.prompts import Rendered, fence, load
-from replan.reasoning.prompting.read_values import texts, truth
+from replan.reasoning.prompting.read_values import spoken, texts, truth
 from replan.reasoning.prompting.schemas import allows_null, evaluation_schema, inline
 from replan.reasoning.prompting.view import StepReport, TaskView
 
@@ -26,7 +27,6 @@ _DATA_CHARS = {"standard": 6_000, "small": 800}
 _MOST_SCHEMA_PROBLEMS = 20
 _NOTHING: Final = object()
 """No answer was written: something else than null, which may be one."""
-_NO_WORDS = frozenset({"", "-", "none", "null", "n/a", "no"})
 _MISSING = "final_output is missing: write the answer to the user"
 _WITH_A_SHORTFALL = 80.0
 """Judged by steps, what has all its effects and lacks a reading."""
@@ -237,7 +237,7 @@ def _read(answer: Any, output_schema: JsonObject | None, fallback: Any) -> _Judg
         successes=texts(answer.get("successes")),
         failures=texts(answer.get("failures")),
         improvement_suggestions=texts(answer.get("improvement_suggestions")),
-        wrong_results=texts(answer.get("wrong_results")),
+        wrong_results=spoken(answer.get("wrong_results")),
         final_output=output,
     )
     return _Judged(judged, tuple(faults))
@@ -258,7 +258,7 @@ def _claims(value: Any) -> dict[StepId, Claim]:
 
 def _words(value: Any) -> str:
     text = value.strip() if isinstance(value, str) else ""
-    return "" if text.casefold() in _NO_WORDS else text
+    return "" if is_filler(text) else text
 
 
 def _final_output(

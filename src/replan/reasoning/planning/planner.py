@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from replan.core.plan.check import Checked
-from replan.core.plan.read import PlanMisread
+from replan.core.plan.read import INSTEAD_OF_STEPS, PlanMisread
 from replan.core.references.refs import Reference, parse, whole
 from replan.core.types import Frozen, JsonObject, Plan, ToolSpec
 from replan.errors import AnswerInvalid, PlanInvalid
@@ -85,6 +85,7 @@ async def make_plan(
             json_schema=plan_schema(talk.style, tools, filled=task.metadata),
             read=read,
             alone=True,
+            instead=INSTEAD_OF_STEPS,
             corrections=corrections,
             on_rejected=note,
         )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from replan.core.plan.check import Checked
-from replan.core.plan.read import PlanMisread
+from replan.core.plan.read import INSTEAD_OF_STEPS, PlanMisread
 from replan.core.types import JsonObject, Plan, Step, ToolSpec
 from replan.errors import AnswerInvalid, ModelError, PlanInvalid
 from replan.reasoning.planning.fields import hints, item_problems, name_fields, strict_problems
@@ -17,7 +17,7 @@ from replan.reasoning.planning.planner import Planned, checked_again, objects_in
 from replan.reasoning.planning.replan_prompts import repair_prompt, replan_prompt
 from replan.reasoning.planning.replan_schemas import small_replan_schema, step_repair_schema
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
-from replan.reasoning.prompting.read_values import opened, text
+from replan.reasoning.prompting.read_values import opened, spoken
 from replan.reasoning.prompting.recovery_view import RepairView, ReplanView
 from replan.reasoning.prompting.schemas import plan_schema
 from replan.reasoning.prompting.view import StepReport
@@ -85,6 +85,7 @@ async def make_replan(
             json_schema=_small_schema(view, tools) if small else plan_schema(talk.style, tools),
             read=read,
             alone=True,
+            instead=INSTEAD_OF_STEPS,
             corrections=corrections,
             on_rejected=note,
         )
@@ -150,7 +151,7 @@ async def repair_step(
 
     def read(answer: Any) -> Step:
         bare = _bare(answer)
-        if reason := text(bare.get("cannot")):
+        if reason := "; ".join(spoken(bare.get("cannot"))):
             if {"tool", "parameters", "actions"} & bare.keys():
                 raise Violations(["the answer has both a step and `cannot`; give one of the two"])
             raise CannotRepair(reason)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from replan.beside import beside
 from replan.core.data.answers import meant
-from replan.core.data.pieces import AT_ONCE
+from replan.core.data.pieces import ANSWER_AT_ONCE
 from replan.core.data.read_json import Unreadable, candidates
 from replan.core.types import JsonObject, Role
 from replan.errors import AnswerInvalid
@@ -53,6 +53,7 @@ async def ask_typed(
     json_schema: JsonObject,
     read: Callable[[Any], T],
     needed: Sequence[str] | None = None,
+    instead: Sequence[str] = (),
     corrections: int = 1,
     on_rejected: Callable[[tuple[str, ...], int], None] | None = None,
     doubts: Callable[[T], Sequence[str]] | None = None,
@@ -60,7 +61,8 @@ async def ask_typed(
 ) -> T:
     """The answer as `read` understands it.
 
-    `needed`: keys that `read` cannot do without; unless told, what the schema requires.
+    `needed`: keys that `read` cannot do without; unless told, what the schema requires. `instead`: those of an answer that
+    can do without all of these.
     `read` raises `Violations` (or any ValueError) for an answer that will not do; all of it goes back to the
     model in one message, at most `corrections` times. Then `AnswerInvalid` with the last problems and text.
     `on_rejected(problems, attempt)` is told of each answer that was refused.
@@ -69,7 +71,7 @@ async def ask_typed(
     `alone`: nothing else of the task goes on meanwhile, so that `read` may do its work beside the event loop.
     """
     small = talk.style == "small"
-    keys = tuple(json_schema.get("required", ()) if needed is None else needed)
+    keys = _Keys(tuple(json_schema.get("required", ()) if needed is None else needed), tuple(instead))
     turns = [Turn(role="user", text=prompt.user)]
     attempt = 1
     doubted: list[T] = []
@@ -120,13 +122,20 @@ def correction(problems: Sequence[str]) -> str:
     )
 
 
-async def _understood(text: str, needed: Sequence[str], read: Callable[[Any], T], *, alone: bool) -> T:
+class _Keys(NamedTuple):
+    """The keys that an answer needs, and those of which one is enough in their place."""
+
+    needed: tuple[str, ...]
+    instead: tuple[str, ...] = ()
+
+
+async def _understood(text: str, keys: _Keys, read: Callable[[Any], T], *, alone: bool) -> T:
     """`understand`, as far as it may be beside the event loop where the text is long."""
-    if len(text) <= AT_ONCE:
-        return understand(text, needed, read)
+    if len(text) <= ANSWER_AT_ONCE:
+        return _chosen(_values(text, keys), keys, read)
     if alone:
-        return await beside(understand, text, needed, read)
-    return _chosen(await beside(_values, text, needed), needed, read)
+        return await beside(lambda: _chosen(_values(text, keys), keys, read))
+    return _chosen(await beside(_values, text, keys), keys, read)
 
 
 def understand(text: str, needed: Sequence[str], read: Callable[[Any], T]) -> T:
@@ -134,22 +143,23 @@ def understand(text: str, needed: Sequence[str], read: Callable[[Any], T]) -> T:
 
     Where a text holds several different values, the only one that passes is taken.
     """
-    return _chosen(_values(text, needed), needed, read)
+    keys = _Keys(tuple(needed))
+    return _chosen(_values(text, keys), keys, read)
 
 
-def _values(text: str, needed: Sequence[str]) -> list[Any]:
+def _values(text: str, keys: _Keys) -> list[Any]:
     try:
-        return [meant(value, needed) for value in candidates(text)]
+        return [meant(value, keys.needed) for value in candidates(text)]
     except Unreadable as error:
         raise Violations([str(error)]) from None
 
 
-def _chosen(values: list[Any], needed: Sequence[str], read: Callable[[Any], T]) -> T:
+def _chosen(values: list[Any], keys: _Keys, read: Callable[[Any], T]) -> T:
     good: list[T] = []
     problems: tuple[str, ...] = ()
     for value in values:
         try:
-            _check_shape(value, needed)
+            _check_shape(value, keys)
             good.append(read(value))
         except Violations as error:
             problems = _worse(problems, error.problems)
@@ -167,12 +177,12 @@ def _worse(known: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
     return new if not known or len(new) < len(known) else known
 
 
-def _check_shape(value: Any, needed: Sequence[str]) -> None:
+def _check_shape(value: Any, keys: _Keys) -> None:
     """Only what no reader can do without: an object with the required keys. All else is the reader's."""
     if not isinstance(value, dict):
         raise Violations([f"the answer has to be a JSON object, not {_kind(value)}"])
-    missing = [key for key in needed if key not in value]
-    if missing:
+    missing = [key for key in keys.needed if key not in value]
+    if missing and not any(value.get(key) for key in keys.instead):
         raise Violations([f"the answer has no {key!r}" for key in missing])
 
 

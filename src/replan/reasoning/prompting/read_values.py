@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from replan.core.data.nothing import is_filler
 from replan.core.data.read_json import Unreadable, read_json
 from replan.core.types import JsonObject
 
@@ -27,6 +28,11 @@ def texts(value: Any) -> tuple[str, ...]:
     return tuple(
         item if isinstance(item, str) else said(item) for item in items if item not in (None, "", {})
     )
+
+
+def spoken(value: Any) -> tuple[str, ...]:
+    """`texts` without words such as "none", of a field that decides by holding anything at all."""
+    return tuple(item for item in texts(value) if not is_filler(item))
 
 
 def text(value: Any) -> str:

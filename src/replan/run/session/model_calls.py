@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from replan.beside import beside
-from replan.core.data.pieces import AT_ONCE
+from replan.core.data.pieces import ANSWER_AT_ONCE
 from replan.core.events import BudgetWarning, LlmCallCompleted, LlmCallStarted, LlmToken, ProgressUpdate
 from replan.core.limits.budget import nearly_used
 from replan.core.secrets import Pieces
@@ -124,7 +124,7 @@ class RoleTalk:
     async def _learn_beside(self, text: str) -> None:
         """`_learn`, beside the event loop where the text is long."""
         run = self._run
-        if len(text) <= AT_ONCE:
+        if len(text) <= ANSWER_AT_ONCE:
             self._learn(text)
         else:
             late = await beside(learn_answer, run.secrets, text, run.parts.tools, run.state.metadata)
