@@ -141,7 +141,7 @@ def _search(text: str) -> list[Any]:
     at = _next_bracket(text, 0)
     first_problem: _Broken | None = None
     beginnings, work = 0, _WORK * (len(text) + 1_000)
-    while (beginning := _BEGINNING.search(text, at)) if at >= 0 else None:
+    while at >= 0 and (beginning := _BEGINNING.search(text, at)):
         if first_problem is None and not found and beginning.start() > at:
             first_problem = _Broken("a value is wanted", at)
         at = beginning.start()
