@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from run_tasks import FakeTool, Ran, bench, plan, step, verdict
 from test_run_recovery import READS, overall, reflection
 from test_run_replanning import replan
@@ -597,3 +598,75 @@ def test_a_repair_gets_every_fault_back_at_once() -> None:
     told = ran.model.requests[-2].turns[-1].text
     assert "`timeout_secs` has to be a number" in told
     assert "'hh' does not exist" in told
+
+
+def test_a_judge_sees_what_each_step_should_give_and_what_its_tool_does() -> None:
+    tools = {
+        "height": FakeTool(output=8611, description="The height of a mountain, in metres.", **READS),
+        "send": FakeTool(description="Send a mail.", **ONCE),
+        "other": FakeTool(description="Not used here.", **READS),
+    }
+    ran = run(
+        tools,
+        {
+            "execution_plan": plan(
+                step("a", "height", expected_output="the height of Mont Blanc,\nabout 4800 m"),
+                step("b", "send", "a"),
+            )
+        },
+    )
+    (asked,) = prompts(ran, "evaluation")
+    assert "should give: the height of Mont Blanc, about 4800 m" in asked
+    assert "The height of a mountain, in metres. (only reads)" in asked
+    assert "Send a mail. (has an effect" in asked
+    assert "Not used here" not in asked
+
+
+def test_what_a_step_should_give_is_told_of_earlier_plans_and_in_few_words() -> None:
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": [
+                plan(step("a", "g", expected_output="y" * 5_000)),
+                plan(step("b", "g", parameters={"x": 2}, expected_output="seven")),
+            ],
+            "evaluation": [verdict(30, success=False), verdict()],
+            "overall_reflection": overall(
+                True, replanning_strategy=replan("full_replan")["replanning_strategy"]
+            ),
+        },
+    )
+    last = prompts(ran, "evaluation")[-1]
+    assert "should give: seven" in last
+    assert "characters left out" in last
+    assert "y" * 300 not in last
+    assert "should give" in prompts(ran, "overall_reflection")[0]
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        [step("x", "pay", for_each=["Ann", "Bob"], parameters={"to": "${item}"})],
+        [step("x", "pay", parameters={"to": "Ann"}), step("y", "pay", parameters={"to": "Bob"})],
+    ],
+)
+def test_a_reused_call_is_told_with_the_parameters_that_it_was_made_with(again: list[dict[str, Any]]) -> None:
+    ran = run(
+        {"pay": FakeTool(output="paid", **ONCE)},
+        {
+            "execution_plan": [
+                plan(step("s", "pay", parameters={"to": "Ann"})),
+                plan(*again),
+            ],
+            "evaluation": [verdict(30, success=False), verdict()],
+            "overall_reflection": overall(
+                True, replanning_strategy=replan("full_replan")["replanning_strategy"]
+            ),
+        },
+    )
+    last = prompts(ran, "evaluation")[-1]
+    (line,) = [line for line in last.splitlines() if "reused" in line]
+    assert '{"to": "Ann"}' in last[last.index(line) :]
+    assert "pay {}" not in last
+    (step_,) = [one for one in ran.result.steps if one.step_id == "x"]
+    assert [call.parameters for call in step_.calls if call.reused] == [{"to": "Ann"}]

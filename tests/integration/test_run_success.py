@@ -78,7 +78,33 @@ def test_a_judge_that_says_no_with_a_good_score_is_asked_once_more() -> None:
     )
     assert not ran.result.is_success
     assert ran.result.score == 30
-    assert "counts as success" in ran.model.requests[-2].turns[-1].text
+    assert "from 80 on a score says that the task is done" in ran.model.requests[-2].turns[-1].text
+
+
+@pytest.mark.parametrize(
+    ("score", "flag", "says"),
+    [
+        (92, True, "below 94 a score says that the task is not done"),
+        (96, False, "from 94 on a score says that the task is done"),
+    ],
+)
+def test_a_judge_knows_the_threshold_and_is_not_pushed_to_either_side(
+    score: int, flag: bool, says: str
+) -> None:
+    ran = run(
+        {
+            "execution_plan": plan(step("a", "find")),
+            "evaluation": judgement(score, flag, 90, 90),
+            "overall_reflection": overall(False, "external"),
+        },
+        success_threshold=94,
+    )
+    asked = [one for one in ran.model.requests if one.schema_name == "evaluation"]
+    assert "An `overall_score` of 94 or more says that the task is done" in asked[0].turns[0].text
+    assert says in asked[1].turns[-1].text
+    assert "say which of the two holds" in asked[1].turns[-1].text
+    reason = ran.result.failure.reason  # type: ignore[union-attr]
+    assert "contradict each other: 94 and more counts as success" in reason
 
 
 @pytest.mark.parametrize(
@@ -144,15 +170,15 @@ NOT_NEEDED = {"step": "p", "made_good_by": None, "not_needed": "the invoice had 
 @pytest.mark.parametrize(
     ("rest", "strategy", "judged", "shortfall"),
     [
-        pytest.param([step("x", "find", n=1)], ANEW, accounts(), None, id="not a word"),
-        pytest.param([step("x", "find", n=1)], ANEW, judgement(95, True, 95, 96), None, id="not even the field"),
+        pytest.param([step("x", "find", parameters={"n": 1})], ANEW, accounts(), None, id="not a word"),
+        pytest.param([step("x", "find", parameters={"n": 1})], ANEW, judgement(95, True, 95, 96), None, id="not even the field"),
         pytest.param(None, SKIP_P, accounts(), "not needed: it helps", id="skipped by name, with a reason"),
         pytest.param(None, SKIP_P, accounts({**NOT_NEEDED, "not_needed": None}), None, id="which the judge does not share"),
         pytest.param(None, SKIP_P, accounts(NOT_NEEDED), "not needed: the invoice", id="not needed"),
         pytest.param(None, SKIP_P, accounts({**NOT_NEEDED, "not_needed": "null"}), None, id="no reason"),
         pytest.param(None, SKIP_P, accounts(by("f")), None, id="a reading of the same plan"),
-        pytest.param([step("x", "find", n=1)], ANEW, accounts(by("x")), None, id="a reading of a later plan"),
-        pytest.param([step("x", "find", n=1)], ANEW, accounts({**NOT_NEEDED, **by("x"), "not_needed": "as x says"}),
+        pytest.param([step("x", "find", parameters={"n": 1})], ANEW, accounts(by("x")), None, id="a reading of a later plan"),
+        pytest.param([step("x", "find", parameters={"n": 1})], ANEW, accounts({**NOT_NEEDED, **by("x"), "not_needed": "as x says"}),
                      None, id="a reading, whatever is said of it"),
         pytest.param([step("x", "pay_by_card")], ANEW, accounts(), "made good by x", id="another tool instead, unsaid"),
         pytest.param([step("x", "pay_by_card")], ANEW, accounts({**NOT_NEEDED, "not_needed": None}), None,
@@ -212,7 +238,7 @@ def test_a_judge_that_accounts_for_it_when_it_is_asked_again_is_believed() -> No
         pytest.param([step("p", "pay"), step("q", "pay", parameters={"n": 2})],
                      [step("x", "pay_by_card"), step("y", "pay_by_card", parameters={"n": 2})],
                      [by("x"), by("y", "q")], True, id="each its own"),
-        pytest.param([step("l", "look"), step("p", "pay_by_card", "l")], [step("x", "find", n=1)], [], False,
+        pytest.param([step("l", "look"), step("p", "pay_by_card", "l")], [step("x", "find", parameters={"n": 1})], [], False,
                      id="one that was never tried"),
         pytest.param([step("l", "look"), step("p", "pay_by_card", "l")], [step("x", "pay_by_card")], [], True,
                      id="which a step of the new plan has had"),
@@ -264,7 +290,7 @@ def test_a_task_that_left_nothing_out_is_judged_without_a_word_on_it() -> None:
     [
         pytest.param(("f", "p"), [], replan("replan_from_step", step_id="p"), False, id="nothing in its place"),
         pytest.param(("f", "p"), None, replan("skip_steps", step_ids=["p"]), False, id="skipped"),
-        pytest.param(("f", "p"), [step("x", "find", n=1)], replan("full_replan"), False, id="another plan without it"),
+        pytest.param(("f", "p"), [step("x", "find", parameters={"n": 1})], replan("full_replan"), False, id="another plan without it"),
         pytest.param(("f", "l"), None, replan("skip_steps", step_ids=["l"]), True, id="a reading is a shortfall"),
     ],
 )  # fmt: skip

@@ -54,13 +54,13 @@ def at_odds(policy: Policy, evaluation: Evaluation) -> str:
         )
     if flag and score < enough and not _excellent(policy, evaluation):
         return (
-            f"is_successful is true with an overall_score of {score:g}, and success needs {enough:g}: if the user has "
-            "what was asked for, the score says so; if not, is_successful is false"
+            f"is_successful is true with an overall_score of {score:g}, and below {enough:g} a score says that the task is "
+            "not done: say which of the two holds by what was run, and put the other right"
         )
     if not flag and score >= enough:
         return (
-            f"is_successful is false with an overall_score of {score:g}, and {enough:g} counts as success: if the user "
-            f"lacks what was asked for, the score is below {enough:g}; if nothing is missing, is_successful is true"
+            f"is_successful is false with an overall_score of {score:g}, and from {enough:g} on a score says that the task is "
+            "done: say which of the two holds by what was run, and put the other right"
         )
     return ""
 

@@ -134,7 +134,7 @@ def judged_failed(state: State, evaluation: Evaluation) -> Failure:
         reason = f"{judged}, and {why}"
     elif score >= enough or evaluation.is_successful:
         flag = "successful" if evaluation.is_successful else "not successful"
-        reason = f"{judged} and {flag}, which contradict each other"
+        reason = f"{judged} and {flag}, which contradict each other: {enough:g} and more counts as success"
     else:
         reason = f"{judged}, and {enough:g} is needed"
     return Failure(

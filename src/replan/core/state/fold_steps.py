@@ -82,7 +82,8 @@ def _reused(state: State, event: e.CallCompleted, output: Output, ts: float) -> 
     if step := state.steps.get(event.step_id):
         step.calls[slot] = CallState(
             event.call_key, event.step_id, slot, event.tool_id, event.attempt,
-            entry.effect if entry else "reads", {}, "succeeded", output, True, None, ts, ts, plan=state.plans,
+            entry.effect if entry else "reads", entry.parameters if entry else {}, "succeeded", output, True, None,
+            ts, ts, plan=state.plans,
         )  # fmt: skip
 
 

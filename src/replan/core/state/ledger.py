@@ -29,6 +29,8 @@ class LedgerEntry:
     """When it ended."""
     waits: int = 0
     """How often the task had waited for a person by then."""
+    parameters: JsonObject = field(default_factory=dict)
+    """What it was made with, as the log has it."""
 
 
 @dataclass(slots=True)
@@ -216,9 +218,9 @@ class Ledger:
     def enter(self, call: CallState, output: Output, round: int = 0) -> None:
         """The call has succeeded."""
         self.entries[call.key] = LedgerEntry(
-            output, call.effect, call.effects_before, round, call.ended or call.started, self.waits
-        )
-
+            output, call.effect, call.effects_before, round, call.ended or call.started, self.waits,
+            call.parameters,
+        )  # fmt: skip
         if call.effect == "repeatable":
             if self._set is None:
                 self._set = {}

@@ -9,7 +9,7 @@ from replan.core.data import schemas as json_schemas
 from replan.core.data.nothing import is_filler
 from replan.core.data.read_json import Unreadable, read_json
 from replan.core.evaluation.left_out import Claim
-from replan.core.types import Dimensions, Evaluation, JsonObject, LeftOutEffect, Plan, StepId
+from replan.core.types import Dimensions, Evaluation, JsonObject, LeftOutEffect, Plan, StepId, ToolSpec
 from replan.reasoning.evaluation.grounding import ungrounded
 from replan.reasoning.evaluation.scores import read_scores
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
@@ -17,6 +17,7 @@ from replan.reasoning.prompting.describe import data_text, task_data, today_text
 from replan.reasoning.prompting.history import final_steps, render_steps, shorten
 from replan.reasoning.prompting.prompts import Rendered, fence, load
 from replan.reasoning.prompting.read_values import spoken, texts, truth
+from replan.reasoning.prompting.recovery_text import tools_in_short
 from replan.reasoning.prompting.schemas import allows_null, evaluation_schema, inline
 from replan.reasoning.prompting.view import StepReport, TaskView
 
@@ -24,6 +25,7 @@ DIMENSIONS = ("completeness", "correctness", "efficiency", "reliability")
 
 _STEP_CHARS = {"standard": 60_000, "small": 5_000}
 _DATA_CHARS = {"standard": 6_000, "small": 800}
+_TOOL_CHARS = 6_000
 _MOST_SCHEMA_PROBLEMS = 20
 _NOTHING: Final = object()
 """No answer was written: something else than null, which may be one."""
@@ -52,6 +54,8 @@ async def evaluate(
     at_odds: Callable[[Evaluation], str] = lambda _: "",
     check_answer: Callable[[Any], Sequence[str]] = lambda _: (),
     account: Callable[[Mapping[StepId, Claim]], tuple[LeftOutEffect, ...]] = lambda _: (),
+    tools: Sequence[ToolSpec] = (),
+    enough: float = 80.0,
 ) -> Evaluation:
     """One call that judges and answers; `AnswerInvalid` if it cannot be understood after one correction.
 
@@ -59,7 +63,7 @@ async def evaluate(
     and passes `check_answer`; where the model wrote none, it is what the final steps gave. An answer of another form,
     and a judgement that is `at_odds` with itself, go back once; an answer that has still not the form is no success.
     `account` tells the effects that were planned and not had, with what the judge says of each; a small model is not asked
-    about them. `evaluation_id` is left to the caller.
+    about them, nor told what the `tools` of the steps do, and which score is `enough`. `evaluation_id` is left to the caller.
     """
 
     fallback = _outputs(plan, steps, nothing=_NOTHING)
@@ -86,7 +90,7 @@ async def evaluate(
     found = await ask_typed(
         talk,
         "evaluation",
-        evaluation_prompt(talk.style, task, plan, steps, output_schema, asked),
+        evaluation_prompt(talk.style, task, plan, steps, output_schema, asked, tools, enough),
         schema_name="evaluation",
         json_schema=evaluation_schema(talk.style, output_schema, [one.step_id for one in asked]),
         read=read,
@@ -137,6 +141,8 @@ def evaluation_prompt(
     steps: Sequence[StepReport],
     output_schema: JsonObject | None,
     left_out: Sequence[LeftOutEffect] = (),
+    tools: Sequence[ToolSpec] = (),
+    enough: float = 80.0,
 ) -> Rendered:
     """The evaluation prompt, filled in."""
     data = task_data(task, limit=_DATA_CHARS[style])
@@ -153,6 +159,10 @@ def evaluation_prompt(
         values["guidance"] = f"# Advice for this kind of task\n\n{task.guidance}" if task.guidance else ""
         values["plan"] = _plan_note(plan)
         values["left_out"] = _left_out_note(left_out)
+        values["tools"] = tools_in_short("What the tools do:", tools, _TOOL_CHARS) if tools else ""
+        values["enough"] = (
+            f"An `overall_score` of {enough:g} or more says that the task is done, a lower one that it is not."
+        )
     return load("evaluate", style).render(**values)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from replan.core.types import JsonObject, Plan, StepId
@@ -46,8 +47,12 @@ def render_steps(
 
 
 def as_recorded(steps: Sequence[StepReport]) -> list[StepReport]:
-    """Finished steps of earlier plans, the plan, and then the failed ones of earlier plans."""
-    kept = [step for step in steps if step.current or step.status in ("succeeded", "failed")]
+    """Finished steps of earlier plans, the plan, and then the failed ones of earlier plans; of what was reused no parameters."""
+    kept = [
+        replace(step, parameters={}) if step.reused else step
+        for step in steps
+        if step.current or step.status in ("succeeded", "failed")
+    ]
     return sorted(kept, key=lambda step: 1 if step.current else 0 if step.status == "succeeded" else 2)
 
 
@@ -79,6 +84,8 @@ def _block(step: StepReport, body: str, given: str, *, plain: bool) -> str:
         lines.append(f"when: {shorten(_one_line(step.when), 200)}")
     if step.for_each:
         lines.append(f"for each: {shorten(_one_line(step.for_each), 200)}")
+    if step.expected:
+        lines.append(f"should give: {shorten(_one_line(step.expected), 200)}")
     if given:
         lines.append(f"parameters: {given}")
     lines += [_call_line(call) for call in step.calls[:_MOST_CALLS]]

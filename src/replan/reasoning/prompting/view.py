@@ -61,6 +61,10 @@ class StepReport:
     """What else is to be known of it, each in some words: `3 tries`, `has taken effect`, `replaced by step_4`."""
     when: str = ""
     for_each: str = ""
+    expected: str = ""
+    """What its planner expects of it."""
+    reused: bool = False
+    """Its only call was not made: the output is an earlier one's."""
     calls: tuple[CallReport, ...] = ()
     """Of several calls, those of which there is something to say."""
     current: bool = True

@@ -37,6 +37,7 @@ from replan.run.session.model_calls import RoleTalk
 from replan.run.session.outputs import Loaded, packed
 from replan.run.views.rounds import history_lines, used_tools
 from replan.run.views.task import history, reports, view_of
+from replan.run.views.task import used_tools as steps_tools
 
 JUDGE_TRIES = 2
 Phase = Literal["tool_selection", "replanning_tool_selection"]
@@ -258,6 +259,8 @@ async def _ask_judge(run: Run, loaded: Loaded) -> Evaluation | None:
                 output_schema=state.policy.output_schema,
                 at_odds=lambda found: at_odds(state.policy, found),
                 account=account,
+                tools=steps_tools(run),
+                enough=state.policy.success_threshold,
                 check_answer=partial(run.parts.answer_checks.problems, run.task_id),
             )
         except (ModelError, AnswerInvalid) as error:

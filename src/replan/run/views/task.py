@@ -10,7 +10,7 @@ from replan.core.evaluation.left_out import called_or_planned
 from replan.core.state.human_input import lines
 from replan.core.state.outputs import artifacts_of
 from replan.core.state.task import CallState, State, StepState
-from replan.core.types import JsonObject, StepId
+from replan.core.types import JsonObject, StepId, ToolSpec
 from replan.reasoning.prompting.view import CallReport, StepReport, TaskView
 from replan.run.session.context import Run
 from replan.run.session.outputs import Loaded
@@ -107,9 +107,19 @@ def report_of(step: StepState, loaded: Loaded, *, whole: bool, state: State, tol
         else (),
         when=step.step.when or "",
         for_each=step.step.for_each or "",
+        expected=step.step.expected_output if told else "",
+        reused=len(calls) == 1 and calls[0].reused,
         calls=tuple(_calls(step, one, state)) if told else (),
         current=not step.gone,
     )
+
+
+def used_tools(run: Run) -> list[ToolSpec]:
+    """The tools of every step that prompts are shown, each once."""
+    steps = (*run.state.left_out, *run.state.steps.values())
+    names = dict.fromkeys(name for step in steps for name in called_or_planned(step))
+    found = (run.parts.tools.resolve(name) for name in names)
+    return [tool for tool in found if tool is not None]
 
 
 def _notes(step: StepState, state: State) -> Iterator[str]:
