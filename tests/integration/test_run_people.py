@@ -9,6 +9,8 @@ import pytest
 from run_tasks import Bench, FakeTool, Ran, bench, plan, step, verdict
 from test_run_recovery import READS, overall, reflection
 
+from replan.cli.commands.answers import call_words
+from replan.cli.live.story import sentence
 from replan.core.events import ApprovalResolved
 from replan.errors import InputError, TaskEnded
 from replan.testing import virtual_time
@@ -128,6 +130,54 @@ def test_items_wait_each_for_its_own_yes() -> None:
     assert ran.result.is_success
     assert ran.outputs()["s"] == ["sent to Ann", "sent to Bob", "sent to Eve"]
     assert ran.source.counts["send"] == 3
+    assert [(one.item, one.item_value) for one in first.result.waiting_for] == [
+        (1, "Ann"),
+        (2, "Bob"),
+        (3, "Eve"),
+    ]
+    assert "in step 's', item 2?" in first.result.waiting_for[1].text
+    assert call_words(first.result.waiting_for[1]) == 'send({"to": "Bob"}) in step s, item 2: "Bob"'
+    assert "may send(" in str(sentence(first.events("approval_requested")[2]))
+    assert "s item 3" in str(sentence(first.events("approval_requested")[2]))
+
+
+@pytest.mark.parametrize(
+    ("items", "parameters", "seen"),
+    [
+        pytest.param([{"name": "Ann", "age": 7}], {"to": "${item.name}"}, {"name": "Ann", "age": 7}, id="an object"),
+        pytest.param([{"name": "Ann", "pin": "12"}], {"to": "${item.name}", "pin": "${item.pin}"},
+                     {"name": "Ann", "pin": "***"}, id="a short secret in it"),
+        pytest.param(["hunter2hunter2"], {"to": "Ann", "pin": "${item}"}, "***", id="a secret"),
+        pytest.param(["x" * 5_000], {"to": "${item}"}, '"' + "x" * 999 + "…", id="a large one is cut"),
+    ],
+)  # fmt: skip
+def test_an_approval_shows_the_item_that_it_is_for_without_its_secrets(
+    items: list[Any], parameters: dict[str, Any], seen: Any
+) -> None:
+    properties = {**TO["properties"], "pin": {"type": "string", "format": "password"}}
+    send = FakeTool(output="sent", parameters={**TO, "properties": properties}, **ONCE)
+
+    async def main() -> Ran:
+        given = [step("l", "list"), step("s", "send", for_each="${l.output}", parameters=parameters)]
+        made = await bench(
+            {"list": FakeTool(output=items, **READS), "send": send},
+            {"execution_plan": plan(*given), "evaluation": verdict()},
+        )
+        return await made.drive(await made.submit(interactive=True, approval="destructive"))
+
+    (asked,) = virtual_time(main()).result.waiting_for
+    assert asked.item == 1
+    assert asked.item_value == seen
+
+
+def test_a_call_that_is_none_of_a_list_has_no_item() -> None:
+    async def main() -> Ran:
+        made, task_id = await started()
+        return await made.drive(task_id)
+
+    (asked,) = virtual_time(main()).result.waiting_for
+    assert (asked.item, asked.item_value) == (None, None)
+    assert asked.text == "May 'send' be called in step 's'?"
 
 
 def test_where_nobody_can_be_asked_the_call_is_not_made() -> None:

@@ -344,6 +344,8 @@ class ApprovalRequested(Event):
     """Of what is not shown as it is (a secret, a large value): its seal (`core.calls.seals`), by parameter."""
     kept: dict[str, str] = {}
     """Of a large value: the artifact that has all of it, secrets masked."""
+    item: Any = None
+    """Of a call of a `for_each`: the item that it is made for, secrets masked, a large one cut."""
     why: str = ""
     """Why a yes is needed, where it is not the settings that ask for it."""
 

@@ -104,12 +104,18 @@ def answer(
     _speak(task_id, config, db, say_it)
 
 
+_MOST_OF_AN_ITEM = 300
+
+
 def call_words(one: WaitingFor, most: int | None = None) -> str:
     """The call as a person reads it; `most` characters of its parameters."""
     text = json.dumps(one.parameters, ensure_ascii=False, default=str)
     marks = ", ".join(f"{name} #{mark}" for name, mark in one.hidden.items())
     hidden = f" (not shown: {marks})" if marks else ""
-    return f"{one.tool_id}({clean(text, most or len(text))}) in step {one.step_id}{hidden}"
+    where = f"step {one.step_id}" if one.item is None else f"step {one.step_id}, item {one.item}"
+    if one.item_value is not None:
+        where += f": {clean(json.dumps(one.item_value, ensure_ascii=False, default=str), _MOST_OF_AN_ITEM)}"
+    return f"{one.tool_id}({clean(text, most or len(text))}) in {where}{hidden}"
 
 
 def _show(

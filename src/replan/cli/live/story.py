@@ -71,7 +71,9 @@ def sentence(event: e.AnyEvent) -> str | None:
 def _of_people(event: e.AnyEvent) -> str | None:
     match event:
         case e.ApprovalRequested():
-            return f"{_place(event)}: may {event.tool_id}({short(event.parameters, 120)}) be called? ({event.approval_id})"
+            item = f" for {short(event.item, 120)}" if event.item is not None else ""
+            call = f"{event.tool_id}({short(event.parameters, 120)})"
+            return f"{_place(event)}: may {call} be called{item}? ({event.approval_id})"
         case e.ApprovalResolved():
             who = event.by or "a person"
             if not event.approved:

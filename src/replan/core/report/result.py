@@ -83,6 +83,10 @@ class WaitingFor(BaseModel):
     """Of the call to be agreed to, secrets masked, large values cut."""
     hidden: dict[str, str] = {}
     """Of those that are not shown as they are: a mark, which is another for another value."""
+    item: int | None = None
+    """Which item of a `for_each` the call is for, from 1."""
+    item_value: Any = None
+    """That item, secrets masked, a large one cut."""
 
 
 T = TypeVar("T", default=Any)

@@ -68,6 +68,8 @@ class Call:
     """Its parameters hold no secret and nothing large: they go into the log as they are."""
     why_asked: str = ""
     """Why it needs a person's yes, where it is not the settings that ask for it."""
+    item: Any = None
+    """What it is made for, where it is one of a `for_each` and a person is asked about it."""
 
     def labels(self) -> dict[str, Any]:
         """What every event of this call says."""
@@ -319,7 +321,7 @@ def prepare(
         raise CannotCall(Fault(category="unknown", kind="in_doubt", message=text, happened="unknown"))
     asked = asked_of(state, step, slot, tool, call.key)
     if asked is not None and state.reusable(call.key, tool, step.step) is None:
-        call.why_asked = asked.why
+        call.why_asked, call.item = asked.why, item
         _check_approved(call, state)
     return call
 

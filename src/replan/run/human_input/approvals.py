@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from replan.core.calls.seals import seals_of
+from replan.core.calls.verify import scalars
 from replan.core.events import ApprovalRequested
-from replan.core.types import StepId
+from replan.core.ids import canonical
+from replan.core.secrets import MASK
+from replan.core.types import JsonObject, StepId
 from replan.run.calls.build import Call
 from replan.run.calls.shown import shown
 from replan.run.session.context import Run
 from replan.run.session.outputs import pack
 
 _NO_LIMIT = 2**62
+_MOST_OF_AN_ITEM = 1_000
+"""Characters of an item that are shown beside the parameters that are made of it."""
 
 
 class Parking:
@@ -51,10 +57,19 @@ class Parking:
                 parameters=seen, parameters_schema=tool.parameters,
                 seals=seals_of(run.state.seal_key, tool.id, call.parameters, seen),
                 kept={name: one.stored.artifact_id for name, one in large.items() if one.stored is not None},
-                why=call.why_asked,
+                item=self._item_of(call, whole), why=call.why_asked,
             ),
             artifacts=[one.stored for one in large.values() if one.stored is not None],
         )  # fmt: skip
+
+    def _item_of(self, call: Call, whole: JsonObject) -> Any:
+        """What the call is made for, as it may be seen. `whole`: the parameters as they may be seen."""
+        if call.slot.item is None:
+            return None
+        hidden = set(scalars(call.parameters)).difference(scalars(whole))  # however short they are
+        seen = _without(self._run.secrets.masked(call.item), hidden)
+        text = canonical(seen)
+        return seen if len(text) <= _MOST_OF_AN_ITEM else f"{text[:_MOST_OF_AN_ITEM]}…"
 
     def look(self) -> None:
         """See who has been answered. A call that waits although it was answered before would wait for ever."""
@@ -79,3 +94,12 @@ class Parking:
             return []
         keys = set().union(*self._waiting.values())
         return [one for one in known.open_approvals() if one.call_key in keys]
+
+
+def _without(value: Any, hidden: set[str]) -> Any:
+    """The value with these texts and numbers masked."""
+    if isinstance(value, dict):
+        return {name: _without(one, hidden) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_without(one, hidden) for one in value]
+    return MASK if hidden and hidden.intersection(scalars(value)) else value

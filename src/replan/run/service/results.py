@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from replan.beside import beside
+from replan.core.calls.site import slot_of
 from replan.core.data.pieces import MANY
 from replan.core.events import ApprovalRequested, TaskCompleted, TaskFailed
 from replan.core.report.result import CallResult, StepResult, TaskResult, WaitingFor
@@ -68,9 +69,16 @@ def agreed(one: ApprovalRequested) -> WaitingFor:
     """A call that a person is asked for, or has agreed to."""
     return WaitingFor(
         kind="approval", id=one.approval_id, step_id=one.step_id, tool_id=one.tool_id, parameters=one.parameters,
-        text=f"May {one.tool_id!r} be called in step {one.step_id!r}?" + (f" ({one.why})" if one.why else ""),
+        text=f"May {one.tool_id!r} be called in step {one.step_id!r}{_which(one)}?" + (f" ({one.why})" if one.why else ""),
         hidden={name: mark[:8] for name, mark in one.seals.items()},
+        item=None if one.index is None else one.index + 1, item_value=one.item,
     )  # fmt: skip
+
+
+def _which(one: ApprovalRequested) -> str:
+    """Which call of the step, where it has several; empty for the only one."""
+    words = slot_of(one.action_id, one.index).words()
+    return f", {words}" if words else ""
 
 
 def open_approvals(state: State) -> list[ApprovalRequested]:
