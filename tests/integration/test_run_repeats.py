@@ -425,6 +425,29 @@ def test_a_way_back_and_forth_is_meant() -> None:
     assert [call.parameters.get("folder") for call in ran.source.calls] == ["temp", "..", "temp", None]
 
 
+NOTHING = {"type": "object", "properties": {}}
+
+
+@pytest.mark.parametrize(
+    ("between", "metadata"),
+    [
+        pytest.param([step("b", "save", "a")], {}, id="another effect without parameters"),
+        pytest.param([step("b", "cd", "a", parameters={"folder": "x"})], {}, id="another effect with one"),
+        pytest.param([step("b", "cd", "a")], {"folder": "y"}, id="one that the metadata fills in"),
+    ],
+)
+def test_what_the_check_of_a_plan_takes_for_meant_is_made(between: Any, metadata: Any) -> None:
+    tools = {
+        "reboot": FakeTool(output="ok", parameters=NOTHING, **ONCE),
+        "save": FakeTool(output="ok", parameters=NOTHING, **ONCE),
+        "cd": FakeTool(output="ok", parameters=FOLDER, **ONCE),
+    }
+    steps = [step("a", "reboot"), *between, step("c", "reboot", "b")]
+    ran = run(tools, wanted=plan(*steps), metadata=metadata)
+    assert ran.result.is_success
+    assert ran.source.counts["reboot"] == 2
+
+
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=8))
 def test_no_payment_is_made_more_often_than_a_plan_means_it(amounts: list[int]) -> None:
     """Amounts that are known only when they are read; each like one but the first is refused."""

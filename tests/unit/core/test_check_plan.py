@@ -237,6 +237,34 @@ BOTH = Step(step_id="both", actions=(A, B))
             "${item.nme} selects nothing: an item of ${step_1.output.hits} has no 'nme'; it has: ",
             id="a field that items do not have",
         ),
+        pytest.param(
+            [step("s", "add", for_each='[7, "x"]', a="${item}", b=1)],
+            "step 's', item 2: tool 'add': a: 'x' is not of type 'number'",
+            id="an item that does not fit",
+        ),
+        pytest.param(
+            [step("s", "mail", for_each='[{"v": "a"}, {"w": "b"}]', to="${item.v}", body="b")],
+            "step 's', item 2: ${item.v} selects nothing in item 2",
+            id="an item without the field",
+        ),
+        pytest.param(
+            [step("s", "rank", for_each='[["a"], []]', ids="${item}")], "step 's', item 2: tool 'rank': ids: [] ", id="an item too short"
+        ),
+        pytest.param(
+            [step("s", "mail", for_each="[1]", to="for ${item}", body="${index}")],
+            "step 's', item 1: tool 'mail': body: 0 is not of type 'string'",
+            id="the number of an item",
+        ),
+        pytest.param(
+            [S1, step("s", "add", for_each='["x"]', a="${item}", b="${step_1.output.total}")],
+            "step 's', item 1: tool 'add': a: 'x' is not",
+            id="an item beside a reference to a step",
+        ),
+        pytest.param(
+            [S1, step("s", for_each=str(list(range(PlanLimits().max_fan_out + 1))), x="${item}")],
+            " items; at most ",
+            id="more items than are allowed",
+        ),
         pytest.param([step("s", for_each="${item}")], "`for_each` cannot refer to its own item", id="for_each of item"),
         pytest.param(
             [S1, step("s", for_each="${step_1.output.total}")],
@@ -316,6 +344,9 @@ def test_each_rule_says_what_is_wrong_where_and_what_would_be_right(steps: list[
         pytest.param([S1, step("s", when="!metadata.done || step_1.outputs.total")], id="a condition on metadata"),
         pytest.param([step("s", when="`false`")], id="a constant condition"),
         pytest.param([S1, step("s", for_each="${step_1.output.hits}", x="${item.id} ${index}")], id="for_each"),
+        pytest.param([step("s", "add", for_each='[{"v": 1}, {"v": 2}]', a="${item.v}", b="${index}")], id="items that fit"),
+        pytest.param([S1, step("s", "add", for_each='["${step_1.output.total}"]', a="${item}", b=1)], id="an item to be read"),
+        pytest.param([S1, step("s", "add", for_each="[1]", a="${step_1.output.total}", b=1)], id="items that are not used"),
         pytest.param([step("s", x="${task.description}")], id="the task's text"),
         pytest.param([step(s, "mail", to="a", body="b", repeat=True) for s in "ab"], id="an effect that is meant twice"),
         pytest.param([step(s, "find", query="a") for s in "ab"], id="the same reading twice"),

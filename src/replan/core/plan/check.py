@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from replan.core.data.schemas import faults
-from replan.core.ids import call_content, step_id_problem
+from replan.core.ids import step_id_problem
 from replan.core.limits.policy import PlanLimits
+from replan.core.plan.check_items import item_violations
 from replan.core.plan.check_parameters import parameter_violations
 from replan.core.plan.check_references import known_steps, reference_violations
 from replan.core.plan.constant import ConstantCall, constant_call
@@ -20,7 +21,7 @@ from replan.core.plan.graph import Graph
 from replan.core.plan.index import Draft, PlannedCall, metadata_name, references_of
 from replan.core.plan.repeats import Deed, meant_by_order
 from replan.core.references.conditions import read_condition, roots
-from replan.core.references.refs import Reference, meaning, rewritten
+from replan.core.references.refs import Reference, listed, meaning, rewritten
 from replan.core.secrets import takes_secrets
 from replan.core.types import Action, JsonObject, Plan, Step, StepId, ToolSpec
 
@@ -123,6 +124,9 @@ class _Check:
         where = f"step {step.step_id!r}"
         if step.allow_failed_items and not step.for_each:
             self.say(f"{where}: `allow_failed_items` goes with `for_each` only; leave it out")
+        most = self.limits.max_fan_out
+        if step.for_each is not None and len(items := listed(step.for_each) or ()) > most:
+            self.say(f"{where}: `for_each` has {len(items)} items; at most {most} are allowed")
         if not step.actions:
             tool = self._tool(step.tool, where)
             if tool is not None and tool.id != step.tool:
@@ -270,6 +274,8 @@ class _Check:
             or faults(tool.parameters, call.parameters)
         ):
             self.violations.extend(parameter_violations(self.draft, step, call))
+            if call.refers and step.for_each is not None:
+                self.violations.extend(item_violations(self.draft, step, call))
         elif not step.actions and step.for_each is None and step.step_id not in self.constants:
             self.constants[step.step_id] = constant_call(tool, call.parameters)
 
@@ -283,7 +289,7 @@ class _Check:
             for call in calls:
                 if call.tool is None or call.tool.effect == "reads":
                     continue
-                deed = Deed(call.tool, self._content(step, call, call.tool))
+                deed = self._deed(step, call, call.tool)
                 deeds.setdefault(step.step_id, []).append(deed)
                 if call.tool.effect == "once" and step.step_id not in self.settled:
                     items = rewritten(step.for_each, meaning) if step.for_each else ""
@@ -299,13 +305,11 @@ class _Check:
                 "`repeat: true` on each if the effect is wanted that often"
             )
 
-    def _content(self, step: Step, call: PlannedCall, tool: ToolSpec) -> str:
-        """What the call asks for, with references as they are meant."""
+    def _deed(self, step: Step, call: PlannedCall, tool: ToolSpec) -> Deed:
         constant = self.constants.get(step.step_id)
         if constant is not None and constant.parameters is call.parameters:
-            return constant.content
-        written = {**call.parameters, **self.draft.filled(call)}
-        return call_content(tool.id, rewritten(written, meaning) if call.refers else written, tool.parameters)
+            return Deed(tool, constant.content)
+        return Deed.of(tool, {**call.parameters, **self.draft.filled(call)})
 
 
 def _each_meant(

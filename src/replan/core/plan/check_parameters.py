@@ -32,8 +32,8 @@ def parameter_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterato
     filled = draft.filled(call)
     parameters = {**call.parameters, **filled} if filled else call.parameters
     for error in faults(tool.parameters, parameters):
-        if not _excused(draft, step, error, filled):
-            yield f"{call.where}: {_words(tool, error)}"
+        if not is_excused(draft, step, error, filled):
+            yield f"{call.where}: {words_of_fault(tool, error)}"
     if not call.refers:
         return
     for path, text, wanted in schemas.parameter_schemas(tool.parameters, call.parameters):
@@ -48,7 +48,7 @@ def parameter_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterato
             )
 
 
-def _excused(draft: Draft, step: Step, error: Fault, filled: Collection[str]) -> bool:
+def is_excused(draft: Draft, step: Step, error: Fault, filled: Collection[str]) -> bool:
     """True if the error may be gone by the time of the call."""
     if error.keyword == "required" and not error.path:
         return bool(draft.writers_before(step.step_id, error.expected))
@@ -62,7 +62,8 @@ def _excused(draft: Draft, step: Step, error: Fault, filled: Collection[str]) ->
     return error.keyword not in _OF_THE_FORM and has_references(instance)
 
 
-def _words(tool: ToolSpec, error: Fault) -> str:
+def words_of_fault(tool: ToolSpec, error: Fault) -> str:
+    """What does not fit, for whoever has to mend it."""
     text = f"tool {tool.id!r}: {error}"
     if error.keyword in ("required", "additionalProperties") and not error.path:
         text += f"; its parameters are: {', '.join(tool.parameters.get('properties', {})) or 'none'}"

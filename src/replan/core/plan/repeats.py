@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from replan.core.ids import call_content
 from replan.core.plan.graph import Graph
-from replan.core.types import StepId, ToolSpec
+from replan.core.references.refs import meaning, rewritten
+from replan.core.types import JsonObject, StepId, ToolSpec
 
 
 class Deed(NamedTuple):
@@ -18,6 +20,11 @@ class Deed(NamedTuple):
 
     tool: ToolSpec
     content: str
+
+    @classmethod
+    def of(cls, tool: ToolSpec, parameters: JsonObject) -> Deed:
+        """A call with these parameters, references as they are meant."""
+        return cls(tool, call_content(tool.id, rewritten(parameters, meaning), tool.parameters))
 
 
 def meant_by_order(

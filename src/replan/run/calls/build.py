@@ -128,7 +128,7 @@ class Scope:
                 words = {"description": self._state.description, "id": self._state.task_id}
                 return words, "the task"
             case "item" if self._index is not None:
-                return self._item, f"item {self._index}"
+                return self._item, f"item {self._index + 1}"
             case "index" if self._index is not None:
                 return self._index, "the index"
         return self._output(ref)

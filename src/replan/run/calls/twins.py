@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from replan.core.calls.site import Place, Slot
-from replan.core.ids import canonical
 from replan.core.plan.repeats import Deed, meant_by_order
-from replan.core.references.refs import meaning, rewritten
 from replan.core.state.task import State, StepState, actions_of, is_meant_again
 from replan.core.types import Step, ToolSpec
 from replan.ports import Tools
@@ -15,8 +13,8 @@ def unmeant(step: StepState, slot: Slot, tool: ToolSpec, twin: Place, state: Sta
     """Why this call is not made, where `twin` makes it too and nothing says that it is meant twice; empty if it is."""
     if is_meant_again(step.step, slot.action_id):
         return ""
-    deeds = {name: _deeds(one.step, tools) for name, one in state.steps.items()}
-    mine = Deed(tool, _written(step.step, slot.action_id))
+    deeds = {name: _deeds(one.step, state, tools) for name, one in state.steps.items()}
+    mine = _deed(tool, step.step, slot.action_id, state)
     if meant_by_order(twin[0], step.step.step_id, mine, state.graph(), deeds):
         return ""
     other = f"step {twin[0]!r}" + (f", {words}" if (words := twin[1].words()) else "")
@@ -26,14 +24,16 @@ def unmeant(step: StepState, slot: Slot, tool: ToolSpec, twin: Place, state: Sta
     )
 
 
-def _deeds(step: Step, tools: Tools) -> list[Deed]:
+def _deeds(step: Step, state: State, tools: Tools) -> list[Deed]:
     names = [one.tool for one in step.actions] or [step.tool]
     found = zip(map(tools.resolve, names), actions_of(step), strict=True)
-    return [Deed(tool, _written(step, action)) for tool, action in found if tool is not None]
+    return [_deed(tool, step, action, state) for tool, action in found if tool is not None]
 
 
-def _written(step: Step, action_id: str | None) -> str:
+def _deed(tool: ToolSpec, step: Step, action_id: str | None, state: State) -> Deed:
     parameters = step.parameters
     if action_id is not None:
         parameters = next(one.parameters for one in step.actions if one.action_id == action_id)
-    return canonical(rewritten(parameters, meaning))
+    missing = [name for name in tool.parameters.get("required", ()) if name not in parameters]
+    known = state.metadata_of(step.step_id) if missing else {}
+    return Deed.of(tool, {**parameters, **{name: known[name] for name in missing if name in known}})
