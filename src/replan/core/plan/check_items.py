@@ -56,7 +56,7 @@ def _wrong(
             yield f"{where}: {error}"
     filled = draft.filled(call)
     whole = read.keys() == of_items
-    for error in faults(tool.parameters, {**call.parameters, **filled, **read}):
-        of_this = error.path[0] in read if error.path else whole and error.keyword not in _OF_EVERY_CALL
-        if of_this and not is_excused(draft, step, error, filled):
-            yield f"{where}: {words_of_fault(tool, error)}"
+    for fault in faults(tool.parameters, {**call.parameters, **filled, **read}):
+        of_this = fault.path[0] in read if fault.path else whole and fault.keyword not in _OF_EVERY_CALL
+        if of_this and not is_excused(draft, step, fault, filled):
+            yield f"{where}: {words_of_fault(tool, fault)}"
