@@ -291,12 +291,14 @@ class Replan:
 
     async def _submit(self, wanted: Submission, check: AnswerCheck | None = None) -> str:
         """`check`: what its caller asks of the answer; it holds from before the task is driven."""
-        check_submission(wanted)  # what is wrong with the request goes before what is wrong with the machine
+        plan_bytes = check_submission(
+            wanted
+        )  # what is wrong with the request goes before what is wrong with the machine
         self._check_models(
             wanted.policy, plans=wanted.plan is None, judges=wanted.policy.evaluation == "model"
         )
         engine = self._engine_now()
-        task_id, new = await self.service.submit(wanted, checked=True)
+        task_id, new = await self.service.submit(wanted, plan_bytes)
         if check is not None:
             self.service.parts.answer_checks.hold(task_id, check)
         seen = 0

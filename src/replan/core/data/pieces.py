@@ -26,6 +26,8 @@ ANSWER_AT_ONCE = 16_384
 """The same of a model's answer, which may be no JSON: what reads it then takes some microseconds for each sign."""
 PLAN_AT_ONCE = 2 * AT_ONCE
 """The same of a plan, which is made of short names: a hundred steps, each with ten before it, take some three milliseconds."""
+PLAN_BYTES = 24_576
+"""The same in bytes of its JSON, where that is at hand."""
 MANY = 300
 """Steps, calls or events that are gone through in the event loop."""
 _EACH = 64

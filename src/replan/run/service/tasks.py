@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from typing import Any, NamedTuple, TypeVar
 
 from replan.beside import beside
-from replan.core.data.pieces import AT_ONCE, MANY, PLAN_AT_ONCE, weight
+from replan.core.data.pieces import AT_ONCE, MANY, PLAN_AT_ONCE, PLAN_BYTES, weight
 from replan.core.data.strict_json import NotStorable, write_strictly
 from replan.core.data.validation import schema_problem
 from replan.core.events import (
@@ -70,17 +70,21 @@ class Service:
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
 
-    async def submit(self, wanted: Submission, *, checked: bool = False) -> tuple[str, bool]:
+    async def submit(self, wanted: Submission, plan_bytes: int | None = None) -> tuple[str, bool]:
         """Store a task; its id, and whether it is new. Nothing is accepted before it is stored.
 
-        `checked`: it has passed `check_submission`.
+        `plan_bytes`: what `check_submission` has given, if it has been asked.
         """
-        task_id, event, seen = await self._received(wanted, checked=checked)
+        task_id, event, seen = await self._received(wanted, plan_bytes)
         kept = seen.masked and self.parts.given.keep(task_id, event)  # whoever drives it may begin at once
         stored = False
         try:
             new = await self.parts.store.create(task_id, seen, self.parts.clock.now())
             stored = new or (await self.parts.store.summary(task_id)).status not in ENDED
+            if new and plan_bytes is not None and plan_bytes <= PLAN_BYTES:
+                self.parts.light[task_id] = None
+                if len(self.parts.light) > _MOST_LIGHT:
+                    del self.parts.light[next(iter(self.parts.light))]
         finally:
             if (
                 kept and not stored
@@ -89,12 +93,12 @@ class Service:
         return task_id, new
 
     async def _received(
-        self, wanted: Submission, *, checked: bool = False
+        self, wanted: Submission, plan_bytes: int | None = None
     ) -> tuple[str, TaskSubmitted, TaskSubmitted]:
         """The checked request: its id, as it was made, and as it is kept."""
 
         def receive() -> tuple[str, TaskSubmitted, TaskSubmitted]:
-            if not checked:
+            if plan_bytes is None:
                 check_submission(wanted)
             task_id = wanted.task_id or self.parts.ids.new("task")
             event = self._event(wanted)
@@ -103,7 +107,11 @@ class Service:
 
         large = (
             len(wanted.description) > AT_ONCE
-            or weight(wanted.plan, PLAN_AT_ONCE) > PLAN_AT_ONCE
+            or (
+                weight(wanted.plan, PLAN_AT_ONCE) > PLAN_AT_ONCE
+                if plan_bytes is None
+                else plan_bytes > PLAN_BYTES
+            )
             or weight([wanted.metadata, wanted.context], AT_ONCE) > AT_ONCE
         )
         return await beside(receive) if large else receive()
@@ -383,8 +391,11 @@ def _one_of(open_: dict[str, A], wanted: str | None, task_id: str, what: str) ->
     raise InputError(f"task {task_id!r} has {named}; open: {there}")
 
 
-def check_submission(wanted: Submission) -> None:
-    """`InputError` for a request that cannot be a task."""
+_MOST_LIGHT = 256
+
+
+def check_submission(wanted: Submission) -> int:
+    """`InputError` for a request that cannot be a task. The bytes that its plan has as JSON."""
     if not wanted.description.strip():
         raise InputError("the task is empty: say in words what has to be done")
     if len(wanted.description) > MAX_DESCRIPTION:
@@ -396,6 +407,7 @@ def check_submission(wanted: Submission) -> None:
         raise InputError("the task holds bytes that are no text: give it in UTF-8")
     if wanted.task_id is not None and (problem := task_id_problem(wanted.task_id)):
         raise InputError(problem)
+    size = 0
     for name, value in (
         ("metadata", wanted.metadata),
         ("context", wanted.context),
@@ -414,6 +426,7 @@ def check_submission(wanted: Submission) -> None:
         raise InputError(f"{', '.join(twice)}: given both as metadata and as a secret; give it once")
     if wanted.policy.output_schema is not None and (problem := schema_problem(wanted.policy.output_schema)):
         raise InputError(f"output_schema: {problem}")
+    return size
 
 
 def _tools_needed(state: State) -> list[str]:

@@ -114,10 +114,12 @@ class Run:
             with contextlib.suppress(ReplanError):
                 await parts.store.release(claim)
             raise
+        light = task_id in parts.light
+        parts.light.pop(task_id, None)
         large = len(records) > MANY or any(
             weight(one.event.plan, PLAN_AT_ONCE) > PLAN_AT_ONCE
             for one in records[:1]
-            if isinstance(one.event, TaskSubmitted)
+            if isinstance(one.event, TaskSubmitted) and not light
         )
         state = await beside(_opened, task_id, parts, records) if large else _opened(task_id, parts, records)
         run = cls(parts, claim, state)

@@ -36,5 +36,7 @@ class Parts:
     """The keys of models and sources: secret in every task."""
     given: Given = field(default_factory=Given)
     """Requests of this process with their secrets."""
+    light: dict[str, None] = field(default_factory=dict)
+    """Tasks that were stored here lately, small enough to be read and planned in the event loop."""
     ask: Callable[[str, str, Question], Awaitable[JsonObject | None]] | None = None
     """Asks a person on behalf of a running tool; gets the task's id, the step's, and the question."""
