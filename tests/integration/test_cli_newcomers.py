@@ -175,8 +175,8 @@ def test_a_source_that_is_named_twice_is_there_once(tmp_path: Path) -> None:
         (("run", "x", "--tools", "none.yml"), "the file none.yml is not there"),
         (("run", "x", "--record", "."), "--record . is a folder; name a file in it"),
         (("run", "x", "--record", "no/where.jsonl"), "there is no folder no"),
-        (("run", "x", "--api-key", "env:NO_SUCH_KEY"), "--api-key: the variable NO_SUCH_KEY is not set"),
-        (("run", "x", "--api-key", "file:no.key"), "--api-key: no.key cannot be read"),
+        (("run", "x", "--api-key", "env:NO_SUCH_KEY"), "--api-key: the environment has no NO_SUCH_KEY"),
+        (("run", "x", "--api-key", "file:no.key"), "--api-key: the file no.key cannot be read"),
         (("tasks", "plan", "last"), "there is no last task"),
     ],
 )

@@ -36,7 +36,7 @@ def declared(happened: str, **more: Any) -> Verifier:
 
 def found(verifier: Verifier, output: Any, key: str = "k.1", **parameters: Any) -> list[Any]:
     call = call_value(key, PAY, parameters)
-    return [one.output for one in records(verifier, call, {}, output)]
+    return [one.output for one in records(verifier, call, output)]
 
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1, max_size=12)
@@ -70,7 +70,7 @@ def test_as_many_like_calls_are_settled_as_there_are_records(
     claims: list[str] = []
     for number in range(len(happened)):
         call = call_value(f"k.{number}", PAY, {"to": "Ada"})
-        left = unclaimed(records(verifier, call, {}, book), claims, known)
+        left = unclaimed(records(verifier, call, book), claims, known)
         if left:
             claims.append(left[0].record)
     assert len(claims) == len(book) - len(known)

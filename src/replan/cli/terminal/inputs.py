@@ -188,21 +188,10 @@ def one_text(words: list[str] | None) -> str | None:
 
 def secret_text(given: str, what: str) -> str:
     """A secret that an option gives: `env:VARIABLE`, `file:PATH`, or the text itself. A line end is cut."""
-    import os
+    from replan.run.session.given import read_source
 
-    kind, colon, name = given.partition(":")
-    if colon and kind == "env":
-        if not os.environ.get(name):
-            raise InputError(f"{what}: the variable {name} is not set")
-        return os.environ[name].rstrip("\r\n")
-    if colon and kind == "file":
-        try:
-            return Path(name).expanduser().read_text("utf-8").rstrip("\r\n")
-        except OSError as error:
-            raise InputError(f"{what}: {name} cannot be read: {error.strerror or error}") from None
-        except UnicodeDecodeError:
-            raise InputError(f"{what}: {name} is not UTF-8 text") from None
-    return given.rstrip("\r\n")
+    found = read_source(given, what)
+    return (given if found is None else found).rstrip("\r\n")
 
 
 def recording_file(path: Path) -> None:

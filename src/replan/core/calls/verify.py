@@ -70,7 +70,7 @@ def reading_parameters(verifier: Verifier, call: JsonObject) -> JsonObject:
     return found if isinstance(found, dict) else {}
 
 
-def records(verifier: Verifier, call: JsonObject, asked: JsonObject, output: Any) -> list[Found]:
+def records(verifier: Verifier, call: JsonObject, output: Any) -> list[Found]:
     """The records in a reading that say that the call happened, each once for each time that it stands there."""
     if not verifier.happened:  # a function has looked: what it gives is the output
         if output is None or output is False:
@@ -79,7 +79,7 @@ def records(verifier: Verifier, call: JsonObject, asked: JsonObject, output: Any
             raise CannotTell(
                 f"it gave {canonical(output)[:80]}; None says that the call did not happen, and what it has given that it did"
             )
-        return [_found(verifier, call, asked, output, output)]
+        return [_found(verifier, call, output, output)]
     scope = {"output": output, "call": call}
     for named in _PARAMETER.finditer(verifier.happened):
         if named[3] and call["parameters"].get(named[3]) is None:
@@ -94,7 +94,7 @@ def records(verifier: Verifier, call: JsonObject, asked: JsonObject, output: Any
         if is_nothing(record):
             continue
         given = _selected(verifier.output, call, {**scope, "record": record}) if verifier.output else record
-        found.append(_found(verifier, call, asked, record, given, listed=listed))
+        found.append(_found(verifier, call, record, given, listed=listed))
     return found
 
 
@@ -177,9 +177,7 @@ def scalars(value: Any) -> list[str]:
     return out
 
 
-def _found(
-    verifier: Verifier, call: JsonObject, asked: JsonObject, record: Any, given: Any, *, listed: bool = False
-) -> Found:
+def _found(verifier: Verifier, call: JsonObject, record: Any, given: Any, *, listed: bool = False) -> Found:
     """A record that was looked for by the call's key is this call's, though another's may read the same."""
     text = canonical(record)
     of_key = f"{call['key']}\x00{text}" if by_key(verifier) else text

@@ -153,7 +153,7 @@ class Doubts:
         outcome = await self._make(reading, place, urgency)
         if isinstance(outcome, Fault):
             return outcome
-        return verify.records(verifier, value, asked, reading.answer)
+        return verify.records(verifier, value, reading.answer)
 
     def _reader(self, tool: ToolSpec, verifier: Verifier) -> ToolSpec | None:
         """What looks; None: it is not here now, or may not be read with."""

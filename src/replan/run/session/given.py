@@ -25,29 +25,35 @@ def read_secret(name: str, source: Any) -> str:
     """The value that a source of a secret stands for; `InputError` says what is wrong with it, never what it holds."""
     if isinstance(source, SecretStr):
         return source.get_secret_value()
-    kind, colon, where = str(source).partition(":")
-    if not colon or kind not in ("env", "file") or not where:
+    found = read_source(str(source), f"secret {name}")
+    if found is None:
         raise InputError(
             f"secret {name}: a secret is not written out where histories and logs would keep it: {_FORMS}"
         )
+    return found
+
+
+def read_source(source: str, what: str) -> str | None:
+    """What `env:VARIABLE` or `file:PATH` stands for; None for any other text. `what` names it in an `InputError`."""
+    kind, colon, where = source.partition(":")
+    if not colon or kind not in ("env", "file") or not where:
+        return None
     if kind == "env":
         value = os.environ.get(where)
         if not value:
-            raise InputError(f"secret {name}: the environment has no {where}; set it, or give another source")
+            raise InputError(f"{what}: the environment has no {where}; set it, or give another source")
         return value
     try:
         with Path(where).expanduser().open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
         text = data.decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError:
-        raise InputError(f"secret {name}: the file {where} is no UTF-8 text") from None
+        raise InputError(f"{what}: the file {where} is not UTF-8 text") from None
     except OSError as error:
-        raise InputError(
-            f"secret {name}: the file {where} cannot be read: {error.strerror or error}"
-        ) from None
+        raise InputError(f"{what}: the file {where} cannot be read: {error.strerror or error}") from None
     if not text or len(data) > _MOST_BYTES:
         why = "is empty" if not text else f"is larger than {_MOST_BYTES:,} bytes"
-        raise InputError(f"secret {name}: the file {where} {why}")
+        raise InputError(f"{what}: the file {where} {why}")
     return text
 
 
