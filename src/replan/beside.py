@@ -19,14 +19,16 @@ T = TypeVar("T")
 
 
 async def beside(work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-    """What `work` gives, done in a thread and seen through to its end.
+    """What `work` gives, done in a thread. Who is cancelled meanwhile leaves it behind: it must change nothing that matters."""
+    return await _begun(work, *given, **named)
 
-    A cancellation meanwhile is for what comes after: it is raised where the task waits next. So what is known to have happened,
-    and is only being written down, is written down.
+
+async def seen_through(work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    """The same for work that is needed whoever cancels: what is known to have happened is being written down.
+
+    A cancellation meanwhile is raised where the task waits next.
     """
-    context = contextvars.copy_context()
-    loop = asyncio.get_running_loop()
-    done = loop.run_in_executor(_THREADS, lambda: context.run(work, *given, **named))
+    done = _begun(work, *given, **named)
     cut = False
     while not done.done():
         try:
@@ -36,6 +38,12 @@ async def beside(work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
     if cut:
         cancelled_later()
     return done.result()
+
+
+def _begun(work: Callable[P, T], *given: P.args, **named: P.kwargs) -> asyncio.Future[T]:
+    context = contextvars.copy_context()
+    loop = asyncio.get_running_loop()
+    return loop.run_in_executor(_THREADS, lambda: context.run(work, *given, **named))
 
 
 def cancelled_later() -> None:
@@ -61,6 +69,8 @@ class _Threads(Executor):
 
         def work() -> None:
             with turn:
+                if not future.set_running_or_notify_cancel():
+                    return
                 try:
                     result = fn(*args, **kwargs)
                 except BaseException as error:  # noqa: BLE001 - passed on to whoever waits

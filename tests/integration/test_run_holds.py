@@ -17,7 +17,7 @@ from run_tasks import Bench, bench, plan, step, verdict
 from replan.ports import ModelReply, ModelRequest
 from replan.testing import ScriptedModel
 
-MOST = 150_000
+MOST = 120_000
 ONE = plan(step("a", "look", parameters={"q": 1}))
 
 
@@ -85,10 +85,10 @@ async def by_a_model(table: Bench) -> None:
     await table.service.result_from(state)
 
 
-WIDE = plan(*(step(f"s{n}", "look", parameters={"q": n}) for n in range(3_000)))
+WIDE = plan(*(step(f"s{n}", "look", parameters={"q": n}) for n in range(2_000)))
 CHAIN = plan(
     step("s0", "look", parameters={"q": 0}),
-    *(step(f"s{n}", "look", parameters={"q": [n, f"${{s{n - 1}.output}}"]}) for n in range(1, 2_000)),
+    *(step(f"s{n}", "look", parameters={"q": [n, f"${{s{n - 1}.output}}"]}) for n in range(1, 1_200)),
 )
 BAD = plan(*(step(f"s{n}", "look", parameters={"q": f"${{no{n}.output.x}}"}) for n in range(2_000)))
 UNKNOWN = plan(*(step(f"s{n}", f"toool{n}", parameters={"q": n}) for n in range(2_000)))
@@ -109,7 +109,7 @@ ROWS = [{"id": n, "name": f"row {n}"} for n in range(30_000)]
         pytest.param(
             {},
             given(
-                plan(step("a", "look", for_each=json.dumps(list(range(3_000))), parameters={"q": "${item}"}))
+                plan(step("a", "look", for_each=json.dumps(list(range(2_000))), parameters={"q": "${item}"}))
             ),
             id="many items",
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine
 from typing import Any, assert_never
 
@@ -143,6 +144,11 @@ class _Drive:
                 timer.cancel()
         try:
             if self.stopped:
+                if not isinstance(
+                    error, asyncio.CancelledError
+                ):  # it has been put off, and comes at this wait
+                    with contextlib.suppress(asyncio.CancelledError):
+                        await asyncio.sleep(0)
                 task.uncancel()
             if task.cancelling() > cancels:
                 # Not the task's end: what runs is cut off, as by a crash, and goes on at the next start.

@@ -225,7 +225,10 @@ class State:
 
     def base(self, tool: ToolSpec, parameters: JsonObject) -> str:
         """What identifies the call by its content; as an older release wrote it, where the log has it so."""
-        names = self.bases(tool, parameters)
+        return self.known_base(self.bases(tool, parameters))
+
+    def known_base(self, names: list[str]) -> str:
+        """The one of these names (`bases`) that the log has, or would have."""
         return next(filter(self.ledger.knows, names), names[0])
 
     def constant_base(self, call: ConstantCall) -> str:

@@ -29,6 +29,7 @@ def render_steps(
     """
     if plain:
         steps = as_recorded(steps)
+    final = frozenset(final)
     shown = _worth_showing(steps, final)
     bodies = {at: _body(steps[at], plain=plain) for at in shown}
     given = {} if plain else {at: _parameters(steps[at].parameters) for at in shown if steps[at].parameters}

@@ -14,6 +14,7 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
+from replan.beside import beside
 from replan.core.events import AnyEvent, CallCompleted, CallFailed, CallStarted, OutcomeUnknown, StepProgress
 from replan.core.failures.carried import carried
 from replan.core.failures.faults import classify, in_doubt, may_retry
@@ -148,15 +149,18 @@ class Attempts:
         """
         task = asyncio.current_task()
         while True:
-            if call.tool.effect != "reads" or call.step.dependencies:
-                try:
-                    if not self._run.has_landed(batch):
-                        await self._run.durable(batch)
-                except BaseException as error:
-                    self.leave(call)
-                    if isinstance(error, asyncio.CancelledError):
-                        self._take_back(call)
-                    raise
+            given: JsonObject | None = None
+            try:
+                if call.large:
+                    given = await beside(own_copy, call.parameters)
+                must_land = call.tool.effect != "reads" or call.step.dependencies
+                if must_land and not self._run.has_landed(batch):
+                    await self._run.durable(batch)
+            except BaseException as error:
+                self.leave(call)
+                if isinstance(error, asyncio.CancelledError):
+                    self._take_back(call)
+                raise
             gate, call.gate = call.gate, None
             if gate is not None:
                 gate.begin()
@@ -164,7 +168,7 @@ class Attempts:
             outcome: Packed | Fault
             try:
                 try:
-                    answer = await self._call(call)
+                    answer = await self._call(call, given)
                     if (small := pack_small(answer)) is not None:
                         outcome = small
                     else:
@@ -310,7 +314,7 @@ class Attempts:
         )
         return added_metadata(call.tool, value)
 
-    def _call(self, call: Call) -> Coroutine[Any, Any, Any]:
+    def _call(self, call: Call, given: JsonObject | None = None) -> Coroutine[Any, Any, Any]:
         own, left = self._limits(call)
         run = self._run
         limit = left if own is None else own if left is None else min(own, left)
@@ -318,7 +322,7 @@ class Attempts:
         once = call.tool.effect == "once"
         request = ToolCall(
             call.tool.id,
-            own_copy(call.parameters),
+            own_copy(call.parameters) if given is None else given,
             call.about if call.tool.id.endswith(VERIFY) else call.key,
             run.task_id,
             call.step.step_id,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from replan.core.calls.seals import seal
 from replan.core.data import schemas
+from replan.core.data.pieces import AT_ONCE, MANY, weight
 from replan.core.ids import call_key
 from replan.core.plan.index import references_of
 from replan.core.recovery.check_proposal import mapped
@@ -70,6 +71,8 @@ class Call:
     """Why it needs a person's yes, where it is not the settings that ask for it."""
     item: Any = None
     """What it is made for, where it is one of a `for_each` and a person is asked about it."""
+    large: bool = False
+    """Its parameters are gone through beside the event loop."""
 
     def labels(self) -> dict[str, Any]:
         """What every event of this call says."""
@@ -282,6 +285,23 @@ def constant(step: StepState, state: State, tools: Tools) -> Call | None:
     return Call(step.step, ONLY, tool, found.parameters, key, short=found.short)
 
 
+class Meant(NamedTuple):
+    """What a place in the plan would call, and every name that the log may have for that."""
+
+    outline: Outline
+    bases: list[str]
+
+
+def meaning(
+    step: StepState, slot: Slot, state: State, tools: Tools, loaded: Loaded, item: Any = None
+) -> Meant:
+    """The part of `prepare` that goes through the parameters; it changes nothing, and may be done beside the event loop."""
+    found = outline(step, slot, state, tools, loaded, item)
+    if found.fault is not None or found.tool is None:
+        return Meant(found, [])
+    return Meant(found, state.bases(found.tool, found.parameters))
+
+
 def prepare(
     step: StepState,
     slot: Slot,
@@ -291,23 +311,25 @@ def prepare(
     *,
     one_of_several: Callable[[str, JsonObject], bool],
     item: Any = None,
+    meant: Meant | None = None,
 ) -> Call:
     """The call that a place in the plan makes. `CannotCall` if it cannot be made, `NeedsApproval` if not yet.
 
-    `one_of_several`: whether the plan marks like calls beside this one with `repeat`.
+    `meant`: its meaning, if it is known already. `one_of_several`: whether the plan marks like calls beside this one with `repeat`.
     """
-    meant = outline(step, slot, state, tools, loaded, item)
-    tool, parameters = meant.tool, meant.parameters
-    if meant.fault is not None or tool is None:
-        raise CannotCall(meant.fault or Fault(category="tool_error", kind="unknown_tool", message=meant.name))
-    base = state.base(tool, parameters)
+    found, names = meant or meaning(step, slot, state, tools, loaded, item)
+    tool, parameters = found.tool, found.parameters
+    if found.fault is not None or tool is None:
+        raise CannotCall(found.fault or Fault(category="tool_error", kind="unknown_tool", message=found.name))
+    base = state.known_base(names)
     place = (step.step.step_id, slot)
     repeatable = tool.id if tool.effect == "repeatable" else None
     occurrence = state.occurrence(base, place, lambda: one_of_several(base, parameters), repeatable)
     twin = state.twin(base, occurrence, place) if tool.effect == "once" else None
     if twin is not None and (text := unmeant(step, slot, tool, twin, state, tools)):
         raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
-    call = Call(step.step, slot, tool, parameters, call_key(base, occurrence))
+    large = meant is not None
+    call = Call(step.step, slot, tool, parameters, call_key(base, occurrence), large=large)
     under_way = state.latest_try(call.key)
     if (
         under_way is not None
@@ -377,6 +399,33 @@ def own_copy(value: Any) -> Any:
     if isinstance(value, list):
         return [own_copy(item) for item in value]
     return value
+
+
+def takes_much(step: StepState, state: State, *, items: bool = False) -> bool:
+    """True if the step's parameters and what its references may bring are large. `items`: whatever its `for_each` is over."""
+    wanted = step.step
+    room = AT_ONCE - weight([wanted.parameters, *[one.parameters for one in wanted.actions]], AT_ONCE)
+    for one in _referred(wanted, state, items=items):
+        room -= _EACH * len(one.calls)
+        for call in one.calls.values() if room >= 0 else ():
+            if call.output is not None:
+                kept = call.output.artifact
+                room -= kept.size if kept is not None else weight(call.output.value, AT_ONCE)
+            if room < 0:
+                return True
+    return room < 0
+
+
+def _referred(step: Step, state: State, *, items: bool) -> Iterable[StepState]:
+    """The steps that references may be to: of many that only come before it, those that some are to."""
+    if not items and not state.earlier and len(step.dependencies) <= MANY:
+        return [state.steps[name] for name in step.dependencies if name in state.steps]
+    heads = {ref.head for ref in references_of(step.model_copy(update={"for_each": None}) if items else step)}
+    found = (state.steps.get(head) or state.earlier.get(head) or state.step_of_action(head) for head in heads)
+    return [one for one in found if one is not None]
+
+
+_EACH = 64
 
 
 def steps_referred(step: StepState, state: State) -> list[StepState]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from replan.beside import beside
 from replan.core.state.task import Slot, StepState
 from replan.core.types import Fault, JsonObject
-from replan.run.calls.build import Call, CannotCall, NeedsApproval, prepare
+from replan.run.calls.build import Call, CannotCall, Meant, NeedsApproval, meaning, prepare
 from replan.run.calls.closing import close_call, unfinished_effect
 from replan.run.calls.outcomes import Parked, crashed_fault, internal_fault
 from replan.run.calls.repeats import is_one_of_several
@@ -14,8 +15,19 @@ from replan.run.session.context import Run
 from replan.run.session.outputs import Loaded, added_metadata
 
 
-def prepared_call(
+async def prepared_beside(
     run: Run, step: StepState, slot: Slot, loaded: Loaded, item: Any = None
+) -> Call | Parked | Fault | JsonObject:
+    """`prepared_call` where the parameters may be large: they are gone through beside the event loop."""
+    try:
+        meant = await beside(meaning, step, slot, run.state, run.parts.tools, loaded, item)
+    except Exception:  # noqa: BLE001 - other steps go on meanwhile: what was in their way is looked at again, alone
+        meant = None
+    return prepared_call(run, step, slot, loaded, item, meant)
+
+
+def prepared_call(
+    run: Run, step: StepState, slot: Slot, loaded: Loaded, item: Any = None, meant: Meant | None = None
 ) -> Call | Parked | Fault | JsonObject:
     """The call to make, at once or when a person has agreed; or its outcome, where it has one or cannot be made."""
     known = step.calls.get(slot)
@@ -32,7 +44,9 @@ def prepared_call(
         def one_of_several(base: str, parameters: JsonObject) -> bool:
             return is_one_of_several(step, slot, base, parameters, state, tools, loaded)
 
-        call = prepare(step, slot, state, tools, loaded, one_of_several=one_of_several, item=item)
+        call = prepare(
+            step, slot, state, tools, loaded, one_of_several=one_of_several, item=item, meant=meant
+        )
     except CannotCall as error:
         return error.fault
     except NeedsApproval as waits:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from replan.beside import beside
+from replan.beside import seen_through
 from replan.core.data.pieces import weight
 from replan.core.secrets import KnownSecrets, may_say_secret, secrets_of_schema
 from replan.core.types import ToolSpec
@@ -31,13 +31,13 @@ async def sealed(packed: Packed, run: Run, tool: ToolSpec, limit: int) -> Packed
     known = run.secrets
     small = packed.stored is None and weight(packed.value, AT_ONCE) <= AT_ONCE
     found = secrets_of_schema(tool.output_schema, packed.value)
-    known.add_all(found if small else await beside(list, found))
+    known.add_all(found if small else await seen_through(list, found))
     if not known:
         return packed
     if small:
         masked = known.masked(packed.value)
         return packed if masked is packed.value else Sealed(masked)
-    made = await beside(_masked, KnownSecrets(known), packed, limit)
+    made = await seen_through(_masked, KnownSecrets(known), packed, limit)
     if made.artifact is not None:
         run.kept[made.artifact.artifact_id] = made.value
     return made

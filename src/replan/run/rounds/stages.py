@@ -8,7 +8,7 @@ from typing import Literal
 
 from replan.beside import beside
 from replan.core.calls.site import items_in_words
-from replan.core.data.pieces import is_large
+from replan.core.data.pieces import MANY, is_large
 from replan.core.data.schemas import problems
 from replan.core.evaluation.left_out import Claim, accounted, undone
 from replan.core.evaluation.outcome import at_odds
@@ -23,6 +23,7 @@ from replan.core.plan.check import Checked
 from replan.core.plan.read import PlanMisread, read_plan
 from replan.core.report.explain import step_words
 from replan.core.secrets import SecretLost, reveal
+from replan.core.state.outputs import artifacts_of
 from replan.core.state.progress import StepState
 from replan.core.types import Evaluation, JsonObject, LeftOutEffect, Plan, StepId, ToolId
 from replan.errors import AnswerInvalid, ModelError, PlanInvalid
@@ -178,6 +179,8 @@ async def plan(run: Run) -> None:
             corrections=planned.corrections,
         )
     )
+    if len(planned.plan.steps) > MANY:
+        await beside(run.state.graph().layers)
 
 
 def _rejected(run: Run, violations: tuple[str, ...], attempt: int) -> None:
@@ -205,19 +208,8 @@ async def judge(run: Run) -> None:
     if by_steps:
         final = [state.steps[step_id] for step_id in state.graph().final()]
         await loaded.load_steps(run, run.task_id, final)
-        left = undone(state, partial(_may_change, run))
-        verdict = evaluate_by_steps(
-            state.plan,
-            reports(run, loaded, whole={step.step.step_id for step in final}),
-            undone=[one.what for one in left if one.effect],
-            missing=[one.what for one in left if not one.effect],
-            without=[
-                _without(step)
-                for step in state.steps.values()
-                if step.status == "succeeded" and step.left_out
-            ],
-        )
-        verdict = _checked_shape(run, verdict)
+        many = len(state.steps) + state.tool_calls > MANY or any(map(artifacts_of, final))
+        verdict = await beside(_by_steps, run, loaded, final) if many else _by_steps(run, loaded, final)
     else:
         found = await _ask_judge(run, loaded)
         if found is None:
@@ -239,6 +231,22 @@ async def judge(run: Run) -> None:
     )
 
 
+def _by_steps(run: Run, loaded: Loaded, final: list[StepState]) -> Evaluation:
+    state = run.state
+    assert state.plan is not None
+    left = undone(state, partial(_may_change, run))
+    verdict = evaluate_by_steps(
+        state.plan,
+        reports(run, loaded, whole={step.step.step_id for step in final}),
+        undone=[one.what for one in left if one.effect],
+        missing=[one.what for one in left if not one.effect],
+        without=[
+            _without(step) for step in state.steps.values() if step.status == "succeeded" and step.left_out
+        ],
+    )
+    return _checked_shape(run, verdict)
+
+
 async def _ask_judge(run: Run, loaded: Loaded) -> Evaluation | None:
     state = run.state
     assert state.plan is not None
@@ -249,13 +257,15 @@ async def _ask_judge(run: Run, loaded: Loaded) -> Evaluation | None:
         return accounted(state, left, claims, may_change)
 
     reason = ""
+    many = len(state.steps) + state.tool_calls > MANY
+    steps = await beside(history, run, loaded) if many else history(run, loaded)
     for _ in range(JUDGE_TRIES):
         try:
             return await evaluate(
                 RoleTalk(run, "evaluation"),
                 task=view_of(run),
                 plan=state.plan,
-                steps=history(run, loaded),
+                steps=steps,
                 output_schema=state.policy.output_schema,
                 at_odds=lambda found: at_odds(state.policy, found),
                 account=account,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from replan.beside import beside
+from replan.beside import beside, seen_through
 from replan.core.data.pieces import PIECE, in_pieces, is_large, read_in_pieces
 from replan.core.data.preview import artifact_of, holds_binary
 from replan.core.data.strict_json import not_storable, read_strictly
@@ -43,7 +43,7 @@ def pack_small(value: Any) -> Packed | None:
 
 async def packed(value: Any, limit: int) -> Packed:
     """`pack`, beside the event loop where the value is large."""
-    return await beside(pack, value, limit) if is_large(value) else pack(value, limit)
+    return await seen_through(pack, value, limit) if is_large(value) else pack(value, limit)
 
 
 def pack(value: Any, limit: int) -> Packed:

@@ -9,16 +9,18 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from typing import Any, Protocol
 
+from replan.beside import beside
+from replan.core.data.pieces import AT_ONCE, weight
 from replan.core.events import AnyEvent, StepReady, StepSkipped, StepStarted
 from replan.core.reflection import SuggestedAction
 from replan.core.state.task import ONLY, Output, Slot, StepState
 from replan.core.types import Fault, JsonObject, StepId, unchecked
 from replan.errors import StoreError
 from replan.run.calls.attempts import Attempts
-from replan.run.calls.build import Call, CannotCall, constant, steps_referred
+from replan.run.calls.build import Call, CannotCall, constant, steps_referred, takes_much
 from replan.run.calls.closing import close_call
 from replan.run.calls.outcomes import Outcomes, Parked, goes_without, internal_fault, summed
-from replan.run.calls.preparation import prepared_call
+from replan.run.calls.preparation import prepared_beside, prepared_call
 from replan.run.calls.readiness import items_of, skip_of, skipped_input
 from replan.run.calls.slots import Place, Places, PlacesClosed
 from replan.run.recovery.actions import Mending
@@ -98,6 +100,9 @@ class Steps:
         if call is not None and self._attempts.may_begin(call):
             begun = () if step.status == "running" else (_step_started(step_id=step.step.step_id),)
             self._begin(step, call, place, begun)
+            return
+        if takes_much(step, self._state):
+            self._host.spawn(step, self._composite(step, place), place)
             return
         prepared = prepared_call(self._run, step, ONLY, Loaded())
         if isinstance(prepared, Parked):
@@ -247,7 +252,14 @@ class Steps:
             if skip := skip_of(step, self._state, loaded):
                 self._host.end(step, skip, place)
                 return
-            items = items_of(step, self._state, loaded)
+            much = takes_much(step, self._state)
+            items = (
+                await beside(items_of, step, self._state, loaded)
+                if much
+                else items_of(step, self._state, loaded)
+            )
+            if much and items is not None:
+                much = takes_much(step, self._state, items=True)
         except StoreError:
             raise
         except CannotCall as error:
@@ -264,7 +276,7 @@ class Steps:
             slots = [(Slot(action, at), item) for at, item in enumerate(items) for action in actions]
         calls = Outcomes(len(slots))
         try:
-            place = await self._make_calls(step, slots, loaded, place, calls)
+            place = await self._make_calls(step, slots, loaded, place, calls, much=much)
         except PlacesClosed:
             return
         except BudgetReached as stop:
@@ -285,9 +297,18 @@ class Steps:
             await self._conclude(step, calls.metadata(), place)
 
     async def _make_calls(
-        self, step: StepState, slots: list[tuple[Slot, Any]], loaded: Loaded, place: Place, calls: Outcomes
+        self,
+        step: StepState,
+        slots: list[tuple[Slot, Any]],
+        loaded: Loaded,
+        place: Place,
+        calls: Outcomes,
+        *,
+        much: bool,
     ) -> Place:
         """Make every call of a step. Gives the place that is held when all of them have their outcome.
+
+        `much`: what they take may be large.
 
         Each is prepared once it has its place, so that like calls are told apart in the order they start.
         """
@@ -299,7 +320,11 @@ class Steps:
                 place = Place(self._places)
                 place.belongs_to(mine)
             await place.take(urgency)
-            prepared = prepared_call(self._run, step, slot, loaded, item)
+            aside = much or (item is not None and weight(item, AT_ONCE) > AT_ONCE)
+            if aside:
+                prepared = await prepared_beside(self._run, step, slot, loaded, item)
+            else:
+                prepared = prepared_call(self._run, step, slot, loaded, item)
             if isinstance(prepared, Call) and (known := self._attempts.known(prepared)) is not None:
                 prepared = await self._reuse(prepared, known, loaded)
             if isinstance(prepared, Call):

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from replan.beside import beside
+from replan.beside import seen_through
 from replan.core.data.pieces import is_large
 from replan.core.types import VERIFY, JsonObject, ToolSpec, Verifier
 from replan.errors import ToolCallError, ToolDefinitionError
@@ -215,7 +215,9 @@ class FunctionTool:
 
     async def _plain(self, result: Any) -> Any:
         return (
-            await beside(self._returned.plain, result) if is_large(result) else self._returned.plain(result)
+            await seen_through(self._returned.plain, result)
+            if is_large(result)
+            else self._returned.plain(result)
         )
 
     async def _exhausted(self, generator: AsyncGenerator[Any, None], context: ToolContext) -> Any:
