@@ -398,9 +398,9 @@ def test_only_what_identifies_this_very_call_shows_that_it_happened(output: Any,
     "output",
     [
         {"payments": [{"order": "order-17", "payment": "p-1"}]},
-        [{"ref": "paid for order-17 today"}],
+        [{"ref": "paid for order-17 today: p-1"}],
         "2026-01-01 order-16\n2026-01-02 order-17 p-1",
-        {"order-17": {"order": "order-17", "state": "paid"}},
+        {"order-17": {"order": "order-17", "state": "paid", "id": "p-1"}},
     ],
 )
 def test_a_record_of_this_very_call_shows_it(output: Any) -> None:
@@ -411,6 +411,22 @@ def test_a_record_of_this_very_call_shows_it(output: Any) -> None:
     assert [one.happened for one in ran.events("outcome_settled")] == [True]
     assert ran.result.is_success
     assert shop.calls == 1
+
+
+@pytest.mark.parametrize(
+    "invented",
+    [{"payment": "p-99"}, "paid for sure", [7], {"payment": "p-1", "fee": 12}, {"p-1": {"x": ["no"]}}],
+)
+def test_an_output_that_stands_in_no_reading_is_not_taken(invented: Any) -> None:
+    shop = Shop(takes_effect=False)
+    claim = settle(True, evidence="order-17", output=invented)
+    bare = settle(True, evidence="order-17")
+    record = {"order": "order-17", "payment": "p-1"}
+    ran = read_as({"payments": [{"order": "order-16"}, record]}, [VERIFY, claim, bare], shop)
+    assert "stands in no reading" in ran.events("step_reflected")[-1].violations[0]
+    assert [one.output for one in ran.events("outcome_settled")] == [record], (
+        "the record, not all that was read"
+    )
 
 
 @pytest.mark.parametrize("output", [[], {"payments": []}, {"balance": 310}])
@@ -469,7 +485,7 @@ def test_one_record_that_a_model_reads_settles_one_call_only() -> None:
         step("a", "pay", parameters={"order": "order-17"}, repeat=True),
         step("b", "pay", "a", parameters={"order": "order-17"}, repeat=True),
     )
-    claim = settle(True, evidence="order-17", output={"payment": "p"})
+    claim = settle(True, evidence="order-17", output={"payment": "p-found"})
     only = {"payments": [{"order": "order-17", "payment": "p-found"}]}
 
     async def main() -> Ran:
@@ -487,6 +503,68 @@ def test_one_record_that_a_model_reads_settles_one_call_only() -> None:
     assert "one record settles one call only" in ran.events("step_reflected")[-1].violations[0]
     assert ran.result.failure is not None
     assert len(ran.result.failure.done) == 1
+
+
+@pytest.mark.parametrize("memos", [("may", "may"), ("may", "june")])
+@pytest.mark.parametrize("gives", [{"payment": "p-found"}, "ok", None], ids=str)
+def test_the_record_of_another_call_that_succeeded_settles_none(memos: tuple[str, str], gives: Any) -> None:
+    made: list[Any] = []
+
+    def pay(parameters: Any) -> Any:
+        made.append(parameters)
+        if len(made) == 2:
+            raise ConnectionResetError("lost before it was sent")
+        return gives
+
+    wanted = plan(
+        *(step(name, "pay", *needs, parameters={"order": "order-17", "memo": memo}, repeat=True)
+          for name, needs, memo in (("a", (), memos[0]), ("b", ("a",), memos[1])))
+    )  # fmt: skip
+    claim = settle(True, evidence="order-17")
+    only = {"payments": [{"order": "order-17", "payment": "p-found"}]}
+
+    async def main() -> Ran:
+        tools = {"pay": FakeTool(output=pay, effect="once"), "payments": FakeTool(output=only, **READS)}
+        given = {
+            "execution_plan": wanted, "evaluation": verdict(), "overall_reflection": overall(),
+            "step_reflection": [VERIFY, claim, claim],
+        }  # fmt: skip
+        return (await (await bench(tools, given)).run()).check()
+
+    ran = virtual_time(main())
+    assert ran.events("outcome_settled") == []
+    assert not ran.result.is_success
+
+
+@pytest.mark.parametrize("serial", [True, False])
+def test_one_record_settles_one_of_two_doubts_side_by_side(serial: bool) -> None:
+    def pay(parameters: Any) -> Any:
+        raise ConnectionResetError("no answer")
+
+    wanted = plan(
+        step("a", "pay", parameters={"order": "order-17"}, repeat=True),
+        step("b", "pay", *(["a"] if serial else []), parameters={"order": "order-17"}, repeat=True),
+    )
+    claim = settle(True, evidence="order-17")
+    only = {"payments": [{"order": "order-17", "payment": "p-found"}]}
+    turns = {"a": 0, "b": 0}
+
+    def reflect(request: Any) -> Any:
+        which = "a" if 'step "a"' in str(request) or "step 'a'" in str(request) else "b"
+        turns[which] += 1
+        return VERIFY if turns[which] == 1 else claim
+
+    async def main() -> Ran:
+        tools = {"pay": FakeTool(output=pay, effect="once"), "payments": FakeTool(output=only, **READS)}
+        given = {
+            "execution_plan": wanted, "evaluation": verdict(), "overall_reflection": overall(),
+            "step_reflection": reflect,
+        }  # fmt: skip
+        return (await (await bench(tools, given)).run()).check()
+
+    ran = virtual_time(main())
+    assert len(ran.events("outcome_settled")) <= 1
+    assert not ran.result.is_success
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from replan.core.calls.names import bases
 from replan.core.calls.site import Slot
-from replan.core.calls.verify import unclaimed
+from replan.core.calls.verify import Found, scalars, unclaimed
 from replan.core.data import schemas
 from replan.core.data.nothing import is_nothing
 from replan.core.failures.signature import texts_in
-from replan.core.recovery.evidence import opened, quoted, signs_of, sure
+from replan.core.recovery.evidence import Sign, opened, quoted, signs_of, sure
 from replan.core.recovery.substitutes import EFFECT_WORDS
 from replan.core.references.paths import static_steps
 from replan.core.references.refs import has_references
@@ -70,6 +71,8 @@ class Failed:
     """Records that have settled other calls."""
     given: Sequence[Any] = ()
     """What the very same calls have given that succeeded by themselves."""
+    others: Sequence[tuple[JsonObject, Any]] = ()
+    """Other calls of the tool that succeeded by themselves: what they were made with, and have given."""
     references: Sequence[str] = ()
     """Paths into the output that other steps refer to."""
 
@@ -258,10 +261,17 @@ def _of_settlement(action: SuggestedAction, failed: Failed, readings: Sequence[R
             f"the record that is quoted is no proof that it happened: {mine[0].objection}; read again where that may have "
             "changed, or trigger_overall_reflection: a person looks"
         )
-    elif happened and not unclaimed([sign.found for sign in good], failed.claims, failed.given):
+    elif happened and not free_records(
+        good, shown, failed.parameters, failed.claims, failed.given, failed.others
+    ):
         yield (
-            "what is quoted has settled another call already, and one record settles one call only; "
-            "trigger_overall_reflection if it cannot be told"
+            "what is quoted has settled another call already, or is what another call has given, and one record settles one "
+            "call only; trigger_overall_reflection if it cannot be told"
+        )
+    if happened and (unread := _unread(action.data.get("output"), shown, failed.parameters)):
+        yield (
+            f"output has {unread!r}, which stands in no reading: give what the readings show, or leave output out: then it is "
+            "the record that is quoted"
         )
     if happened and failed.wanted is not None:
         output = settled_output(action, shown, failed.wanted)
@@ -269,12 +279,77 @@ def _of_settlement(action: SuggestedAction, failed: Failed, readings: Sequence[R
             yield f"output has to be what {failed.tool.id if failed.tool else 'the tool'!r} gives: {problem}"
 
 
+def free_records(
+    signs: Iterable[Sign],
+    readings: Sequence[Reading],
+    parameters: JsonObject,
+    claims: Collection[str],
+    given: Sequence[Any],
+    others: Sequence[tuple[JsonObject, Any]],
+) -> list[Found]:
+    """The records that speak for no other call: none has settled one, is what one has given, or may as well be one's."""
+    found = [
+        sign.found
+        for sign in signs
+        if not any(_is_of(sign.found.output, output, parameters) for _, output in others)
+    ]
+    rivals = [
+        output
+        for made_with, output in others
+        if {sign.found.record for sign in signs_of(readings, "", made_with)} & {one.record for one in found}
+    ]
+    return unclaimed(found, claims, [*given, *rivals])
+
+
+def _is_of(record: Any, given: Any, parameters: JsonObject) -> bool:
+    """True if the record is what another call has given: all that both have is the same, and more than what this one was asked with."""
+    if not isinstance(record, dict) or not isinstance(given, dict):
+        return bool(record == given)
+    both = record.keys() & given.keys()
+    mine = set(scalars(parameters))
+    return all(record[name] == given[name] for name in both) and any(
+        not set(scalars(record[name])) <= mine for name in both
+    )
+
+
+def _unread(output: Any, readings: Sequence[Reading], parameters: JsonObject) -> str:
+    """A value of the output that stands neither in a reading nor in the call; empty if all do."""
+    told = [value for value in scalars(output) if value]
+    if not told:
+        return ""
+    known = scalars([opened(reading.output) for reading in readings]) + scalars(parameters)
+    numbers = {number for one in known if (number := _as_number(one)) is not None}
+    return next(
+        (
+            value
+            for value in told
+            if _as_number(value) not in numbers and not any(_stands(value, one) for one in known)
+        ),
+        "",
+    )
+
+
+def _stands(value: str, text: str) -> bool:
+    return value in text and bool(re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text))
+
+
+def _as_number(text: str) -> Decimal | None:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
 def settled_output(
-    action: SuggestedAction, readings: Sequence[Reading], wanted: JsonObject | None = None
+    action: SuggestedAction, readings: Sequence[Reading], wanted: JsonObject | None = None, record: Any = None
 ) -> Any:
-    """What stands for the output of a call that has happened: as told, else the latest reading that fits."""
+    """What stands for the output of a call that has happened: as told, else the record that is quoted, or the latest reading, if
+    that fits."""
     if action.data.get("output") is not None:
         return action.data["output"]
+    if record is not None and (wanted is None or not schemas.problems(wanted, record)):
+        return record
     values = [opened(reading.output) for reading in reversed(readings) if reading.output]
     fitting = (value for value in values if wanted is None or not schemas.problems(wanted, value))
     return next(fitting, values[0] if values else None)

@@ -17,7 +17,7 @@ from replan.run.calls.outcomes import Parked, internal_fault
 from replan.run.calls.preparation import prepared_call
 from replan.run.calls.readiness import items_of
 from replan.run.calls.slots import Place, Places, PlacesClosed
-from replan.run.recovery.diagnosis import Recovery
+from replan.run.recovery.diagnosis import Recovery, Taken
 from replan.run.recovery.doubts import Again, Doubts, Unsettled, due_at
 from replan.run.recovery.repair import repair
 from replan.run.session.context import Run
@@ -72,6 +72,7 @@ class Mending:
                 return fault
             loaded, item = await self._inputs(step, slot)
             meant = outline(step, slot, run.state, run.parts.tools, loaded, item)
+            await self._recovery.likes_ended(step, slot)
             action = await self._recovery.decide(step, slot, fault, meant)
             match action.type:
                 case "verify_outcome":
@@ -82,7 +83,11 @@ class Mending:
                         step, slot, place, urgency
                     ):
                         continue
-                    if (added := self._recovery.settle(step, slot, action)) is not None:
+                    try:
+                        added = self._recovery.settle(step, slot, action)
+                    except Taken:
+                        continue
+                    if added is not None:
                         return added
                 case "repair_step" | "replan" | "trigger_overall_reflection":
                     return fault

@@ -10,13 +10,12 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from replan.core.calls.verify import unclaimed
 from replan.core.events import OutcomeSettled, StepReflected
 from replan.core.failures.faults import in_doubt
 from replan.core.failures.signature import signature, texts_in
 from replan.core.ids import base_of, call_base
 from replan.core.recovery import ladder
-from replan.core.recovery.check_proposal import Failed, settled_output, violations
+from replan.core.recovery.check_proposal import Failed, free_records, settled_output, violations
 from replan.core.recovery.evidence import quoted, signs_of, sure
 from replan.core.references.refs import whole
 from replan.core.reflection import RETRIES, ActionType, SuggestedAction
@@ -199,6 +198,7 @@ class Recovery:
             seal_key=self._run.state.seal_key,
             claims=self._claims(call) if doubt else (),
             given=self._given(call) if doubt else (),
+            others=self._others(call) if doubt else (),
             wanted=meant.tool.output_schema if meant.tool is not None else None,
             references=_simple_paths(paths) if not step.step.actions and step.step.for_each is None else (),
         )
@@ -235,6 +235,18 @@ class Recovery:
             and (one.tool_id, one.parameters) == (call.tool_id, call.parameters)
         ]
 
+    def _others(self, call: CallState | None) -> list[tuple[JsonObject, Any]]:
+        """Other calls of the tool that succeeded by themselves: what they were made with, and have given."""
+        state = self._run.state
+        return [
+            (one.parameters, one.output.value if one.output is not None else None)
+            for one in state.took_effect.values()
+            if call is not None
+            and one.key not in state.records
+            and one.tool_id == call.tool_id
+            and one.parameters != call.parameters
+        ]
+
     def _available(self) -> Mapping[str, ToolSpec]:
         return {tool.id: tool for tool in tools_for(self._run)}
 
@@ -260,19 +272,27 @@ class Recovery:
     # ── calls in doubt ──
 
     def settle(self, step: StepState, slot: Slot, action: SuggestedAction) -> JsonObject | None:
-        """Record what a reading has shown. Metadata of a call that has happened; None: it may be made."""
+        """Record what a reading has shown. Metadata of a call that has happened; None: it may be made.
+
+        `Taken` if the record that shows it has settled another call meanwhile.
+        """
         call = step.calls[slot]
         readings = (step.healing or Healing()).readings.get(slot, [])
         tool = self._run.parts.tools.resolve(call.tool_id)
         happened = bool(action.data.get("happened"))
-        output = settled_output(action, readings, tool.output_schema if tool else None) if happened else None
         by = f"a reading by {readings[-1].tool_id!r}" if readings else ""
-        record = ""
+        output, record = None, ""
         if happened:
             signs = signs_of(readings, call.key, call.parameters, (), call.first)
-            mine = [sign.found for sign in sure(quoted(signs, str(action.data.get("evidence") or "")))]
-            free = unclaimed(mine, self._claims(call), self._given(call)) or mine
+            mine = sure(quoted(signs, str(action.data.get("evidence") or "")))
+            free = free_records(
+                mine, readings, call.parameters, self._claims(call), self._given(call), self._others(call)
+            )
+            if mine and not free:
+                raise Taken
+            shown = free[0].output if free else None
             record = free[0].record if free else ""
+            output = settled_output(action, readings, tool.output_schema if tool else None, shown)
         self._run.record(
             OutcomeSettled(
                 call_key=call.key, step_id=call.step_id, action_id=slot.action_id, index=slot.item,
@@ -280,6 +300,28 @@ class Recovery:
             )
         )  # fmt: skip
         return added_metadata(tool, output) if happened else None
+
+    async def likes_ended(self, step: StepState, slot: Slot) -> None:
+        """Wait for the very same calls that are under way: what a reading shows may be theirs."""
+        call, wait = step.calls.get(slot), FIRST_WAIT_SECS
+        while (
+            call is not None
+            and call.status == "unknown"
+            and any(
+                one.key != call.key and (one.tool_id, one.parameters) == (call.tool_id, call.parameters)
+                for one in self._run.state.running_calls()
+            )
+        ):
+            await self._run.parts.clock.sleep(wait)
+            wait = min(2 * wait, LONGEST_WAIT_SECS)
+
+
+FIRST_WAIT_SECS, LONGEST_WAIT_SECS = 0.1, 5.0
+"""Between two looks whether the very same calls have ended."""
+
+
+class Taken(Exception):
+    """The record that shows a call has settled another one while this was thought about."""
 
 
 def _simple_paths(raws: list[str]) -> tuple[str, ...]:
