@@ -13,6 +13,7 @@ from replan import RetryLater
 from replan.cli.live.story import story
 from replan.core.failures.faults import classify
 from replan.core.types import ToolSpec
+from replan.errors import ToolCallError
 from replan.testing import virtual_time
 
 PLAN = plan(step("p", "pay", parameters={"order": "o-1"}))
@@ -115,3 +116,40 @@ def test_a_time_that_is_none_is_refused(secs: float) -> None:
 def test_it_is_a_public_name() -> None:
     assert replan.RetryLater is RetryLater
     assert "RetryLater" in replan.__all__
+
+
+@pytest.mark.parametrize("secs", [3_600, 9_999_999_999, 1e12])
+@pytest.mark.parametrize("kind", ["later", "http"])
+def test_a_time_to_come_back_that_is_too_late_is_named_in_the_error(kind: str, secs: float) -> None:
+    busy = ToolCallError("closed", kind="http", status=429, retry_after=secs)
+    ran = run(RetryLater("closed", secs) if kind == "later" else busy)
+    assert waits(ran) == [None]
+    (failed,) = ran.events("call_failed", tool_id="pay")
+    assert (
+        f"closed (it asks to be called again in {secs:,.0f} s, when the time of the task is over)"
+        in failed.error.message
+    )
+    assert len(ran.events("call_started", tool_id="pay")) == 1
+
+
+def test_the_time_of_a_step_is_named_where_it_is_the_shorter_one() -> None:
+    async def main() -> Ran:
+        wanted = plan(step("p", "pay", parameters={"order": "o-1"}, timeout_secs=10))
+        answers = {
+            "execution_plan": wanted,
+            "evaluation": verdict(),
+            "step_reflection": GIVE_UP,
+            "overall_reflection": overall(),
+        }
+        tools = {"pay": FakeTool(effect="once", fail=[RetryLater("closed", 20)])}
+        return (await (await bench(tools, answers)).run()).check()
+
+    (failed,) = virtual_time(main()).events("call_failed", tool_id="pay")
+    assert "in 20 s, when the time of the step is over" in failed.error.message
+
+
+def test_a_time_to_come_back_is_not_named_where_it_was_waited_for() -> None:
+    ran = run(*[RetryLater("full", 2)] * 9)
+    assert not any(
+        "when the time of" in one.error.message for one in ran.events("call_failed", tool_id="pay")
+    )

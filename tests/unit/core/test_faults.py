@@ -205,7 +205,8 @@ def test_code_repeats_only_what_bears_repeating(
         ("soon", None),
         ("-5", None),
         ("", None),
-        ("9" * 400, None),
+        ("9999999999", 9_999_999_999.0),
+        ("9" * 400, 1e12),
         ("Mon, 99 Foo 2001 99:99:99 GMT", None),
     ],
 )

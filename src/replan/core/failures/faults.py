@@ -174,10 +174,15 @@ def _retry_after(error: BaseException, now: float | None) -> float | None:
     return None
 
 
+_LONGEST_NUMBER = 300
+_NEVER_SECS = 1e12
+"""More than this is told as this."""
+
+
 def retry_after_secs(value: str, now: float | None) -> float | None:
-    """Seconds of a Retry-After header (RFC 9110 §10.2.3): a number, or a date; None for anything else."""
-    if re.fullmatch(r"\s*\d{1,9}(\.\d+)?\s*", value):
-        return float(value)
+    """Seconds of a Retry-After header (RFC 9110 §10.2.3): a number, however large, or a date; None for anything else."""
+    if re.fullmatch(r"\s*\d+(\.\d+)?\s*", value[:_LONGEST_NUMBER], re.ASCII):
+        return min(float(value[:_LONGEST_NUMBER]), _NEVER_SECS)
     if now is None:
         return None
     try:

@@ -195,6 +195,8 @@ class Attempts:
                 return self._completed(call, outcome, started)
             self._count(call, started, outcome)
             wait = self._retry_in(call, outcome)
+            if wait is None and (late := self._too_late(call, outcome)):
+                outcome = outcome.model_copy(update={"message": f"{outcome.message} ({late})"})
             self._run.record(CallFailed(**call.labels(), error=outcome, retry_in_secs=wait))
             if wait is None:
                 if in_doubt(outcome, call.tool):
@@ -380,12 +382,26 @@ class Attempts:
             if self._jitter is None:  # made when it is needed: it is large
                 self._jitter = random.Random(self._run.task_id)
             wait = ceiling * (0.5 + self._jitter.random() / 2)
+        return None if self._whose_time_is_up(call, wait) else wait
+
+    def _whose_time_is_up(self, call: Call, wait: float) -> str:
+        """Whose time would be over before something came of a try after so long; empty if nobody's."""
         again = asyncio.get_running_loop().time() + wait
         if self._deadline is not None and again >= self._deadline:
-            return None  # nothing would come of it in time
+            return "the task"
         if call.until is not None and again + WORTH * (call.step.timeout_secs or 0.0) >= call.until:
-            return None
-        return wait
+            return "the step"
+        return ""
+
+    def _too_late(self, call: Call, fault: Fault) -> str:
+        """In words: it would have been called again, but for the time that it asks for; empty if that is not why."""
+        wait = fault.retry_after
+        if wait is None or not may_retry(fault, call.tool):
+            return ""
+        whose = self._whose_time_is_up(call, wait)
+        return (
+            f"it asks to be called again in {wait:,.0f} s, when the time of {whose} is over" if whose else ""
+        )
 
 
 def _report(run: Run, step_id: str, progress: Progress) -> None:

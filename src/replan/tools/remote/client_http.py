@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
+import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -187,7 +188,7 @@ class HttpTransport:
         else:
             text, kind, happened, wait = str(said), said.kind, said.happened or "unknown", said.retry_after
         if wait is None and (asked := answer.headers.get("retry-after")):
-            wait = retry_after_secs(asked, None)
+            wait = retry_after_secs(asked, time.time())
         return TransportFailure(text, kind=kind, happened=happened, status=status, retry_after=wait)
 
 
