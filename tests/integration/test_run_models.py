@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -88,13 +89,71 @@ def test_unknown_and_weak_tools_of_a_selection_are_dropped_and_recorded() -> Non
     assert ran.result.is_success
 
 
-def test_a_tool_that_was_not_selected_cannot_be_planned() -> None:
-    chosen = {"tools": [{"tool_id": "t1", "score": 90}]}
-    ran = run({"tool_selection": chosen, "execution_plan": ONE}, tools=20, max_plan_corrections=0)
+NO_T0 = {"tools": [{"tool_id": "t1", "score": 90}]}
+CANNOT = {"steps": [], "cannot": "no listed tool can do it"}
+
+
+def test_a_tool_that_was_not_selected_cannot_be_planned_where_no_plan_may_be_corrected() -> None:
+    ran = run({"tool_selection": NO_T0, "execution_plan": ONE}, tools=20, max_plan_corrections=0)
     assert ran.result.failure is not None
     assert ran.result.failure.kind == "planning"
-    assert "'t0' does not exist" in ran.result.failure.violations[0]
+    assert "the tool 't0' exists and was not selected" in ran.result.failure.violations[0]
     assert ran.source.calls == []
+
+
+def offered(ran: Any) -> list[list[str]]:
+    """The tools that each planner was shown."""
+    asked = [one.turns[0].text for one in ran.model.requests if one.schema_name == "execution_plan"]
+    return [re.findall(r"^tool: (\w+)$", text, re.MULTILINE) for text in asked]
+
+
+def test_a_tool_that_a_planner_names_and_that_was_not_selected_is_selected() -> None:
+    actions = [
+        {"action_id": "x", "tool": "T0", "parameters": {}},
+        {"action_id": "y", "tool": "t2", "parameters": {}},
+    ]
+    ran = run(
+        {
+            "tool_selection": NO_T0,
+            "evaluation": verdict(),
+            "execution_plan": [plan(step("a", actions=actions)), ONE],
+        },
+        tools=20,
+    )
+    assert ran.result.is_success
+    assert offered(ran) == [["t1"], ["t0", "t1", "t2"]]
+    (refused,) = ran.events("plan_rejected")
+    assert refused.violations == ("the tools 't0', 't2' exist and were not selected for this plan",)
+
+
+def test_who_names_a_second_one_is_offered_every_tool() -> None:
+    plans = [ONE, plan(step("a", "t5")), plan(step("a", "t7"))]
+    ran = run({"tool_selection": NO_T0, "evaluation": verdict(), "execution_plan": plans}, tools=12)
+    assert ran.result.is_success
+    assert list(map(len, offered(ran))) == [1, 2, 12]
+
+
+def test_who_finds_no_tool_for_the_task_is_offered_every_tool_once() -> None:
+    ran = run({"tool_selection": NO_T0, "evaluation": verdict(), "execution_plan": [CANNOT, ONE]}, tools=12)
+    assert ran.result.is_success
+    assert list(map(len, offered(ran))) == [1, 12]
+    assert "no listed tool can do it" in ran.events("tool_selection_completed")[1].reasoning
+
+
+def test_who_has_seen_every_tool_and_finds_none_is_believed() -> None:
+    for tools, asked in ((12, [1, 12]), (3, [3])):
+        ran = run({"tool_selection": NO_T0, "execution_plan": CANNOT}, tools=tools)
+        assert "it cannot be done: no listed tool can do it" in ran.result.failure.reason  # type: ignore[union-attr]
+        assert list(map(len, offered(ran))) == asked
+        assert ran.source.calls == []
+
+
+def test_a_planner_that_was_left_no_tool_at_all_is_offered_every_tool() -> None:
+    ran = run(
+        {"tool_selection": {"tools": []}, "evaluation": verdict(), "execution_plan": [CANNOT, ONE]}, tools=12
+    )
+    assert ran.result.is_success
+    assert list(map(len, offered(ran))) == [0, 12]
 
 
 def test_a_selection_of_nothing_ends_the_task_naming_the_nearest_tools() -> None:

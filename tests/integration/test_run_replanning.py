@@ -549,6 +549,38 @@ def test_with_many_tools_the_selection_is_asked_again_with_what_was_used() -> No
     assert "thought about it" in text
 
 
+@pytest.mark.parametrize(
+    ("slip", "offered"),
+    [
+        ({"steps": [], "cannot": "nothing listed sends anything"}, ["mail", "sms", "t0"]),
+        (plan(step("s", "sms")), ["mail", "sms"]),
+    ],
+    ids=["cannot", "names it"],
+)
+def test_a_new_plan_is_made_of_more_tools_where_the_selection_for_it_left_out_what_it_needs(
+    slip: dict[str, Any], offered: list[str]
+) -> None:
+    ran = run(
+        {**TOOLS, **{f"t{n}": FakeTool(**READS) for n in range(10)}},
+        {
+            "tool_selection": [
+                {"tools": [{"tool_id": "find", "score": 90}, {"tool_id": "mail", "score": 90}]},
+                {"tools": [{"tool_id": "mail", "score": 90}]},
+            ],
+            "execution_plan": [plan(step("f", "find"), step("m", "mail", "f")), slip, plan(step("s", "sms"))],
+            "step_reflection": GIVE_UP,
+            "overall_reflection": replan("replan_from_step", step_id="m"),
+        },
+    )
+    assert ran.result.is_success
+    assert [one.phase for one in ran.events("tool_selection_completed")][1:] == [
+        "replanning_tool_selection"
+    ] * 2
+    last = [one.turns[0].text for one in ran.model.requests if one.schema_name == "execution_plan"][-1]
+    assert [name for name in ("mail", "sms", "t0") if f"tool: {name}\n" in last] == offered
+    assert ran.source.counts["sms"] == 1
+
+
 def test_what_a_step_did_after_it_was_healed_is_not_done_again_by_a_new_plan() -> None:
     def pay(parameters: Any) -> Any:
         if parameters["order"] == "o-?":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
 from replan.core.evaluation.outcome import default_strategy, forced, standing_of, violations
 from replan.core.events import PlanRejected, PlanUpdated, ReflectionCompleted, ReplanningStarted
@@ -15,12 +16,14 @@ from replan.core.recovery.strategies import StrategyRefused
 from replan.core.references.refs import escape
 from replan.core.reflection import OverallReflection, Strategy
 from replan.core.state.task import ONLY, StepState, ids_of
-from replan.core.types import JsonObject, Plan, Step, StepId
+from replan.core.types import JsonObject, Plan, Step, StepId, ToolSpec
 from replan.errors import ModelError, PlanInvalid
 from replan.reasoning.diagnosis.reflector import RoundProposal, reflect_on_round
+from replan.reasoning.planning.planner import Planned
 from replan.reasoning.planning.replanner import make_replan
+from replan.run.rounds.more_tools import with_more_tools
 from replan.run.rounds.no_plan import NothingNew, declined, stopped_by
-from replan.run.rounds.plan_checks import allowed_tools, check, earlier_schemas
+from replan.run.rounds.plan_checks import check, earlier_schemas
 from replan.run.session.context import Run
 from replan.run.session.model_calls import RoleTalk
 from replan.run.views.rounds import replan_view, round_view
@@ -160,7 +163,6 @@ async def _by_planner(
 ) -> None:
     """Have the planner write the new steps, and record the plan once it has passed every check."""
     state, strategy = run.state, started.strategy
-    tools = allowed_tools(run)
     helps = strategy.type == "add_remediation_steps"
     stay = [name for name in kept if not helps or name not in about]
     usable = earlier_schemas(run, without=())
@@ -205,8 +207,9 @@ async def _by_planner(
         run, strategy, started.reason, previous=plan, kept=stay, usable=usable, about=about,
         guidance=started.guidance,
     )  # fmt: skip
-    try:
-        planned = await make_replan(
+
+    def plan_with(tools: list[ToolSpec]) -> Coroutine[Any, Any, Planned]:
+        return make_replan(
             RoleTalk(run, "planning"),
             view=view,
             tools=tools,
@@ -215,6 +218,9 @@ async def _by_planner(
             corrections=state.policy.max_plan_corrections,
             on_rejected=rejected,
         )
+
+    try:
+        planned = await with_more_tools(run, plan_with)
     except PlanInvalid as error:
         if only_repeats:
             raise NothingNew(error.violations) from error

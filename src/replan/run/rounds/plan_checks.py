@@ -2,30 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from replan.core.plan.check import Checked, Toolbox, check_plan
 from replan.core.recovery.guard import plan_repeats
 from replan.core.state.task import StepState
-from replan.core.types import JsonObject, Plan, StepId, ToolSpec
+from replan.core.types import JsonObject, Plan, StepId, ToolId, ToolSpec
 from replan.run.session.context import Run
 
 
+class NotSelected(Exception):
+    """A plan names tools that exist and were not selected for it; `violations` say so."""
+
+    def __init__(self, tools: Sequence[ToolId]) -> None:
+        self.tools = tuple(tools)
+        named = ", ".join(map(repr, tools))
+        one = len(tools) == 1
+        self.violations = (
+            f"the {'tool' if one else 'tools'} {named} {'exists and was' if one else 'exist and were'} not selected for this plan",
+        )
+        super().__init__(self.violations[0])
+
+
 def allowed_tools(run: Run) -> list[ToolSpec]:
-    """The tools that were selected for the plan; all of them where nothing was selected."""
+    """The tools that were selected for the plan; all of them where no selection was made, or none for a plan made anew."""
     selection = run.state.selection
     every = run.parts.tools.specs()
-    chosen = {tool.tool_id for tool in selection.tools} if selection is not None else set()
-    return [tool for tool in every if tool.id in chosen] if chosen else every
+    if selection is None or (not selection.tools and run.state.replanning is not None):
+        return every
+    chosen = {tool.tool_id for tool in selection.tools}
+    return [tool for tool in every if tool.id in chosen]
 
 
 def check(run: Run, draft: Plan, tools: list[ToolSpec], *, kept: Collection[StepId] = ()) -> Checked:
-    """The plan checked against the tools it may use. `kept`: steps of the plan before that stay in it."""
+    """The plan checked against the tools it may use. `kept`: steps of the plan before that stay in it.
+
+    `NotSelected` for one that names others.
+    """
     if draft.declined:
         return Checked(draft, ())
     policy, state = run.state.policy, run.state
     stay = {name for step in draft.steps if step.step_id in kept for name in _ids(step.step_id, state.steps)}
     named = [tool for name in kept if (step := state.steps.get(name)) for tool in _called(run, step)]
+    if missed := _missed(run, draft, {tool.id for tool in (*tools, *named)}):
+        raise NotSelected(missed)
     checked = check_plan(
         draft,
         toolbox(run, [*tools, *named]),
@@ -45,6 +65,13 @@ def check(run: Run, draft: Plan, tools: list[ToolSpec], *, kept: Collection[Step
     if not found and (repeat := plan_repeats(state, checked.plan, volatile)):
         found.append(repeat)
     return checked._replace(violations=tuple(found))
+
+
+def _missed(run: Run, draft: Plan, known: Collection[ToolId]) -> list[ToolId]:
+    """The tools that the plan names and that exist beside the known ones."""
+    names = (name for step in draft.steps for name in (step.tool, *(action.tool for action in step.actions)))
+    found = (run.parts.tools.resolve(name) for name in dict.fromkeys(filter(None, names)))
+    return list(dict.fromkeys(tool.id for tool in found if tool is not None and tool.id not in known))
 
 
 def _ids(step_id: StepId, steps: dict[StepId, StepState]) -> list[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from replan.beside import beside
 from replan.core.calls.site import items_in_words
@@ -25,12 +25,13 @@ from replan.core.report.explain import step_words
 from replan.core.secrets import SecretLost, reveal
 from replan.core.state.outputs import artifacts_of
 from replan.core.state.progress import StepState
-from replan.core.types import Evaluation, JsonObject, LeftOutEffect, Plan, StepId, ToolId
+from replan.core.types import Evaluation, JsonObject, LeftOutEffect, Plan, StepId, ToolId, ToolSpec
 from replan.errors import AnswerInvalid, ModelError, PlanInvalid
 from replan.reasoning.evaluation.evaluator import evaluate, evaluate_by_steps, of_another_form
-from replan.reasoning.planning.planner import make_plan
+from replan.reasoning.planning.planner import Planned, make_plan
 from replan.reasoning.planning.selector import Retriever, select_tools
 from replan.reasoning.prompting.recovery_view import Reselection
+from replan.run.rounds.more_tools import with_more_tools
 from replan.run.rounds.no_plan import declined, stopped_by
 from replan.run.rounds.plan_checks import check
 from replan.run.session.context import Run
@@ -153,22 +154,23 @@ async def plan(run: Run) -> None:
     if (given := _given(run)) is not None:
         _take(run, *await beside(_checked, run, given))
         return
-    selection = run.state.selection
-    chosen = {tool.tool_id for tool in selection.tools} if selection else set()
-    tools = [tool for tool in run.parts.tools.specs() if tool.id in chosen]
-    planned = await make_plan(
-        RoleTalk(run, "planning"),
-        task=view_of(run),
-        tools=run.parts.record.told(tools),
-        new_plan=lambda answer: new_plan(run, answer),
-        check=lambda draft: check(run, draft, tools),
-        corrections=run.state.policy.max_plan_corrections,
-        on_rejected=lambda found, attempt: _rejected(run, found, attempt),
-    )
+
+    def plan_with(tools: list[ToolSpec]) -> Coroutine[Any, Any, Planned]:
+        return make_plan(
+            RoleTalk(run, "planning"),
+            task=view_of(run),
+            tools=run.parts.record.told(tools),
+            new_plan=lambda answer: new_plan(run, answer),
+            check=lambda draft: check(run, draft, tools),
+            corrections=run.state.policy.max_plan_corrections,
+            on_rejected=lambda found, attempt: _rejected(run, found, attempt),
+        )
+
+    planned = await with_more_tools(run, plan_with)
     if planned.plan.declined:
         run.record(declined(planned.plan))
         return
-    task_type = planned.task_type
+    task_type, selection = planned.task_type, run.state.selection
     if selection is not None and selection.asked:
         task_type = selection.task_type
     run.record(
