@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -599,3 +600,63 @@ def test_a_record_that_does_not_affirm_the_effect_leaves_the_call_in_doubt(recor
     assert ran.result.failure.kind == "outcome_unknown"
     assert shop.calls == 1
     assert not ran.events("outcome_settled")
+
+
+@pytest.mark.parametrize("by", ["a model", "a person"])
+@pytest.mark.parametrize("masked", ["***", "Bearer ***", {"inner": ["***"]}], ids=str)
+def test_a_mask_in_a_settled_output_is_never_used_as_if_it_were_the_value(by: str, masked: Any) -> None:
+    used: list[Any] = []
+    token = "tok-5517-aaaa-bbbb"
+    real = json.loads(json.dumps(masked).replace("***", token))
+
+    def pay(parameters: Any) -> Any:
+        raise TimeoutError("no answer")
+
+    tools = {
+        "pay": FakeTool(output=pay, parameters=ORDER, **ONCE),
+        "payments": FakeTool(output={"payments": [{"order": "order-17", "payment": real}]}, **READS),
+        "use": FakeTool(output=lambda p: used.append(p), **ONCE),
+    }
+    wanted = plan(
+        step("p", "pay", parameters={"order": "order-17"}),
+        step("u", "use", parameters={"with": "${p.output.payment}"}),
+    )
+    answers = {
+        "execution_plan": wanted,
+        "evaluation": verdict(),
+        "overall_reflection": overall(),
+        "step_reflection": [
+            VERIFY,
+            settle(True, output={"payment": masked})
+            if by == "a model"
+            else reflection("trigger_overall_reflection", {"summary": "look"}, "unknown"),
+            reflection("trigger_overall_reflection", {"summary": "no"}, "dependency_error"),
+        ],
+    }
+
+    async def main() -> None:
+        made = await bench(tools, answers)
+        task_id = await made.submit(metadata={"api_token": token}, interactive=by == "a person")
+        ran = await made.drive(task_id)
+        if by == "a person":
+            (asked,) = ran.result.waiting_for
+            assert asked.kind == "outcome"
+            await made.service.answer(task_id, "yes", output={"payment": masked})
+            ran = await made.drive(task_id)
+        (settled,) = ran.events("outcome_settled")
+        assert settled.happened
+
+    virtual_time(main())
+    assert used == []
+
+
+def test_three_stars_are_a_value_like_any_other_where_nothing_is_secret() -> None:
+    shop = Shop(takes_effect=True)
+    tools = {**shop.tools(), "payments": FakeTool(output=[{"order": "order-17", "payment": "***"}], **READS)}
+
+    async def main() -> Ran:
+        answers = {"execution_plan": PLAN, "evaluation": verdict(), "overall_reflection": overall()}
+        given = {**answers, "step_reflection": [VERIFY, settle(True, output={"payment": "***"})]}
+        return (await (await bench(tools, given)).run()).check()
+
+    assert virtual_time(main()).outputs()["n"] == "paid: ***"

@@ -7,7 +7,17 @@ the ways that `spellings` lists. `masked` is a value that may be seen, while thi
 
 from replan.core.secrets.keys import usable_key
 from replan.core.secrets.known import NOTHING_SECRET, KnownSecrets
-from replan.core.secrets.masked import MASK, Masked, SecretLost, holds_lost, lost, plain, reveal, reveal_known
+from replan.core.secrets.masked import (
+    MASK,
+    Masked,
+    SecretLost,
+    as_seen,
+    holds_lost,
+    lost,
+    plain,
+    reveal,
+    reveal_known,
+)
 from replan.core.secrets.names import (
     is_secret_name,
     is_secret_parameter,
@@ -44,6 +54,7 @@ __all__ = [
     "Masked",
     "Pieces",
     "SecretLost",
+    "as_seen",
     "holds_lost",
     "holds_secret",
     "is_secret_name",

@@ -91,3 +91,9 @@ def lost(value: Any) -> Any:
         changed = {name: new for name, old in value.__dict__.items() if (new := lost(old)) is not old}
         return value.model_copy(update=changed) if changed else value
     return value
+
+
+def as_seen(value: Any) -> tuple[Any, bool]:
+    """What somebody has given who sees masks alone, with what is masked in it marked as lost; and whether anything is."""
+    seen = lost(value)
+    return seen, holds_lost(seen)

@@ -6,6 +6,7 @@ from typing import Literal
 
 from replan.core.events import OutcomeSettled, QuestionAsked, TaskWaiting
 from replan.core.report.explain_doubts import known_about, question_about
+from replan.core.secrets import as_seen
 from replan.core.state.task import CallState
 from replan.run.session.context import Run
 
@@ -47,10 +48,11 @@ def settle(run: Run, question_id: str) -> None:
     known = run.state.mending()
     question, answer = known.questions[question_id], known.answers[question_id]
     call = run.state.in_doubt[question.call_key or ""]
+    output, masked = as_seen(answer.output) if run.state.hides else (answer.output, False)
     run.record(
         OutcomeSettled(
             call_key=call.key, step_id=call.step_id, action_id=call.slot.action_id, index=call.slot.item,
-            attempt=call.attempt, tool_id=call.tool_id, happened=bool(answer.happened), output=answer.output,
-            by=answer.by or "a person",
+            attempt=call.attempt, tool_id=call.tool_id, happened=bool(answer.happened), output=output,
+            by=answer.by or "a person", masked=masked,
         )
     )  # fmt: skip

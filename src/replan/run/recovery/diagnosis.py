@@ -19,6 +19,7 @@ from replan.core.recovery.check_proposal import Failed, free_records, settled_ou
 from replan.core.recovery.evidence import quoted, signs_of, sure
 from replan.core.references.refs import whole
 from replan.core.reflection import RETRIES, ActionType, SuggestedAction
+from replan.core.secrets import as_seen
 from replan.core.state.step_recovery import Healing
 from replan.core.state.task import CallState, Slot, StepState
 from replan.core.types import Effect, Fault, JsonObject, ToolSpec
@@ -293,10 +294,12 @@ class Recovery:
             shown = free[0].output if free else None
             record = free[0].record if free else ""
             output = settled_output(action, readings, tool.output_schema if tool else None, shown)
+        output, masked = as_seen(output) if self._run.state.hides else (output, False)
         self._run.record(
             OutcomeSettled(
                 call_key=call.key, step_id=call.step_id, action_id=slot.action_id, index=slot.item,
                 attempt=call.attempt, tool_id=call.tool_id, happened=happened, output=output, by=by, record=record,
+                masked=masked,
             )
         )  # fmt: skip
         return added_metadata(tool, output) if happened else None
