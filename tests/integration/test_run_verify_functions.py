@@ -263,3 +263,41 @@ def test_only_a_plain_no_of_the_function_makes_the_call_again(
     ran = virtual_time(main())
     assert len(made) == calls
     assert (ran.result.failure.kind if ran.result.failure else None) == kind
+
+
+@pytest.mark.parametrize(
+    ("gives", "found", "fits"),
+    [
+        pytest.param(dict[str, int], "a text", False, id="a text for a dict"),
+        pytest.param(dict[str, Any], "false", False, id="a word for a dict"),
+        pytest.param(dict[str, int], {"id": "x"}, False, id="a field of another type"),
+        pytest.param(list[str], {"id": "x"}, False, id="a dict for a list"),
+        pytest.param(dict[str, int], {"id": 7}, True, id="what it gives"),
+        pytest.param(dict[str, int], True, True, id="a plain yes"),
+        pytest.param(Any, "a text", True, id="a tool that says nothing"),
+        pytest.param(None, {"id": 7}, True, id="a tool that gives nothing"),
+    ],
+)
+def test_what_the_function_finds_is_held_to_what_the_tool_gives(gives: Any, found: Any, fits: bool) -> None:
+    made: list[str] = []
+
+    async def look() -> Any:
+        return found
+
+    async def pay(order: str) -> Any:
+        made.append(order)
+        raise ConnectionResetError("cut")
+
+    pay.__annotations__["return"] = gives
+
+    async def main() -> Any:
+        source = FunctionSource([tool(verify=look, verify_after_secs=2)(pay)])
+        wanted = plan(step("p", "pay", parameters={"order": "o-1"}))
+        return (await (await bench(source)).run(wanted)).check()
+
+    ran = virtual_time(main())
+    assert made == ["o-1"]
+    assert ran.result.is_success is fits
+    if not fits:
+        assert ran.result.failure.kind == "outcome_unknown"
+        assert ran.events("outcome_settled") == []

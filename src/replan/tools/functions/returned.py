@@ -63,13 +63,23 @@ class _Written(PlainSchema):
 class Returned:
     """The result of a function: `schema` (None where it would say nothing), and its values, written and checked."""
 
-    __slots__ = ("_adapter", "_declared", "_named", "_schemas", "_write", "schema")
+    __slots__ = ("_adapter", "_declared", "_named", "_schemas", "_stands_for", "_write", "schema")
 
     def __init__(
-        self, annotation: Any, declared: JsonObject | None, named: str, *, closed: bool = True
+        self,
+        annotation: Any,
+        declared: JsonObject | None,
+        named: str,
+        *,
+        closed: bool = True,
+        stands_for: Returned | None = None,
     ) -> None:
-        """`declared`: a schema that the author gave, before which the annotation says nothing. `named`: the tool."""
+        """`declared`: a schema that the author gave, before which the annotation says nothing. `named`: the tool.
+
+        `stands_for`: of the tool whose results these are, where the function tells what another has given.
+        """
         self._named = named
+        self._stands_for = stands_for
         self._adapter = None if annotation is None or annotation is type(None) else _adapter_of(annotation)
         self._write = _own_writer(annotation, self._adapter)
         written = _schema_of(self._adapter, "serialization", _Written if closed else PlainSchema)
@@ -100,20 +110,31 @@ class Returned:
                 kind="output",
                 happened="unknown",
             ) from error
+        says = "its output schema" if self._declared else "its return annotation"
+        if wrong := self._problems(value, plain):
+            text = (
+                f"{self._named!r} ran, but what it returned is not what {says} says: {'; '.join(wrong[:5])}"
+            )
+            raise ToolCallError(text, kind="output", happened="unknown")
+        of = self._stands_for
+        if of is None or plain is None or isinstance(plain, bool):
+            return plain
+        if wrong := of._problems(value, plain):
+            text = (
+                f"what {self._named!r} returned is nothing that {of._named!r} gives: {'; '.join(wrong[:5])}; None says "
+                "that the call did not happen, True that it did, anything else is its output"
+            )
+            raise ToolCallError(text, kind="output", happened="unknown")
+        return plain
+
+    def _problems(self, value: Any, plain: Any) -> list[str]:
         wrong: list[str] = []
         for schema in self._schemas:
             found = problems(schema, plain)
             if not found:
-                return plain
+                return []
             wrong = wrong or found
-        if not wrong or (not self._declared and self._is_one(value)):
-            return plain
-        says = "its output schema" if self._declared else "its return annotation"
-        raise ToolCallError(
-            f"{self._named!r} ran, but what it returned is not what {says} says: {'; '.join(wrong[:5])}",
-            kind="output",
-            happened="unknown",
-        )
+        return [] if not self._declared and wrong and self._is_one(value) else wrong
 
     def _is_one(self, value: Any) -> bool:
         """Whether the value is of the annotated type as Python has it, though it is written otherwise (a Decimal)."""

@@ -101,7 +101,13 @@ class FunctionTool:
     __slots__ = ("_arguments", "_kind", "_listed", "_returned", "_threads", "function", "spec", "verifier")
 
     def __init__(
-        self, function: Callable[..., Any], *, source: str, threads: DaemonThreads, name: str | None = None
+        self,
+        function: Callable[..., Any],
+        *,
+        source: str,
+        threads: DaemonThreads,
+        name: str | None = None,
+        stands_for: Returned | None = None,
     ) -> None:
         if inspect.isclass(function):
             raise refused(function, "it is a class; give a function, or a bound method of an instance")
@@ -123,7 +129,7 @@ class FunctionTool:
             function, name, texts=said.parameters, namespace=namespace, secrets=options.secrets
         )
         result, self._listed = _result_annotation(function, namespace)
-        self._returned = Returned(result, _declared_output(function, options), name)
+        self._returned = Returned(result, _declared_output(function, options), name, stands_for=stands_for)
         self.spec = ToolSpec(
             id=name,
             name=name,
@@ -146,7 +152,9 @@ class FunctionTool:
         )
         self.verifier: FunctionTool | None = None
         if options.verify is not None:
-            self.verifier = FunctionTool(options.verify, source=source, threads=threads, name=name + VERIFY)
+            self.verifier = FunctionTool(
+                options.verify, source=source, threads=threads, name=name + VERIFY, stands_for=self._returned
+            )
             verify = self.verifier.as_verifier(function, self.spec, options.verify_after_secs)
             self.spec = self.spec.model_copy(update={"verify": verify})
 
