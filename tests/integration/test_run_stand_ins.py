@@ -40,6 +40,7 @@ TOOLS: dict[str, Any] = {
     "delete_ticket": ticket("once"),
 }
 ASKED = plan(step("t", "get_ticket", parameters={"id": 17}))
+GIVE_UP = reflection("trigger_overall_reflection", {"summary": "no"}, "tool_error")
 TO_DELETE = reflection("retry_with_tool", {"tool_id": "delete_ticket"}, "tool_error")
 
 
@@ -123,6 +124,33 @@ def test_the_list_says_what_each_does_and_the_judge_hears_of_a_stand_in() -> Non
     assert "the likeliest first: show_ticket (only reads)" in asked
     (judged,) = prompts(ran, "evaluation")
     assert "a stand-in for get_ticket" in judged
+
+
+def test_no_reading_is_named_as_like_an_effect() -> None:
+    ran = run(
+        {
+            "execution_plan": plan(step("t", "delete_ticket", parameters={"id": 17})),
+            "step_reflection": GIVE_UP,
+            "overall_reflection": overall(False),
+        },
+        {**TOOLS, "delete_ticket": ticket("once", fail=["locked"])},
+    )
+    assert (
+        "the likeliest first: tag_ticket (has an effect that may be repeated)\n"
+        in prompts(ran, "step_reflection")[0]
+    )
+
+
+def test_readings_are_shown_to_find_out_whether_an_effect_was_had() -> None:
+    ran = run(
+        {
+            "execution_plan": plan(step("t", "delete_ticket", parameters={"id": 17})),
+            "step_reflection": GIVE_UP,
+            "overall_reflection": overall(False),
+        },
+        {**TOOLS, "delete_ticket": ticket("once", fail=[TimeoutError("no answer")])},
+    )
+    assert "show_ticket" in prompts(ran, "step_reflection")[0]
 
 
 def test_no_stronger_tool_is_among_the_likeliest() -> None:

@@ -26,7 +26,7 @@ from histories import (
 from replan.core.events import PlanRejected
 from replan.core.report import explain
 from replan.core.report.explain_doubts import outcome_unknown
-from replan.core.types import Failure, Fault, Step
+from replan.core.types import Failure, Fault, LeftOutEffect, Step
 
 IN_DOUBT = [
     *OPENED, PLANNED, *FOUND, begun("send"), called("once", **SENT_OF), missed(TIMED_OUT, **SENT_OF),
@@ -185,6 +185,15 @@ def test_a_limit_does_not_make_forget_what_had_failed() -> None:
         pytest.param(
             "model", {"failures": ("too short",)}, "the result was judged 0 of 100, and 80 is needed", id="by a score",
         ),
+        pytest.param(
+            "model", {"failures": ("too short",), "wrong_results": ("8611 m is K2",)},
+            "the result was judged 0 of 100, and 80 is needed: 8611 m is K2", id="by what is wrong",
+        ),
+        pytest.param(
+            "model", {"left_out": (LeftOutEffect(step_id="b", what="step 'b' (pay) failed, and a later plan left it out"),)},
+            "the result was judged 0 of 100, and 80 is needed: step 'b' (pay) failed, and a later plan left it out",
+            id="by what was left out",
+        ),
     ],
 )  # fmt: skip
 def test_a_judgement_that_no_score_explains_is_told_by_what_was_wrong(
@@ -195,3 +204,17 @@ def test_a_judgement_that_no_score_explains_is_told_by_what_was_wrong(
     evaluation = state.evaluation.evaluation if state.evaluation else None
     assert evaluation is not None
     assert explain.judged_failed(state, evaluation).reason == reason
+
+
+def test_what_the_judge_found_wrong_is_among_the_causes_and_the_task_is_not_called_imprecise() -> None:
+    state = state_of(
+        [
+            *ALL_DONE,
+            judged(30, ok=False, wrong_results=("8611 m is K2",), failures=("8611 m is K2", "too short")),
+        ]
+    )
+    evaluation = state.evaluation.evaluation if state.evaluation else None
+    assert evaluation is not None
+    failure = explain.judged_failed(state, evaluation)
+    assert failure.root_causes == ("8611 m is K2", "too short")
+    assert "Look at the steps" in failure.advice[0]

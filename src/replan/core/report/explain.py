@@ -114,6 +114,8 @@ def judged_failed(state: State, evaluation: Evaluation) -> Failure:
     score, enough = evaluation.overall_score, state.policy.success_threshold
     judged = f"the result was judged {score:g} of 100"
     by_steps = state.evaluation is not None and state.evaluation.by == "steps"
+    wrong = evaluation.wrong_results
+    missing = [one.what for one in evaluation.left_out if one.missing]
     if evaluation.wrong_form:
         reason = f"the answer has not the form asked for: {_cut(evaluation.wrong_form[0])}"
     elif by_steps and evaluation.failures:
@@ -122,8 +124,6 @@ def judged_failed(state: State, evaluation: Evaluation) -> Failure:
             f" (and {more} more)" if more else ""
         )
     elif evaluation.is_successful and score >= enough:
-        wrong = evaluation.wrong_results
-        missing = [one.what for one in evaluation.left_out if one.missing]
         why = (
             f"wrong is: {_cut(wrong[0])}"
             if wrong
@@ -136,13 +136,19 @@ def judged_failed(state: State, evaluation: Evaluation) -> Failure:
         flag = "successful" if evaluation.is_successful else "not successful"
         reason = f"{judged} and {flag}, which contradict each other: {enough:g} and more counts as success"
     else:
-        reason = f"{judged}, and {enough:g} is needed"
+        first = (*wrong, *missing)[:1]
+        reason = f"{judged}, and {enough:g} is needed" + "".join(f": {_cut(cause)}" for cause in first)
+    hint = (
+        "Look at the steps that gave what is wrong: a tool may be at fault, or what it was given."
+        if wrong
+        else "Say more precisely what the result has to contain."
+    )
     return Failure(
         kind="judgement",
         reason=reason,
-        root_causes=(*evaluation.failures, *(one.what for one in evaluation.left_out if one.missing)),
+        root_causes=tuple(dict.fromkeys((*wrong, *evaluation.failures, *missing))),
         tried=attempts_made(state),
-        advice=evaluation.improvement_suggestions or ("Say more precisely what the result has to contain.",),
+        advice=evaluation.improvement_suggestions or (hint,),
     )
 
 

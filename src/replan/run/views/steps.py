@@ -117,7 +117,9 @@ def failure_view(
         parameters=meant.parameters if tool is None else shown(tool, meant.parameters, limit, run.secrets),
         fault=fault,
         tools=run.parts.record.told(tools),
-        substitutes=substitutes(tool, tools) if tool is not None else run.parts.tools.nearest(meant.name, 5),
+        substitutes=_substitutes(tool, tools, effects=not in_doubt and style != "small")
+        if tool is not None
+        else run.parts.tools.nearest(meant.name, 5),
         done=[report_of(one, Loaded(), whole=False, state=run.state) for one in _near(run, step, style)],
         plan=run.state.begun,
         selected=[one.id for one in tools if one.id in chosen],
@@ -136,6 +138,13 @@ def failure_view(
         in_doubt=in_doubt,
         trusted=run.state.policy.trust_model_settlement,
     )
+
+
+def _substitutes(tool: ToolSpec, tools: Sequence[ToolSpec], *, effects: bool) -> list[ToolId]:
+    """Tools that are like it; with `effects` an effect has no reading for a stand-in, but to find out whether it was had."""
+    if tool.effect != "reads" and effects:
+        tools = [one for one in tools if one.effect != "reads"]
+    return substitutes(tool, tools)
 
 
 def _place(step: StepState, slot: Slot, style: str) -> str:
