@@ -589,7 +589,7 @@ async def test_functions_are_tools(db: Path) -> None:
         result = await replan.run("compare", plan=wanted, evaluation="steps")
         assert result.output == 21
         assert await replan.call("mean", {"values": [1, 2]}) == 1.5
-        with pytest.raises(InputError, match="there are: weather"):
+        with pytest.raises(InputError, match="the nearest of 2: weather"):
             await replan.call("wether", {})
         with pytest.raises(InputError, match="do not fit"):
             await replan.call("weather", {"town": "Rome"})

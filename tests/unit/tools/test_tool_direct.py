@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import Any
 
 import pytest
 
 from replan.core.secrets import KnownSecrets
-from replan.errors import ToolCallError
+from replan.errors import InputError, ToolCallError
 from replan.tools import Catalog, FunctionSource, tool
 from replan.tools.catalog.direct import call_directly
 
@@ -72,4 +73,19 @@ async def test_who_waits_may_be_cancelled() -> None:
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
+    await catalog.aclose()
+
+
+@pytest.mark.parametrize(
+    ("functions", "told"),
+    [
+        pytest.param([quick], "there are: quick", id="all of them"),
+        pytest.param([quick, never, deaf, blocking], "the nearest of 4: quick", id="the nearest"),
+    ],
+)
+async def test_a_tool_that_is_not_there_is_told_with_those_like_it(functions: list[Any], told: str) -> None:
+    catalog = Catalog([FunctionSource(functions)])
+    await catalog.open()
+    with pytest.raises(InputError, match=f"'quik' does not exist; {told}"):
+        await call_directly(catalog, "quik", {}, key="k", secrets=KnownSecrets())
     await catalog.aclose()

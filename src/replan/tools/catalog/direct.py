@@ -26,8 +26,9 @@ async def call_directly(
     `ToolCallError` with the place that raised it."""
     spec = catalog.resolve(tool_id)
     if spec is None:
-        near = ", ".join(catalog.nearest(tool_id)) or "none"
-        raise InputError(f"the tool {tool_id!r} does not exist; there are: {near}")
+        near, count = catalog.nearest(tool_id), len(catalog.specs())
+        lead = "there are" if len(near) == count else f"the nearest of {count}"
+        raise InputError(f"the tool {tool_id!r} does not exist; {lead}: {', '.join(near) or 'none'}")
     given = dict(parameters)
     secrets.learn(spec, given)
     if found := parameter_problems(spec, given):
