@@ -173,7 +173,7 @@ def _bar(step: StepView, begin: float, end: float, cells: int, ascii_only: bool)
     if step.started is None:
         return " " * cells
     span = max(end - begin, 0.001)
-    start = min(int((step.started - begin) / span * cells), cells - 1)
+    start = min(round((step.started - begin) / span * cells), cells - 1)
     stop = min(max(round(((step.ended or end) - begin) / span * cells), start + 1), cells)
     full = "=" if ascii_only else ("█" if step.ended else "▓")
     return " " * start + full * (stop - start) + " " * (cells - stop)
