@@ -554,3 +554,47 @@ def test_what_was_overwritten_since_is_set_again(first: list[Any], again: list[A
     ran = in_two_rounds(plan(*first), plan(*again, step("l", "look")), {"type": "full_replan"}, put=put)
     assert ran.result.is_success
     assert ran.source.counts["put"] == made
+
+
+@pytest.mark.parametrize(
+    ("strategy", "marked", "payments"),
+    [
+        ("replan_from_step", 0, 1),
+        ("replan_from_step", 1, 2),
+        ("replan_from_step", 2, 3),
+        ("full_replan", 0, 1),
+        ("full_replan", 1, 2),
+        ("full_replan", 2, 2),
+    ],
+)
+def test_a_step_that_is_kept_counts_among_the_like_ones_and_its_effect_is_theirs(
+    strategy: str, marked: int, payments: int
+) -> None:
+    """One payment is done. A plan that keeps its step means that one and the new ones; one that does not, the new ones in all."""
+    first = [step("a", "pay", parameters={"n": 1}), step("g", "look", "a")]
+    again = [step(f"x{at}", "pay", parameters={"n": 1}, repeat=True) for at in range(marked)]
+    rest = [*(again or [step("x", "pay", parameters={"n": 1})]), step("h", "look", parameters={"k": 2})]
+    chosen = {
+        "type": strategy,
+        "reason": "it helps",
+        **({"step_id": "g"} if strategy != "full_replan" else {}),
+    }
+    tools = {
+        "pay": FakeTool(output="paid", effect="once"),
+        "look": FakeTool(output="seen", fail=["nothing there"], effect="reads"),
+    }
+
+    async def main() -> Ran:
+        answers = {
+            "execution_plan": [plan(*first), plan(*rest)],
+            "step_reflection": reflection("trigger_overall_reflection", {"summary": "no"}, "tool_error"),
+            "overall_reflection": overall(True, replanning_strategy=chosen),
+            "evaluation": verdict(),
+        }
+        return (await (await bench(tools, answers)).run()).check()
+
+    ran = virtual_time(main())
+    assert ran.result.is_success
+    assert ran.source.counts["pay"] == payments
+    asked = [one for one in ran.model.requests if one.schema_name == "execution_plan"][-1]
+    assert "a step that is kept is one of them" in asked.instructions
