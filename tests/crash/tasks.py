@@ -74,7 +74,7 @@ def put(name: str, value: Any) -> str:
 
 
 @tool(effect="once")
-async def charge(who: str) -> dict[str, str]:
+async def charge(who: str, token: str = "") -> dict[str, str]:
     await asyncio.sleep(0)
     mark("charge", who)
     await asyncio.sleep(0.001)
@@ -168,7 +168,7 @@ PLANS: dict[str, list[dict[str, Any]]] = {
         {
             "step_id": "each",
             "for_each": "${metadata.names}",
-            "actions": [action("paid", "charge", who="${item} with ${metadata.token}")],
+            "actions": [action("paid", "charge", who="${item}", token="${metadata.token}")],
         },
         step("in", "sign_in", user="late"),
         step("end", "show", "each", "in", value="${metadata.token}"),

@@ -286,7 +286,7 @@ async def test_a_secret_in_a_place_without_a_name_of_its_own_is_in_no_log_and_no
 
 
 async def test_the_items_of_a_secret_list_are_as_secret_as_the_list(tmp_path: Path) -> None:
-    source = fake_source({"t": FakeTool(lambda parameters: parameters)})
+    source = fake_source({"t": FakeTool(lambda parameters: parameters, spec={"secrets": ("note",)})})
     steps = plan(step("a", "t", for_each="${metadata.keys_file}", parameters={"note": "${item}"}))
     keys = SecretStr(json.dumps([LONG, LONG + "-2"]))
     async with Replan(tools=[source], db=tmp_path / "log.db") as replan:
@@ -300,6 +300,12 @@ async def test_the_items_of_a_secret_list_are_as_secret_as_the_list(tmp_path: Pa
 @tool(effect="reads")
 def note(text: Any) -> Any:
     """Note a text."""
+    return text
+
+
+@tool(effect="reads", secrets=["text"])
+def keep(text: Any) -> Any:
+    """Keep a text to itself."""
     return text
 
 
@@ -320,12 +326,12 @@ async def test_a_text_that_an_expression_makes_of_a_secret_is_secret(
     made = "${" + expression.format(name=name) + "}"
     steps = [
         step("a", "enter", parameters={"word": f"${{metadata.{name}}}"}),
-        step("b", "note", parameters={"text": made}),
+        step("b", "keep", parameters={"text": made}),
         step("c", "note", parameters={"text": "${join(' and ', [metadata.city, metadata.land])}"}),
     ]
     model = Slow({"execution_plan": plan(*steps), "evaluation": verdict(output="done")}, 16)
     model.ready.set()
-    async with Replan(model, [enter, note], db=tmp_path / "log.db") as replan:
+    async with Replan(model, [enter, keep, note], db=tmp_path / "log.db") as replan:
         result = await replan.run("do it", metadata={name: LONG, "city": "Oslo", "land": "Norway"})
         left = bytes_of(tmp_path)
         told = json.dumps([one.wire() for one in await replan.history(result.task_id)])

@@ -136,6 +136,8 @@ class ToolRuleTable(Section):
     """Further tries after a passing fault, where the call may be repeated at all."""
     honours_key: bool | None = None
     errors_are_clean: bool | None = None
+    secrets: Texts | None = None
+    """Parameters that are secret, besides those that the source says."""
     max_concurrent: AtLeastOne | None = None
     rate: Annotated[Text, BeforeValidator(_rate)] | None = None
     """Like `10/second` or `5/10s`."""

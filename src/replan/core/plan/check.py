@@ -19,6 +19,7 @@ from replan.core.plan.check_references import known_steps, reference_violations
 from replan.core.plan.constant import ConstantCall, constant_call
 from replan.core.plan.graph import Graph
 from replan.core.plan.index import Draft, PlannedCall, metadata_name, references_of
+from replan.core.plan.receivers import SecretMetadata
 from replan.core.plan.repeats import Deed, meant_by_order
 from replan.core.references.conditions import read_condition, roots
 from replan.core.references.refs import Reference, listed, meaning, rewritten
@@ -53,18 +54,20 @@ def check_plan(
     settled: Collection[str] = (),
     ran: Mapping[tuple[StepId, str | None], ToolSpec | None] | None = None,
     check_schemas: bool = True,
+    secret: SecretMetadata | None = None,
 ) -> Checked:
     """The plan as it will run, and everything that is wrong with it.
 
     `earlier`: finished steps of earlier rounds that may be referred to, with their output schemas.
     `used`: ids that new steps may not take. `settled`: steps that are done or stay as they were checked: what they
     call is not checked again. `ran`: what has run in place of what they plan, by step and action. `check_schemas=False` leaves the tools' parameters out.
+    `secret`: the metadata that hold secrets.
     """
     if len(plan.steps) > limits.max_steps:
         return Checked(
             plan, (f"the plan has {len(plan.steps)} steps; at most {limits.max_steps} are allowed",)
         )
-    check = _Check(tools, Draft(metadata, earlier or {}, ran or {}), limits, used, settled)
+    check = _Check(tools, Draft(metadata, earlier or {}, secret, ran or {}), limits, used, settled)
     steps = check.run(plan.steps, check_schemas=check_schemas)
     made = plan.model_copy(update={"steps": tuple(steps)})
     return Checked(made, tuple(dict.fromkeys(check.violations)), check.graph(steps), check.constants)

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator
 from replan.core.data import schemas
 from replan.core.data.validation import Fault, faults
 from replan.core.plan.check_references import given_types
-from replan.core.plan.index import Draft, PlannedCall
-from replan.core.references.refs import has_references, is_plain, whole
+from replan.core.plan.index import Draft, PlannedCall, metadata_name
+from replan.core.plan.receivers import strays
+from replan.core.references.refs import has_references, is_plain, references, whole
 from replan.core.secrets import MASK
 from replan.core.types import Step, ToolSpec
 
@@ -36,6 +37,11 @@ def parameter_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterato
             yield f"{call.where}: {words_of_fault(tool, error)}"
     if not call.refers:
         return
+    if draft.secret is not None:
+        for text in strays(
+            tool, call.parameters, step.for_each, draft.secret, skip=_written_by_steps(draft, step, call)
+        ):
+            yield f"{call.where}: {text}"
     for path, text, wanted in schemas.parameter_schemas(tool.parameters, call.parameters):
         ref = whole(text)
         if ref is None or wanted is None:
@@ -46,6 +52,18 @@ def parameter_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterato
                 f"{call.where}: {schemas.place(path)} has to be {schemas.words_of(needed)}, "
                 f"and {ref.raw} gives {schemas.words_of(given)}"
             )
+
+
+def _written_by_steps(draft: Draft, step: Step, call: PlannedCall) -> set[str]:
+    """The references to metadata that steps before this one may have written by then."""
+    if not draft.writers:
+        return set()
+    every = [*references(call.parameters), *(references(step.for_each) if step.for_each is not None else ())]
+    return {
+        ref.raw
+        for ref in every
+        if ref.head == "metadata" and draft.writers_before(step.step_id, metadata_name(ref))
+    }
 
 
 def is_excused(draft: Draft, step: Step, error: Fault, filled: Collection[str]) -> bool:

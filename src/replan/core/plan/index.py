@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from replan.core.plan.receivers import SecretMetadata
 from replan.core.references.paths import check_path, static_steps
 from replan.core.references.refs import Reference, has_references, references
 from replan.core.types import Action, JsonObject, Step, StepId, ToolSpec
@@ -38,6 +39,8 @@ class Draft:
     metadata: Mapping[str, Any]
     earlier: Mapping[str, JsonObject | None]
     """Finished steps of earlier rounds, with their output schemas."""
+    secret: SecretMetadata | None = None
+    """The metadata that hold secrets, if any do."""
     ran: Mapping[tuple[StepId, str | None], ToolSpec | None] = field(default_factory=dict)
     """The tools that made calls of finished steps in place of the planned ones, by step and action; None: several."""
     steps: dict[StepId, Step] = field(default_factory=dict)

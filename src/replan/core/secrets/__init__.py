@@ -1,7 +1,7 @@
 """What is secret, and how it is kept from sight: the one place that knows.
 
 `schemas` says what a schema calls secret, `names` what a name or a look does, `settings` what a command line or a
-configuration holds. `known` holds the values that are known to be secret and takes them out of texts and values, in all
+configuration holds, `receivers` where secrets may go. `known` holds the values that are known to be secret and takes them out of texts and values, in all
 the ways that `spellings` lists. `masked` is a value that may be seen, while this process can still use what it stands for.
 """
 
@@ -29,6 +29,7 @@ from replan.core.secrets.names import (
     with_places,
 )
 from replan.core.secrets.pieces import Pieces
+from replan.core.secrets.receivers import Receiver
 from replan.core.secrets.schemas import (
     holds_secret,
     masked_parameters,
@@ -53,6 +54,7 @@ __all__ = [
     "KnownSecrets",
     "Masked",
     "Pieces",
+    "Receiver",
     "SecretLost",
     "as_seen",
     "holds_lost",

@@ -99,6 +99,11 @@ class SecretParts:
             found += mine or [node.get("additionalProperties"), node.get("unevaluatedProperties")]
         return SecretParts(found, self._root)
 
+    def has_field(self, name: str) -> bool:
+        """True if a property of this name is declared."""
+        declared = (node.get("properties") for node in self._nodes)
+        return any(isinstance(properties, dict) and name in properties for properties in declared)
+
     def names(self) -> SecretParts:
         """What is said of the names of the value's properties."""
         return SecretParts([node.get("propertyNames") for node in self._nodes], self._root)

@@ -16,6 +16,7 @@ from replan.core.ids import base_of, call_key, digest, split_key
 from replan.core.limits.policy import Policy
 from replan.core.plan.constant import ConstantCall
 from replan.core.plan.graph import Graph
+from replan.core.plan.receivers import SecretMetadata, secret_metadata
 from replan.core.references.metadata import Metadata
 from replan.core.secrets import NOTHING_SECRET, KnownSecrets
 from replan.core.state.human_input import Word
@@ -108,6 +109,10 @@ class State:
     _constants: dict[StepId, ConstantCall] | None = field(default=None, compare=False, repr=False)
     """Calls that the check of the plan has found to be constant, as long as they were not made."""
     _metadata: Metadata | None = None
+    _secret: tuple[e.TaskSubmitted, SecretMetadata | None] | None = field(
+        default=None, compare=False, repr=False
+    )
+    """Of which request, and what is secret of its metadata."""
     _ids: frozenset[str] = frozenset()
     """Ids of steps and actions that a later plan has left out."""
     _owners: dict[ActionId, StepState] | None = field(default=None, compare=False, repr=False)
@@ -132,6 +137,19 @@ class State:
     def metadata_of(self, step_id: StepId) -> JsonObject:
         """The metadata that a step sees: of the steps of its plan, only those before it have added to it."""
         return self._all_metadata().before(step_id)
+
+    def secret_metadata(self, step_id: StepId | None = None) -> SecretMetadata | None:
+        """The metadata that a step sees, or all, where some that were given with the task are secret; else None."""
+        given = self.submitted
+        if given is None or not self.hides:
+            return None
+        if self._secret is None or self._secret[0] is not given:
+            self._secret = (given, secret_metadata(given.metadata, given.secrets))
+        found = self._secret[1]
+        if found is None:
+            return None
+        current = self.metadata if step_id is None else self.metadata_of(step_id)
+        return found.within(current, given.metadata)
 
     def _all_metadata(self) -> Metadata:
         if self._metadata is None:

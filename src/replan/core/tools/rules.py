@@ -45,6 +45,8 @@ class ToolRule(Frozen):
     max_retries: int | None = None
     honours_key: bool | None = None
     errors_are_clean: bool | None = None
+    secrets: tuple[str, ...] | None = None
+    """Parameters that are secret, besides those that the source says."""
     max_concurrent: int | None = None
     """Calls side by side, in this process."""
     rate: str | None = None
@@ -112,6 +114,8 @@ def applied(rule: ToolRule, spec: ToolSpec) -> ToolSpec:
         rule.verify is not None and (rule.effect or spec.effect) == "once"
     ):  # of the others nothing is in doubt
         changes["verify"] = rule.verify
+    if rule.secrets:
+        changes["secrets"] = tuple(dict.fromkeys((*spec.secrets, *rule.secrets)))
     return spec.model_copy(update=changes) if changes else spec
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from replan.core.data import schemas
 from replan.core.data.pieces import AT_ONCE, MANY, weight
 from replan.core.ids import call_key
 from replan.core.plan.index import references_of
+from replan.core.plan.receivers import strays
 from replan.core.recovery.check_proposal import mapped
 from replan.core.references.conditions import roots
 from replan.core.references.derived import derived
@@ -126,15 +127,20 @@ class Scope:
     def _found(self, ref: Reference) -> tuple[Any, str]:
         match ref.head:
             case "metadata":
-                return self._state.metadata_of(self._step.step_id), "the metadata"
+                return self._metadata(whole=not ref.path), "the metadata"
             case "task":
-                words = {"description": self._state.description, "id": self._state.task_id}
-                return words, "the task"
+                words = {"description": str(self._state.description), "id": self._state.task_id}
+                return words, "the task"  # a secret that the words quote stays masked
             case "item" if self._index is not None:
                 return self._item, f"item {self._index + 1}"
             case "index" if self._index is not None:
                 return self._index, "the index"
         return self._output(ref)
+
+    def _metadata(self, *, whole: bool) -> Mapping[str, Any]:
+        """The metadata that the step sees; as a whole without their secrets."""
+        known = self._state.secret_metadata(self._step.step_id) if whole else None
+        return self._state.metadata_of(self._step.step_id) if known is None else known.shown
 
     def _output(self, ref: Reference) -> tuple[Any, str]:
         action = ref.action
@@ -221,6 +227,10 @@ def outline(
             raw, written, new = reveal(raw), reveal(written), reveal(new)
         except SecretLost:
             return Outline(name, tool, raw, raw, _lost_fault("the step's parameters hold"))
+    hidden = state.secret_metadata(step.step.step_id) if has_references(raw) else None
+    if hidden is not None and (found := strays(tool, raw, step.step.for_each, hidden, at=slot.item)):
+        fault = Fault(category="parameter_error", kind="parameter", message="; ".join(found[:10]))
+        return Outline(name, tool, raw, raw, fault)
     scope = Scope(step.step, state, loaded, item, slot.item)
     parameters, broken = _resolved(raw, scope)
     planned = parameters if changed is None else _resolved(written, scope)[0]

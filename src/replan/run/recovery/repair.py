@@ -72,6 +72,7 @@ def _checked(run: Run, step: StepState, new: Step, tools: list[ToolSpec]) -> tup
         _replaced(state.plan, new),
         toolbox(run, [*tools, *_tools_of(run, state.plan)]),
         metadata=state.metadata,
+        secret=state.secret_metadata(),
         limits=state.policy.limits,
         earlier=earlier_schemas(run),
         used=state.ids_used() - own - others,

@@ -50,6 +50,7 @@ def check(run: Run, draft: Plan, tools: list[ToolSpec], *, kept: Collection[Step
         draft,
         toolbox(run, [*tools, *named]),
         metadata=state.metadata,
+        secret=state.secret_metadata(),
         limits=policy.limits,
         earlier=earlier_schemas(run, without={step.step_id for step in draft.steps}),
         used=state.ids_used() - stay,

@@ -249,6 +249,9 @@ class Run:
             self._flush()
         redaction = LateSecrets(self.secrets, late)
         self.parts.given.learn(self.task_id, late)
+        if (given := self.state.submitted) is not None:  # as it stands in the log from now on
+            known = {**dict.fromkeys(late, ""), **given.secrets}
+            self.state.submitted = given.model_copy(update={"secrets": known})
         future = self.parts.store.redact(self.claim, redaction)
         future.add_done_callback(lambda _: self.kept.update(redaction.kept))
         await asyncio.shield(future)
