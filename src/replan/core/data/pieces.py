@@ -31,6 +31,7 @@ PLAN_BYTES = 24_576
 MANY = 300
 """Steps, calls or events that are gone through in the event loop."""
 _EACH = 64
+_MOST_LEVELS = 200
 _WINDOW = 65_536
 """Characters of JSON that are read at once."""
 _Path = tuple[str | int, ...]
@@ -96,6 +97,8 @@ def in_pieces(
     if id(value) in around:
         raise NotStorable("it contains itself")
     around = around | {id(value)}
+    if len(path) > _MOST_LEVELS:  # as pydantic's reader says of what is no deeper than that at once
+        raise ValueError("recursion limit exceeded")
     parts: list[bytes] = []
     if isinstance(value, dict):
         fields: dict[Any, Any] = {}

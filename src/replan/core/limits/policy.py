@@ -26,6 +26,8 @@ class PlanLimits(Frozen):
     max_depth: int = 10_000
     max_fan_out: int = 10_000
     """Actions of one step, or items of one `for_each`."""
+    max_references: int = 10_000
+    """References of one step."""
 
 
 class OlderLimits(Frozen):

@@ -70,7 +70,11 @@ def check_plan(
     check = _Check(tools, Draft(metadata, earlier or {}, secret, ran or {}), limits, used, settled)
     steps = check.run(plan.steps, check_schemas=check_schemas)
     made = plan.model_copy(update={"steps": tuple(steps)})
-    return Checked(made, tuple(dict.fromkeys(check.violations)), check.graph(steps), check.constants)
+    return Checked(made, check.told(), check.graph(steps), check.constants)
+
+
+MOST_TOLD = 100
+"""Faults of one plan that are told; from there on no more are looked for than come by themselves."""
 
 
 class _Check:
@@ -94,6 +98,16 @@ class _Check:
     def say(self, text: str) -> None:
         self.violations.append(text)
 
+    def told(self) -> tuple[str, ...]:
+        """What is wrong: the first of very many, which nobody would read and whose making takes its time."""
+        found = tuple(dict.fromkeys(self.violations))
+        if len(found) < MOST_TOLD:
+            return found
+        return (
+            *found[:MOST_TOLD],
+            "and more of it: these are the first; mend them and everything that is like them",
+        )
+
     def run(self, given: Sequence[Step], *, check_schemas: bool) -> list[Step]:
         read = [self._with_tools(step) for step in given]
         for step, calls in read:
@@ -112,10 +126,18 @@ class _Check:
         self._check_shape(steps)
         for step, found in zip(steps, references, strict=True):
             says = found or step.for_each is not None or step.when is not None
-            if says and step.step_id not in self.settled:
+            if len(self.violations) >= MOST_TOLD:
+                break
+            if len(found) > self.limits.max_references:
+                self.say(
+                    f"step {step.step_id!r} has {len(found)} references; at most {self.limits.max_references} are allowed"
+                )
+            elif says and step.step_id not in self.settled:
                 self.violations.extend(reference_violations(self.draft, step, found))
         if check_schemas:
             for step, calls in zip(steps, calls_of, strict=True):
+                if len(self.violations) >= MOST_TOLD:
+                    break
                 for call in calls if step.step_id not in self.settled else ():
                     self._check_parameters(step, call)
         self._check_repeats(steps, calls_of)
@@ -155,8 +177,11 @@ class _Check:
     def _tool(self, name: str, where: str) -> ToolSpec | None:
         tool = self.tools.resolve(name) if name else None
         if tool is None:
-            near = ", ".join(self.tools.nearest(name))
-            hint = f"; there are: {near}" if near else "; there are no tools"
+            if len(self.violations) < MOST_TOLD:
+                near = ", ".join(self.tools.nearest(name))
+                hint = f"; there are: {near}" if near else "; there are no tools"
+            else:
+                hint = ""
             self.say(
                 f"{where}: the tool {name!r} does not exist{hint}" if name else f"{where} names no tool{hint}"
             )

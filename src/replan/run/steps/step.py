@@ -97,7 +97,8 @@ class Steps:
             self._host.end(step, skip, place)
             return
         call = constant(step, self._state, self._run.parts.tools)
-        if call is not None and self._attempts.may_begin(call):
+        small = call is not None and (call.short or not takes_much(step, self._state))
+        if call is not None and small and self._attempts.may_begin(call):
             begun = () if step.status == "running" else (_step_started(step_id=step.step.step_id),)
             self._begin(step, call, place, begun)
             return

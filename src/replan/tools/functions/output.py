@@ -17,6 +17,7 @@ from replan.core.data.pieces import in_pieces
 from replan.core.data.schemas import place
 from replan.core.data.strict_json import NotStorable, joined, not_finite, read_strictly
 from replan.errors import ToolCallError
+from replan.tools.bounds import MAX_RESULT_BYTES
 from replan.tools.functions.annotations import DATA_URL
 
 _Path = tuple[str | int, ...]
@@ -38,8 +39,16 @@ def to_plain(value: Any, write: Callable[[Any], bytes] | None = None) -> Any:
     if write is None and kind in _TAKEN_WHOLE:
         return value
     try:
-        plain, _ = _written(value, 0, write) if write else in_pieces(value, _written)
-        return plain
+        if write:
+            plain, data = _written(value, 0, write)
+            size = len(data)
+        else:
+            plain, parts = in_pieces(value, _written)
+            size = sum(map(len, parts))
+        if size <= MAX_RESULT_BYTES:
+            return plain
+        text = f"the tool ran, but what it returned is larger than {MAX_RESULT_BYTES:,} bytes of JSON; let it write a file, or return a part"
+        raise ToolCallError(text, kind="output", happened="unknown")
     except PydanticSerializationError as error:
         problem = str(error).removeprefix("Error serializing to JSON: ").removeprefix("TypeError: ")
         if problem.startswith(_NO_FORM) and (path := _place_without_form(value)):
