@@ -10,7 +10,8 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 from pydantic import Field
 
 from replan.core.events import AnyEvent, Record, TaskSubmitted
-from replan.core.limits.prices import Price, tokens_in
+from replan.core.limits.prices import Price as Price
+from replan.core.limits.prices import tokens_in
 from replan.core.secrets import KnownSecrets
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.core.types import Effect, Frozen, JsonObject, Role, ToolId, ToolSpec, Usage

@@ -241,12 +241,16 @@ class Models(Mapping[Role, Model]):
         """`ConfigError` for a model that nobody knows the price of: a limit in dollars would not bind it."""
         for role in self:
             model = self[role]
-            if isinstance(model, Priced) and model.price() is None:
-                key = json.dumps(named if isinstance(named := self._choices[role], str) and named else "*")
-                raise ConfigError(
-                    f"max_cost_usd is set, and the price of {model.name} ({role}) is not known: give it, in dollars "
-                    f"for a million tokens, as [llm.prices.{key}] with input = … and output = … in config.toml"
+            if isinstance(model, Priced) and model.price() is not None:
+                continue
+            unknown = f"max_cost_usd is set, and the price of {model.name} ({role}) is not known: give it, in dollars for a million tokens"
+            if not isinstance(named := self._choices[role], str):
+                raise InputError(
+                    f"{unknown}, by a method `price()` of the model: replan.ports.Price(input=…, output=…)"
                 )
+            raise ConfigError(
+                f"{unknown}, as [llm.prices.{json.dumps(named or '*')}] with input = … and output = … in config.toml"
+            )
 
     async def aclose(self) -> None:
         opened, self._open = list(self._open.values()), {}

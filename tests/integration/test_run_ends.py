@@ -544,3 +544,26 @@ def test_a_task_without_any_time_begins_nothing(effect: Any, given: bool) -> Non
     assert ran.result.status == "timed_out"
     assert ran.source.calls == []
     assert ran.model.requests == []
+
+
+# ── most of a limit is used ───────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("steps", "allowed", "told"),
+    [
+        pytest.param(10, 10, [("max_tool_calls", 8, 10)], id="all of it"),
+        pytest.param(9, 10, [("max_tool_calls", 8, 10)], id="most of it"),
+        pytest.param(7, 10, [], id="less"),
+        pytest.param(3, None, [], id="no limit"),
+        pytest.param(1, 1, [("max_tool_calls", 1, 1)], id="the only one"),
+    ],
+)
+@pytest.mark.parametrize("chain", [True, False])
+def test_calls_of_tools_are_told_when_most_of_them_are_used(
+    steps: int, allowed: int | None, told: Any, chain: bool
+) -> None:
+    needs = [(f"s{at - 1}",) if chain and at else () for at in range(steps)]
+    wanted = [step(f"s{at}", "t", *needs[at], parameters={"x": at}) for at in range(steps)]
+    ran = limited({"max_tool_calls": allowed}, wanted)
+    assert [(one.limit, one.used, one.allowed) for one in ran.events("budget_warning")] == told

@@ -28,7 +28,7 @@ from replan.errors import (
     TaskExists,
     TaskHeld,
 )
-from replan.ports import ModelReply, ModelRequest
+from replan.ports import ModelReply, ModelRequest, Price
 from replan.store.sqlite import SqliteStore
 from replan.testing import FakeSource, FakeTool, ScriptedModel, fake_source
 
@@ -181,6 +181,19 @@ async def test_a_bad_request_is_refused_with_what_is_wrong(
     async with opened(db) as replan:
         with pytest.raises(InputError, match=words):
             await replan.submit(**{"text": "do it", "plan": ONE, **request_})
+        assert await replan.tasks() == []
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_a_limit_in_dollars_needs_the_price_of_a_model_object_too(db: Path, known: bool) -> None:
+    price = Price(input=1, output=2) if known else None
+    model = ScriptedModel({"execution_plan": ONE, "evaluation": verdict()}, price=price)
+    async with opened(db, answers=model, max_cost_usd=1.0) as replan:
+        if known:
+            assert (await replan.run("do it")).usage.cost_usd > 0
+            return
+        with pytest.raises(InputError, match=r"price of scripted .* is not known: .* by a method `price"):
+            await replan.run("do it")
         assert await replan.tasks() == []
 
 

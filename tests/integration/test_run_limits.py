@@ -183,7 +183,7 @@ class Staggered(FakeSource):
         return output
 
 
-@pytest.mark.parametrize("others", [limited(3), [{**ITEMS, "id": "t0"}]], ids=["steps", "items"])
+@pytest.mark.parametrize("others", [limited(3), [{**ITEMS, "step_id": "t0"}]], ids=["steps", "items"])
 def test_a_scheduler_that_fails_again_and_again_does_not_wait_for_a_limit(
     others: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ from replan.run.human_input import questions as asking
 from replan.run.human_input.signals import People
 from replan.run.rounds import next_round as rounds
 from replan.run.rounds import stages
+from replan.run.session.budget_warnings import warn
 from replan.run.session.context import Run
 from replan.run.session.dependencies import Parts
 from replan.run.session.shielding import noticed, see_through
@@ -259,6 +260,7 @@ class _Drive:
                     run.record(RoundCompleted(round=run.state.round))
                     run.record(RoundStarted(round=run.state.round + 1))
                     run.record(started)  # one append with the start of its round
+                    warn(run)
                 case ChangePlan():
                     return _apart(run, rounds.change_plan(run))
                 case Settle(question_id):

@@ -29,6 +29,7 @@ from replan.run.calls.in_time import failed, take_back_cancels, within
 from replan.run.calls.sealing import Sealed, may_be_sealed, sealed
 from replan.run.calls.shown import shown
 from replan.run.calls.slots import Place, Places, PlacesClosed
+from replan.run.session.budget_warnings import warn
 from replan.run.session.context import Batch, Run
 from replan.run.session.outputs import Packed, added_metadata, pack_small, packed, storable
 from replan.run.session.stops import BudgetReached
@@ -95,7 +96,10 @@ class Attempts:
         if not call.short:
             parameters = shown(call.tool, parameters, self._policy.max_output_bytes, self._run.secrets)
         started = _call_started(**call.labels(), effect=call.tool.effect, parameters=parameters)
-        return self._run.record(*first, started)
+        begun = self._run.record(*first, started)
+        if self._policy.budget.max_tool_calls is not None:
+            warn(self._run)
+        return begun
 
     def may_begin(self, call: Call) -> bool:
         """True if the tool's own limits let the call be made now. The right is the call's, and `finish` ends it."""

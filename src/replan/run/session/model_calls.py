@@ -10,13 +10,13 @@ from typing import Any
 
 from replan.beside import beside
 from replan.core.data.pieces import ANSWER_AT_ONCE
-from replan.core.events import BudgetWarning, LlmCallCompleted, LlmCallStarted, LlmToken, ProgressUpdate
-from replan.core.limits.budget import nearly_used
+from replan.core.events import LlmCallCompleted, LlmCallStarted, LlmToken, ProgressUpdate
 from replan.core.secrets import Pieces
 from replan.core.types import Role, Usage
 from replan.errors import ModelUnavailable, ReplanError
 from replan.ports import Model, ModelReply, ModelRequest, Turn
 from replan.reasoning.prompting.prompts import Rendered
+from replan.run.session.budget_warnings import warn
 from replan.run.session.context import Run
 from replan.run.session.known_secrets import learn_answer, may_hold_secrets
 from replan.run.session.model_requests import Asking
@@ -170,15 +170,6 @@ class RoleTalk:
             raise
         except BaseException as error:
             raise ModelUnavailable(f"{type(error).__name__}: {error}".rstrip(": ")) from error
-
-
-def warn(run: Run) -> None:
-    """Record, once for each limit, that most of it is used."""
-    state = run.state
-    budget, told = state.policy.budget, state.recovery.warned if state.recovery is not None else ()
-    for one in nearly_used(budget, state.usage, rounds=state.round, secs=state.active_secs):
-        if one.name not in told and one.name != "max_rounds":
-            run.record(BudgetWarning(limit=one.name, used=one.used, allowed=one.allowed))
 
 
 def _as_text(request: ModelRequest) -> str:
