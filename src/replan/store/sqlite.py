@@ -414,9 +414,15 @@ def _append_one(claim: Claim, row: EventRow, ts: float, round: int, db: sqlite3.
     return Appended(last - count + 1, last)
 
 
+_QUIET = frozenset([e.StepReady, e.StepStarted, e.CallStarted, e.CallCompleted, e.StepCompleted])
+"""Kinds that leave a task's status as it is: most appends have no others."""
+
+
 def _brings(events: Sequence[e.AnyEvent]) -> tuple[TaskStatus | None, bool]:
     """The status that the events leave the task in, if they change it; and whether one of them ends it."""
     status, ends = None, False
+    if _QUIET.issuperset(map(type, events)):
+        return status, ends
     for event in events:
         if (brought := status_of(event)) is not None:
             status, ends = brought, ends or isinstance(event, e.TERMINAL)

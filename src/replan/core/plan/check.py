@@ -94,6 +94,8 @@ class _Check:
         self.violations: list[str] = []
         self.constants: dict[StepId, ConstantCall] = {}
         self._graph: Graph | None = None
+        self._found: dict[str, ToolSpec] = {}
+        """Tools by the names that they are planned with."""
 
     def say(self, text: str) -> None:
         self.violations.append(text)
@@ -175,7 +177,11 @@ class _Check:
         return step.model_copy(update={"actions": tuple(actions), "tool": "", "parameters": {}}), calls
 
     def _tool(self, name: str, where: str) -> ToolSpec | None:
-        tool = self.tools.resolve(name) if name else None
+        tool = self._found.get(name)
+        if tool is None and name:
+            tool = self.tools.resolve(name)
+            if tool is not None:
+                self._found[name] = tool
         if tool is None:
             if len(self.violations) < MOST_TOLD:
                 near = ", ".join(self.tools.nearest(name))

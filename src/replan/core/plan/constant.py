@@ -24,9 +24,9 @@ class ConstantCall(NamedTuple):
 
 
 def constant_call(tool: ToolSpec, parameters: JsonObject) -> ConstantCall:
-    content = call_content(tool.id, parameters, tool.parameters)
-    as_written = one_form(tool.parameters, parameters) is parameters
-    return ConstantCall(tool, parameters, content, as_written, all(map(_is_short, parameters.values())))
+    formed = one_form(tool.parameters, parameters)
+    short = all(map(_is_short, parameters.values()))
+    return ConstantCall(tool, parameters, call_content(tool.id, formed), formed is parameters, short)
 
 
 def _is_short(value: Any) -> bool:

@@ -294,9 +294,10 @@ class Executor:
                     failed_items=step.left_out if step.items is not None else (),
                 )
             )
+            missing = self._missing
             for dependent in self._graph.needed_by[step_id]:
-                self._missing[dependent] -= 1
-                if not self._missing[dependent] and not self._state.steps[dependent].closed:
+                left = missing[dependent] = missing[dependent] - 1
+                if not left and not self._state.steps[dependent].closed:
                     self._offer(dependent)
         finally:
             places.hold(-1)

@@ -95,6 +95,9 @@ class FunctionSource:
         self._threads.release()
 
 
+_SCALARS = frozenset({int, float, bool, type(None)})
+
+
 class FunctionTool:
     """One function as a tool: what it is, and how it is called."""
 
@@ -186,7 +189,7 @@ class FunctionTool:
             begun = self.function(*positional, **named)
             del call, positional, named  # while it waits, the function alone keeps its parameters
             result = await (begun if self._kind == "async" else self._exhausted(begun, context))
-            return await self._plain(result)
+            return self._returned.plain(result) if type(result) in _SCALARS else await self._plain(result)
         except (asyncio.CancelledError, SystemExit) as error:
             if (fault := unasked_end(error, context, self.spec.id)) is None:
                 raise
