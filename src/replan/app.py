@@ -355,7 +355,6 @@ class Replan:
         self,
         task_id: str,
         approval_id: str | None = None,
-        *,
         parameters: Mapping[str, Any] | None = None,
         by: str = "",
     ) -> WaitingFor:
@@ -363,7 +362,7 @@ class Replan:
 
         The call that was agreed to, as it will be made. A task that nobody drives meanwhile goes on with `resume`.
         """
-        given = None if parameters is None else dict(parameters)
+        given = None if parameters is None else mapping("parameters", parameters, {"amount": 10})
         return agreed(
             await self.service.resolve_approval(task_id, approval_id, approved=True, parameters=given, by=by)
         )
@@ -372,24 +371,23 @@ class Replan:
         self,
         task_id: str,
         approval_id: str | None = None,
-        *,
         parameters: Mapping[str, Any] | None = None,
     ) -> WaitingFor:
         """A call that waits, in full (large values whole, secrets masked), or as it would be with other `parameters`."""
-        given = None if parameters is None else dict(parameters)
+        given = None if parameters is None else mapping("parameters", parameters, {"amount": 10})
         return agreed(await self.service.approval(task_id, approval_id, parameters=given))
 
     async def reject(
-        self, task_id: str, approval_id: str | None = None, *, reason: str = "", by: str = ""
+        self, task_id: str, approval_id: str | None = None, reason: str = "", by: str = ""
     ) -> None:
         """Do not agree to a call that waits; the reason is reflected on."""
         await self.service.resolve_approval(task_id, approval_id, approved=False, reason=reason, by=by)
 
     async def answer(
-        self, task_id: str, text: str, question_id: str | None = None, *, output: Any = None, by: str = ""
+        self, task_id: str, text: str, question_id: str | None = None, output: Any = None, by: str = ""
     ) -> None:
         """Answer a question of a waiting task. Whether a call took effect: yes (with its `output`), no, or cannot tell."""
-        await self.service.answer(task_id, text, question_id, output=output, by=by)
+        await self.service.answer(task_id, text_of("the answer", text), question_id, output=output, by=by)
 
     async def resume(
         self, task_id: str, *, secrets: Mapping[str, str | SecretStr] | None = None

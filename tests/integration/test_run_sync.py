@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from run_tasks import bench, step
+from run_tasks import plan as planned
 
 from replan import Record, Replan, run_sync, tool
 from replan.errors import InputError
-from replan.testing import ScriptedEndpoint, ScriptedModel
+from replan.run.service.announcer import Announcer
+from replan.testing import ScriptedEndpoint, ScriptedModel, virtual_time
 
 
 @tool(effect="reads")
@@ -126,3 +130,73 @@ async def test_a_callback_hears_of_a_resumed_task_only_what_is_new(tmp_path: Pat
         assert result.succeeded
         assert seqs == [record.seq for record in await replan.history(result.task_id)]
     assert calls == [1]
+
+
+# ── a callback that hangs or asks for its own end ─────────────────────────────
+
+
+@pytest.mark.parametrize("what", ["hangs", "waits for itself", "exits", "cancels", "is slow"])
+def test_a_task_ends_whatever_its_callback_does(what: str) -> None:
+    told: list[str] = []
+
+    async def main() -> None:
+        made = await bench({"t": "x"})
+        task_id = await made.submit(planned(step("a", "t")))
+
+        async def tell(record: Record) -> None:
+            told.append(record.type)
+            match what:
+                case "hangs":
+                    await asyncio.Event().wait()
+                case "waits for itself":
+                    await announcer.told(task_id)
+                case "exits":
+                    raise SystemExit(3)
+                case "cancels":
+                    raise asyncio.CancelledError
+                case "is slow":
+                    await asyncio.sleep(4)
+
+        announcer = Announcer(tell)
+        driving = asyncio.get_running_loop().create_task(made.service.drive(task_id))
+        announcer.follow(made.service, task_id, 0, driving)
+        await driving
+        await announcer.told(task_id)
+        assert (await made.service.result(task_id)).is_success
+        await announcer.aclose()
+
+    virtual_time(main())
+    assert (told[-1] == "task_completed") is (what != "hangs")
+    assert what != "hangs" or len(told) == 1
+
+
+# ── what people say, in the form that the documents show ──────────────────────
+
+
+@pytest.mark.anyio
+async def test_what_people_say_may_be_given_by_position_and_is_checked(tmp_path: Path) -> None:
+    @tool(effect="once")
+    def pay(n: int) -> int:
+        """Pay."""
+        return n
+
+    wanted = {"steps": [{"step_id": "a", "tool": "pay", "parameters": {"n": 1}}]}
+    async with Replan(
+        ScriptedModel({}), tools=[pay], db=tmp_path / "r.db", interactive=True, approval="all"
+    ) as replan:
+        waiting = await replan.run("Pay", plan=wanted, evaluation="steps")
+        (asked,) = waiting.waiting_for
+        assert (await replan.approval(waiting.task_id, asked.id, {"n": 2})).parameters == {"n": 2}
+        for bad in ("x", [1], 5):
+            with pytest.raises(InputError, match="parameters: expected a mapping like"):
+                await replan.approve(waiting.task_id, asked.id, bad)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="parameters cannot be kept as JSON: NaN at n"):
+            await replan.approve(waiting.task_id, asked.id, {"n": math.nan})
+        for nothing in ("", "  "):
+            with pytest.raises(InputError, match="the answer is empty"):
+                await replan.answer(waiting.task_id, nothing)
+        for strange in (None, 5):
+            with pytest.raises(InputError, match="the answer: expected a text"):
+                await replan.answer(waiting.task_id, strange)  # type: ignore[arg-type]
+        await replan.approve(waiting.task_id, asked.id, {"n": 2}, "Ann")
+        assert (await replan.resume(waiting.task_id)).output == 2

@@ -15,7 +15,7 @@ from replan.run.service.tasks import Service
 OnEvent: TypeAlias = Callable[[Record], object]
 """An async one is awaited before the next event is told."""
 LAST_SECS = 5.0
-"""How long closing waits for a callback that is slower than its tasks."""
+"""How long an ended task, or closing, waits for a callback that is at one event."""
 log = logging.getLogger("replan")
 
 
@@ -25,6 +25,8 @@ class Announcer:
     def __init__(self, tell: OnEvent) -> None:
         self._tell = tell
         self._followers: dict[str, asyncio.Task[None]] = {}
+        self._said = 0
+        """How often the callback has come back, so that one that is slow is told from one that hangs."""
         self._told: dict[str, int] = {}
         """Up to where, of tasks that have not ended: people may write to one while nobody drives it."""
 
@@ -38,9 +40,20 @@ class Announcer:
         follower.add_done_callback(lambda done: self._forget(task_id, done))
 
     async def told(self, task_id: str) -> None:
-        """Return once the callback has been told all there is."""
-        if (follower := self._followers.get(task_id)) is not None:
-            await asyncio.wait({follower})
+        """Return once the callback has been told all there is, or hangs: how a task ends does not depend on who watches it."""
+        follower = self._followers.get(task_id)
+        if follower is None or follower is asyncio.current_task():  # it asks for the result itself
+            return
+        while not follower.done():
+            said = self._said
+            await asyncio.wait({follower}, timeout=LAST_SECS)
+            if said == self._said and not follower.done():
+                log.warning(
+                    "task %s has ended, and on_event has not come back for %g seconds: it is told the rest when it does",
+                    task_id,
+                    LAST_SECS,
+                )
+                return
 
     async def aclose(self) -> None:
         followers = set(self._followers.values())
@@ -91,12 +104,15 @@ class Announcer:
             said = self._tell(record)
             if inspect.isawaitable(said):
                 await said
-        except (
-            Exception
-        ):  # whatever a program's callback raises is its own: told in the log, and the task goes on
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            # whatever a program's callback raises is its own: told in the log, and the task goes on
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise
             log.exception(
                 "on_event failed at event %d (%s) of task %s", record.seq, record.type, record.task_id
             )
+        self._said += 1
         return record.seq
 
     def _forget(self, task_id: str, follower: asyncio.Task[None]) -> None:

@@ -213,6 +213,7 @@ class Service:
         asked = _one_of(
             {one.approval_id: one for one in open_approvals(state)}, approval_id, task_id, "approval"
         )
+        _json_size("parameters", parameters)
         edit = None if parameters is None else edit_of(asked, parameters)
         made = asked.parameters if edit is None else edit.over(asked.parameters)
         event = ApprovalResolved(
@@ -262,6 +263,8 @@ class Service:
         Whether a call took effect is answered yes, no or cannot tell; `output` is then what it gave.
         """
         _json_size("output", {"output": output})
+        if not text.strip():
+            raise InputError("the answer is empty: say in words what the question asks for")
         state = await self._open_state(task_id)
         known = state.recovery
         open_ = {one.question_id: one for one in known.open_questions()} if known is not None else {}
