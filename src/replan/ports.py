@@ -194,6 +194,9 @@ class ModelRequest(Frozen):
     watcher: Any = Field(default=None, exclude=True, repr=False)
     """A `Watcher`, or None. A model that makes several requests for one answer tells it of each."""
 
+    unread: int = Field(default=0, exclude=True, repr=False)
+    """So many ways of asking this have brought nothing that has the form of an answer. No part of the request."""
+
     @property
     def tokens(self) -> int:
         """About how many tokens are asked."""
@@ -217,6 +220,10 @@ class ModelReply(Frozen):
     usage: Usage = Usage()
     endpoint: str = ""
     """Which of several models or endpoints answered, where there are several."""
+    other_ways: bool = Field(default=False, exclude=True, repr=False)
+    """The same may be asked in another way, should this not have the form of an answer (`ModelRequest.unread`)."""
+    could_be_read: Callable[[], None] | None = Field(default=None, exclude=True, repr=False)
+    """Told by whoever has read the answer that it had the form of one."""
 
 
 class Model(Protocol):

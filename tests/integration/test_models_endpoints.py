@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -158,6 +160,88 @@ async def test_an_answer_that_is_only_broken_is_left_to_its_correction() -> None
         async with asking(server) as model:
             assert (await model.ask(request())).text.startswith('{"steps"')
     assert ways(server) == ["native"]
+
+
+# ── answers that only their reader knows to be none ───────────────────────────
+
+
+async def run_twice(server: ScriptedEndpoint, folder: Path, **more: Any) -> list[str]:
+    """The ways of two tasks after one another, which both succeed."""
+    async with Replan(endpoint=server.url, tools=[weather], db=folder / "log.db", **more) as replan:
+        for text in ("Weather?", "Weather again?"):
+            result = await replan.run(text)
+            assert result.is_success, result.failure
+    return ways(server)
+
+
+@pytest.mark.parametrize(
+    ("habits", "last"),
+    [
+        pytest.param(Habits(schema="blank"), "tool", id="white space until it is cut"),
+        pytest.param(Habits(schema="gibberish"), "tool", id="signs without sense"),
+        pytest.param(Habits(schema="schema_back"), "tool", id="the schema, said back"),
+        pytest.param(Habits(schema="schema_back", tool="gibberish"), "words", id="nor by a tool"),
+        pytest.param(Habits(schema="short"), "tool", id="half of it"),
+        pytest.param(Habits(stream="cumulative"), "native", id="the text so far in each piece"),
+    ],
+)
+async def test_an_answer_that_cannot_be_read_is_asked_for_in_the_ways_below_and_what_worked_is_remembered(
+    tmp_path: Path, habits: Habits, last: str
+) -> None:
+    with ScriptedEndpoint(SCRIPT, habits=habits, piece=20) as server:
+        asked = await run_twice(server, tmp_path)
+    assert asked[0] == "native, streamed"
+    assert asked[-2:] == [last, last], "the second task begins with what has worked"
+    assert len(asked) <= 16
+
+
+async def test_what_another_answer_says_in_the_same_stream_is_left_out(tmp_path: Path) -> None:
+    with ScriptedEndpoint(SCRIPT, habits=Habits(stream="two_choices"), piece=20) as server:
+        asked = await run_twice(server, tmp_path)
+    assert asked == ["native, streamed"] * 4
+
+
+async def test_an_answer_that_can_be_read_and_will_not_do_is_corrected_and_asked_in_no_other_way(
+    tmp_path: Path,
+) -> None:
+    bad = {"steps": [{"step_id": "a", "tool": "nothing", "parameters": {}}]}
+    with ScriptedEndpoint({"execution_plan": bad}) as server:
+        async with Replan(endpoint=server.url, tools=[weather], db=tmp_path / "log.db") as replan:
+            assert not (await replan.run("Weather?")).is_success
+    assert set(ways(server)) == {"native, streamed"}
+
+
+async def test_where_no_way_brings_an_answer_the_end_is_told_and_nothing_is_remembered(
+    tmp_path: Path,
+) -> None:
+    habits = Habits(schema="gibberish", tool="gibberish", words="gibberish")
+    with ScriptedEndpoint(SCRIPT, habits=habits) as server:
+        async with Replan(endpoint=server.url, tools=[weather], db=tmp_path / "log.db") as replan:
+            first = await replan.run("Weather?")
+            count = len(server.requests)
+            await replan.run("Weather again?")
+    assert not first.is_success
+    assert count <= 8
+    assert ways(server)[count] == "native, streamed", "a bad hour of the endpoint is not held against it"
+
+
+@given(
+    schema=st.sampled_from(["right", "blank", "gibberish", "schema_back", "nothing", "empty_object"]),
+    tool_way=st.sampled_from(["right", "blank", "gibberish", "nothing"]),
+    stream=st.sampled_from(["right", "cumulative", "two_choices", "noisy"]),
+)
+@settings(max_examples=12, deadline=None)
+async def test_as_long_as_one_way_answers_the_question_is_answered(
+    schema: Any, tool_way: Any, stream: Any
+) -> None:
+    with (
+        ScriptedEndpoint(
+            SCRIPT, habits=Habits(schema=schema, tool=tool_way, stream=stream), piece=30
+        ) as server,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        async with Replan(endpoint=server.url, tools=[weather], db=Path(folder) / "log.db") as replan:
+            assert (await replan.run("Weather?")).is_success
 
 
 # ── refusals ──────────────────────────────────────────────────────────────────

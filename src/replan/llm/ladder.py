@@ -52,6 +52,12 @@ class Way(NamedTuple):
         position = MODES.index(self.mode) + 1
         return MODES[position] if position < len(MODES) else None
 
+    def below(self) -> list[Way]:
+        """The ways to try where the answers of this one cannot be used: all at once, then each weaker mode."""
+        modes = MODES[MODES.index(self.mode) + 1 :]
+        whole = self._replace(streamed=False)
+        return [*([whole] if self.streamed else []), *(whole._replace(mode=mode) for mode in modes)]
+
     @property
     def plain(self) -> Way:
         """The same mode without anything that could be left out."""
@@ -70,26 +76,35 @@ class Ladder:
         """What worked after such answers."""
         self.lost_streams = 0
 
-    def climb(self, schema_name: str, fields: Sequence[str], *, streamed: bool) -> Climb:
-        """One question's way down, from where the last one like it has found its answer."""
+    def climb(self, schema_name: str, fields: Sequence[str], *, streamed: bool, unread: int = 0) -> Climb:
+        """One question's way down, from where the last one like it has found its answer.
+
+        `unread`: so many ways have brought answers that could not be used, though the endpoint took them for such.
+        """
         own = self.by_schema.get(schema_name, self.way)
         mode = max(own.mode, self.way.mode, key=MODES.index)
         # The same once more may be enough; each further try is made in the next mode.
         position = MODES.index(mode) + max(0, self.stumbles.get(schema_name, 0) - 1)
         mode = MODES[min(position, len(MODES) - 1)]
-        return Climb(self, schema_name, fields, own._replace(mode=mode, streamed=own.streamed and streamed))
+        first = own._replace(mode=mode, streamed=own.streamed and streamed)
+        return Climb(self, schema_name, fields, first, unread)
 
 
 class Climb:
     """The way down of one question. Each method says whether there is another way to try: `way`."""
 
-    def __init__(self, ladder: Ladder, schema_name: str, fields: Sequence[str], first: Way) -> None:
+    def __init__(
+        self, ladder: Ladder, schema_name: str, fields: Sequence[str], first: Way, unread: int = 0
+    ) -> None:
         self._ladder = ladder
         self._schema = schema_name
         self._fields = fields
         self._first = first
-        self.way = first
-        self._tried = {first}
+        below = first.below()[:unread]
+        self.way = below[-1] if below else first
+        self._tried = {first, *below}
+        self._unread = bool(below)
+        """The endpoint takes what it says for an answer; whoever reads it knows better."""
         self._guessed = False
         """Things were left out that nobody complained of."""
         self._only_this = False
@@ -99,6 +114,19 @@ class Climb:
     def again(self) -> bool:
         """Whether more than one way was tried."""
         return len(self._tried) > 1
+
+    @property
+    def other_ways(self) -> bool:
+        """Whether there is one below that was not tried."""
+        return any(way not in self._tried for way in self.way.below())
+
+    def could_be_read(self) -> None:
+        """The answer has the form that was asked for: the next question like this one begins here."""
+        if self._unread:
+            ladder = self._ladder
+            if self.way.mode == self._first.mode:  # it was how the pieces came, whatever is asked
+                ladder.way = ladder.way._replace(streamed=False)
+            ladder.by_schema[self._schema] = self._learnt()
 
     def failed(self, error: EndpointError) -> bool:
         """The request came to nothing."""
@@ -180,6 +208,8 @@ class Climb:
         return way
 
     def _remember(self) -> None:
+        if self._unread:
+            return  # `could_be_read` says what worked
         ladder = self._ladder
         if self._lost and not self.way.streamed:
             ladder.lost_streams += 1

@@ -121,7 +121,9 @@ class ProviderModel:
         watcher: Watcher | None = request.watcher
         relay = None if on_text is None else Relay(on_text)
         fields = tuple(request.json_schema.get("properties", ()))
-        climb = self._ladder.climb(request.schema_name, fields, streamed=relay is not None)
+        climb = self._ladder.climb(
+            request.schema_name, fields, streamed=relay is not None, unread=request.unread
+        )
         because = ""
         while True:
             way = climb.way
@@ -158,7 +160,14 @@ class ProviderModel:
             text = thoughts  # no way of asking has brought more
         if relay is not None and not way.streamed and text:
             relay(text)
-        return ModelReply(text=text, model=response.model_name or self.name, usage=usage, endpoint=self.name)
+        return ModelReply(
+            text=text,
+            model=response.model_name or self.name,
+            usage=usage,
+            endpoint=self.name,
+            other_ways=climb.other_ways,
+            could_be_read=climb.could_be_read,
+        )
 
     async def aclose(self) -> None:
         library, client, loop = self._library, self._client, self._loop

@@ -1,7 +1,7 @@
 """What endpoints send, brought into the protocol's own form before anybody reads it.
 
 An error inside an answer of status 200 gets its status; an answer without `choices` becomes an empty one; the
-arguments of a call are text, also where they came as an object; of a stream only the data passes, and one that says
+arguments of a call are text, also where they came as an object; of several answers the first counts; of a stream only the data passes, and one that says
 `[DONE]` without a reason has finished.
 """
 
@@ -20,6 +20,8 @@ from replan.connections import Transport
 _FINISHED = re.compile(r'"finish_reason"\s*:\s*"')
 _ARGUMENTS = re.compile(r'"arguments"\s*:\s*[^\s"]')
 """Arguments of a call that may be no text."""
+_OTHER_CHOICE = re.compile(r'"index"\s*:\s*[1-9]')
+"""Perhaps a piece of another answer than the first."""
 _OF_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 _UNKNOWN = 502
 """The status of an error that tells none: the other side could not do it now."""
@@ -50,7 +52,8 @@ def completion(content: bytes) -> tuple[int, bytes]:
     if not isinstance(body, dict):
         return 200, content
     if body.get("choices"):
-        return 200, json.dumps(body).encode() if _arguments_made_text(body) else content
+        changed = _of_first_choice(body)
+        return 200, json.dumps(body).encode() if _arguments_made_text(body) or changed else content
     if error := body.get("error"):
         return status_of(error), content
     nothing = {"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}
@@ -69,15 +72,31 @@ def status_of(error: Any) -> int:
     return _UNKNOWN
 
 
-def _with_text_arguments(data: str) -> str:
-    """A piece of a stream with the arguments of its calls as text."""
-    if _ARGUMENTS.search(data) is None:
+def _in_form(data: str) -> str:
+    """A piece of a stream, of one answer only, with the arguments of its calls as text; empty if nothing is left."""
+    if _ARGUMENTS.search(data) is None and _OTHER_CHOICE.search(data) is None:
         return data
     try:
         body = json.loads(data)
     except ValueError:
         return data  # whoever reads it says what is wrong
-    return json.dumps(body) if _arguments_made_text(body) else data
+    fewer = _of_first_choice(body, strict=True)
+    if fewer and not body["choices"] and not body.get("usage"):
+        return ""
+    return json.dumps(body) if _arguments_made_text(body) or fewer else data
+
+
+def _of_first_choice(body: Any, *, strict: bool = False) -> bool:
+    """Leave out further answers that nobody has asked for, and say whether there were any.
+
+    Unless `strict`, one that is the only one is the answer whatever its number.
+    """
+    choices = _listed(body, "choices")
+    first = [one for one in choices if not isinstance(one, dict) or one.get("index") in (0, None)]
+    if len(first) == len(choices) or not (first or strict):
+        return False
+    body["choices"] = first
+    return True
 
 
 def _arguments_made_text(body: Any) -> bool:
@@ -127,8 +146,9 @@ class _Events(httpx2.AsyncByteStream):
                 continue
             if not last:
                 last = _head(data)
-            finished = finished or _FINISHED.search(data) is not None
-            yield _event(_with_text_arguments(data))
+            if piece := _in_form(data):
+                finished = finished or _FINISHED.search(piece) is not None
+                yield _event(piece)
 
     async def aclose(self) -> None:
         await self._response.aclose()

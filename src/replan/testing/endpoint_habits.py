@@ -38,10 +38,13 @@ Odd = Literal[
     "refused",
     "filtered",
     "short",
+    "blank",
+    "gibberish",
+    "schema_back",
 ]
 """Where an answer is: in its place; among the thoughts (`reasoning_content`); nowhere; `{}` instead; `choices` without
 one, or null; a refusal instead; taken away by a filter of contents; half of it,
-because of a limit of tokens."""
+because of a limit of tokens; its beginning and then white space up to the limit; signs without sense; a schema."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +53,14 @@ class Habits:
 
     `schema`, `tool`, `words`: what comes back when it is asked with a JSON schema, a tool, or in words.
     `stream`: `noisy` puts ids, comments and empty data between the events; `unfinished` gives no reason for its end;
-    `broken` sends what cannot be read. `content_type` of whole answers. `arguments`: those of a call are sent as text, or as an object. `usage`: it says what was used. `system_role`: it takes a message of the system.
+    `broken` sends what cannot be read; `cumulative` the whole text so far, each time; `two_choices` another answer besides. `content_type` of whole answers. `arguments`: those of a call are sent as text, or as an object. `usage`: it says what was used. `system_role`: it takes a message of the system.
     `bare_refusals`: it does not say what it refuses.
     """
 
     schema: Odd = "right"
     tool: Odd = "right"
     words: Odd = "right"
-    stream: Literal["right", "noisy", "unfinished", "broken"] = "right"
+    stream: Literal["right", "noisy", "unfinished", "broken", "cumulative", "two_choices"] = "right"
     content_type: str = "application/json"
     arguments: Literal["text", "object"] = "text"
     usage: bool = True

@@ -13,7 +13,7 @@ from replan.core.types import JsonObject
 from replan.testing.endpoint_habits import EndpointFault, Habits, Odd
 from replan.testing.script import ScriptError
 
-_ENDS: dict[Odd, str] = {"filtered": "content_filter", "short": "length"}
+_ENDS: dict[Odd, str] = {"filtered": "content_filter", "short": "length", "blank": "length"}
 """The reasons for the end of answers that are not there whole."""
 
 
@@ -185,6 +185,9 @@ class Handler(BaseHTTPRequestHandler):
         for delta, finish in self._deltas(sent, function, habits.answer_to(body)):
             if finish is not None and (fault is not None or habits.stream == "unfinished"):
                 break
+            if habits.stream == "two_choices":
+                other = {"content": '{"steps": []}'}
+                self._event({"choices": [{"index": 1, "delta": other, "finish_reason": "stop"}]}, body)
             self._event({"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}, body)
         if fault is not None and fault.kind == "cut":
             self.close_connection = True
@@ -213,8 +216,9 @@ class Handler(BaseHTTPRequestHandler):
         pieces = [text[start : start + self._end.piece] for start in range(0, len(text), self._end.piece)]
         if function is None:
             yield {"role": "assistant", "content": ""}, None
-            for piece in pieces:
-                yield {"content": piece}, None
+            for at, piece in enumerate(pieces):
+                told = "".join(pieces[: at + 1]) if self._end.habits.stream == "cumulative" else piece
+                yield {"content": told}, None
             yield {}, "stop"
             return
         head = {
@@ -283,6 +287,13 @@ def _message(text: str, function: str | None, odd: Odd) -> JsonObject:
             text = "{}"
         case "short":
             text = text[: len(text) // 2]
+        case "blank":
+            text = text[: len(text) // 2] + "\n" * 2_000
+        case "gibberish":
+            text = '{{{[[""```json```' * 20
+        case "schema_back":
+            known = json.loads(text)
+            text = json.dumps({"type": "object", "properties": {name: {"type": "array"} for name in known}})
     if function is None:
         return {"role": "assistant", "content": text}
     call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": function, "arguments": text}}

@@ -32,6 +32,10 @@ class Violations(ValueError):
         super().__init__("; ".join(problems))
 
 
+class Unread(Violations):
+    """It has not even the form of an answer: the model may not have been asked in a way that works with it."""
+
+
 class Talk(Protocol):
     """The way to a model: whoever implements it charges the budget, records the call and retries transients.
 
@@ -65,15 +69,22 @@ async def ask_typed(
     can do without all of these.
     `read` raises `Violations` (or any ValueError) for an answer that will not do; all of it goes back to the
     model in one message, at most `corrections` times. Then `AnswerInvalid` with the last problems and text.
+    One that has not even the form of an answer, after its correction, is asked for anew in another way, where the model
+    has one left.
     `on_rejected(problems, attempt)` is told of each answer that was refused.
     `doubts`: what is strange about an answer that could be used; it goes back once, beside the corrections, and what
     is said then counts, strange or not. Where that cannot be used, the first stays.
     `alone`: nothing else of the task goes on meanwhile, so that `read` may do its work beside the event loop.
     """
     small = talk.style == "small"
-    keys = _Keys(tuple(json_schema.get("required", ()) if needed is None else needed), tuple(instead))
+    keys = _Keys(
+        tuple(json_schema.get("required", ()) if needed is None else needed),
+        tuple(instead),
+        _no_objects(json_schema),
+    )
     turns = [Turn(role="user", text=prompt.user)]
-    attempt = 1
+    attempt = tries = 1
+    unread = 0
     doubted: list[T] = []
     while True:
         request = ModelRequest(
@@ -84,25 +95,36 @@ async def ask_typed(
             turns=tuple(turns),
             temperature=(0.0 if attempt == 1 else _SMALL_SECOND_THOUGHT) if small else None,
             max_tokens=_SMALL_MAX_TOKENS if small else None,
+            unread=unread,
         )
         reply = await talk.ask(role, request, prompt, attempt)
+        formless = False
         try:
             value = await _understood(reply.text, keys, read, alone=alone)
         except Violations as refused:
             if doubted:
                 return doubted[0]
-            problems = refused.problems
+            problems, formless = refused.problems, isinstance(refused, Unread)
         else:
             problems = tuple(doubts(value)) if doubts is not None and not doubted else ()
             if not problems:
+                if reply.could_be_read is not None:
+                    reply.could_be_read()
                 return value
             doubted.append(value)
+        if not formless and reply.could_be_read is not None:
+            reply.could_be_read()
         if on_rejected is not None:
             on_rejected(problems, attempt)
-        if attempt > corrections and not doubted:
+        attempt += 1
+        if formless and reply.other_ways and (unread or tries > corrections):
+            unread, tries = unread + 1, 1
+            turns = turns[:1]
+            continue
+        if tries > corrections and not doubted:
             raise AnswerInvalid(
-                f"the model's {schema_name} could not be used after {attempt} "
-                f"{'try' if attempt == 1 else 'tries'}: {'; '.join(problems)}",
+                f"the model's {schema_name} could not be used after {attempt - 1} "
+                f"{'try' if attempt == 2 else 'tries'}: {'; '.join(problems)}",
                 problems=problems,
                 text=reply.text,
             )
@@ -110,7 +132,7 @@ async def ask_typed(
             Turn(role="assistant", text=reply.text[:_SHOWN_ANSWER] or "(an empty answer)"),
             Turn(role="user", text=correction(problems)),
         ]
-        attempt += 1
+        tries += 1
 
 
 def correction(problems: Sequence[str]) -> str:
@@ -127,6 +149,8 @@ class _Keys(NamedTuple):
 
     needed: tuple[str, ...]
     instead: tuple[str, ...] = ()
+    no_objects: frozenset[str] = frozenset()
+    """Those whose values are no objects: one that is may be the schema, said back."""
 
 
 async def _understood(text: str, keys: _Keys, read: Callable[[Any], T], *, alone: bool) -> T:
@@ -151,25 +175,36 @@ def _values(text: str, keys: _Keys) -> list[Any]:
     try:
         return [meant(value, keys.needed) for value in candidates(text)]
     except Unreadable as error:
-        raise Violations([str(error)]) from None
+        raise Unread([str(error)]) from None
+
+
+def _no_objects(json_schema: JsonObject) -> frozenset[str]:
+    known = json_schema.get("properties", {})
+    return frozenset(name for name, part in known.items() if part.get("type") in _SCALARS_AND_LISTS)
+
+
+_SCALARS_AND_LISTS = ("array", "string", "number", "integer", "boolean")
 
 
 def _chosen(values: list[Any], keys: _Keys, read: Callable[[Any], T]) -> T:
     good: list[T] = []
     problems: tuple[str, ...] = ()
+    formless = True
     for value in values:
         try:
             _check_shape(value, keys)
             good.append(read(value))
         except Violations as error:
+            formless = formless and isinstance(error, Unread)
             problems = _worse(problems, error.problems)
         except ValueError as error:
+            formless = False
             problems = _worse(problems, (str(error) or type(error).__name__,))
     if len(good) == 1:
         return good[0]
     if good:
         raise Violations(["the answer holds several different JSON objects; exactly one is wanted"])
-    raise Violations(problems)
+    raise Unread(problems) if formless else Violations(problems)
 
 
 def _worse(known: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
@@ -180,10 +215,13 @@ def _worse(known: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
 def _check_shape(value: Any, keys: _Keys) -> None:
     """Only what no reader can do without: an object with the required keys. All else is the reader's."""
     if not isinstance(value, dict):
-        raise Violations([f"the answer has to be a JSON object, not {_kind(value)}"])
+        raise Unread([f"the answer has to be a JSON object, not {_kind(value)}"])
     missing = [key for key in keys.needed if key not in value]
     if missing and not any(value.get(key) for key in keys.instead):
-        raise Violations([f"the answer has no {key!r}" for key in missing])
+        raise Unread([f"the answer has no {key!r}" for key in missing])
+    for name in keys.no_objects & value.keys():
+        if isinstance(said := value[name], dict) and said.get("type") in _SCALARS_AND_LISTS:
+            raise Unread([f"{name!r} is the schema of the answer, said back, and not an answer"])
 
 
 def _kind(value: Any) -> str:
