@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -117,6 +118,7 @@ class Replan:
         self._db = db if db is None or isinstance(db, Path) else text_of("db", db)
         self._service: Service | None = None
         self._engine: LocalEngine | None = None
+        self._process = os.getpid()
 
     # ── life ──
 
@@ -158,6 +160,7 @@ class Replan:
         )
         self._service = Service(parts)
         most = self.settings.orchestrator.max_concurrent_tasks
+        self._process = os.getpid()
         self._engine = LocalEngine(self._service.drive, most, self._service.hear_cancel)
 
     async def _remember(self, store: Store) -> None:
@@ -170,8 +173,8 @@ class Replan:
         """Stop driving, close tools, models and store. What is stored stays resumable."""
         service, engine = self._service, self._engine
         self._service = self._engine = None
-        if service is None or engine is None:
-            return
+        if service is None or engine is None or self._process != os.getpid():
+            return  # what a fork has inherited is its parent's to close
         async with (
             contextlib.AsyncExitStack() as closing
         ):  # last in, first out; each whatever becomes of the others
@@ -189,6 +192,7 @@ class Replan:
         """The use cases that every front end calls."""
         if self._service is None:
             raise InputError("Replan is not open: use `async with Replan(...) as replan:`")
+        self._check_process()
         return self._service
 
     def warm(self) -> None:
@@ -488,7 +492,15 @@ class Replan:
     def _engine_now(self) -> LocalEngine:
         if self._engine is None:
             raise InputError("Replan is not open: use `async with Replan(...) as replan:`")
+        self._check_process()
         return self._engine
+
+    def _check_process(self) -> None:
+        """Threads and locks do not come along into a fork: whoever waited for them would wait for ever."""
+        if self._process != os.getpid():
+            raise InputError(
+                "this Replan was opened in another process, before a fork: open one in each process, after the fork"
+            )
 
     def _submission(
         self,

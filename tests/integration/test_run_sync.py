@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -200,3 +202,41 @@ async def test_what_people_say_may_be_given_by_position_and_is_checked(tmp_path:
                 await replan.answer(waiting.task_id, strange)  # type: ignore[arg-type]
         await replan.approve(waiting.task_id, asked.id, {"n": 2}, "Ann")
         assert (await replan.resume(waiting.task_id)).output == 2
+
+
+# ── another process, another loop ─────────────────────────────────────────────
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_is_told_that_its_replan_is_its_parents(tmp_path: Path) -> None:
+    async def main() -> str:
+        async with Replan(ScriptedModel({}), tools=[double], db=tmp_path / "r.db") as replan:
+            reading, writing = os.pipe()
+            if (child := os.fork()) == 0:
+                said = []
+                for wanted in (replan.wait("t"), replan.result("t"), replan.history("t")):
+                    try:
+                        with contextlib.suppress(StopIteration):
+                            wanted.send(None)
+                    except InputError as error:
+                        said.append(str(error))
+                os.write(writing, "|".join(said).encode())
+                os._exit(0)
+            await asyncio.to_thread(os.waitpid, child, 0)
+            said = os.read(reading, 4096).decode()
+            assert (await replan.run("Double four", plan=PLAN, evaluation="steps")).output == 8
+            return said
+
+    assert asyncio.run(main()).count("opened in another process, before a fork") == 3
+
+
+def test_a_replan_may_be_used_and_closed_in_one_loop_after_another(tmp_path: Path) -> None:
+    replan = Replan(ScriptedModel({}), tools=[double], db=tmp_path / "r.db")
+
+    async def run() -> Any:
+        await replan.open()
+        return (await replan.run("Double four", plan=PLAN, evaluation="steps")).output
+
+    assert [asyncio.run(run()) for _ in range(3)] == [8, 8, 8]
+    asyncio.run(replan.aclose())

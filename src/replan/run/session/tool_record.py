@@ -62,7 +62,7 @@ class ToolRecord:
 
     def flush_if_due(self, memory: ToolMemory) -> None:
         """Hand over in the background, if it is time."""
-        if self._flushing is not None and not self._flushing.done():
+        if self._under_way() is not None:
             return
         now = time.monotonic()
         if self._fresh and (self._calls >= FLUSH_CALLS or now - self._flushed >= FLUSH_SECS):
@@ -71,9 +71,16 @@ class ToolRecord:
 
     async def flush(self, memory: ToolMemory) -> None:
         """Hand over what was counted."""
-        if self._flushing is not None:
-            await asyncio.wait({self._flushing})
+        if (under_way := self._under_way()) is not None:
+            await asyncio.wait({under_way})
         await self._flush(memory)
+
+    def _under_way(self) -> asyncio.Task[None] | None:
+        """The handing over that goes on in this event loop; one that an earlier loop has begun went with it."""
+        task = self._flushing
+        if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
+            return None
+        return task
 
     async def _flush(self, memory: ToolMemory) -> None:
         """A store that cannot take it costs statistics and nothing else."""
