@@ -301,6 +301,9 @@ BOTH = Step(step_id="both", actions=(A, B))
         pytest.param([step("s", when="s.status == 'failed'")], "`when` looks at its own step 's'", id="own status"),
         pytest.param([S1, step("s", when="step_1.status == 'success'")], "`when` looks for the status 'success'; the status of a step is one of 'succeeded', 'failed', 'skipped'", id="no status word"),
         pytest.param([S1, step("s", when="step_1.output.n > `1` || contains(['ok', 'skipped'], step_1.status)")], "looks for the status 'ok'", id="no status word in a list"),
+        pytest.param([S1, step("s", when="step_1.status == 'failed'")], "`when`: step_1.status == 'failed' never holds", id="after a failure"),
+        pytest.param([S1, step("s", when="metadata.x || `failed` == step_1.status")], "step_1.status == 'failed' never holds", id="or after a failure"),
+        pytest.param([S1, step("s", when="!(step_1.status == 'failed')")], "step_1.status == 'failed' never holds", id="not after a failure"),
         pytest.param([step("s", when="item.x")], "`when` can look at steps and metadata, not at 'item'", id="when item"),
         pytest.param([S1, step("s", when="${step_1.output")], "`when` is a JMESPath without braces", id="when unclosed"),
         # effects
@@ -344,6 +347,7 @@ def test_each_rule_says_what_is_wrong_where_and_what_would_be_right(steps: list[
         pytest.param([S1, step("s", when="!metadata.done || step_1.outputs.total")], id="a condition on metadata"),
         pytest.param([step("s", when="`false`")], id="a constant condition"),
         pytest.param([S1, step("s", for_each="${step_1.output.hits}", x="${item.id} ${index}")], id="for_each"),
+        pytest.param([S1, step("s", when="step_1.status != 'failed' && contains(['failed', 'skipped'], step_1.status)")], id="failed among others"),
         pytest.param([step("s", "add", for_each='[{"v": 1}, {"v": 2}]', a="${item.v}", b="${index}")], id="items that fit"),
         pytest.param([S1, step("s", "add", for_each='["${step_1.output.total}"]', a="${item}", b=1)], id="an item to be read"),
         pytest.param([S1, step("s", "add", for_each="[1]", a="${step_1.output.total}", b=1)], id="items that are not used"),

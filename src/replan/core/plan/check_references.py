@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from replan.core.data import schemas
 from replan.core.plan.index import Draft, metadata_name
-from replan.core.references.conditions import STATUSES, roots, unknown_statuses
+from replan.core.references.conditions import STATUSES, roots, unknown_statuses, waits_for_failure
 from replan.core.references.paths import PathError, chains, check_path, gives_list, select, static_steps
 from replan.core.references.refs import WORDS, Reference, is_plain, listed, whole, written_as_text
 from replan.core.types import JsonObject, Step
@@ -193,6 +193,12 @@ def _condition(draft: Draft, step: Step) -> Iterator[str]:
             f"`when` looks for the status {', '.join(map(repr, strange))}; the status of a step is one of "
             f"{', '.join(map(repr, STATUSES))}"
         )
+    for name in waits_for_failure(step.when):
+        if name in draft.steps and name != step.step_id:
+            yield (
+                f"`when`: {name}.status == 'failed' never holds, since a step runs only when all that it looks at has "
+                "succeeded or was skipped; a failure is recovered from, or the plan is made anew: leave this step out"
+            )
     for name, part in roots(step.when):
         if name == step.step_id:
             yield f"`when` looks at its own step {name!r}"

@@ -116,6 +116,26 @@ def unknown_statuses(text: str) -> list[str]:
     return [word for word in found if word not in STATUSES]
 
 
+def waits_for_failure(text: str) -> list[str]:
+    """The steps whose status the condition compares with 'failed', as if it were looked at then."""
+    found: dict[str, None] = {}
+
+    def visit(node: Any) -> None:
+        children = [child for child in node.get("children") or () if isinstance(child, dict)]
+        if (
+            node["type"] == "comparator"
+            and node.get("value") == "eq"
+            and _words(children) == ["failed"]
+            and (status := next(filter(_is_status, children), None)) is not None
+        ):
+            found[status["children"][0]["value"]] = None
+        for child in children:
+            visit(child)
+
+    visit(parsed(text))
+    return list(found)
+
+
 def _is_status(node: Any) -> bool:
     """True for `step.status`."""
     children: list[Any] = list(node.get("children") or ())
