@@ -28,6 +28,7 @@ setup: $(VENV)/.dev  ## Make .venv with everything
 run: $(VENV)/.run  ## Do the first task with the built-in model
 	$(BIN)/replan model pull
 	$(BIN)/python -m examples.first_run
+	@echo "the command is $(BIN)/replan; after \`. $(BIN)/activate\` it is replan"
 
 test: check  ## Check, then run the tests
 	$(BIN)/python -m pytest

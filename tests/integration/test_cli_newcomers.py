@@ -46,6 +46,11 @@ def test_a_task_is_named_by_its_beginning_or_as_the_last_one(tmp_path: Path) -> 
     assert several.returncode == 2
     assert newer in several.stderr
     assert older in several.stderr
+    for name in ("ni", "ta", newer.removeprefix("task_")[:2]):
+        short = replan("tasks", "show", name, cwd=tmp_path)
+        assert (short.returncode, "write 3 characters of it at least" in short.stderr) == (2, True), (
+            short.stderr
+        )
     near = replan("tasks", "show", "nightly-reprot", cwd=tmp_path)
     assert near.returncode == 2
     assert "did you mean 'nightly-report'?" in near.stderr

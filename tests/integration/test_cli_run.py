@@ -51,6 +51,8 @@ def test_json_prints_the_result_object_and_nothing_else(tmp_path: Path) -> None:
         "total_duration_secs",
     } <= set(result)
     assert (result["is_success"], result["final_output"]) == (True, 7)
+    named = ("succeeded", "output", "score", "rounds")  # as the library has them
+    assert [result[name] for name in named] == [True, 7, result["final_score"], 1]
     assert [step["output"] for step in result["steps"]][:2] == [
         {"text": "naïve", "letters": 5},
         {"text": "北京", "letters": 2},

@@ -575,6 +575,22 @@ async def test_a_plan_given_and_judged_by_steps_is_held_to_the_validators_too(db
         assert (result.succeeded, result.output) == (False, None)
 
 
+class Broken(FakeSource):
+    async def tools(self) -> Any:
+        raise ReplanError("it asks for a token")
+
+
+async def test_a_plan_whose_tool_is_not_there_is_told_which_source_cannot_be_used(db: Path) -> None:
+    async with Replan(
+        ScriptedModel({}), [Broken({}, name="far"), fake_source({"t": FakeTool()})], db=db
+    ) as replan:
+        with pytest.raises(
+            PlanInvalid, match=r"(?s)'nope' does not exist.*cannot be used: far: .*it asks for a token"
+        ):
+            await replan.plan("do it", plan=plan(step("a", "nope")))
+        assert [one.tool for one in (await replan.plan("do it", plan=ONE, evaluation="steps")).steps] == ["t"]
+
+
 async def test_a_plan_can_be_had_without_a_task(db: Path) -> None:
     async with opened(db, answers={"execution_plan": ONE}) as replan:
         assert [one.tool for one in (await replan.plan("do it")).steps] == ["t"]

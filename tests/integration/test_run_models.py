@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from typing import Any
@@ -12,7 +13,7 @@ from run_tasks import FakeTool, Ran, bench, plan, step, verdict
 from replan.core.limits.policy import Policy
 from replan.errors import ModelUnavailable, PlanInvalid
 from replan.run.service.tasks import Submission
-from replan.testing import virtual_time
+from replan.testing import ScriptedModel, virtual_time
 
 ONE = plan(step("a", "t0"))
 
@@ -162,6 +163,33 @@ def test_a_selection_of_nothing_ends_the_task_naming_the_nearest_tools() -> None
     assert ran.result.status == "failed"
     assert ran.result.failure is not None
     assert ran.source.calls == []
+
+
+class Deaf(ScriptedModel):
+    """Never answers for these schemas."""
+
+    deaf_for = ""
+
+    async def ask(self, request: Any, on_text: Any = None) -> Any:
+        if request.schema_name == self.deaf_for:
+            await asyncio.Event().wait()
+        return await super().ask(request, on_text)
+
+
+@pytest.mark.parametrize("schema", ["execution_plan", "evaluation"])
+def test_a_model_call_that_is_stopped_is_told_with_the_time_that_it_took(schema: str) -> None:
+    model = Deaf({"execution_plan": ONE, "evaluation": verdict()})
+    model.deaf_for = schema
+
+    async def main() -> Ran:
+        return (
+            await (await bench({"t0": FakeTool()}, model=model)).run(budget={"task_timeout_secs": 4})
+        ).check()
+
+    ran = virtual_time(main())
+    assert ran.result.status == "timed_out"
+    last = ran.events("llm_call_completed")[-1]
+    assert (last.error, round(last.duration_secs)) == ("it was stopped", 4)
 
 
 # ── planning ──────────────────────────────────────────────────────────────────

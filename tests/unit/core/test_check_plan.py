@@ -484,6 +484,19 @@ def test_implied_dependencies_are_united_with_the_declared_ones() -> None:
 
 
 @pytest.mark.parametrize(
+    "value",
+    [
+        "${a.output} ${b.output} ${c.output}",
+        ["${a.output}", {"deep": ["${b.output}"]}, "${c.output}"],
+        {"first ${a.output}": 1, "second": "${b.output}", "third": "${c.output}"},
+    ],
+)
+def test_implied_dependencies_stand_in_the_order_of_their_references(value: Any) -> None:
+    plan = check(step("c"), step("b"), step("a"), step("d", x=value, y="${a.output}")).plan
+    assert plan.steps[-1].dependencies == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
     "reader",
     [
         pytest.param(step("r", x="${metadata.token}"), id="a reference"),

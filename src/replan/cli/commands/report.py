@@ -22,7 +22,7 @@ def tell_result(result: TaskResult, out: Out, *, json: bool, events: bool) -> No
     What a task left that did not succeed is no answer: it goes to stderr, and a script gets nothing.
     """
     if json:
-        out.json(result.model_dump(mode="json"))
+        out.json(as_json(result))
     elif not events and result.final_output is not None:
         if result.is_success:
             out.answer(result.final_output)
@@ -30,6 +30,18 @@ def tell_result(result: TaskResult, out: Out, *, json: bool, events: bool) -> No
             say(f"no answer; partial output: {clean(_as_text(result.final_output), 2_000)}")
     for line in summary(result):
         say(line)
+
+
+def as_json(result: TaskResult) -> dict[str, object]:
+    """The result object; what the library has another name for stands under that, too."""
+    told = result.model_dump(mode="json")
+    names = {
+        "output": "final_output",
+        "succeeded": "is_success",
+        "score": "final_score",
+        "rounds": "total_rounds",
+    }
+    return told | {name: told[own] for name, own in names.items()}
 
 
 def summary(result: TaskResult) -> list[str]:

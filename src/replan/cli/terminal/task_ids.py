@@ -36,6 +36,10 @@ async def full_id(replan: Replan, name: str) -> str:
     if found:
         shown = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
         raise InputError(f"{name!r} is the beginning of several tasks: {shown}; write more of the id")
+    if not beginning and any(one.startswith((name, f"task_{name}")) for one in ids):
+        raise InputError(
+            f"{name!r} is too short for the beginning of an id: write {SHORTEST} characters of it at least, `task_` apart"
+        )
     from difflib import get_close_matches
 
     near = get_close_matches(name, ids, 1, cutoff=0.8)

@@ -266,7 +266,7 @@ def _with_path(raw: str, head: str, action: str | None, path: str) -> Reference:
 
 
 def references(value: Any) -> Iterator[Reference]:
-    """Every reference in a value, at any depth, in keys too."""
+    """Every reference in a value, at any depth, in keys too; in the order in which they stand."""
     stack = [value]
     while stack:
         item = stack.pop()
@@ -276,10 +276,10 @@ def references(value: Any) -> Iterator[Reference]:
                     if isinstance(segment, Reference):
                         yield segment
         elif isinstance(item, dict):
-            stack.extend(item.values())
-            stack.extend(item.keys())
+            stack.extend(reversed(item.values()))
+            stack.extend(reversed(item.keys()))
         elif isinstance(item, list | tuple):
-            stack.extend(item)
+            stack.extend(reversed(item))
 
 
 def whole(text: str) -> Reference | None:

@@ -36,6 +36,7 @@ def _started(state: State, event: e.TaskStarted, ts: float) -> None:
 def _resumed(state: State, event: e.TaskResumed, ts: float) -> None:
     state.started = True
     state.llm_running.clear()
+    state.llm_since.clear()
     if state.cancel is not None and state.cancel.until_resumed:
         state.cancel = None
 
@@ -50,6 +51,7 @@ def _round(state: State, event: e.RoundStarted, ts: float) -> None:
 def _llm_started(state: State, event: e.LlmCallStarted, ts: float) -> None:
     state._asked = state._asked.model_copy(update={"llm_calls": state._asked.llm_calls + 1})
     state.llm_running[event.call_id] = event
+    state.llm_since[event.call_id] = ts
     if event.role == "evaluation":
         state.status = "evaluating"
     elif event.schema_name == "overall_reflection":
@@ -58,6 +60,7 @@ def _llm_started(state: State, event: e.LlmCallStarted, ts: float) -> None:
 
 def _llm_completed(state: State, event: e.LlmCallCompleted, ts: float) -> None:
     state.llm_running.pop(event.call_id, None)
+    state.llm_since.pop(event.call_id, None)
     mine, more = state._asked, event.usage
     state._asked = mine.model_copy(
         update={

@@ -96,6 +96,8 @@ class State:
     cancel: e.CancelRequested | None = None
     outcome: e.TaskCompleted | e.TaskFailed | e.TaskCancelled | e.TaskTimedOut | None = None
     llm_running: dict[str, e.LlmCallStarted] = field(default_factory=dict)
+    llm_since: dict[str, float] = field(default_factory=dict)
+    """When each of them was asked."""
     tool_calls: int = 0
     """Calls made; the rest of what was used is in `_asked`."""
     secrets: KnownSecrets = field(default=NOTHING_SECRET, compare=False, repr=False)

@@ -36,7 +36,7 @@ from replan.run.session.stops import BudgetReached
 
 BASE_DELAY = 0.2
 MAX_DELAY = 30.0
-MOST_WORDS = 20_000
+MOST_CHARS = 20_000
 """Characters of an error's message that are kept: it stands in several events."""
 TELL_SECS = 0.1
 """So much before its time is up a source that keeps the time itself may tell what has become of the call."""
@@ -355,8 +355,8 @@ class Attempts:
             )
             fault = classify(unreadable, call.tool, now=now)
         text = storable(self._run.secrets.hide(fault.message))
-        if len(text) > MOST_WORDS:
-            ends = MOST_WORDS // 2
+        if len(text) > MOST_CHARS:
+            ends = MOST_CHARS // 2
             text = f"{text[:ends]} …({len(text) - 2 * ends} characters left out)… {text[-ends:]}"
         return fault if text == fault.message else fault.model_copy(update={"message": text})
 
@@ -373,7 +373,7 @@ class Attempts:
         return own, None if self._deadline is None else max(0.001, self._deadline - now)
 
     def _retry_in(self, call: Call, fault: Fault) -> float | None:
-        """Seconds until the next try; None if there is none. Full jitter: half of the wait at least."""
+        """Seconds until the next try; None if there is none. A random part is taken off: half of the wait is left at least."""
         most = call.tool.max_retries
         if not may_retry(fault, call.tool) or call.retries >= (
             self._policy.max_transient_retries if most is None else most

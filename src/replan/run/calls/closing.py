@@ -42,12 +42,14 @@ def _once(call: CallState, tool: ToolSpec | None) -> bool:
 
 def close_running(run: Run) -> None:
     """Give everything that is open its end: model calls, tool calls, steps."""
+    now = run.parts.clock.now()
     for asked in list(run.state.llm_running.values()):
+        took = max(0.0, now - run.state.llm_since.get(asked.call_id, now))
         run.record(
             LlmCallCompleted(
-                call_id=asked.call_id, role=asked.role, model=asked.model, error="it was stopped"
+                call_id=asked.call_id, role=asked.role, model=asked.model, duration_secs=took, error="it was stopped",
             )
-        )
+        )  # fmt: skip
     for call in run.state.running_calls():
         close_call(run, call, "cancelled", "it was stopped before it had answered")
     for step in run.state.steps.values():

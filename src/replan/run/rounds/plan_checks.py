@@ -58,6 +58,8 @@ def check(run: Run, draft: Plan, tools: list[ToolSpec], *, kept: Collection[Step
         ran=stand_ins(run),
     )
     found = list(checked.violations)
+    if any(run.parts.tools.resolve(name) is None for name in _tool_names(draft)):
+        found += [f"a source of tools cannot be used: {problem}" for problem in run.parts.tools.problems[:5]]
     if not checked.plan.steps and policy.evaluation == "steps":
         found.append(
             "the plan has no steps, and with evaluation = steps there is no model to answer by itself"
@@ -70,9 +72,14 @@ def check(run: Run, draft: Plan, tools: list[ToolSpec], *, kept: Collection[Step
 
 def _missed(run: Run, draft: Plan, known: Collection[ToolId]) -> list[ToolId]:
     """The tools that the plan names and that exist beside the known ones."""
-    names = (name for step in draft.steps for name in (step.tool, *(action.tool for action in step.actions)))
-    found = (run.parts.tools.resolve(name) for name in dict.fromkeys(filter(None, names)))
+    found = map(run.parts.tools.resolve, _tool_names(draft))
     return list(dict.fromkeys(tool.id for tool in found if tool is not None and tool.id not in known))
+
+
+def _tool_names(draft: Plan) -> list[str]:
+    """The tools that a plan names, as it names them."""
+    names = (name for step in draft.steps for name in (step.tool, *(action.tool for action in step.actions)))
+    return list(dict.fromkeys(filter(None, names)))
 
 
 def _ids(step_id: StepId, steps: dict[StepId, StepState]) -> list[str]:
