@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -38,13 +39,18 @@ class _Merged:
     problems: list[str] = field(default_factory=list)
 
 
-def load_settings(path: Path | None = None, *, env: Mapping[str, str], cwd: Path) -> Loaded:
+def load_settings(
+    path: str | Path | None = None, *, env: Mapping[str, str] | None = None, cwd: str | Path | None = None
+) -> Loaded:
     """Read, merge and check the configuration; `ConfigError` lists every problem with its place.
 
-    Without `path`, `config.toml` and `config.{APP_ENV}.toml` of `cwd` are read where they exist. With it, that
+    `env` and `cwd` are those of the process unless they are given. Without `path`, `config.toml` and `config.{APP_ENV}.toml` of `cwd` are read where they exist. With it, that
     file has to exist, and its sibling `{stem}.{APP_ENV}.toml` still lies over it.
     """
-    files = list(_files(path, env, cwd))
+    env = os.environ if env is None else env
+    files = list(
+        _files(Path(path) if path is not None else None, env, Path.cwd() if cwd is None else Path(cwd))
+    )
     merged = _Merged()
     for file, name in files:
         _lay(merged, read_file(file, name))

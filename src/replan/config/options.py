@@ -39,6 +39,11 @@ class Options(TypedDict, total=False):
     max_rounds: int | None
     limits: PlanLimits
     older: OlderLimits
+    max_step_retries: int | None
+    max_single_step_repairs: int | None
+    max_task_replanning_attempts: int | None
+    consecutive_failure_threshold: int | None
+    max_reflection_rounds: int | None
     enable_step_level_reflection: bool
     enable_auto_reflection: bool
     trust_model_settlement: bool
@@ -66,6 +71,7 @@ def _fields() -> dict[str, FieldInfo]:
     for section in (BudgetSection, Orchestrator, Reflection):
         known |= {name: field for name, field in section.model_fields.items() if name in Policy.model_fields}
     known |= BudgetSection.model_fields
+    known |= {name: Reflection.model_fields[name] for name in OlderLimits.model_fields}
     known["task_timeout_secs"] = Orchestrator.model_fields["task_timeout_secs"]
     known["approval"] = Approval.model_fields["mode"]
     known["max_transient_retries"] = ToolService.model_fields["max_retries"]
@@ -78,6 +84,7 @@ def _fields() -> dict[str, FieldInfo]:
 
 _FIELDS = _fields()
 _BUDGET = frozenset(Budget.model_fields)
+_OLDER = frozenset(OlderLimits.model_fields)
 
 
 def policy_with(policy: Policy, given: Mapping[str, Any], *, beside: Iterable[str] = ()) -> Policy:
@@ -89,9 +96,12 @@ def policy_with(policy: Policy, given: Mapping[str, Any], *, beside: Iterable[st
         return policy
     changes: dict[str, Any] = {}
     budget: dict[str, Any] = {}
+    older: dict[str, Any] = {}
     for name, value in given.items():
         if name in _FIELDS:
-            (budget if name in _BUDGET else changes)[name] = _checked(name, value)
+            (budget if name in _BUDGET else older if name in _OLDER else changes)[name] = _checked(
+                name, value
+            )
         elif name == "budget":
             budget |= _budget(value)
         elif name in Policy.model_fields:
@@ -102,6 +112,8 @@ def policy_with(policy: Policy, given: Mapping[str, Any], *, beside: Iterable[st
             raise InputError(f"{name!r} is not an option of Replan{hint}")
     if budget:
         changes["budget"] = policy.budget.model_copy(update=budget)
+    if older:
+        changes["older"] = changes.get("older", policy.older).model_copy(update=older)
     try:
         return Policy.model_validate({**policy.__dict__, **changes})
     except ValidationError as error:
@@ -130,12 +142,12 @@ def _budget(value: Any) -> dict[str, Any]:
 
 
 def _checked(name: str, value: Any) -> Any:
-    if value is None and name in _BUDGET:
+    if value is None and name in _BUDGET | _OLDER:
         return None
     try:
         return _adapter(name).validate_python(value, strict=True)
     except ValidationError:
-        or_none = " or None" if name in _BUDGET else ""
+        or_none = " or None" if name in _BUDGET | _OLDER else ""
         raise InputError(
             f"{name}: expected {expected(_FIELDS[name])}{or_none}, found {found(value)}"
         ) from None

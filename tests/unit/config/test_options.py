@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from replan import Replan
 from replan.app import Arguments
+from replan.config import load_settings
 from replan.config.options import Options, policy_with
-from replan.core.limits.policy import Budget, Policy
-from replan.errors import InputError
+from replan.core.limits.policy import Budget, OlderLimits, Policy
+from replan.errors import ConfigError, InputError
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,8 @@ async def test_a_wrong_request_says_what_would_be_right(
 
 
 def test_every_field_of_the_policy_is_an_option_that_type_checkers_know() -> None:
-    assert set(Policy.model_fields) | set(Budget.model_fields) == set(Options.__annotations__)
+    known = {*Policy.model_fields, *Budget.model_fields, *OlderLimits.model_fields}
+    assert known == set(Options.__annotations__)
     assert set(Options.__annotations__) < set(Arguments.__annotations__)
 
 
@@ -111,3 +113,24 @@ def test_whatever_is_given_is_taken_or_refused_in_words(name: str, value: object
         said = str(error)
     assert name in said
     assert "pydantic" not in said
+
+
+def test_the_older_limits_are_options_under_the_names_of_the_file() -> None:
+    policy = policy_with(Policy(), {"max_step_retries": 2, "consecutive_failure_threshold": None})
+    assert (policy.older.max_step_retries, policy.older.consecutive_failure_threshold) == (2, None)
+    assert policy_with(policy, {"max_reflection_rounds": 0}).older.max_step_retries == 2
+    with pytest.raises(InputError, match="max_step_retries: expected a whole number of at least 0 or None"):
+        policy_with(Policy(), {"max_step_retries": -1})
+
+
+def test_settings_are_read_as_the_documents_show_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config.toml").write_text("[orchestrator]\nsuccess_threshold = 70\n")
+    monkeypatch.chdir(tmp_path)
+    for loaded in (
+        load_settings(),
+        load_settings("config.toml"),
+        load_settings(str(tmp_path / "config.toml")),
+    ):
+        assert loaded.settings.orchestrator.success_threshold == 70
+    with pytest.raises(ConfigError, match=r"other\.toml"):
+        load_settings("other.toml")

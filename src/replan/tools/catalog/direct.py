@@ -24,6 +24,10 @@ async def call_directly(
 ) -> Any:
     """What the tool gives. `InputError` for an unknown tool or wrong parameters; an exception of the tool comes as
     `ToolCallError` with the place that raised it."""
+    if not isinstance(tool_id, str):
+        raise InputError(f"call: expected the id of a tool, found {tool_id!r:.80}")
+    if not isinstance(parameters, Mapping):
+        raise InputError(f"call: expected parameters like {{'city': 'Rome'}}, found {parameters!r:.80}")
     spec = catalog.resolve(tool_id)
     if spec is None:
         near, count = catalog.nearest(tool_id), len(catalog.specs())
