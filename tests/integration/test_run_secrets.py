@@ -385,3 +385,36 @@ async def test_a_task_whose_late_secret_was_taken_out_asks_for_it_where_it_is_re
         assert (await replan.wait(task_id)).status == "succeeded"
         assert got == [LONG]
         assert LONG.encode() not in bytes_of(tmp_path)
+
+
+@tool(effect="reads")
+def count(word: int = 5) -> str:
+    """Count; what is a secret of another tool's is a number here."""
+    return "counted"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "shown"),
+    [
+        pytest.param(
+            {"word": "seventeen"}, "'seventeen' is not of type 'integer'", id="a parameter of its own"
+        ),
+        pytest.param({"word": [["x-17"]]}, "[['x-17']] is not of type 'integer'", id="a list in it"),
+        pytest.param({"word": "${metadata.n}"}, "'eighteen' is not of type 'integer'", id="a reference"),
+    ],
+)
+async def test_a_value_is_no_secret_because_another_tool_has_a_secret_of_the_same_name(
+    tmp_path: Path, parameters: dict[str, Any], shown: str
+) -> None:
+    async with Replan(
+        ScriptedModel({}), [enter, count], db=tmp_path / "log.db", evaluation="steps"
+    ) as replan:
+        steps = plan(step("a", "count", parameters=parameters))
+        result = await replan.run("do it", plan=steps, metadata={"n": "eighteen"})
+        entered = plan(
+            step("a", "enter", parameters={"word": LONG}), step("b", "count", parameters=parameters)
+        )
+        also = await replan.run("do it too", plan=entered)
+    assert result.failure is not None
+    assert shown in str(result.failure.reason) + str([one.error for one in result.steps])
+    assert LONG not in str(also)

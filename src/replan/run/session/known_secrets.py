@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from replan.core.data.read_json import Unreadable, candidates
@@ -91,10 +91,14 @@ def learn_answer(known: KnownSecrets, text: str, tools: Tools, metadata: JsonObj
 def learn_values(known: KnownSecrets, value: Any, tools: Tools) -> None:
     """Know what a plan, or a part of one, puts under names that are secret and into secret parameters."""
     names = _names_of(tools)
+    own: dict[int, tuple[JsonObject, Collection[str]]] = {}
+    """The parameters of each call, by identity, and those that its own tool knows: it says itself which are secret."""
     for tool, parameters in _calls(value, tools.resolve):
         known.learn(tool, parameters)
+        own[id(parameters)] = (parameters, tool.parameters.get("properties") or ())
     for node in _objects(value):
-        for name in names & node.keys():
+        told = own[id(node)][1] if id(node) in own else ()
+        for name in (names & node.keys()).difference(told):
             for _, secret in secret_places({name: _opened(node[name])}, (name,)):
                 known.add(secret, name)
 
