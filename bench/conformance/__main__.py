@@ -3,8 +3,8 @@
 python -m bench.conformance --setup              install the peers into .venv-conformance/
 python -m bench.conformance                      every row on whoever is installed
 python -m bench.conformance --row R1 --peer langgraph --peer replan
-python -m bench.conformance --markdown > docs/comparison.md
-python -m bench.conformance --row E1 --markdown --keep docs/comparison.md    the page with these rows anew
+python -m bench.conformance --markdown docs      write docs/comparison.md and a page a row in docs/comparison/
+python -m bench.conformance --row E1 --peer replan --markdown docs --keep      only what was run now is written anew
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from bench.conformance import table
+from bench.conformance import pages, table
 from bench.conformance.peers import LOCKS, PEERS, set_up
 from bench.conformance.rows import BY_KEY
 from bench.conformance.running import Result, installed, results
@@ -27,23 +27,22 @@ def main() -> int:
     parser.add_argument("--setup", nargs="*", choices=LOCKS, help="install the peers: all, or these")
     parser.add_argument("--peer", action="append", choices=[peer.key for peer in PEERS])
     parser.add_argument("--row", action="append", choices=list(BY_KEY))
-    parser.add_argument("--markdown", action="store_true", help="the page docs/comparison.md on stdout")
-    parser.add_argument("--keep", type=Path, help="with --markdown: a page whose other rows are taken over")
+    parser.add_argument("--markdown", type=Path, metavar="FOLDER", help="write the pages into this folder")
+    parser.add_argument(
+        "--keep", action="store_true", help="with --markdown: what is not run stays as written"
+    )
     options = parser.parse_args()
-    earlier = options.keep.read_text() if options.keep else ""
     if options.setup is not None:
         set_up(options.setup or LOCKS)
         return 0
     rows = set(options.row or BY_KEY)
     found: list[Result] = []
     versions: dict[str, str] = {}
-    missing: dict[str, str] = {}
     for peer in PEERS:
         if options.peer and peer.key not in options.peer:
             continue
         there = installed(peer)
         if isinstance(there, str):
-            missing[peer.label] = there
             print(f"{peer.label}: {there}", file=sys.stderr)
             continue
         versions[peer.label] = ", ".join(
@@ -56,7 +55,9 @@ def main() -> int:
             print(
                 f"{table.VERDICT[result.passed]:>8} {result.row:4} {table.line_of(result)}", file=sys.stderr
             )
-    print(table.markdown(found, versions, missing, earlier) if options.markdown else table.plain(found))
+    print(table.plain(found))
+    if options.markdown:
+        pages.write(options.markdown, found, versions, keep=options.keep)
     ours = [one for one in found if not one.peer.environment]
     passed = sum(one.passed is True for one in ours)
     print(f"\nReplan: {passed} of {len(ours)} programs right", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What has to be said beside the table, by row: choices of design, options, and where a program may be unfair."""
+"""What has to be said about a row: choices of design, options, and where a program may be unfair."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ the tool was not found, without the names of those that exist.
     "R11": """
 Magentic's retries of an unreadable ledger were set to 1, because they wait and change nothing else. `max_reset_count`
 and `max_round_count` are unlimited by default, and its documentation recommends to set them: with them it ends as it
-should. On Replan a verdict that cannot be understood ends the task as failed, with its outputs kept, without a new plan.
+should. On Replan an evaluation that cannot be read ends the task as failed, with its outputs kept, without a new plan.
 """,
     "R12": """
 With its limits set Magentic ends cleanly, with a sentence; one who reads its stream has seen the agents' partial
-results, but what it hands out at the end does not hold them. On Replan the same plan a second time is refused. If the model has a new idea every round, it ends after
-20 rounds in a row without a better judgement (4, if nothing else is new either), at `max_rounds`, at another budget, or
-by default at the task's timeout of 300 s.
+results, but what it hands out at the end does not hold them. On Replan the same plan a second time is rejected. If the
+model has a new idea every round, it ends after 20 rounds in a row without a better evaluation (4, if nothing else is new
+either), at `max_rounds`, at another budget, or by default at the task's timeout of 300 s.
 """,
     "R13": """
 CrewAI's prompt for a new plan asks for steps that are numbered, and its list of steps is looked up by number; a fresh
@@ -63,7 +63,7 @@ part of this row.
 No agent framework here claims to make effects once: idempotency is the tool's business there, and most documentations
 say so. That the model calls again after being told of a timeout is our script's doing, though models do it. Where the
 run dies instead, one payment was made, but nothing says that it is in doubt. Replan's tool is one without a key of its
-own; the second line has a reading tool that can tell, and the task then succeeds.
+own; the second line has a reading tool that shows the record of this very payment, and the task then succeeds.
 """,
     "C8": """
 CrewAI is right where the planner is gone: it ends with what it has. A planner that answers and never says that it is
@@ -95,15 +95,15 @@ On Replan the next turn is a task of its own; what is looked at is the log of th
     "C23": """
 The server is one by the protocol's own library (mcp 2.3.0), in a process of its own; only the call is answered with the
 status. Each line sets the deadline of a call by the framework's own option; without it Pydantic AI and ADK wait 300 s,
-OpenAI Agents 5 s, and Agent Framework's option is unset. The reported fault is mended in these releases: no status came
+OpenAI Agents 5 s, and Agent Framework's option is unset. The reported fault is fixed in these releases: no status came
 out as a cancellation, and none waited much longer than the deadline. That is enough for a ✓, even where the status is lost:
 the library makes both of them “Server returned an error response”, and a caller cannot tell a token that has run out
 from a gateway that is late. Two tell the model by default only that something failed, OpenAI Agents with “Please try
 again”, after a `pay` too; their second lines have the option that tells more.
 
-What fails is the server that comes back: a session that is held open is not made anew, and both later calls fail (ADK
-then offers no tools at all: “Session not found”). A program that connects again by itself is well, as Pydantic AI is
-where each run opens a session of its own, which it does unless the toolset is entered outside. No client repeated the
+What fails is the server that comes back: a session that is held open is not reopened, and both later calls fail (ADK
+then offers no tools at all: “Session not found”). A program that reconnects by itself has no problem, as Pydantic AI has
+none where each run opens a session of its own, which it does unless the toolset is entered outside. No client repeated the
 killed call. A peer passes also if only the second later call works.
 
 On Replan the killed call, the late one and the 504 end with the failure `outcome_unknown`, for nobody can tell
@@ -167,6 +167,7 @@ Python does not check annotations, and neither do these frameworks for results o
 """,
     "S16": """
 LangGraph's prebuilt agent keeps the ten in its record, and goes on with them when it is resumed (see R1); what is held
-against it here is only that the run dies.
+against it here is only that the run dies. On Replan the new plan leaves the two letters out, which is a success only where the
+evaluation says why they are not needed; the script says so.
 """,
 }

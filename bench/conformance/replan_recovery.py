@@ -161,18 +161,31 @@ async def paid_then_timed_out() -> Facts:
 
 
 async def paid_then_looked_up() -> Facts:
-    """A reading tool can tell whether the payment was made, and the model asks it."""
+    """A reading tool shows the record of this very payment, and the model asks it."""
     calls = Calls()
+    record = {"id": "p-1", "invoice": "INV-7031", "state": "booked"}
+
+    @tool(effect="once")
+    def pay(invoice: str) -> dict[str, str]:
+        """Pay an invoice."""
+        calls.made("pay")
+        raise TimeoutError("no answer in 30 s")
+
+    @tool(effect="reads")
+    def payments() -> list[dict[str, str]]:
+        """All payments."""
+        return [record] * calls["pay"]
+
+    seen = json.dumps(record)
     answers = {
-        "execution_plan": plan(step("step_1", "pay")),
+        "execution_plan": plan(step("step_1", "pay", invoice="INV-7031")),
         "step_reflection": [
             diagnosis("verify_outcome", tool_id="payments", parameters={}),
-            diagnosis("settle_outcome", happened=True, output="paid", evidence="payments done"),
+            diagnosis("settle_outcome", happened=True, output=record, evidence=seen),
         ],
         "evaluation": verdict(95),
     }
-    tools = [failing(calls, "pay", TimeoutError("no answer in 30 s"), "once"), doing(calls, "payments")]
-    ran = await run(tools, answers)
+    ran = await run([pay, payments], answers)
     told = ran.kinds["outcome_unknown"] > 0 and ran.kinds["outcome_settled"] > 0
     return {
         "effects": calls["pay"],

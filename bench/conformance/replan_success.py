@@ -333,7 +333,8 @@ async def two_of_twelve() -> Facts:
         text = request.instructions + "".join(turn.text for turn in request.turns)
         for n in (3, 7):
             model[f"letter {n}"] += f"letter {n} is lost" in text
-        return verdict(95)
+        reason = "letters that get lost need not be sent again"
+        return {**verdict(95), "left_out_effects": [{"step": "send", "not_needed": reason}]}
 
     ran = await run([send, count], {**answers, "evaluation": judge})
     shown_both = sum(model[f"letter {n}"] > 0 for n in (3, 7))
