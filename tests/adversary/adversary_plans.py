@@ -92,7 +92,7 @@ class Drafts:
                     "action_id": f"{step_id}_a{at}",
                     "tool": (one := rng.choice(self.specs)).id,
                     "parameters": self.parameters(one, fresh=fresh, needs=chosen),
-                    **({"repeat": True} if rng.random() < 0.3 else {}),
+                    **({"repeat": True, "repeat_reason": "it is due twice"} if rng.random() < 0.3 else {}),
                 }
                 for at in range(rng.randint(1, 3))
             ]
@@ -101,8 +101,11 @@ class Drafts:
         if kind == "items":
             lists = ["${metadata.list}", "${metadata.list}", "${metadata.empty}", "${metadata.text}"]
             made["for_each"] = rng.choice([*lists, *(f"${{{need}.output.items}}" for need in chosen)])
-            if "text" in made["parameters"] and tool.parameters != CHOICES and rng.random() < 0.6:
+            takes = "text" in made["parameters"] and tool.parameters != CHOICES
+            if takes and rng.random() < (0.6 if tool.effect == "reads" else 0.95):
                 made["parameters"]["text"] = "${item}"
+            elif tool.effect != "reads" and rng.random() < 0.9:
+                del made["for_each"]
         if rng.random() < 0.1:
             made["when"] = rng.choice(
                 [
@@ -116,7 +119,7 @@ class Drafts:
         if rng.random() < 0.05:
             made["requires_approval"] = True
         if rng.random() < 0.15 and kind != "actions":
-            made["repeat"] = True
+            made |= {"repeat": True, "repeat_reason": "it is due twice"}
         return made
 
     def plan(self, size: int, *, known: Sequence[str] = (), fresh: bool = False) -> JsonObject:
@@ -124,6 +127,9 @@ class Drafts:
         steps: list[JsonObject] = []
         for _ in range(size):
             steps.append(self.step([*known, *(one["step_id"] for one in steps)], fresh=fresh))
+        if not known and self.rng.random() < 0.9:
+            for one in (call for step in steps for call in (step, *step.get("actions", ()))):
+                one.pop("repeat", None)  # a first plan has nothing to repeat but its own
         self._mean_every_effect(steps)
         return {"reasoning": word(self.rng), "steps": steps}
 
@@ -134,7 +140,8 @@ class Drafts:
             for call in one.get("actions") or [one]:
                 like = f"{call['tool']} {call['parameters']} {one.get('for_each')}"
                 if like in seen and self.rng.random() < 0.9:
-                    call["repeat"] = seen[like]["repeat"] = True
+                    for again in (call, seen[like]):
+                        again |= {"repeat": True, "repeat_reason": "it is due twice"}
                 seen.setdefault(like, call)
 
     def wrong_plan(self, size: int, used: Sequence[str]) -> JsonObject:

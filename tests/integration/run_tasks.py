@@ -31,7 +31,9 @@ ROLES = ("selection", "planning", "reflection", "evaluation")
 
 
 def step(step_id: str, tool: str = "", *needs: str, **more: Any) -> JsonObject:
-    """A step of a plan; `needs` are its dependencies."""
+    """A step of a plan; `needs` are its dependencies. Where it says `repeat`, it has a reason."""
+    if more.get("repeat"):
+        more = {"repeat_reason": "the task wants it that often", **more}
     made: JsonObject = {"step_id": step_id, "tool": tool, "parameters": {}, "dependencies": list(needs)}
     return {**made, **more}
 

@@ -134,22 +134,40 @@ def test_two_references_that_come_to_one_call_pay_once(serial: bool) -> None:
     assert sorted(ran.statuses().values()) == ["failed", "succeeded", "succeeded", "succeeded"]
     (failed,) = ran.events("step_failed")
     assert (failed.error.kind, failed.error.category) == ("repeated", "decomposition_error")
-    assert "set `repeat: true` on the step if that is meant" in failed.error.message
+    assert "a new plan may say `repeat: true` on the step if that is meant" in failed.error.message
     assert not ran.result.is_success
 
 
-def test_the_planner_may_say_that_it_is_meant() -> None:
-    ran = run(
+def said_to_be_meant(**answers: Any) -> Ran:
+    """The second of two calls that come to one says in a remedy that it is meant."""
+    return run(
         {"pay": pays(), "look": FakeTool(output={"n": 1}, **READS)},
         {
-            "execution_plan": TWICE,
-            "step_reflection": reflection("repair_step", {"hint": "mark it"}, "decomposition_error"),
+            "execution_plan": [
+                TWICE,
+                plan(step("b2", "pay", parameters={"n": "${m.output.n}"}, repeat=True)),
+            ],
             "step_repair": step("b", "pay", parameters={"n": "${m.output.n}"}, repeat=True),
+            **answers,
         },
         enable_parallel_execution=False,
     )
+
+
+def test_the_planner_may_say_that_it_is_meant() -> None:
+    ran = said_to_be_meant(step_reflection=reflection("replan", {"advice": "mark it"}, "decomposition_error"))
     assert ran.result.is_success
     assert ran.source.counts["pay"] == 2
+
+
+def test_a_step_written_anew_may_not_say_that_it_is_meant() -> None:
+    ran = said_to_be_meant(
+        step_reflection=reflection("repair_step", {"hint": "mark it"}, "decomposition_error")
+    )
+    assert ran.source.counts["pay"] == 1
+    asked = [one for one in ran.model.requests if one.schema_name == "step_repair"]
+    assert "`repeat` is not for a step that is written anew" in asked[1].turns[-1].text
+    assert "repeat" not in asked[0].json_schema["properties"]
 
 
 @pytest.mark.parametrize(
@@ -236,6 +254,14 @@ def one_of(name: str, n: Any) -> dict[str, Any]:
     return {**MORE, "step_id": name, "parameters": {"n": n}}
 
 
+def one_of_another(name: str) -> dict[str, Any]:
+    return {**one_of(name, 3), "parameters": {"n": 3, "memo": "${l.output.text}"}}
+
+
+def unmarked(*steps: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{**one, "repeat": False} for one in steps]
+
+
 @pytest.mark.parametrize(
     ("first", "again", "paid"),
     [
@@ -254,10 +280,11 @@ def one_of(name: str, n: Any) -> dict[str, Any]:
             [one_of("a", 1), {**one_of("b", 1), "parameters": {"n": 1.0, "memo": ""}}], None, {1: 2}, id="a default"
         ),
         pytest.param([listed("a", [1, 2])], None, {1: 2, 2: 2}, id="each alone is once more"),
-        pytest.param([one_of("a", 1), one_of("b", 2)], None, {1: 2, 2: 2}, id="other calls are no likes"),
         pytest.param(
-            [one_of("a", 1), {**one_of("b", 3), "parameters": {"n": 3, "memo": "${l.output.text}"}}],
-            None,
+            unmarked(one_of("a", 1), one_of("b", 2)), [one_of("a", 1), one_of("b", 2)], {1: 2, 2: 2}, id="other calls are no likes"
+        ),
+        pytest.param(
+            unmarked(one_of("a", 1), one_of_another("b")), [one_of("a", 1), one_of_another("b")],
             {1: 2, 3: 2},
             id="what differs in what is written is no like",
         ),
@@ -330,7 +357,7 @@ def test_a_third_one_is_no_plan_that_was_tried() -> None:
 def test_one_more_in_every_round_ends_where_it_makes_nothing_better() -> None:
     words = iter([f"{a}{b}" for a in "bcdfg" for b in ("ake", "oat", "ird", "all")])
     answers = {
-        "execution_plan": [plan({**MORE, "step_id": f"step_{n}"}) for n in range(40)],
+        "execution_plan": [plan({**MORE, "step_id": f"step_{n}", "repeat": n > 0}) for n in range(40)],
         "evaluation": lambda _: {**verdict(30, success=False), "failures": [f"{next(words)} is missing"]},
         "overall_reflection": overall(True, replanning_strategy={"reason": "more", "type": "full_replan"}),
     }

@@ -108,7 +108,12 @@ def answers() -> dict[str, Any]:
     }  # fmt: skip
     again = {
         "steps": [
-            {"step_id": "d", "tool": "repeat", "parameters": {"word": "${metadata.given}"}, "repeat": True}
+            {
+                "step_id": "d",
+                "tool": "repeat",
+                "parameters": {"word": "${metadata.given}"},
+                "repeat": "it is wanted once more",
+            }
         ]
     }
     return {

@@ -23,6 +23,7 @@ _ACTION_FIELDS = {
     "tool": ("tool_id", "tool_name"),
     "parameters": ("params", "arguments", "args", "input", "inputs"),
     "repeat": (),
+    "repeat_reason": ("repeat_because", "reason_for_repeat"),
 }
 _STEP_FIELDS = {
     **{name: others for name, others in _ACTION_FIELDS.items() if name != "action_id"},
@@ -237,6 +238,7 @@ def _step(raw: Any, where: str, at: int, faults: list[str]) -> Step | None:
         faults.append(f"{where} has to be an object with step_id, tool and parameters")
         return None
     raw = _named(raw, _STEP_FIELDS, where, faults)
+    raw = _with_reason(raw)
     step_id = _text(raw.get("step_id")) or f"step_{at + 1}"
     where = f"step {step_id!r}"
     fields: dict[str, Any] = {}
@@ -264,7 +266,7 @@ def _action(raw: Any, where: str, step_id: str, at: int, faults: list[str]) -> A
             f"{where}: actions[{at}] has to be an object with action_id, tool and parameters, not {_kind(raw)}"
         )
         return None
-    raw = _named(raw, _ACTION_FIELDS, f"{where}, actions[{at}]", faults)
+    raw = _with_reason(_named(raw, _ACTION_FIELDS, f"{where}, actions[{at}]", faults))
     action_id = _text(raw.get("action_id")) or f"{step_id}_action_{at + 1}"
     where = f"{where}, action {action_id!r}"
     fields = {
@@ -305,6 +307,14 @@ def _named(raw: JsonObject, fields: dict[str, tuple[str, ...]], where: str, faul
         else:
             faults.append(f"{where} has no field {key!r}; there are: {', '.join(fields)}")
     return out
+
+
+def _with_reason(raw: JsonObject) -> JsonObject:
+    """The reason for which a call is meant again may stand in `repeat` itself."""
+    said = raw.get("repeat")
+    if not isinstance(said, str) or len(said.split()) < 2:
+        return raw
+    return {**raw, "repeat": True, "repeat_reason": raw.get("repeat_reason") or said}
 
 
 @lru_cache(maxsize=512)
@@ -397,6 +407,7 @@ _READERS: dict[str, Callable[[Any, str, str, list[str]], Any]] = {
     "requires_approval": _truth,
     "allow_failed_items": _truth,
     "repeat": _truth,
+    "repeat_reason": _free_text,
 }
 """How each field is read where it is given; `actions` and the ids are read by themselves."""
 

@@ -14,6 +14,7 @@ from replan.core.calls.verify import Found, scalars, unclaimed
 from replan.core.data import schemas
 from replan.core.data.nothing import is_nothing
 from replan.core.failures.signature import texts_in
+from replan.core.plan.placeholders import Stands, placeholders
 from replan.core.recovery.evidence import Sign, opened, quoted, signs_of, sure
 from replan.core.recovery.substitutes import EFFECT_WORDS
 from replan.core.references.paths import static_steps
@@ -33,6 +34,10 @@ FITTING: Mapping[Category, frozenset[ActionType]] = {
 }
 """Which remedies fit a cause; `replan` and `trigger_overall_reflection` fit every one."""
 UNRECOVERABLE: frozenset[Category] = frozenset({"server_error", "external_error"})
+
+
+def _nothing_known(text: str) -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,8 @@ class Failed:
     """Other calls of the tool that succeeded by themselves: what they were made with, and have given."""
     references: Sequence[str] = ()
     """Paths into the output that other steps refer to."""
+    stands: Stands = _nothing_known
+    """Whether a text stands in what the task has to go by."""
 
 
 def violations(proposal: StepReflection, failed: Failed) -> list[str]:
@@ -125,7 +132,7 @@ def _of_parameters(data: JsonObject, failed: Failed) -> Iterator[str]:
     if tool is None:
         yield "the tool does not exist, so other parameters do not help; take another tool"
         return
-    yield from placeholders(data, tool)
+    yield from _not_values(data, tool, failed)
     known = tool.parameters.get("properties")
     if isinstance(known, dict) and known and not tool.parameters.get("additionalProperties"):
         strange = [name for name in data if name not in known]
@@ -154,7 +161,7 @@ def _of_tool(data: JsonObject, failed: Failed) -> Iterator[str]:
         yield "parameters has to be an object"
         return
     if isinstance(given, dict):
-        yield from placeholders(given, other)
+        yield from _not_values(given, other, failed)
     merged = given if isinstance(given, dict) else mapped(failed.planned or failed.parameters, other)
     if failed.tool is not None and other.id == failed.tool.id and given is None:
         yield f"{other.id!r} is the tool that failed; name another one"
@@ -222,7 +229,7 @@ def _of_doubt(action: SuggestedAction, failed: Failed) -> Iterator[str]:
         if not isinstance(given, dict):
             yield "parameters has to be an object"
             return
-        yield from placeholders(given, reader)
+        yield from _not_values(given, reader, failed)
         for problem in schemas.parameter_problems(reader, given)[:10]:
             yield f"tool {reader.id!r}: {problem}"
         made = [one for one in readings if one.output or one.error]
@@ -397,14 +404,8 @@ def _objects(value: Any) -> Iterator[JsonObject]:
 
 # ── values that are none ──────────────────────────────────────────────────────
 
-_PLACEHOLDER = re.compile(
-    r"^\s*(?:<[^<>\n]{0,80}>|\[[A-Z_ ]{3,60}\]|\{[a-z_ ]{3,60}\}|\*{3,}|(?:todo|tbd|fixme|xxx+|placeholder|undefined)"
-    r"|your[_-][\w-]{1,60}|(?:replace|change)[_ -]?(?:me|this)|\.{3}|…)\s*$",
-    re.IGNORECASE,
-)
 
-
-def placeholders(data: JsonObject, tool: ToolSpec) -> Iterator[str]:
+def _not_values(data: JsonObject, tool: ToolSpec, failed: Failed) -> Iterator[str]:
     """Values that stand for one, in place of one."""
     required = tool.parameters.get("required", ())
     properties = tool.parameters.get("properties")
@@ -415,14 +416,11 @@ def placeholders(data: JsonObject, tool: ToolSpec) -> Iterator[str]:
         for text in texts_in(value):
             if has_references(text):
                 yield f"{name}: {text[:60]!r} is a reference; give the value itself"
-            elif _PLACEHOLDER.match(text) and text not in _choices(schema):
-                yield f"{name}: {text[:60]!r} is a placeholder, not a value; give a concrete value, or propose another remedy"
+    for place, piece in placeholders(tool, data, failed.stands):
+        yield (
+            f"{place}: {piece[:60]!r} is a placeholder, not a value; give a concrete value, or propose another remedy"
+        )
 
 
 def _may_be_null(schema: Any) -> bool:
     return not isinstance(schema, dict) or not schemas.problems(schema, None)
-
-
-def _choices(schema: Any) -> list[Any]:
-    found = schema.get("enum") if isinstance(schema, dict) else None
-    return found if isinstance(found, list) else []

@@ -58,6 +58,8 @@ class StepResult(BaseModel):
     """The plan that left it out; None: it is in the last plan."""
     replaced_by: str | None = None
     """The step of a later plan that took its place, if it had not succeeded."""
+    repeat_reason: str = ""
+    """Why the plan means its effect once more."""
     failed_items: tuple[int, ...] = ()
     """Items of a `for_each` that have no output, counted from 1."""
     calls: tuple[CallResult, ...] = ()

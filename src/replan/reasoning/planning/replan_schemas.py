@@ -39,7 +39,6 @@ def step_repair_schema(
             "when": _TEXT,
             "for_each": _TEXT,
             "timeout_secs": {"type": "number"},
-            "repeat": {"type": "boolean"},
             "allow_failed_items": {"type": "boolean"},
             "cannot": {
                 "type": "string",

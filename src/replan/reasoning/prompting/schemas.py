@@ -65,6 +65,7 @@ def _plan(tools: Sequence[ToolSpec]) -> JsonObject:
             "for_each": {"type": "string"},
             "timeout_secs": {"type": "number"},
             "repeat": {"type": "boolean"},
+            "repeat_reason": {"type": "string", "description": "with `repeat`: why the task wants it again"},
             "allow_failed_items": {"type": "boolean"},
         },
         "required": ["step_id", "name"],

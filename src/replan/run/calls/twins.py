@@ -20,7 +20,7 @@ def unmeant(step: StepState, slot: Slot, tool: ToolSpec, twin: Place, state: Sta
     other = f"step {twin[0]!r}" + (f", {words}" if (words := twin[1].words()) else "")
     return (
         f"{other} makes this very call of {tool.id!r} already, so its effect would come twice; "
-        "set `repeat: true` on the step if that is meant, else leave it out"
+        "a new plan may say `repeat: true` on the step if that is meant, else it is left out"
     )
 
 

@@ -20,6 +20,7 @@ from replan.core.recovery.evidence import quoted, signs_of, sure
 from replan.core.references.refs import whole
 from replan.core.reflection import RETRIES, ActionType, SuggestedAction
 from replan.core.secrets import as_seen
+from replan.core.state.known import stands_in
 from replan.core.state.step_recovery import Healing
 from replan.core.state.task import CallState, Slot, StepState
 from replan.core.types import Effect, Fault, JsonObject, ToolSpec
@@ -200,6 +201,7 @@ class Recovery:
             claims=self._claims(call) if doubt else (),
             given=self._given(call) if doubt else (),
             others=self._others(call) if doubt else (),
+            stands=stands_in(self._run.state),
             wanted=meant.tool.output_schema if meant.tool is not None else None,
             references=_simple_paths(paths) if not step.step.actions and step.step.for_each is None else (),
         )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from replan.core.events import StepRepaired
 from replan.core.plan.check import check_plan
 from replan.core.plan.diff import diff_of
+from replan.core.plan.proposed import Proposed, proposal_violations
 from replan.core.plan.read import read_plan
 from replan.core.recovery.substitutes import EFFECT_WORDS, strongest
+from replan.core.state.known import stands_in
 from replan.core.state.step_recovery import Healing
 from replan.core.state.task import StepState
 from replan.core.types import Fault, JsonObject, Plan, Step, ToolSpec
@@ -29,7 +31,10 @@ async def repair(run: Run, step: StepState, fault: Fault, hint: str) -> str:
         if len(read.steps) != 1:
             raise PlanInvalid(["exactly one step is wanted"])
         asks = read.steps[0].requires_approval or step.step.requires_approval
-        return read.steps[0].model_copy(update={"step_id": step_id, "requires_approval": asks})
+        kept: JsonObject = {"step_id": step_id, "requires_approval": asks}
+        if step.step.repeat and read.steps[0].tool == step.step.tool:
+            kept |= {"repeat": True, "repeat_reason": step.step.repeat_reason}
+        return read.steps[0].model_copy(update=kept)
 
     made: dict[str, Step] = {}
 
@@ -87,6 +92,12 @@ def _checked(run: Run, step: StepState, new: Step, tools: list[ToolSpec]) -> tup
         f"the tool {name!r} was not selected for this task; there are: {', '.join(sorted(allowed)[:20])}"
         for name in strange
     ]
+    proposed = Proposed(checked.plan.steps, (made.step_id,), False, stands_in(state), may_repeat=False)
+    found += proposal_violations(proposed, run.parts.tools.resolve)
+    if _marks(made) - _marks(step.step):
+        found.append(
+            "`repeat` is not for a step that is written anew, which does once what it was planned for: leave it out"
+        )
     if not found and (stronger := _stronger(run, step.step, made)):
         found.append(stronger)
     done = ("succeeded", "skipped")
@@ -144,6 +155,13 @@ def _stronger(run: Run, planned: Step, made: Step) -> str:
                 "a step that is written anew may not do more; take a tool that does no more"
             )
     return ""
+
+
+def _marks(step: Step) -> set[tuple[str, str]]:
+    """The calls of the step that say `repeat`."""
+    if step.repeat:
+        return {("", tool) for tool in _named(step)}
+    return {(one.action_id, one.tool) for one in step.actions if one.repeat}
 
 
 def _replaced(plan: Plan, step: Step) -> Plan:

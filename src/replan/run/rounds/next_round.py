@@ -214,7 +214,7 @@ async def _by_planner(
             view=view,
             tools=tools,
             new_plan=new_plan,
-            check=lambda draft: check(run, draft, tools, kept=kept),
+            check=lambda draft: check(run, draft, tools, kept=kept, proposed=True),
             corrections=state.policy.max_plan_corrections,
             on_rejected=rejected,
         )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from replan.core.plan.check import Checked, Toolbox, check_plan
+from replan.core.plan.proposed import Proposed, proposal_violations
 from replan.core.recovery.guard import plan_repeats
+from replan.core.state.known import stands_in
 from replan.core.state.task import StepState
 from replan.core.types import JsonObject, Plan, StepId, ToolId, ToolSpec
 from replan.run.session.context import Run
@@ -34,9 +36,12 @@ def allowed_tools(run: Run) -> list[ToolSpec]:
     return [tool for tool in every if tool.id in chosen]
 
 
-def check(run: Run, draft: Plan, tools: list[ToolSpec], *, kept: Collection[StepId] = ()) -> Checked:
-    """The plan checked against the tools it may use. `kept`: steps of the plan before that stay in it.
+def check(
+    run: Run, draft: Plan, tools: list[ToolSpec], *, kept: Collection[StepId] = (), proposed: bool = False
+) -> Checked:
+    """The plan checked against the tools it may use.
 
+    `kept`: steps of the plan before that stay in it. `proposed`: a model has written the rest.
     `NotSelected` for one that names others.
     """
     if draft.declined:
@@ -60,6 +65,13 @@ def check(run: Run, draft: Plan, tools: list[ToolSpec], *, kept: Collection[Step
     found = list(checked.violations)
     if any(run.parts.tools.resolve(name) is None for name in _tool_names(draft)):
         found += [f"a source of tools cannot be used: {problem}" for problem in run.parts.tools.problems[:5]]
+    if proposed:
+        before = {step.step_id: step for step in state.plan.steps} if state.plan is not None else {}
+        new = [step.step_id for step in draft.steps if before.get(step.step_id) != step]
+        new = [name for name in new if name not in settled_steps(run)]
+        found += proposal_violations(
+            Proposed(checked.plan.steps, new, state.plan is None, stands_in(state)), run.parts.tools.resolve
+        )
     if not checked.plan.steps and policy.evaluation == "steps":
         found.append(
             "the plan has no steps, and with evaluation = steps there is no model to answer by itself"

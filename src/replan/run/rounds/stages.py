@@ -161,7 +161,7 @@ async def plan(run: Run) -> None:
             task=view_of(run),
             tools=run.parts.record.told(tools),
             new_plan=lambda answer: new_plan(run, answer),
-            check=lambda draft: check(run, draft, tools),
+            check=lambda draft: check(run, draft, tools, proposed=True),
             corrections=run.state.policy.max_plan_corrections,
             on_rejected=lambda found, attempt: _rejected(run, found, attempt),
         )

@@ -133,6 +133,7 @@ def plain_result(step: StepState) -> StepResult | None:
         duration_secs=round(spent, 6),
         plan_version=step.born,
         removed_by=step.gone or None,
+        repeat_reason=step.step.repeat_reason,
         calls=(made,),
     )
 
@@ -155,6 +156,7 @@ def step_result(state: State, step: StepState, waits: Collection[StepId] | None 
         duration_secs=round(spent, 6),
         plan_version=step.born,
         removed_by=step.gone or None,
+        repeat_reason=step.step.repeat_reason,
         replaced_by=replaced.get(step.step.step_id) if step.gone else None,
         failed_items=tuple(item + 1 for item in step.left_out) if step.closed and step.calls else (),
         calls=tuple(_calls(step)),
