@@ -374,6 +374,7 @@ EACH = {"for_each": [1, 2], "parameters": {"n": "${item}"}}
         ),
         pytest.param({"parameters": {"n": 1}}, repaired(parameters={"n": 2}), True, id="written anew"),
         pytest.param({"parameters": {"n": 1}}, repaired(**{**EACH, "for_each": []}), False, id="a list of nothing"),
+        pytest.param({"parameters": {"n": 1}}, repaired(parameters={"n": 2}, when="`false`"), False, id="never"),
         pytest.param(EACH, repaired(**EACH, allow_failed_items=True), False, id="without it, as an afterthought"),
         pytest.param({**EACH, "for_each": [1, 3]}, repaired(**{**EACH, "for_each": [2]}), False, id="fewer items"),
         pytest.param({**EACH, "for_each": [1, 3]}, repaired(**{**EACH, "for_each": [2, 4]}), True, id="other items"),
@@ -397,6 +398,47 @@ def test_by_steps_an_effect_is_made_up_for_by_an_effect_only(
     elif "allow_failed_items" in paid:
         assert ran.result.shortfall == ("step 'p' (pay_even) is without item 1, which failed",)
         assert ran.result.score == 100
+
+
+@pytest.mark.parametrize("evaluation", ["steps", "model"])
+@pytest.mark.parametrize(
+    ("instead", "succeeds"),
+    [
+        pytest.param({"parameters": {"n": 2}}, True, id="another effect"),
+        pytest.param({"parameters": {"n": "${item}"}, "for_each": []}, False, id="a list of nothing"),
+        pytest.param({"parameters": {"n": 2}, "when": "`false`"}, False, id="a condition that never holds"),
+    ],
+)
+def test_the_effect_of_what_came_after_makes_up_for_none(
+    instead: dict[str, Any], succeeds: bool, evaluation: str
+) -> None:
+    """`q` pays after `p` in both plans: that it pays in the second stands for itself alone."""
+
+    async def main() -> Ran:
+        number = {"type": "object", "properties": {"n": {"type": "integer"}}}
+        tools = {"pay_even": FakeTool(output=pays_even, parameters=number, **ONCE)}
+        first = plan(
+            step("p", "pay_even", parameters={"n": 1}), step("q", "pay_even", "p", parameters={"n": 4})
+        )
+        second = plan(step("p2", "pay_even", **instead), step("q2", "pay_even", "p2", parameters={"n": 4}))
+        script = {
+            **TO_TWO_BY_PLAN, "execution_plan": [first, second, second, second], "evaluation": verdict(),
+        }  # fmt: skip
+        return (await (await bench(tools, script)).run(evaluation=evaluation)).check()
+
+    ran = virtual_time(main())
+    assert ran.result.is_success == succeeds
+
+
+def test_an_effect_that_never_ran_for_what_failed_before_it_is_no_success_of_a_plain_yes() -> None:
+    async def main() -> Ran:
+        wanted = plan(step("l", "look"), step("p", "pay_by_card", parameters={"n": "${l.output}"}))
+        made = await bench(TOOLS, {"execution_plan": wanted, "evaluation": verdict()})
+        return (await made.run(enable_step_level_reflection=False, enable_auto_reflection=False)).check()
+
+    ran = virtual_time(main())
+    assert not ran.result.is_success
+    assert "'p' could not run" in ran.result.reason
 
 
 TO_TWO = reflection("retry_with_params", {"n": 2})

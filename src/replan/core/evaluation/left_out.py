@@ -32,14 +32,20 @@ class Undone(NamedTuple):
 
 
 def undone(state: State, has_effect: HasEffect) -> list[Undone]:
-    """Every step that a later plan left out without its having succeeded, and that no step has made up for; and those that
-    succeeded without the effect that they were for.
+    """Every step that a later plan left out without its having succeeded, and that no step has made up for; those that
+    succeeded, or were rewritten so that they are skipped, without the effect that they were for; and those of the plan that were
+    to have one, and never ran because of what failed before them.
 
-    What its condition skipped is none of them.
+    What its own condition has skipped, as it was planned, is none of them.
     """
     known = state.recovery
     if known is None:
         return []
+    never = [
+        Undone(step, True, step.born + 1, _never_ran(step))
+        for step in state.steps.values()
+        if step.status == "skipped" and not _moot(step) and _wants_effect(step, has_effect)
+    ]
     skipped = {note.plan_version: note.reason for note in known.rounds if note.strategy == "skip_steps"}
     gone = [
         Undone(step, _wants_effect(step, has_effect), step.gone, _left(step), skipped.get(step.gone, ""))
@@ -47,11 +53,13 @@ def undone(state: State, has_effect: HasEffect) -> list[Undone]:
         if not _moot(step) and not _made_up(state, name, has_effect)
     ]
     steps = (*state.earlier.values(), *state.steps.values())
-    return gone + [
+    stood_in = [
         Undone(step, True, step.born + 1, _stood_in(step))
         for step in steps
-        if step.status == "succeeded" and _lost(state, step, has_effect)
+        if (step.status == "succeeded" or (step.status == "skipped" and _moot(step)))
+        and _lost(state, step, has_effect)
     ]
+    return gone + never + stood_in
 
 
 class Claim(NamedTuple):
@@ -140,6 +148,11 @@ def _left(step: StepState) -> str:
     return f"{step_words(step)} of an earlier plan {step.status}{why}, and a later plan left it out"
 
 
+def _never_ran(step: StepState) -> str:
+    why = f": {step.skip.reason}" if step.skip is not None else ""
+    return f"{step_words(step)} was to have an effect, and never ran{why}"
+
+
 def _stood_in(step: StepState) -> str:
     """A step that succeeded without the effect that it was for, in words."""
     return f"{step_words(step)} was to have an effect, which failed, and what was done in its place has none"
@@ -173,11 +186,12 @@ def _made_up(state: State, name: StepId, has_effect: HasEffect) -> bool:
         dropped is not None and not dropped.calls and _wants_effect(dropped, has_effect)
     )
     seen: set[StepId] = set()
+    first = name
     while (other := replaced.get(name)) is not None and other not in seen:
         seen.add(other)
         step = state.steps.get(other) or state.earlier.get(other)
         if step is not None and step.status == "succeeded":
-            return not wanted or _has_own_effect(state, step)
+            return not wanted or _has_own_effect(state, step, first)
         name = other
     return False
 
@@ -195,12 +209,15 @@ def _failed_effect(state: State, name: StepId) -> bool:
     )
 
 
-def _has_own_effect(state: State, step: StepState) -> bool:
-    """True if the step, or one that came with it, has had an effect that is not merely that of another step."""
+def _has_own_effect(state: State, step: StepState, name: StepId) -> bool:
+    """True if the step that took the place of `name` has had an effect that is not merely that of another step, or one that came
+    with it and took nobody else's place."""
+    replaced = state.recovery.replaced if state.recovery is not None else {}
+    others = {by for left, by in replaced.items() if left != name and by != step.step.step_id}
     return any(
         call.status == "succeeded" and call.effect != "reads" and not _is_anothers(state, call)
         for one in (step, *state.steps.values())
-        if one.born == step.born
+        if one.born == step.born and one.step.step_id not in others
         for call in one.calls.values()
     )
 
