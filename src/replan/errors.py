@@ -26,6 +26,7 @@ ReplanError
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 
@@ -149,8 +150,11 @@ class RetryLater(ToolCallError):
             message, bool
         ):  # RetryLater(3), RetryLater(3, "busy")
             message, after_secs = (str(after_secs) if after_secs is not None else "not now"), float(message)
-        if after_secs is not None and not 0 <= after_secs < float("inf"):
-            raise ValueError(f"after_secs={after_secs!r} is no number of seconds, 0 or more")
+        given = after_secs
+        with contextlib.suppress(TypeError, ValueError):  # a text, as a header `Retry-After` has it
+            after_secs = None if given is None else float(given)
+        if after_secs is not None and not (isinstance(after_secs, float) and 0 <= after_secs < float("inf")):
+            raise ValueError(f"after_secs={given!r} is no number of seconds, 0 or more")
         super().__init__(message, kind="later", happened="no", retry_after=after_secs)
 
 
