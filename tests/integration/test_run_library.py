@@ -171,6 +171,10 @@ async def test_two_callers_of_one_id_share_one_task(db: Path) -> None:
         ),
         pytest.param({"metadata": {"a": "x" * 2_000_000}}, "at most 1000000", id="large metadata"),
         pytest.param({"output_schema": {"type": "nonsense"}}, "output_schema", id="a bad schema"),
+        pytest.param({"output_schema": {"$ref": "#/nope"}}, "output_schema: .*'/nope' does not exist", id="a reference to nothing"),
+        pytest.param(
+            {"output_schema": {"properties": {"a": {"$ref": "#/$defs/x"}}}}, "output_schema: .*defs/x", id="one inside"
+        ),
         pytest.param({"timeout": 0}, "above 0", id="no time"),
         pytest.param({"evaluation": "dice"}, "evaluation", id="an unknown way to judge"),
     ],

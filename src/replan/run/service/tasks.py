@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from replan.beside import beside
 from replan.core.data.pieces import AT_ONCE, MANY, PLAN_AT_ONCE, PLAN_BYTES, weight
 from replan.core.data.strict_json import NotStorable, write_strictly
-from replan.core.data.validation import schema_problem
+from replan.core.data.validation import faults, schema_problem
 from replan.core.events import (
     TERMINAL,
     ApprovalRequested,
@@ -427,8 +427,13 @@ def check_submission(wanted: Submission) -> int:
         )
     if twice := sorted(wanted.secrets.keys() & wanted.metadata.keys()):
         raise InputError(f"{', '.join(twice)}: given both as metadata and as a secret; give it once")
-    if wanted.policy.output_schema is not None and (problem := schema_problem(wanted.policy.output_schema)):
+    schema = wanted.policy.output_schema
+    if schema is not None and (problem := schema_problem(schema)):
         raise InputError(f"output_schema: {problem}")
+    if schema is not None and (
+        unusable := next((one for one in faults(schema, None) if not one.keyword), None)
+    ):
+        raise InputError(f"output_schema: {unusable}")
     return size
 
 
