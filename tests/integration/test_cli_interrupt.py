@@ -252,6 +252,11 @@ def test_a_killed_run_is_resumed_from_its_log_and_finished_steps_do_not_run_agai
     assert "replan tasks watch t-1" in unfinished.stderr
     assert held.returncode == 2, held.stderr
     (tmp_path / "go").touch()
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    lost = replan("tasks", "resume", "t-1", cwd=elsewhere, env=environment(tmp_path))
+    assert lost.returncode == 2
+    assert "there is no file tools.py" in lost.stderr
+    assert "begun with --tools tools.py: resume it in the folder in which it was begun" in lost.stderr
     resumed = replan("tasks", "resume", "t-1", "--json", cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
     assert json.loads(resumed.stdout)["final_output"] == "there"

@@ -150,6 +150,7 @@ async def test_a_wrong_token_is_told_and_never_shown(protocol: str) -> None:
         with pytest.raises(ToolCallError, match="missing or wrong") as caught:
             await source.tools()
         assert (caught.value.kind, caught.value.status, caught.value.happened) == ("http", 401, "no")
+        assert "[tool_service] endpoint and token, or APP_TOOL_SERVICE_TOKEN" in str(caught.value)
         assert "wrong-token" not in str(caught.value)
         assert "wrong-token" not in repr(vars(source))
 

@@ -256,6 +256,7 @@ def resume(
     from replan.cli.terminal.exits import of_result
     from replan.cli.terminal.inputs import secret_text, secrets_of
     from replan.cli.terminal.opening import open_replan, settings_of
+    from replan.errors import InputError
 
     key = None if api_key is None else secret_text(api_key, "--api-key")
 
@@ -270,14 +271,24 @@ def resume(
         begun_at = None if elsewhere else _endpoint_of(submitted, settings)
         if not elsewhere and key is None:
             _key_is_here(submitted, settings)
-        async with open_replan(
-            settings,
-            tools=tools or _tools_of(submitted),
-            model=model or (named if all(named.values()) else None),
-            endpoint=endpoint or begun_at,
-            api_key=key,
-            db=db,
-        ) as replan:
+        try:
+            replan = open_replan(
+                settings,
+                tools=tools or _tools_of(submitted),
+                model=model or (named if all(named.values()) else None),
+                endpoint=endpoint or begun_at,
+                api_key=key,
+                db=db,
+            )
+        except InputError as error:
+            begun_with = " ".join(f"--tools {spec}" for spec in submitted.tools)
+            if tools or not begun_with:
+                raise
+            raise InputError(
+                f"{error}. The task was begun with {begun_with}: resume it in the folder in which it was begun, or give "
+                "its tools anew with --tools"
+            ) from error
+        async with replan:
             given = secrets_of(secret or [])
             return await to_the_end(
                 replan,

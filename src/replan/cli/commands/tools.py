@@ -40,7 +40,7 @@ def list_tools(
     from replan.cli.terminal.words import clean
 
     with own_stdout() as out:
-        found = asyncio.run(_specs(tools, config))
+        found, problems = asyncio.run(_specs(tools, config))
         if json:
             out.json([tool.model_dump(mode="json") for tool in found])
         else:
@@ -53,7 +53,9 @@ def list_tools(
                 out.line(f"{tool.id:<{width}}  {tool.effect:<10}  {source}{head}".rstrip())
     if not found:
         say(
-            "no tools" if tools else "no tools: name their sources with --tools, or in [tools] of config.toml"
+            "no tools"
+            if tools or problems
+            else "no tools: name their sources with --tools, or in [tools] of config.toml"
         )
         raise typer.Exit(1)
 
@@ -66,7 +68,7 @@ def show(
     import asyncio
 
     with own_stdout() as out:
-        spec = _one(asyncio.run(_specs(tools, config)), tool)
+        spec = _one(asyncio.run(_specs(tools, config))[0], tool)
         if json:
             out.json(spec.model_dump(mode="json"))
         else:
@@ -141,13 +143,14 @@ async def _stats(config: Path | None, db: str | None) -> dict[ToolKey, ToolStats
         await store.aclose()
 
 
-async def _specs(tools: list[str] | None, config: Path | None) -> list[ToolSpec]:
+async def _specs(tools: list[str] | None, config: Path | None) -> tuple[list[ToolSpec], list[str]]:
+    """The tools, and what is wrong with their sources, which is told."""
     from replan.cli.terminal.opening import open_replan, settings_of, tell_tool_problems
 
     async with open_replan(settings_of(config), tools=tools) as replan:
         found = await replan.tools()
         tell_tool_problems(replan)
-        return list(found)
+        return list(found), replan.tool_problems
 
 
 async def _call(

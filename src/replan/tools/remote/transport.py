@@ -21,6 +21,14 @@ SCHEMES = ("http", "https", "grpc", "grpcs")
 class TransportFailure(ToolCallError):
     """The service did not get the call, turned it away, or got lost: no word of the tool itself."""
 
+    def __init__(self, message: str = "", **known: Any) -> None:
+        super().__init__(
+            f"{message}{_WHERE_THE_TOKEN_IS}" if known.get("status") == 401 else message, **known
+        )
+
+
+_WHERE_THE_TOKEN_IS = " (a service that wants one is set in config.toml: [tool_service] endpoint and token, or APP_TOOL_SERVICE_TOKEN)"
+
 
 @dataclass(frozen=True)
 class Endpoint:
