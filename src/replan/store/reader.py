@@ -50,6 +50,8 @@ class Reader:
         self._path = path
         self._pool = ThreadPoolExecutor(1, "replan-log-reader")
         self._closing = False
+        self.begun = _looked(connection, Seen()).seen
+        """What was written before this reader."""
 
     async def page(self, task_id: str, after: int, limit: int | None, signals_only: bool = False) -> Page:
         """Records after `after`, at most `limit`."""
@@ -121,19 +123,7 @@ class Reader:
     async def look(self, seen: Seen) -> News:
         """What other connections have written since `seen`."""
 
-        def work(db: sqlite3.Connection) -> News:
-            version = int(db.execute("PRAGMA data_version").fetchone()[0])
-            if version == seen.version:
-                return News(seen, False, ())
-            last = int(db.execute("SELECT coalesce(max(id), 0) FROM signal").fetchone()[0])
-            rows = db.execute(
-                "SELECT DISTINCT task_id FROM signal JOIN task ON task.id = signal.task WHERE signal.id > ?",
-                (max(seen.signal, 0),),
-            )
-            tasks = [row[0] for row in rows] if 0 <= seen.signal < last else []
-            return News(Seen(version, last), True, tasks)
-
-        return await self._run(work)
+        return await self._run(lambda db: _looked(db, seen))
 
     def stop(self) -> None:
         """Take no more readings; what is queued is still done."""
@@ -153,6 +143,19 @@ class Reader:
         if self._closing:
             raise StoreError(f"the store {self._path} is closed")
         return await asyncio.get_running_loop().run_in_executor(self._pool, run)
+
+
+def _looked(db: sqlite3.Connection, seen: Seen) -> News:
+    version = int(db.execute("PRAGMA data_version").fetchone()[0])
+    if version == seen.version:
+        return News(seen, False, ())
+    last = int(db.execute("SELECT coalesce(max(id), 0) FROM signal").fetchone()[0])
+    rows = db.execute(
+        "SELECT DISTINCT task_id FROM signal JOIN task ON task.id = signal.task WHERE signal.id > ?",
+        (max(seen.signal, 0),),
+    )
+    tasks = [row[0] for row in rows] if 0 <= seen.signal < last else []
+    return News(Seen(version, last), True, tasks)
 
 
 _SIGNALS_ONLY = "AND type IN ({})".format(

@@ -81,7 +81,7 @@ class SqliteStore:
         self._prompt = opened[2]
         self._writer = Writer(opened[0], opened[2], path, synced=synchronous != "normal", busy_secs=busy_secs)
         self._reader = Reader(opened[1], path)
-        self._watchers = Watchers(self._reader.look)
+        self._watchers = Watchers(self._reader.look, self._reader.begun)
         self._driven: dict[str, int] = {}
         """Tasks that this process drives: their fences."""
         self._created: dict[str, tuple[float, str]] = {}

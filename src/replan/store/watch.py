@@ -74,11 +74,11 @@ _ByTask = dict[str, tuple[T, ...]]
 class Watchers:
     """All waiting readers and listeners of one store; the look runs only while there are some."""
 
-    def __init__(self, look: Callable[[Seen], Awaitable[News]]) -> None:
+    def __init__(self, look: Callable[[Seen], Awaitable[News]], seen: Seen) -> None:
         self._look = look
         self._readers: _ByTask[Watch] = {}
         self._listeners: _ByTask[Listener] = {}
-        self._seen = Seen()
+        self._seen = seen
         self._looking: asyncio.Task[None] | None = None
 
     @contextlib.contextmanager
@@ -132,8 +132,6 @@ class Watchers:
             await asyncio.sleep(LOOK_SECS)  # first: what is there already is read by whoever waits
             with contextlib.suppress(StoreError):  # a locked database is looked at again
                 news = await self._look(self._seen)
-                if self._seen.version == -1:  # what came between a reader's own look and this one
-                    news = News(news.seen, True, tuple(self._listeners))
                 self._seen = news.seen
                 self._spread(news)
 

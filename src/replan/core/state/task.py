@@ -213,6 +213,8 @@ class State:
         if self._constants is None or step.healing is not None or self.hides:
             return None
         found = self._constants.pop(step.step.step_id, None)
+        if not self._constants:
+            self._constants = None  # thousands of tasks wait
         return found if found is not None and found.parameters is step.step.parameters else None
 
     def every_step(self) -> list[StepState]:

@@ -48,6 +48,10 @@ _TURNS = 5
 _call_started, _call_completed = unchecked(CallStarted), unchecked(CallCompleted)
 
 
+_NOBODY: frozenset[asyncio.Task[Any] | None] = frozenset()
+"""One for all: thousands of tasks wait."""
+
+
 class Attempts:
     """Makes calls for one run."""
 
@@ -74,7 +78,7 @@ class Attempts:
         self._cancels = self._driver.cancelling() if self._driver is not None else 0
         self.abandoned = False
         """What runs is being cancelled: what it raises says nothing about its call."""
-        self.landing: set[asyncio.Task[Any] | None] = set()
+        self.landing = _NOBODY
         """Those whose call has given its output, which is being written down: that is seen through, whoever stops the run."""
         self._waits: dict[asyncio.Timeout, StepId] = {}
         """Who waits to be admitted: each can be called off."""
@@ -176,13 +180,13 @@ class Attempts:
                     if (small := pack_small(answer)) is not None:
                         outcome = small
                     else:
-                        self.landing.add(task)
+                        self.landing |= {task}
                         outcome = await packed(answer, self._policy.max_output_bytes)
                 finally:
                     if gate is not None:
                         gate.leave()
             except BaseException as error:
-                self.landing.discard(task)
+                self.landing -= {task}
                 # It gave up because we stopped it: that says nothing about the call.
                 if self._stopped():
                     raise asyncio.CancelledError from error
@@ -192,10 +196,11 @@ class Attempts:
             if isinstance(outcome, Packed):
                 try:
                     if may_be_sealed(self._run, call.tool):
-                        self.landing.add(task)
+                        self.landing |= {task}
                         outcome = await sealed(outcome, self._run, call.tool, self._policy.max_output_bytes)
                 finally:
-                    self.landing.discard(task)
+                    if self.landing:
+                        self.landing -= {task}
                 return self._completed(call, outcome, started)
             self._count(call, started, outcome)
             wait = self._retry_in(call, outcome)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from replan.core.calls.seals import seal
@@ -66,7 +66,6 @@ class Call:
     """The key of the call that a verifier looks for."""
     answer: Any = None
     """What it has given, where it is such a look."""
-    _labels: dict[str, Any] | None = field(default=None, compare=False, repr=False)
     short: bool = False
     """Its parameters hold no secret and nothing large: they go into the log as they are."""
     why_asked: str = ""
@@ -78,18 +77,14 @@ class Call:
 
     def labels(self) -> dict[str, Any]:
         """What every event of this call says."""
-        said = self._labels
-        if said is None:
-            said = self._labels = {
-                "call_key": self.key,
-                "step_id": self.step.step_id,
-                "action_id": self.slot.action_id,
-                "index": self.slot.item,
-                "attempt": self.attempt,
-                "tool_id": self.tool.id,
-            }
-        said["attempt"] = self.attempt
-        return said
+        return {
+            "call_key": self.key,
+            "step_id": self.step.step_id,
+            "action_id": self.slot.action_id,
+            "index": self.slot.item,
+            "attempt": self.attempt,
+            "tool_id": self.tool.id,
+        }
 
 
 class Scope:

@@ -289,8 +289,10 @@ def _storable(event: AnyEvent) -> AnyEvent:
 
 def _opened(task_id: str, parts: Parts, records: list[Record]) -> State:
     """The state that a log comes to, with what is known to be secret."""
-    state = State(secrets=KnownSecrets(parts.secrets))
-    if records and isinstance(first := records[0].event, TaskSubmitted):
+    state = State()
+    if not records or not isinstance(first := records[0].event, TaskSubmitted):
+        state.secrets = KnownSecrets(parts.secrets)
+    else:
         whole = parts.given.restored(task_id, first)
         state.secrets = known_to(whole, parts.tools, parts.secrets)
         keep_from_logs(state.secrets)

@@ -76,7 +76,7 @@ class Steps:
         self._attempts.call_off(unstarted=unstarted)
 
     @property
-    def landing(self) -> set[asyncio.Task[Any] | None]:
+    def landing(self) -> frozenset[asyncio.Task[Any] | None]:
         """Those who write down what a call has given."""
         return self._attempts.landing
 
