@@ -670,3 +670,61 @@ def test_a_reused_call_is_told_with_the_parameters_that_it_was_made_with(again: 
     assert "pay {}" not in last
     (step_,) = [one for one in ran.result.steps if one.step_id == "x"]
     assert [call.parameters for call in step_.calls if call.reused] == [{"to": "Ann"}]
+
+
+PAY = {
+    "type": "object",
+    "properties": {"to": {"type": "string"}, "cents": {"type": "integer"}, "memo": {"type": "string"}},
+    "required": ["to", "cents"],
+}
+MOVE = {
+    "type": "object",
+    "properties": {"recipient": {"type": "string"}, "amount": {"type": "number"}},
+    "required": ["recipient", "amount"],
+}
+
+
+@pytest.mark.parametrize(
+    ("tool", "parameters", "like"),
+    [
+        ("pay", {"to": "Ann", "cents": 500, "memo": "again"}, True),
+        ("pay", {"to": " ann ", "cents": 500}, True),
+        ("move", {"recipient": "Ann", "amount": 500}, True),
+        ("pay", {"to": "Bob", "cents": 500}, False),
+        ("ring", {"bell": 500}, False),
+        ("pay", {"to": "Ann", "cents": 700}, False),
+    ],
+)
+def test_an_effect_of_an_earlier_plan_in_other_words_is_marked_for_whoever_judges(
+    tool: str, parameters: dict[str, Any], like: bool
+) -> None:
+    tools = {
+        "pay": FakeTool(parameters=PAY, **ONCE),
+        "move": FakeTool(parameters=MOVE, **ONCE),
+        "ring": FakeTool(**ONCE),
+    }
+    ran = run(
+        tools,
+        {
+            "execution_plan": [
+                plan(step("s", "pay", parameters={"to": "Ann", "cents": 500})),
+                plan(step("x", tool, parameters=parameters)),
+            ],
+            "evaluation": [verdict(30, success=False), verdict()],
+            "overall_reflection": replan("full_replan"),
+        },
+    )
+    assert ("very like what plan 1 has done in s" in prompts(ran, "evaluation")[-1]) == like
+
+
+def test_like_effects_of_one_plan_are_meant() -> None:
+    ran = run(
+        {"pay": FakeTool(parameters=PAY, **ONCE)},
+        {
+            "execution_plan": plan(
+                step("s", "pay", parameters={"to": "Ann", "cents": 500}),
+                step("x", "pay", parameters={"to": "Ann", "cents": 500, "memo": "May"}),
+            )
+        },
+    )
+    assert "very like" not in prompts(ran, "evaluation")[-1]

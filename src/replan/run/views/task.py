@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 
 from replan.core.calls.site import items_in_words
+from replan.core.evaluation.alike import like_before
 from replan.core.evaluation.left_out import called_or_planned
 from replan.core.state.human_input import lines
 from replan.core.state.outputs import artifacts_of
@@ -145,6 +146,8 @@ def _call_notes(call: CallState, step: StepState, state: State) -> Iterator[str]
         yield "has taken effect" + (
             " (its answer was lost; that was found out afterwards)" if call.settled else ""
         )
+        if not step.step.repeat and (like := like_before(state, call)) is not None:
+            yield f"very like what plan {like.plan} has done in {like.step_id}: the same effect twice, if not meant so"
     elif call.status == "unknown":
         yield "nobody knows whether it took effect"
     planned = next(
