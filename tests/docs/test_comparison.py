@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -73,3 +74,14 @@ def test_without_keeping_only_what_was_run_is_in_the_table(tmp_path: Path) -> No
 def test_what_a_page_holds_is_read_back_as_it_was(said: list[tuple[str, str]]) -> None:
     lines = [pages.Line("LangGraph", option, "✓", text) for option, text in said]
     assert pages.lines_on(pages.page(ROWS[0], lines)) == lines
+
+
+def test_what_the_readme_quotes_of_the_comparison_is_on_its_page() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    sign = {"pass": "✓", "FAIL": "✗"}
+    quoted = re.findall(r"^ *(pass|FAIL) (\w[\w ]*?)(?: with (.*?))?: (.*)$", readme, re.MULTILINE)
+    page = (DOCS / "comparison" / "C2.md").read_text("utf-8")
+    assert len(quoted) >= 6
+    assert [
+        f"| {label} | {option} | {sign[how]} | {said} |" in page for how, label, option, said in quoted
+    ] == [True] * len(quoted)
