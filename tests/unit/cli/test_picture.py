@@ -17,7 +17,8 @@ from replan.cli.live.draw import render
 from replan.cli.live.picture import PictureState
 from replan.cli.live.plain import PlainLines
 from replan.core import events as e
-from replan.core.types import Dimensions, Evaluation, Failure
+from replan.core.state.fold import fold
+from replan.core.types import Dimensions, Evaluation, Failure, Usage
 
 
 def drawn(
@@ -79,6 +80,31 @@ def test_tokens_of_a_running_model_call_are_counted() -> None:
     assert view.status == "planning"
     assert view.model_calls["c1"].characters == 5
     assert any("planning with m: 3.0 s, 5 characters" in line for line in drawn(view, 103))
+
+
+def test_the_time_in_which_a_task_waited_for_a_person_or_for_a_process_is_none_of_its_own() -> None:
+    told = [
+        *UNDER_WAY,
+        (104, e.TaskWaiting(reason="an approval")),
+        (164, e.TaskResumed(driver="another")),
+        (166, e.ProgressUpdate(message="on")),
+        (167, e.TaskResumed(driver="a third, after a crash")),
+        (168, ENDS[0].values[0]),
+    ]
+    log = records(told)
+    view = PictureState.of(log)
+    (created,) = [one.ts for one in log if one.type == "task_submitted"]
+    assert view.idle == 61
+    assert (168 - created - view.idle) == pytest.approx(107 - created)
+
+
+def test_every_request_of_a_model_call_is_counted_as_in_the_result() -> None:
+    asked = e.LlmCallStarted(call_id="c9", role="planning", model="m", schema_name="s", prompt="p")
+    told = e.LlmCallCompleted(
+        call_id="c9", role="planning", model="m", usage=Usage(llm_calls=3), duration_secs=1
+    )
+    log = records([*UNDER_WAY, (104, asked), (105, told)])
+    assert PictureState.of(log).model_calls_done == fold(log).usage.llm_calls == 4
 
 
 ENDS = [

@@ -68,7 +68,7 @@ def _head(view: PictureState, now: float) -> Text:
     status = "cancelling" if view.cancelling and view.ended is None else view.status.replace("_", " ")
     line = Text(status, style=_TASK_STYLES.get(view.status, "bold cyan"))
     if view.created is not None:
-        line.append(f" {secs((view.ended or now) - view.created)}", style="not bold")
+        line.append(f" {secs(max(0.0, (view.ended or now) - view.created - view.idle))}", style="not bold")
     if view.round > 1:
         line.append(f" round {view.round}", style="not bold")
     line.append(f"  {clean(view.description)}", style="not bold default")

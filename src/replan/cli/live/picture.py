@@ -37,6 +37,10 @@ class PictureState(Board):
     round: int = 0
     created: float | None = None
     ended: float | None = None
+    idle: float = 0.0
+    """Time in which nobody drove the task: it waited for a person, or its process was gone."""
+    last: float | None = field(default=None, compare=False)
+    """When whoever drives it has recorded something last."""
     mode: str = ""
     mode_reason: str = ""
     model_calls: dict[str, ModelCallView] = field(default_factory=dict)
@@ -50,6 +54,10 @@ class PictureState(Board):
     def apply(self, record: e.Record) -> None:
         """Take one record."""
         self.round = max(self.round, record.round)
+        if type(record.event) is e.TaskResumed and self.last is not None:
+            self.idle += max(0.0, record.ts - self.last)
+        if not record.event.signal and record.seq:
+            self.last = record.ts
         handler = _HANDLERS.get(type(record.event))
         if handler is not None:
             handler(self, record.event, record.ts)
@@ -113,7 +121,7 @@ class PictureState(Board):
 
     def _model_completed(self, event: e.LlmCallCompleted, ts: float) -> None:
         self.model_calls.pop(event.call_id, None)
-        self.model_calls_done += 1
+        self.model_calls_done += max(1, event.usage.llm_calls)
         self.model_secs += event.duration_secs
         if event.error:
             self.notes.append(f"{event.role} call failed: {event.error}")
