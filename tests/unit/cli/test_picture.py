@@ -87,15 +87,14 @@ def test_the_time_in_which_a_task_waited_for_a_person_or_for_a_process_is_none_o
         *UNDER_WAY,
         (104, e.TaskWaiting(reason="an approval")),
         (164, e.TaskResumed(driver="another")),
-        (166, e.ProgressUpdate(message="on")),
+        (166, e.RoundStarted(round=2)),
         (167, e.TaskResumed(driver="a third, after a crash")),
         (168, ENDS[0].values[0]),
     ]
     log = records(told)
     view = PictureState.of(log)
-    (created,) = [one.ts for one in log if one.type == "task_submitted"]
     assert view.idle == 61
-    assert (168 - created - view.idle) == pytest.approx(107 - created)
+    assert 168 - 100 - view.idle == fold(log).active_secs
 
 
 def test_every_request_of_a_model_call_is_counted_as_in_the_result() -> None:
