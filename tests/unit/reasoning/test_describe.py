@@ -58,6 +58,10 @@ def test_a_tool_is_written_as_a_signature() -> None:
     assert signature(FORECAST) == expected
     assert tool_lines([FORECAST], style="small", limit=1000) == f"{expected}: Weather to come."
     assert tool_index([FORECAST], limit=1000) == "forecast(city, unit): Weather to come."
+    looking = FORECAST.model_copy(update={"effect": "reads"})
+    paying = FORECAST.model_copy(update={"id": "pay", "effect": "once"})
+    told = tool_index([looking, paying], limit=1000, effects=True).splitlines()
+    assert [line.split(":")[0] for line in told] == ["forecast(city, unit)", "pay(city, unit) [effect]"]
 
 
 def test_a_strong_model_sees_the_whole_schema_and_what_the_output_means() -> None:

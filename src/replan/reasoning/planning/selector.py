@@ -54,7 +54,7 @@ async def select_tools(
     data = task_data(task, limit=_DATA_CHARS[style])
     values = {
         "task": fence("task", task.description),
-        "tools": fence("tools", tool_index(offered, limit=_INDEX_CHARS[style])),
+        "tools": fence("tools", tool_index(offered, limit=_INDEX_CHARS[style], effects=style != "small")),
         "data": data_text(task, data, style),
     }
     if again is None:

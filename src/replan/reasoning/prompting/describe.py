@@ -34,11 +34,12 @@ def tool_lines(tools: Sequence[ToolSpec], *, style: str, limit: int) -> str:
     return "\n\n".join(_entry(tool, each) for tool in tools)
 
 
-def tool_index(tools: Sequence[ToolSpec], *, limit: int) -> str:
-    """Every tool in one line each: id, parameter names, description."""
+def tool_index(tools: Sequence[ToolSpec], *, limit: int, effects: bool = False) -> str:
+    """Every tool in one line each: id, parameter names, description; with `effects` which of them have one."""
     each = max(40, limit // max(1, len(tools)))
     return "\n".join(
-        f"{tool.id}({', '.join(_properties(tool.parameters))}): {shorten(one_line(tool.description), each)}"
+        f"{tool.id}({', '.join(_properties(tool.parameters))})"
+        f"{' [effect]' if effects and tool.effect != 'reads' else ''}: {shorten(one_line(tool.description), each)}"
         for tool in tools
     )
 
