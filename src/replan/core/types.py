@@ -1,4 +1,4 @@
-"""The values that everything is said in: tools, plans, outputs, faults, verdicts."""
+"""The values that everything is said in: tools, plans, outputs, faults, evaluations."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tools chosen, plans made, and plans made anew."""
+"""Tools chosen, plans made, and tasks replanned."""

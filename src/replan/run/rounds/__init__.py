@@ -1,1 +1,1 @@
-"""The stages of a round: tools chosen, planned, evaluated, reflected upon, and replanned."""
+"""The stages of a round: tools chosen, planned, evaluated, reflected on, and replanned."""
