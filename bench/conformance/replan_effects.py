@@ -147,7 +147,7 @@ async def twice_on_purpose() -> Facts:
     answers = {
         "execution_plan": [
             plan(step("a", "pay", n=1)),
-            plan({**step("b", "pay", n=1), "repeat": True}),
+            plan({**step("b", "pay", n=1), "repeat": True, "repeat_reason": "it is to be paid twice"}),
         ],
         "evaluation": [verdict(40, "paid once, and twice was asked for"), verdict(95)],
         "overall_reflection": AGAIN,

@@ -38,6 +38,8 @@ _STEP_FIELDS = {
     "requires_approval": ("needs_approval", "approval", "approval_required", "require_approval"),
     "allow_failed_items": ("allow_item_failures", "skip_failed_items"),
 }
+_TOLD_ONCE = frozenset({"tool", "parameters", "dependencies", "when", "requires_approval"})
+"""Fields of which two values would be two meanings; of a guess of how long a step takes the first is taken."""
 _SAY_NOTHING = frozenset(
     (
         "description", "reason", "reasoning", "rationale", "why", "explanation", "purpose", "goal", "thought", "thoughts",
@@ -292,7 +294,7 @@ def _named(raw: JsonObject, fields: dict[str, tuple[str, ...]], where: str, faul
         if name is not None:
             out[name] = value
         elif (name := others.get(_folded(key))) is not None:
-            if name in out and value not in (out[name], None, "", [], {}):
+            if name in _TOLD_ONCE and name in out and value not in (out[name], None, "", [], {}):
                 faults.append(
                     f"{where} has {key!r} beside {name!r}, which is the same field: write {name!r} alone"
                 )

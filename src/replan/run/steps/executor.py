@@ -170,10 +170,11 @@ class Executor:
     def _done(self, task: asyncio.Task[None]) -> None:
         try:
             self._tasks.pop(task).ended(task)
-        finally:
-            if not task.cancelled() and (error := task.exception()) is not None:
-                self.stop(error)
-            self._check_idle()
+        except Exception as error:  # noqa: BLE001 - a log that is another's by now, say: nobody hears a callback
+            self.stop(error)
+        if not task.cancelled() and (failed := task.exception()) is not None:
+            self.stop(failed)
+        self._check_idle()
 
     def stop(self, error: BaseException) -> None:
         if self._halt is None:
