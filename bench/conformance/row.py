@@ -41,6 +41,10 @@ def died(facts: Facts, name: str = "run") -> str:
     return f"{name} died ({how})" if how else f"{name} went on"
 
 
+def counted(number: int, what: str) -> str:
+    return f"1 {what}" if number == 1 else f"{number} {what}s"
+
+
 def times(count: int) -> str:
     return {0: "0 times", 1: "once"}.get(count, f"{count} times")
 

@@ -7,7 +7,7 @@ from typing import Any
 from bench.conformance.agents import POLLS
 from bench.conformance.case import Facts
 from bench.conformance.mcp_faults import DEADLINE_SECS
-from bench.conformance.row import Row, died, polled, polling, times
+from bench.conformance.row import Row, counted, died, polled, polling, times
 from bench.conformance.rows_effects import EFFECT_ROWS
 from bench.conformance.rows_success import SUCCESS_ROWS
 
@@ -26,7 +26,7 @@ def _effects(facts: Facts) -> str:
 def _in_bounds(facts: Facts) -> str:
     kept = "what was done is kept" if facts["partial"] else "what was done is not in the outcome"
     how = f", {died(facts)}" if facts["died"] else ""
-    return f"ended after {facts['model_calls']} model calls, {kept}{how}"
+    return f"ended after {counted(facts['model_calls'], 'model call')}, {kept}{how}"
 
 
 def _replans(facts: Facts) -> str:
@@ -37,7 +37,7 @@ def _replans(facts: Facts) -> str:
     else:
         kept = ", partial results only among the stream's events" if facts.get("streamed") else ", none kept"
     end = f"died ({facts['died']})" if facts["died"] else f"said “{facts['told']}”"
-    return f"{facts['replans']} replans, {facts['work']} agent calls, {end}{kept}"
+    return f"{counted(facts['replans'], 'replan')}, {counted(facts['work'], 'agent call')}, {end}{kept}"
 
 
 def _bounded(facts: Facts) -> bool:

@@ -154,7 +154,7 @@ class RetryLater(ToolCallError):
         with contextlib.suppress(TypeError, ValueError):  # a text, as a header `Retry-After` has it
             after_secs = None if given is None else float(given)
         if after_secs is not None and not (isinstance(after_secs, float) and 0 <= after_secs < float("inf")):
-            raise ValueError(f"after_secs={given!r} is no number of seconds, 0 or more")
+            raise ValueError(f"after_secs={given!r} is not a number of seconds, 0 or more")
         super().__init__(message, kind="later", happened="no", retry_after=after_secs)
 
 

@@ -77,7 +77,7 @@ def database_path(named: str | Path | None) -> Path:
         path = rest.removeprefix("/")
         if not path:
             raise InputError(
-                f"{named!r} names no file; write sqlite:///FILE (four slashes for an absolute path)"
+                f"{named!r} is not the address of a file; write sqlite:///FILE (four slashes for an absolute path)"
             )
         return Path(path).expanduser()
     if kind in ("postgresql", "postgres"):

@@ -102,7 +102,7 @@ async def test_a_busy_server_turns_calls_away_until_there_is_room(protocol: str)
     async with _served(protocol, hold, max_calls=1, source={"max_retries": 0}) as source:
         first = asyncio.create_task(source.call(ToolCall("hold", {}, "1")))
         await begun.wait()
-        with pytest.raises(ToolCallError, match="busy with 1 calls") as caught:
+        with pytest.raises(ToolCallError, match=r"limit of concurrent calls \(1\)") as caught:
             await source.call(ToolCall("hold", {}, "2"))
         error = caught.value
         assert (error.kind, error.status, error.happened, error.retry_after) == ("http", 429, "no", 0.5)

@@ -166,7 +166,7 @@ def test_a_step_written_anew_may_not_say_that_it_is_meant() -> None:
     )
     assert ran.source.counts["pay"] == 1
     asked = [one for one in ran.model.requests if one.schema_name == "step_repair"]
-    assert "`repeat` is not for a step that is written anew" in asked[1].turns[-1].text
+    assert "`repeat` is not for a step that is rewritten" in asked[1].turns[-1].text
     assert "repeat" not in asked[0].json_schema["properties"]
 
 

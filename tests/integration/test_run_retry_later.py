@@ -159,5 +159,5 @@ def test_seconds_may_be_given_as_a_header_has_them_and_nothing_else() -> None:
     later: Any = RetryLater
     assert later(after_secs="3").retry_after == later(3).retry_after == 3.0
     for wrong in ("soon", "-1", -1, float("inf"), float("nan"), [], "Wed, 21 Oct 2026 07:28:00 GMT"):
-        with pytest.raises(ValueError, match="is no number of seconds"):
+        with pytest.raises(ValueError, match="is not a number of seconds"):
             later(after_secs=wrong)

@@ -842,7 +842,7 @@ async def test_a_server_without_the_document_is_told(live: Live) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: load(""), "names no document"),
+        (lambda: load(""), "needs a document"),
         (lambda: load("x.yaml#label=a"), "'label' is not a filter"),
         (lambda: load("x.yaml#pets"), "is not a filter"),
         (lambda: load("ftp://example.org/x"), "right are a file, or an http or https URL"),

@@ -45,7 +45,7 @@ def load_settings(
     """Read, merge and check the configuration; `ConfigError` lists every problem with its place.
 
     `env` and `cwd` are those of the process unless they are given. Without `path`, `config.toml` and `config.{APP_ENV}.toml` of `cwd` are read where they exist. With it, that
-    file has to exist, and its sibling `{stem}.{APP_ENV}.toml` still lies over it.
+    file has to exist, and its sibling `{stem}.{APP_ENV}.toml` still overrides it.
     """
     env = os.environ if env is None else env
     files = list(
@@ -72,7 +72,7 @@ def _files(path: Path | None, env: Mapping[str, str], cwd: Path) -> Iterator[tup
     stage = env.get("APP_ENV") or "dev"
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", stage):
         raise ConfigError(
-            f'APP_ENV: "{stage}" names no environment: use letters, digits, "-", "_" and ".", like "prod"'
+            f'APP_ENV: "{stage}" is not a valid environment name: use letters, digits, "-", "_" and ".", like "prod"'
         )
     base = cwd / (path or "config.toml")
     shown = str(path) if path else "config.toml"

@@ -286,7 +286,7 @@ class Store(Section):
     synchronous: Annotated[Literal["normal", "full"], Lower] = "normal"
     """`normal` survives a killed process, `full` a power cut too."""
     max_output_bytes: Annotated[int, Field(ge=1024)] = 262_144
-    """Larger outputs are kept apart as artifacts."""
+    """Larger outputs are stored as artifacts."""
     retention_days: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
 
 

@@ -47,7 +47,7 @@ def load_tools(spec: str) -> ToolSource:
     elif _DOTTED.fullmatch(place):
         module, label = _load_module(place), place.rpartition(".")[2]
     else:
-        raise InputError(f"{spec!r} names no tools; what can be loaded is {PYTHON_FORMS}")
+        raise InputError(f"{spec!r} is not a known source of tools; what can be loaded is {PYTHON_FORMS}")
     if name is not None:
         return _named(module, name, place, label)
     return _everything_of(module, place, label)

@@ -50,7 +50,7 @@ def load_sources(spec: str) -> list[ToolSource]:
         return [load_tools(text)]
     kind, rest = found[1].lower(), text[found.end() :].strip()
     if not rest.strip("/"):
-        raise InputError(f"{spec!r} names no tools: something has to follow {found[0]!r}")
+        raise InputError(f"{spec!r} is incomplete: something has to follow {found[0]!r}")
     match kind:
         case "mcp":
             from replan.tools.mcp import from_command

@@ -307,7 +307,9 @@ WRONG_VARIABLES = [
         "APP_SCENES_PATHS: expected a JSON list like",
         id="broken list",
     ),
-    pytest.param({"APP_ENV": "../x"}, 'APP_ENV: "../x" names no environment', id="APP_ENV as a path"),
+    pytest.param(
+        {"APP_ENV": "../x"}, 'APP_ENV: "../x" is not a valid environment name', id="APP_ENV as a path"
+    ),
 ]
 
 

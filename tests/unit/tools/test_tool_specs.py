@@ -117,7 +117,7 @@ def _kind(source: object) -> str:
         ("ftp://example.org/tools.yaml", "ftp:// is not a kind of tools"),
         ("mcp:'unclosed", "mcp"),
         ("openapi:api.yaml#colour=red", "'colour' is not a filter"),
-        ("what ever", "names no tools"),
+        ("what ever", "not a known source of tools"),
     ],
 )
 def test_what_means_nothing_is_told_with_what_would(spec: str, reason: str) -> None:

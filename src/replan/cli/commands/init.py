@@ -10,7 +10,7 @@ import typer
 
 CONFIG = """\
 # Replan's configuration. `replan config show` prints every key with its value and where it came from.
-# A variable APP_{SECTION}_{KEY} lies over the file; keys and passwords belong there: APP_LLM_API_KEY.
+# A variable APP_{SECTION}_{KEY} overrides the file; keys and passwords belong there: APP_LLM_API_KEY.
 
 [llm]
 # Without these two, the built-in local model answers (`replan model pull`).

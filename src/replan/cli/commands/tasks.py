@@ -189,7 +189,7 @@ def output(
     db: options.Db = None,
     json: options.Json = False,
 ) -> None:
-    """Print the whole output of a step of any plan, also one that was kept apart, or write it to a file."""
+    """Print the whole output of a step of any plan, also one that is stored as an artifact, or write it to a file."""
     import asyncio
 
     from replan.cli.commands.saving import part_of, save

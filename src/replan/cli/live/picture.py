@@ -156,7 +156,7 @@ class PictureState(Board):
         self.plan_version = event.plan_version
         if step := self.steps.get(event.step.step_id):
             step.tool = event.step.tool or step.tool
-            step.name, step.message = event.step.name or step.name, "written anew"
+            step.name, step.message = event.step.name or step.name, "rewritten"
 
     def _reflected(self, event: e.StepReflected, ts: float) -> None:
         if step := self.steps.get(event.step_id):

@@ -82,7 +82,7 @@ def plan_repeats(state: State, plan: Plan, volatile: Collection[ToolId] = ()) ->
     for one in prints:
         if state.recovery.prints.get(one) is False or once_more in state.recovery.barren:
             return (
-                f"{SAME_PLAN} of this task, which did not do: the same tools, parameters and order; "
+                f"{SAME_PLAN} of this task, which was insufficient: the same tools, parameters and order; "
                 "change what matters: another tool, other parameters, or other steps"
             )
     return ""

@@ -66,7 +66,7 @@ def not_reflected(state: State) -> Failure:
     why = state.reflection.reason if state.reflection else ""
     return Failure(
         kind="reflection",
-        reason=f"{known.reason}; it could not be reflected upon" + (f": {why}" if why else ""),
+        reason=f"{known.reason}; the reflection failed" + (f": {why}" if why else ""),
         root_causes=(*known.root_causes, *((why,) if why else ())),
         tried=tried(state),
         advice=(*known.advice, "Check that the model for reflection answers, or use a stronger one."),
@@ -115,16 +115,16 @@ def _what_failed(state: State) -> Failure:
         return steps_failed(state)
     if evaluation is not None:
         return judged_failed(state, evaluation)
-    return Failure(kind="step", reason="the round did not do", advice=(advice_for("unknown"),))
+    return Failure(kind="step", reason="the result was insufficient", advice=(advice_for("unknown"),))
 
 
 def tried(state: State) -> tuple[str, ...]:
-    """What was tried, in the order in which it was: tries of steps, repairs, and plans made anew."""
+    """What was tried, in the order in which it was: tries of steps, repairs, and new plans."""
     plans: list[str] = []
     for note in state.recovery.rounds if state.recovery is not None else ():
         if note.strategy:
             changed = f": {note.changes}" if note.changes else ""
-            plans.append(f"round {note.number} made the plan anew ({note.strategy}){changed}")
+            plans.append(f"round {note.number} replanned ({note.strategy}){changed}")
     return tuple(dict.fromkeys([*steps_tried(state), *plans, *attempts_made(state)]))[:50]
 
 
@@ -139,10 +139,10 @@ def steps_tried(state: State) -> list[str]:
             what = {
                 "retry_with_params": "so other parameters were tried",
                 "retry_with_tool": f"so {one.action.data.get('tool_id')!r} was tried instead",
-                "repair_step": "so the step was written anew"
+                "repair_step": "so the step was rewritten"
                 if rewritten
                 else "and no better form of the step was found",
-                "replan": "so the plan was to be made anew",
+                "replan": "so the task was to be replanned",
             }.get(one.action.type, "")
             at = f" ({one.slot.words()})" if one.slot.words() else ""
             tool = f" ({one.tool_id})" if one.tool_id else ""

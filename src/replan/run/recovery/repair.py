@@ -96,7 +96,7 @@ def _checked(run: Run, step: StepState, new: Step, tools: list[ToolSpec]) -> tup
     found += proposal_violations(proposed, run.parts.tools.resolve)
     if _marks(made) - _marks(step.step):
         found.append(
-            "`repeat` is not for a step that is written anew, which does once what it was planned for: leave it out"
+            "`repeat` is not for a step that is rewritten, which does once what it was planned for: leave it out"
         )
     if not found and (stronger := _stronger(run, step.step, made)):
         found.append(stronger)
@@ -152,7 +152,7 @@ def _stronger(run: Run, planned: Step, made: Step) -> str:
         if tool is not None and tool.is_stronger_than(may):
             return (
                 f"{tool.id!r} {EFFECT_WORDS[tool.effect]}, and what the step was planned to call {EFFECT_WORDS[may]}: "
-                "a step that is written anew may not do more; take a tool that does no more"
+                "a step that is rewritten may not do more; take a tool that does no more"
             )
     return ""
 

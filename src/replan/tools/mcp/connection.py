@@ -129,7 +129,7 @@ class Connection:
             if not cursor:  # some servers end with an empty one, which would begin anew
                 break
             if cursor in seen:
-                text = f"the list was cut off: its pages go round in a circle (cursor {cursor[:40]!r})"
+                text = f"the list was cut off: its pages form a cycle (cursor {cursor[:40]!r})"
                 self._traffic.problems.append(ToolProblem(text))
                 break
             seen.add(cursor)

@@ -29,9 +29,7 @@ def load(place: str) -> OpenApiSource:
     """
     at, _, fragment = place.strip().partition("#")
     if not at:
-        raise InputError(
-            "openapi: names no document; right are a file or a URL, such as openapi:petstore.yaml#tag=pets"
-        )
+        raise InputError("openapi: needs a document: a file or a URL, such as openapi:petstore.yaml#tag=pets")
     lists: dict[str, list[str]] = {}
     texts: dict[str, str] = {}
     for key, value in parse_qsl(fragment, keep_blank_values=True):

@@ -39,7 +39,7 @@ class Place(NamedTuple):
             return cls(url=urlunsplit(parts._replace(fragment="")))
         if isinstance(document, str | Path) and str(document):
             return cls(path=Path(document).expanduser())
-        raise InputError(f"{document!r} names no OpenAPI document; right are a file, a URL, or the document")
+        raise InputError(f"{document!r} is not an OpenAPI document; give a file, a URL, or the document")
 
     @property
     def folder(self) -> Path | None:

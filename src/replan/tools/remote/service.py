@@ -185,7 +185,7 @@ class Service:
     def _start(self, spec: ToolSpec, request: Execute, content: str, keyed: bool) -> Running:
         if len(self._running) >= self._max_calls:
             raise ToolCallError(
-                f"the tool server is busy with {self._max_calls} calls, which is its limit",
+                f"the tool server is busy: it has reached its limit of concurrent calls ({self._max_calls})",
                 kind="http",
                 happened="no",
                 status=429,
