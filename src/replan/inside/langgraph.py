@@ -13,7 +13,7 @@ from replan.app import Replan
 from replan.core.events import ApprovalResolved, QuestionAnswered, Record, TaskWaiting
 from replan.core.report.result import TaskResult, WaitingFor
 from replan.core.state.task import ENDED
-from replan.errors import InputError, TaskEnded, TaskFailure
+from replan.errors import InputError, TaskEnded, TaskFailure, TaskNotFound
 from replan.inside.text import failure_text, id_of
 
 BY = "langgraph"
@@ -79,8 +79,9 @@ def langgraph_node(
             )
         task_id = id_of("graph", info.thread_id or "", info.task_id)
         more = dict(submit(state)) if submit is not None else {}
+        told = await _told(replan, task_id)
         await replan.submit(text, task_id=task_id, **more)
-        result = await _followed(replan, task_id, runtime.stream_writer)
+        result = await _followed(replan, task_id, runtime.stream_writer, told)
         # LangGraph runs the node anew after each interrupt, and hands the values out in order, from the first.
         asked = 0
         while asked <= await _last_delivered(replan, task_id):
@@ -101,8 +102,9 @@ def langgraph_node(
                 except InputError as error:
                     problem = str(error)  # asked again: the graph could never take the value back
             asked += 1
+            told = await _told(replan, task_id)
             await replan.submit(text, task_id=task_id, **more)  # the same task: it is gone on with
-            result = await _followed(replan, task_id, runtime.stream_writer)
+            result = await _followed(replan, task_id, runtime.stream_writer, told)
         return _update(result, output_key, failure_key)
 
     return node
@@ -118,10 +120,18 @@ def _field(state: Any, key: str) -> str:
     return found
 
 
-async def _followed(replan: Replan, task_id: str, write: Callable[[Any], None]) -> TaskResult:
-    """Wait until the task ends or waits for a person, and write its news meanwhile."""
-    begun = (await replan.summary(task_id)).last_seq
-    told = [0 if begun <= 1 else begun]  # a task that goes on has told the rest before
+async def _told(replan: Replan, task_id: str) -> int:
+    """Up to where the log of a task that goes on was told before; 0 for a new one."""
+    try:
+        last = (await replan.summary(task_id)).last_seq
+    except TaskNotFound:
+        return 0
+    return 0 if last <= 1 else last
+
+
+async def _followed(replan: Replan, task_id: str, write: Callable[[Any], None], after: int) -> TaskResult:
+    """Wait until the task ends or waits for a person, and write its news meanwhile: what comes after `after`."""
+    told = [after]
 
     def tell(record: Record) -> None:
         if record.seq > told[0]:
