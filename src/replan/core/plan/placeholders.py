@@ -1,7 +1,8 @@
 """Values that stand for one, in place of one: `<address>`, `TODO`, `your_id`, `[your name]`, `N/A`.
 
-A value that a schema names is none, nor is one that stands in what the task has to go by; markup is none either. In a
-text of many lines or words only brackets that address their reader ("[insert date]") count: it may be a template.
+A value that a schema names is none, nor is one that stands in what the task has to go by; markup is none either. What counts
+is a value that is a placeholder as a whole, or put together of parts of which one is (`<street>, Rome`); within other words
+only brackets that address their reader ("[insert date]") do: the rest may be code, a template, or a word like any other.
 """
 
 from __future__ import annotations
@@ -32,20 +33,25 @@ _BRACKETED = re.compile(
     rf"|\{{\s*(?:{_TO_READER}\b[\w '-]{{1,60}}|[\w '-]{{1,60}}[ _-]here)\s*\}}",
     re.IGNORECASE,
 )
-_ANGLED = re.compile(r"(?<![\w#?])(?<!include )<[A-Za-z](?:[\w -]{0,40}\w)>")
 _MARKUP = re.compile(
     r"</|/>|<[!?]|<(?:p|br|hr|li|td|tr|th|em|strong|h[1-6]|ul|ol|div|span|pre|html|body|head|img|b|i|u|a)\b[^>]{0,200}>",
     re.IGNORECASE,
 )
-_NAMED = re.compile(rf"\[(?:[A-Za-z]+[ _])?{_NOUN}\](?!\()", re.IGNORECASE)
+_PART = re.compile(
+    rf"<\s*(?:[\w-]+[ _-]){{0,3}}\w+\s*>|\[\s*(?:[A-Za-z]+[ _]){{0,2}}{_NOUN}\s*\]|\{{\s*(?:[A-Za-z]+[ _]){{0,2}}{_NOUN}\s*\}}",
+    re.IGNORECASE,
+)
+"""A placeholder in brackets, as one part of a value: `<town>`, `[street]`."""
+_BETWEEN_PARTS = re.compile(r"\s*[,;]\s*|\s+-\s+")
+_MOST_IN_PARTS = 120
 _MARKS = re.compile(
     rf"(?<![\w-])(?:YOUR[_-][A-Z][A-Z0-9_-]*|your_(?:[a-z]+_)*{_NOUN}|your-(?:[a-z]+-)*{_NOUN}(?![\w-])"
     r"|(?:REPLACE|CHANGE)_(?:ME|THIS|WITH_\w+)|PLACEHOLDER|[A-Z]+(?:_[A-Z]+)*_(?:PLACEHOLDER|HERE))(?!\w)"
 )
 _OPENS = re.compile(r"^\s*(?:TODO|TBD|FIXME)\b(?=\s*[:(\u2013\u2014-])")
 _WHOLE = re.compile(
-    r"<(?![^<>]*(?:://|@))[A-Za-z][^<>\n]{1,80}>|\[[A-Z][A-Z_ ]{2,60}\]|\{[a-z_ ]{3,60}\}|\*{3,}|\.{3}|\u2026|todo|tbd|fixme|x{3,}|placeholder|undefined"
-    rf"|your_\w{{1,60}}|your-(?:\w+-)*{_NOUN}|\w{{1,60}}_here|\w{{1,60}}_placeholder|placeholder_\w{{1,60}}"
+    r"<(?![^<>]*(?:://|@))[A-Za-z][^<>\n]{1,80}>|(?-i:\[[A-Z][A-Z_ ]{2,60}\])|\{[a-z_ ]{3,60}\}|\*{3,}|\.{3}|\u2026|todo|tbd|fixme|x{3,}|placeholder|undefined"
+    rf"|\[\s*(?:[\w-]+[ _]){{0,3}}{_NOUN}\s*\]|your_\w{{1,60}}|your-(?:\w+-)*{_NOUN}|\w{{1,60}}_here|\w{{1,60}}_placeholder|placeholder_\w{{1,60}}"
     r"|(?:replace|change)[ _-]?(?:me|this)|(?:please[ _])?fill[ _](?:me[ _]|this[ _])?in"
     r"|to[ _]be[ _](?:filled[ _]in|determined|defined|provided)",
     re.IGNORECASE,
@@ -118,24 +124,30 @@ def _piece(text: str, name: str, *, needed: bool) -> str:
         return ""
     prose = name in _PROSE or name.rpartition("_")[2] in _PROSE
     text = text[:_MOST_READ]
-    markup = _MARKUP.search(text) is not None
-    if (
-        not markup
-        and len(bare) <= _SHORT
-        and (_WHOLE.fullmatch(bare.rstrip(".:;!")) or _WHOLE.fullmatch(bare))
-    ):
-        return "" if bare == "todo" and name in _WORDS else bare
-    if not prose and (
-        _ASKS.fullmatch(bare) or (needed and _NOT_THERE.fullmatch(bare) and not _NA.fullmatch(bare))
-    ):
-        return bare
+    if _MARKUP.search(text) is None and len(bare) <= _SHORT:
+        whole = next((one for one in (bare.rstrip(".:;!"), bare) if _WHOLE.fullmatch(one)), "")
+        if (
+            whole
+            and not (bare == "todo" and name in _WORDS)
+            and not (prose and whole[:1] not in "<[{*.\u2026")
+        ):
+            return bare
+        if not prose and (
+            _ASKS.fullmatch(bare) or (needed and _NOT_THERE.fullmatch(bare) and not _NA.fullmatch(bare))
+        ):
+            return bare
     if found := _BRACKETED.search(text):
         return found.group()
-    if len(text) > _SHORT or "\n" in text.strip():
+    if prose or len(text) > _SHORT or "\n" in text.strip():
         return ""
-    patterns = [_MARKS, _OPENS, _NAMED] if markup else [_ANGLED, _MARKS, _OPENS, _NAMED]
-    found = next((one for pattern in patterns if (one := pattern.search(text))), None)
-    return found.group().strip() if found else ""
+    found = _MARKS.search(text) or _OPENS.search(text)
+    return found.group().strip() if found else _part(bare)
+
+
+def _part(bare: str) -> str:
+    """A part of the value that is a placeholder, where all that stands beside it are other parts."""
+    parts = _BETWEEN_PARTS.split(bare) if len(bare) <= _MOST_IN_PARTS else []
+    return next((part for part in parts if len(parts) > 1 and _PART.fullmatch(part)), "")
 
 
 def _without_references(text: str) -> str:
