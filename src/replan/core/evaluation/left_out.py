@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from replan.core.calls.verify import scalars
 from replan.core.report.explain import step_words
 from replan.core.state.progress import CallState, Slot, StepState
 from replan.core.state.task import State
@@ -60,6 +61,44 @@ def undone(state: State, has_effect: HasEffect) -> list[Undone]:
         and _lost(state, step, has_effect)
     ]
     return gone + never + stood_in
+
+
+def not_had(state: State, left: Sequence[Undone], has_effect: HasEffect) -> list[Undone]:
+    """Those of them that no later call of the same tool has made good, as far as code can tell: one that stands for no other, and
+    was made with something that the lost one was to be made with."""
+    free = Counter({step.step.step_id: _own_effects(state, step) for step in _every(state)})
+    free -= _spoken_for(state, has_effect)
+    return [one for one in left if not (one.effect and _made_good(state, one, free))]
+
+
+def _made_good(state: State, one: Undone, free: Counter[StepId]) -> bool:
+    lost = [call for call in one.step.calls.values() if call.status == "failed" and call.effect != "reads"]
+    wanted = [(call.tool_id, set(scalars(call.parameters))) for call in lost]
+    if not wanted:
+        return False
+    taken: Counter[StepId] = Counter()
+    for tool_id, values in wanted:
+        by = next(
+            (
+                step.step.step_id
+                for step in _every(state)
+                if step.born >= one.since
+                and free[step.step.step_id] > taken[step.step.step_id]
+                and any(
+                    call.tool_id == tool_id
+                    and call.status == "succeeded"
+                    and not _is_anothers(state, call)
+                    and values & set(scalars(call.parameters))
+                    for call in step.calls.values()
+                )
+            ),
+            None,
+        )
+        if by is None:
+            return False
+        taken[by] += 1
+    free -= taken
+    return True
 
 
 class Claim(NamedTuple):

@@ -12,7 +12,9 @@ from typing import NamedTuple
 from replan.core.ids import call_content
 from replan.core.plan.index import PlannedCall
 from replan.core.plan.placeholders import Stands, placeholders
-from replan.core.references.refs import has_references, references
+from replan.core.references.conditions import roots
+from replan.core.references.paths import check_path
+from replan.core.references.refs import has_references, listed, references
 from replan.core.types import Step, StepId, ToolSpec
 
 _MOST_PAIRS = 1_000
@@ -35,9 +37,10 @@ class Proposed(NamedTuple):
 
 def proposal_violations(plan: Proposed, resolve: Callable[[str], ToolSpec | None]) -> list[str]:
     """Everything that is wrong with it."""
+    never = [text for step in plan.steps if step.step_id in plan.new for text in _never(step)]
     calls = [(step, call) for step in plan.steps for call in _calls(step, resolve)]
     every = [call for _, call in calls]
-    return [
+    return never + [
         text
         for step, call in calls
         if step.step_id in plan.new and call.tool is not None
@@ -47,6 +50,22 @@ def proposal_violations(plan: Proposed, resolve: Callable[[str], ToolSpec | None
             *_meant_again(step, call, call.tool, plan, every),
         )
     ]
+
+
+def _never(step: Step) -> Iterator[str]:
+    """What settles beforehand that the step does nothing: a condition over nothing, or a list of nothing."""
+    if (
+        step.when is not None
+        and step.when.strip() != "`true`"
+        and not check_path(step.when)
+        and not roots(step.when)
+    ):
+        yield (
+            f"step {step.step_id!r}: `when` is {step.when!r}, which looks at no step and no metadata, so it is always the same: "
+            "leave the step out, or leave `when` out"
+        )
+    if step.for_each is not None and listed(step.for_each) == []:
+        yield f"step {step.step_id!r}: `for_each` has no items, so nothing would be done: leave the step out"
 
 
 def _calls(step: Step, resolve: Callable[[str], ToolSpec | None]) -> Iterator[PlannedCall]:

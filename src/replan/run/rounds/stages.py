@@ -10,7 +10,7 @@ from replan.beside import beside
 from replan.core.calls.site import items_in_words
 from replan.core.data.pieces import MANY, is_large
 from replan.core.data.schemas import problems
-from replan.core.evaluation.left_out import Claim, accounted, undone
+from replan.core.evaluation.left_out import Claim, accounted, not_had, undone
 from replan.core.evaluation.outcome import at_odds
 from replan.core.events import (
     EvaluationCompleted,
@@ -236,7 +236,8 @@ async def judge(run: Run) -> None:
 def _by_steps(run: Run, loaded: Loaded, final: list[StepState]) -> Evaluation:
     state = run.state
     assert state.plan is not None
-    left = undone(state, partial(_may_change, run))
+    may_change = partial(_may_change, run)
+    left = not_had(state, undone(state, may_change), may_change)
     verdict = evaluate_by_steps(
         state.plan,
         reports(run, loaded, whole={step.step.step_id for step in final}),
