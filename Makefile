@@ -62,7 +62,7 @@ recovery: $(VENV)/.bench  ## Measure recovery: injected and public failures, bes
 errors: $(VENV)/.dev  ## Measure the classification of errors without a model
 	$(BIN)/python -m bench.errors
 
-healing: $(VENV)/.dev  ## Let the built-in model heal twenty tasks
+healing: $(VENV)/.dev  ## Let the built-in model recover twenty tasks
 	$(BIN)/replan model pull
 	$(BIN)/python -m bench.healing
 
