@@ -74,7 +74,7 @@ def test_what_was_rejected_is_not_done_by_another_tool_without_a_yes(way: dict[s
     assert ran.source.counts["transfer"] == ran.source.counts["pay"] == 0
     (asked,) = ran.result.waiting_for
     assert (asked.tool_id, asked.parameters) == ("transfer", {"iban": "BOB"})
-    assert "a person has said no to an effect of this task" in asked.text
+    assert "an effect of this task has not got the yes that it needs" in asked.text
 
 
 @pytest.mark.parametrize("way", list(REPLANS.values())[:2], ids=list(REPLANS)[:2])
@@ -90,6 +90,18 @@ def test_what_was_rejected_and_made_good_with_a_yes_is_named_in_the_shortfall(wa
 def test_an_effect_that_sets_a_state_is_asked_for_too_after_a_no() -> None:
     ran = rejected(REPLANS["a whole new plan"], plan(step("n", "note", parameters={"text": "later"})))
     assert [one.tool_id for one in ran.result.waiting_for] == ["note"]
+
+
+@pytest.mark.parametrize("way", REPLANS.values(), ids=REPLANS)
+def test_what_nobody_could_agree_to_is_not_done_by_another_tool_either(way: dict[str, Any]) -> None:
+    async def main() -> Ran:
+        first = plan(step("a", "pay", parameters={"to": "Bob"}))
+        answers = {"execution_plan": [first, plan(ANOTHER_WAY)], "evaluation": verdict(), **way}
+        return (await (await bench(tools(MARKED), answers)).run()).check()
+
+    ran = virtual_time(main())
+    assert ran.source.counts["pay"] == ran.source.counts["transfer"] == 0
+    assert not ran.result.is_success
 
 
 def test_a_reading_needs_no_yes_after_a_no() -> None:

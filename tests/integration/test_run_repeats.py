@@ -574,13 +574,40 @@ def sets(step_id: str, *needs: str, tool: str = "put", **parameters: str) -> Any
             4,
             id="both anew",
         ),
+        pytest.param(
+            [sets("a", path="conf", text="0"), sets("b", "a", tool="drop", path="conf")],
+            [sets("c", path="conf", text="0")],
+            3,
+            id="deleted by another tool",
+        ),
+        pytest.param(
+            [sets("a", path="conf", text="0"), sets("b", "a", tool="move", path="conf", to="old")],
+            [sets("c", path="conf", text="0")],
+            2,
+            id="moved away by another tool",
+        ),
+        pytest.param(
+            [sets("a", tool="drop", path="conf"), sets("b", "a", path="conf", text="0")],
+            [sets("c", tool="drop", path="conf")],
+            3,
+            id="deleted, written, and to be deleted",
+        ),
+        pytest.param(
+            [sets("a", path="conf", text="0"), sets("b", "a", tool="drop", path="other")],
+            [sets("c", path="conf", text="0")],
+            2,
+            id="another thing by another tool",
+        ),
     ],
 )
 def test_what_was_overwritten_since_is_set_again(first: list[Any], again: list[Any], made: int) -> None:
-    put = FakeTool(output=lambda p: "set", parameters=SETTING, effect="repeatable")
-    ran = in_two_rounds(plan(*first), plan(*again, step("l", "look")), {"type": "full_replan"}, put=put)
+    tools = {
+        name: FakeTool(output=lambda p: "set", parameters=SETTING, effect=effect)
+        for name, effect in (("put", "repeatable"), ("drop", "repeatable"), ("move", "once"))
+    }
+    ran = in_two_rounds(plan(*first), plan(*again, step("l", "look")), {"type": "full_replan"}, **tools)
     assert ran.result.is_success
-    assert ran.source.counts["put"] == made
+    assert ran.source.counts["put"] + ran.source.counts["drop"] == made
 
 
 @pytest.mark.parametrize(

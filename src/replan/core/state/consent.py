@@ -10,7 +10,7 @@ from replan.core.limits.policy import needs_approval
 from replan.core.state.task import State, StepState
 from replan.core.types import CallKey, Step, ToolSpec
 
-AFTER_A_NO = "a person has said no to an effect of this task, so that each new one is asked for"
+AFTER_A_NO = "an effect of this task has not got the yes that it needs, so that each new one is asked for"
 
 
 class Asked(NamedTuple):
@@ -33,7 +33,7 @@ def asked_of(state: State, step: StepState, slot: Slot, tool: ToolSpec, key: Cal
 
 
 def is_after_a_no(state: State, step: StepState, slot: Slot, tool: ToolSpec) -> bool:
-    """True if the call would have an effect, and came up after a person had said no to one: in a later plan, a step that
+    """True if the call would have an effect, and came up after one had not got its yes: in a later plan, a step that
     was written anew, or a call that recovery has changed."""
     known = state.recovery
     if known is None or not known.refused_in or tool.effect == "reads":

@@ -294,8 +294,8 @@ def _approval_resolved(state: State, event: e.ApprovalResolved, ts: float) -> No
     if asked is None or asked.call_key in known.approvals:
         return
     known.approvals[asked.call_key] = event
-    if not event.approved and asked.effect != "reads" and not known.refused_in:
-        known.refused_in = state.plans
+    if not event.approved and asked.effect != "reads":
+        refused(state)
     if (answer := _about_approval(asked, event)) is not None:
         known.said.append(answer)
     step = state.steps.get(asked.step_id)
@@ -365,6 +365,12 @@ def _waiting(state: State, event: e.TaskWaiting, ts: float) -> None:
 
 def _warned(state: State, event: e.BudgetWarning, ts: float) -> None:
     state.mending().warned.add(event.limit)
+
+
+def refused(state: State) -> None:
+    """An effect has not got the yes that it needs: a person has said no, or nobody could be asked."""
+    known = state.mending()
+    known.refused_in = known.refused_in or state.plans
 
 
 def rounds_of(state: State) -> list[RoundNote]:

@@ -159,6 +159,8 @@ def _step_failed(state: State, event: e.StepFailed, ts: float) -> None:
     if step := state.steps.get(event.step_id):
         _close(state, step, "failed", ts)
         step.fault = event.error
+        if event.error.kind == "approval":
+            fold_recovery.refused(state)
         if state.modelled:
             fold_recovery.step_failed(state, step, event)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from replan.core.calls.site import Place
+from replan.core.calls.verify import scalars
 from replan.core.ids import call_key, split_key
 from replan.core.state.progress import CallState, Output
 from replan.core.types import CallKey, Effect, JsonObject, StepId, ToolId, ToolSpec
@@ -112,8 +113,8 @@ class Ledger:
     waits: int = 0
     effects: int = 0
     """Goes up when a call that may change the world starts, and when it ends: a reading from before may be old."""
-    _set: dict[ToolId, list[tuple[str, JsonObject]]] | None = None
-    """What `repeatable` calls have set, in their order: what was called, and with what."""
+    _deeds: list[tuple[str, ToolId, JsonObject]] = field(default_factory=list)
+    """Effects that were had, in their order: what was called, by which tool, and with what."""
     _occurrences: dict[str, Place | Occurrences] = field(default_factory=dict)
     """By what is called: its only place, or all of them counted."""
 
@@ -221,18 +222,19 @@ class Ledger:
             output, call.effect, call.effects_before, round, call.ended or call.started, self.waits,
             call.parameters,
         )  # fmt: skip
-        if call.effect == "repeatable":
-            if self._set is None:
-                self._set = {}
-            self._set.setdefault(call.tool_id, []).append((split_key(call.key)[0], call.parameters))
+        if call.effect != "reads":
+            self._deeds.append((split_key(call.key)[0], call.tool_id, call.parameters))
 
     def overwritten(self, base: str, tool_id: ToolId) -> bool:
-        """True if what this `repeatable` call has set was set to something else since: to have it again is another call."""
-        since: list[JsonObject] = []
-        for other, parameters in reversed((self._set or {}).get(tool_id, ())):
+        """True if what this `repeatable` call has set may have been changed since: to have it again is another call."""
+        since: list[tuple[ToolId, JsonObject]] = []
+        for other, by, parameters in reversed(self._deeds):
             if other == base:
-                return any(_same_thing(parameters, later) for later in since)
-            since.append(parameters)
+                return any(
+                    _same_thing(parameters, later) if tool == tool_id else _share_a_value(parameters, later)
+                    for tool, later in since
+                )
+            since.append((by, parameters))
         return False
 
     def reusable(self, key: CallKey, tool: ToolSpec) -> LedgerEntry | None:
@@ -251,3 +253,9 @@ def _same_thing(one: JsonObject, other: JsonObject) -> bool:
     return len(names) <= 1 or any(
         name in one and name in other and one[name] == other[name] for name in names
     )
+
+
+def _share_a_value(one: JsonObject, other: JsonObject) -> bool:
+    """Whether calls of two tools may be about one thing: a text or a number stands in both, or one says nothing of it."""
+    mine, theirs = set(scalars(one)), set(scalars(other))
+    return not mine or not theirs or not mine.isdisjoint(theirs)
