@@ -12,6 +12,7 @@ import queue
 import socket
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -144,8 +145,12 @@ def test_an_exit_with_a_word_is_what_the_tool_says() -> None:
     assert classify(fault, PAY).happened == "no"
 
 
-def test_an_exit_code_of_a_program_is_its_answer() -> None:
-    assert classify(subprocess.CalledProcessError(1, "pay"), PAY).happened == "no"
+@pytest.mark.parametrize(
+    ("code", "command"),
+    [(1, "pay"), (255, ["pay", "ssh-key"]), (28, ["pay", "28"]), (2, ["ssh", "host", "pay"]), (22, ["sh", "-c", "curl -f x"])],
+)  # fmt: skip
+def test_an_exit_code_of_a_program_is_its_answer(code: int, command: str | list[str]) -> None:
+    assert classify(subprocess.CalledProcessError(code, command), PAY).happened == "no"
 
 
 @pytest.mark.parametrize("written", ["curl: (28) Operation timed out", b"curl: (52) Empty reply from server"])
@@ -251,6 +256,11 @@ def test_a_time_out_of_connecting_is_no_doubt() -> None:
         "502 from upstream",
         "Timeout",
         "网络错误",
+        "Zeitüberschreitung der Anforderung",
+        "Verbindung unterbrochen",
+        "die Verbindung zum Server wurde getrennt",
+        "host became unreachable",
+        "the gateway was unreachable",
     ],
 )
 def test_words_of_a_time_out_or_a_lost_connection_raise_a_doubt(text: str) -> None:
@@ -283,6 +293,9 @@ def test_words_of_a_time_out_or_a_lost_connection_raise_a_doubt(text: str) -> No
         "429 Too Many Requests, Retry-After: 3",
         "resource is locked",
         "超时时间必须为正数",
+        "Verbindung abgelehnt",
+        "no such account: Verbindlichkeit",
+        "unreachable code in line 3",
     ],
 )
 def test_words_of_busyness_and_refusal_say_nothing_of_the_outcome(text: str) -> None:
@@ -353,6 +366,14 @@ def test_who_is_turned_away_by_the_protocol_may_come_again() -> None:
         subprocess.CalledProcessError(28, ["curl", "https://pay.example"]),
         subprocess.CalledProcessError(52, "/usr/bin/curl https://pay.example"),
         subprocess.CalledProcessError(4, ["wget", "https://pay.example"]),
+        subprocess.CalledProcessError(255, ["ssh", "host", "pay"]),
+        subprocess.CalledProcessError(255, [Path("/usr/bin/scp"), "a", "host:b"]),
+        subprocess.CalledProcessError(255, [b"ssh", b"host", b"pay"]),
+        subprocess.CalledProcessError(12, ["rsync", "a", "host:b"]),
+        subprocess.CalledProcessError(56, ["bash", "-c", "curl http://pay.example"]),
+        subprocess.CalledProcessError(28, ["sh", "-c", "cd /tmp && curl -sS http://pay.example | jq ."]),
+        subprocess.CalledProcessError(52, "answer=$(/usr/bin/curl http://pay.example)"),
+        subprocess.CalledProcessError(255, ["sudo", "-u", "bob", "ssh", "host", "pay"]),
     ],
     ids=lambda error: f"{type(error).__name__} {error.args}",
 )

@@ -44,6 +44,16 @@ _ENGLISH = re.compile(
     r")\b"
     r"|(?:^|\. )(?:type error \. )?terminated$"
 )
+_UNREACHABLE = re.compile(
+    r"\b(host|server|network|gateway|peer|service|backend|upstream|database|destination) "
+    r"((became|becomes|has become|is|was|went|got|turned) )?(suddenly )?unreachable\b",
+    re.IGNORECASE,
+)
+_GERMAN = re.compile(
+    r"zeit(ü|ue)berschreitung|(verbindung|netzwerk\w*|leitung)\b.{0,40}\b(unterbrochen|abgebrochen|getrennt|verloren|zur(ü|ue)ckgesetzt|geschlossen)"
+    r"|(verbindungs|netzwerk)(abbruch|verlust|fehler|unterbrechung)|keine antwort (vom|von)\b",
+    re.IGNORECASE,
+)
 _HAN = re.compile(r"[\u3400-\u9fff]+")
 _CHINESE = re.compile(
     r"(超时|逾时|逾時|超時)(?!时间|时长|時間|参数|參數|值|设置|必须|应|无效|不能|不合法)|(连接|連接|連線).{0,6}(断开|中断|丢失|重置|关闭|斷開|中斷|重設|關閉)"
@@ -64,7 +74,9 @@ def speaks_of_doubt(text: str) -> bool:
         return True
     # each language by itself: what is read as English elsewhere tells a limit from a time-out less well
     said = f". {words(_HAN.sub(' ', text))}"
-    return _timed_out(said) or bool(_ENGLISH.search(said) or _CHINESE.search(text))
+    return _timed_out(said) or any(
+        (_ENGLISH.search(said), _UNREACHABLE.search(said), _GERMAN.search(text), _CHINESE.search(text))
+    )
 
 
 def _timed_out(said: str) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import errno
+import os
 import queue
 import re
 import ssl
@@ -95,8 +96,16 @@ _TIMED_OUT_EXIT = 124
 """What `timeout` gives for a program that it had to end."""
 _ENDED_BY_SIGNAL = range(129, 160)
 """What a shell gives for a program that a signal has ended: 128 and the signal's number."""
-_CUT_OFF_EXITS = {"curl": (16, 18, 28, 52, 55, 56, 92, 95), "wget": (4,)}
+_OVER_SSH = 255
+_CUT_OFF_EXITS = {
+    "curl": (16, 18, 28, 52, 55, 56, 92, 95),
+    "wget": (4,),
+    **dict.fromkeys(("ssh", "autossh", "scp", "sftp", "slogin", "sshpass"), (_OVER_SSH,)),
+    "rsync": (10, 12, 30, 35, _OVER_SSH),
+    "psql": (2,),
+}
 """Exit codes by which programs say that a connection was lost, or an answer did not come."""
+_BETWEEN_WORDS = re.compile(r"""[\s;&|()`'"]+""")
 MOST = 300
 """Exceptions that are looked at: one that carries more is no honest one."""
 _DEEPEST = 4
@@ -185,15 +194,24 @@ def _of_program(code: object, command: object) -> str | None:
     """What the exit code of a program says: of itself it is an answer, unless somebody has ended the program."""
     if not isinstance(code, int):
         return None
-    words = (
-        command.split() if isinstance(command, str) else command if isinstance(command, list | tuple) else ()
-    )
-    name = str(words[0]).replace("\\", "/").rpartition("/")[2].removesuffix(".exe") if words else ""
-    if code in _CUT_OFF_EXITS.get(name, ()):
-        return "timeout" if (name, code) == ("curl", 28) else "connection_lost"
+    if by := [name for name in _programs(command) if code in _CUT_OFF_EXITS.get(name, ())]:
+        return "timeout" if "curl" in by and code == 28 else "connection_lost"
     if code == _TIMED_OUT_EXIT:
         return "timeout"
     return "connection_lost" if code < 0 or code in _ENDED_BY_SIGNAL else None
+
+
+def _programs(command: object) -> set[str]:
+    """The names of programs that a command may run: by itself, behind another (`sudo`, `env`), or in the text of a shell."""
+    texts = command if isinstance(command, list | tuple) else (command,)
+    words = {word for text in texts for word in _BETWEEN_WORDS.split(_written(text))}
+    return {word.replace("\\", "/").rpartition("/")[2].removesuffix(".exe") for word in words}
+
+
+def _written(word: object) -> str:
+    if isinstance(word, bytes):
+        return word.decode(errors="replace")
+    return str(word) if isinstance(word, str | os.PathLike) else ""
 
 
 def _of_database(error: BaseException, names: list[str]) -> bool:
