@@ -189,3 +189,33 @@ def filled(value: Any, for_each: str | None, at: int, metadata: dict[str, Any]) 
         return resolve(value, looked_up)
     except (UnresolvedReference, TypeError):
         return "cannot be filled in"
+
+
+HEADERS = tool(url=TEXT, headers={"type": "object", "additionalProperties": TEXT})
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Authorization": "Bearer ${metadata.api_key}"},
+        {"X-Api-Key": "${metadata.api_key}", "Accept": "text/html"},
+        {"PRIVATE-TOKEN": "${metadata.mine}"},
+        {"Cookie": "session=${metadata.mine}"},
+    ],
+)
+def test_a_header_with_the_name_of_a_secret_takes_one(headers: dict[str, str]) -> None:
+    assert found(HEADERS, {"url": "https://h", "headers": headers}) == []
+    assert found(tool(http_headers={"type": "object"}), {"http_headers": headers}) == []
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"headers": {"X-Note": "${metadata.api_key}"}},
+        {"headers": {"Accept": "a ${metadata.mine}"}},
+        {"headers": {"${metadata.mine}": "x"}},
+        {"headers": {"Authorization": "x"}, "url": "https://h?k=${metadata.api_key}"},
+    ],
+)
+def test_another_header_takes_none(parameters: dict[str, Any]) -> None:
+    assert found(HEADERS, parameters)

@@ -251,10 +251,41 @@ def test_names_that_mean_a_secret(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["key", "keyboard", "max_tokens", "passage", "secretary", "author", "monkey", "opinion"]
-)
+    "name",
+    [
+        "key", "keyboard", "max_tokens", "passage", "secretary", "author", "monkey", "opinion",
+        "page_token", "nextToken", "next_page_token", "continuation-token", "sync_token", "cursor",
+    ],
+)  # fmt: skip
 def test_names_that_mean_none(name: str) -> None:
     assert not is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("signature", "Kind regards, Bob"), ("email_signature", "Bob"), ("page_token", "p2"), ("next_token", "n-2"),
+        ("cookie", "oatmeal"), ("secret", "Tom is the killer"), ("pin", "Rome"), ("auth", "basic"), ("bearer", "Bob"),
+        ("credentials", "Dr. med."), ("pass", "Col du Galibier"), ("credentials", ["Dr. med.", "MBA"]),
+        ("secret_santa", "Bob"), ("public_key", "AAAA"), ("token_symbol", "ETH"), ("pass", "Hai-Van Pass"),
+    ],
+)  # fmt: skip
+def test_metadata_that_only_sound_like_a_secret_are_none(name: str, value: Any) -> None:
+    assert list(secret_places({name: value})) == []
+    assert [found for _, found in secret_places({name: "x-1 y"}, [name])] == ["x-1 y"], "but where it is said"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("api_key", "word"), ("password", "my plain words"), ("access_token", "abc"), ("githubToken", "abc"),
+        ("private_key", "abc"), ("client_secret", "two words"), ("Authorization", "Bearer x"), ("pin", "1010"),
+        ("pin", 1010), ("secret", "hushhush"), ("auth", "bob:hush"), ("cookie", "session=abc"), ("bearer", "a1b2c3"),
+        ("credentials", "bob/x7"), ("signature", "ghp_" + "a" * 36), ("token", "abc"), ("auth", {"token": "abc"}),
+    ],
+)  # fmt: skip
+def test_metadata_that_are_credentials_are_secret(name: str, value: Any) -> None:
+    assert len(list(secret_places({name: value}))) == 1
 
 
 def test_metadata_are_looked_through_for_names_and_for_what_looks_like_a_key() -> None:

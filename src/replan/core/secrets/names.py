@@ -29,6 +29,15 @@ _ENDINGS = (
     "token", "credential", "credentials", "authorization", "signature", "subscriptionkey",
 )  # fmt: skip
 _SHORT_NAMES = frozenset(["pw", "pass", "tk", "tok", "pin", "auth", "bearer", "cookie", "jwt"])
+_OF_PAGES = re.compile(
+    r"(page|pages|paging|pagination|next|prev|previous|continuation|continue|cursor|sync|resume|skip|start|starting)token$"
+)
+"""Tokens that say where a list goes on."""
+_OFTEN_NONE = re.compile(r"(pin|auth|bearer|cookie|.*credentials?)$")
+"""Names of secrets, and of much else: `auth: "basic"`, `cookie: "oatmeal"`."""
+_SENTENCES = frozenset(["secret", "pass"])
+"""Names under which words may stand as well: `secret: "Tom is the killer"`."""
+_WORDS = re.compile(r"[^\W\d_]+(([.,;:!?]* +|['’-])[^\W\d_]+)*[.,!?]*")
 _SETTING_NAMES = frozenset(
     ["key", "sig", "cookie", "cookies", "auth", "keys", "apikeys", "secrets", "passwords"]
 )
@@ -55,7 +64,25 @@ def is_secret_parameter(name: str) -> bool:
 def is_secret_name(name: str) -> bool:
     """True for a name under which people keep secrets (`api_key`, `githubToken`, `pw`)."""
     folded = _folded(name)
-    return folded in _SHORT_NAMES or folded.endswith(_ENDINGS)
+    return (folded in _SHORT_NAMES or folded.endswith(_ENDINGS)) and _OF_PAGES.search(folded) is None
+
+
+def is_headers(name: str) -> bool:
+    """True for a name under which a request's headers are given (`headers`, `http_headers`)."""
+    return _folded(name) in ("header", "headers", "httpheaders", "requestheaders", "extraheaders")
+
+
+def _kept_under(name: str, value: Any) -> bool:
+    """True if a value under the name of a secret is one: for some names only where it is no plain word."""
+    folded = _folded(name)
+    if folded.endswith("signature"):
+        return False
+    if isinstance(value, str):
+        if folded in _SENTENCES:
+            return len(value.split()) < 2
+        if _OFTEN_NONE.match(folded):
+            return _WORDS.fullmatch(value) is None
+    return True
 
 
 def is_secret_setting(name: str) -> bool:
@@ -65,24 +92,26 @@ def is_secret_setting(name: str) -> bool:
 
 def secret_places(value: Any, names: Iterable[str] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Where in a caller's value secrets are: under such names, at those places or names, or by what they look like."""
-    yield from _places(value, (), frozenset(names), False)
+    yield from _places(value, (), frozenset(names), (), False)
 
 
 def _places(
-    value: Any, path: tuple[str, ...], names: frozenset[str], secret: bool
+    value: Any, path: tuple[str, ...], names: frozenset[str], under: tuple[str, ...], secret: bool
 ) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """`under`: the names on the way that may mean a secret; `secret`: one of them was given as one."""
     if isinstance(value, dict):
         for key, item in value.items():
-            named = secret or key in names or is_secret_name(str(key))
-            yield from _places(item, (*path, str(key)), names, named)
+            within = (*under, str(key)) if is_secret_name(str(key)) else under
+            yield from _places(item, (*path, str(key)), names, within, secret or key in names)
     elif isinstance(value, list | tuple):
         for at, item in enumerate(value):
-            yield from _places(item, (*path, str(at)), names, secret)
+            yield from _places(item, (*path, str(at)), names, under, secret)
     elif is_reference(value) or value is None or isinstance(value, bool):
         return
     elif (
         secret
         or ".".join(path) in names
+        or any(_kept_under(name, value) for name in under)
         or looks_secret(value)
         or (isinstance(value, str) and _WITH_PASSWORD.match(value))
     ):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from replan.core.secrets.names import is_secret_name
+from replan.core.secrets.names import is_headers, is_secret_name
 from replan.core.secrets.schemas import SecretParts
 from replan.core.types import ToolSpec
 
@@ -19,6 +19,8 @@ class Receiver:
     name: str = ""
     """What the schema calls it; empty where whoever writes the call makes up the name."""
     _declared: tuple[str, ...] = ()
+    _headers: bool = False
+    """What is in it are headers: those with the name of a secret (`Authorization`) take one."""
 
     @classmethod
     def of(cls, tool: ToolSpec) -> Receiver:
@@ -33,8 +35,9 @@ class Receiver:
     def field(self, name: str) -> Receiver:
         parts = self._parts.field(name)
         own = self._parts.has_field(name)
-        takes = self.takes or parts.secret or name in self._declared or (own and is_secret_name(name))
-        return Receiver(parts, takes, name if own else "")
+        named = (own or self._headers) and is_secret_name(name)
+        takes = self.takes or parts.secret or name in self._declared or named
+        return Receiver(parts, takes, name if own else "", _headers=own and is_headers(name))
 
     def item(self, at: int) -> Receiver:
         parts = self._parts.item(at)
