@@ -6,13 +6,18 @@ import json
 from typing import Any
 
 from replan.core.references.evaluate import is_empty, said
+from replan.core.references.loose import as_meant
 from replan.core.references.meter import Meter
 from replan.core.references.paths import Missing, check_path, parsed, select
 from replan.core.references.refs import WORDS, Reference, is_plain, parse
 
 
 def read_condition(text: str) -> str:
-    """The condition with references written as in parameters turned into plain paths."""
+    """The condition as JMESPath: references as in parameters, and the words of other languages, are read as what they mean."""
+    return as_meant(_without_braces(text))
+
+
+def _without_braces(text: str) -> str:
     if is_plain(text):
         return text.strip()
     out = ""

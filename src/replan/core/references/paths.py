@@ -98,9 +98,11 @@ def _hint(path: str) -> str:
     return ""
 
 
+LITERALS = {name: name.lower() for name in ("true", "false", "null", "True", "False")} | {"None": "null"}
+"""Words for values, and how JSON writes them."""
 _MISREAD = re.compile(
     _COMPARED
-    + r"""(?:(?P<text>"(?:[^"\\]|\\.)*")|(?P<word>true|false|null)(?![\w.\[(-]))|"""
+    + r"""(?:(?P<text>"(?:[^"\\]|\\.)*")|(?P<word>[tT]rue|[fF]alse|null|None)(?![\w.\[(-]))|"""
     + _QUOTED.pattern  # what stands in quotes is passed over
 )
 
@@ -114,7 +116,8 @@ def _misread(path: str) -> str:
                 f"'{text[1:-1]}' (and a field: @.{text})"
             )
         if word := found["word"]:
-            return f"the path {path!r} compares with a field named {word}; the value is written `{word}`"
+            value = LITERALS[word]
+            return f"the path {path!r} compares with a field named {word}; the value is written `{value}`"
     return ""
 
 

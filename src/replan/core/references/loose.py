@@ -1,0 +1,81 @@
+"""Conditions in the writing of other languages: `not a`, `a and b`, `a == False`, `length(a) == 0`.
+
+None of them is JMESPath, so that nothing else can be meant.
+"""
+
+from __future__ import annotations
+
+import re
+
+from replan.core.references.paths import LITERALS, check_path
+
+_TOKEN = re.compile(
+    r"""(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)"""
+    r"|(?P<compared>[=!<>]=|[<>])"
+    r"|(?P<sign>&&|\|\||[()\[\]{},])"
+    r"|(?P<number>(?<![\w.\]])-?\d+(?:\.\d+)?(?![\w.]))"
+    r"|(?P<word>[A-Za-z_]\w*)"
+    r"|(?P<blank>\s+)"
+    r"|(?P<other>.)",
+    re.DOTALL,
+)
+_OPERATORS = {"and": "&&", "or": "||"}
+_OPENING, _CLOSING = "([{", ")]}"
+
+
+def as_meant(text: str) -> str:
+    """The condition in JMESPath where it is written in another way of which that can be told; else as it is."""
+    if not check_path(text):
+        return text
+    meant = _negated(_valued([(str(one.lastgroup), one[0]) for one in _TOKEN.finditer(text)]))
+    return text if check_path(meant) else meant
+
+
+def _valued(tokens: list[tuple[str, str]]) -> list[str]:
+    """Numbers and words for values in backticks where they are compared with, `and` and `or` as signs."""
+    solid = [at for at, (kind, _) in enumerate(tokens) if kind != "blank"]
+    out = [text for _, text in tokens]
+    for place, at in enumerate(solid):
+        kind, text = tokens[at]
+        before = tokens[solid[place - 1]] if place else ("", "")
+        after = tokens[solid[place + 1]] if place + 1 < len(solid) else ("", "")
+        beside = before[0] == "compared" or (
+            after[0] == "compared" and before[1] in ("", "(", "&&", "||", "and", "or", "not")
+        )
+        if beside and (kind == "number" or text in LITERALS) and after[1] not in (".", "[", "("):
+            out[at] = f"`{LITERALS.get(text, text)}`"
+        elif text in _OPERATORS and before[1] not in ("", ".") and after[1] not in ("", "."):
+            out[at] = _OPERATORS[text]
+    return out
+
+
+def _negated(tokens: list[str]) -> str:
+    """`not a == b` as `!(a == b)`: it reaches as far as the comparison does."""
+    out = ""
+    at = 0
+    while at < len(tokens):
+        if (
+            tokens[at] == "not"
+            and not out.rstrip().endswith(".")
+            and tokens[at + 1 : at + 2] not in ([], ["."])
+        ):
+            end = _end_of_operand(tokens, at + 1)
+            out += f"!({_negated(tokens[at + 1 : end]).strip()})" + (" " if tokens[end - 1].isspace() else "")
+            at = end
+        else:
+            out += tokens[at]
+            at += 1
+    return out
+
+
+def _end_of_operand(tokens: list[str], at: int) -> int:
+    depth = 0
+    while at < len(tokens):
+        if tokens[at] in _OPENING:
+            depth += 1
+        elif depth and tokens[at] in _CLOSING:
+            depth -= 1
+        elif not depth and tokens[at] in ("&&", "||", ",", *_CLOSING):
+            break
+        at += 1
+    return at
