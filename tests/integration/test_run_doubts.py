@@ -573,6 +573,11 @@ def test_one_record_settles_one_of_two_doubts_side_by_side(serial: bool) -> None
     [
         pytest.param({"status": "failed"}, id="it failed"),
         pytest.param({"state": "waiting for the bank"}, id="a state that nobody knows"),
+        pytest.param({"paid": False}, id="not paid"),
+        pytest.param({"confirmed": False}, id="not confirmed"),
+        pytest.param({"paid_at": None}, id="paid at no time"),
+        pytest.param({"dry_run": True}, id="tried only"),
+        pytest.param({"result": "declined"}, id="declined"),
         pytest.param({"created_at": "1999-12-31T00:00:00Z"}, id="it was there before the call"),
     ],
 )

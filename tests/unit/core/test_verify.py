@@ -134,6 +134,16 @@ def test_a_reading_that_has_not_what_is_looked_at_is_no_no(happened: str, output
         found(declared(happened), output, to="Ada")
 
 
+@pytest.mark.parametrize("error", ["busy", {"code": 5}, ["x"], 503])
+def test_a_reading_that_says_that_it_has_failed_is_no_no(error: Any) -> None:
+    with pytest.raises(CannotTell, match="'error'"):
+        found(
+            declared("output.payments[?to == call.parameters.to]"), {"error": error, "payments": []}, to="Ada"
+        )
+    answer = {"error": None, "errors": [], "payments": []}
+    assert found(declared("output.payments[?to == call.parameters.to]"), answer, to="Ada") == []
+
+
 def test_a_filter_over_a_field_that_no_record_has_is_no_no() -> None:
     for happened in ("output[?too == call.parameters.to]", "output[?to == parameters.to]"):
         with pytest.raises(CannotTell, match="the first has: to, cents"):

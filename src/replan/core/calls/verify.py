@@ -79,6 +79,8 @@ def records(verifier: Verifier, call: JsonObject, output: Any) -> list[Found]:
             raise CannotTell(
                 f"it gave {canonical(output)[:80]}; None says that the call did not happen, and what it has given that it did"
             )
+        if error := _error_in(output):
+            raise CannotTell(f"what it gave has {error!r}: that is no record")
         return [_found(verifier, call, output, output)]
     scope = {"output": output, "call": call}
     for named in _PARAMETER.finditer(verifier.happened):
@@ -95,7 +97,26 @@ def records(verifier: Verifier, call: JsonObject, output: Any) -> list[Found]:
             continue
         given = _selected(verifier.output, call, {**scope, "record": record}) if verifier.output else record
         found.append(_found(verifier, call, record, given, listed=listed))
+    if not found and (error := _error_in(output)):
+        raise CannotTell(f"the reading has {error!r}: that it shows nothing is no no")
     return found
+
+
+_ERRORS = frozenset({"error", "errors", "fault", "exception", "error_message", "errormessage", "error_code"})
+
+
+def _error_in(output: Any) -> str:
+    """The field by which an object says that the reading itself has failed; empty if none does."""
+    if not isinstance(output, dict):
+        return ""
+    return next(
+        (
+            str(name)
+            for name, value in output.items()
+            if str(name).lower() in _ERRORS and not is_nothing(value)
+        ),
+        "",
+    )
 
 
 def is_like(verifier: Verifier, call: JsonObject, other: JsonObject) -> bool:

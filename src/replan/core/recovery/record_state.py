@@ -88,9 +88,22 @@ _AGAINST = frozenset(
         "returned",
         "undelivered",
         "unpaid",
+        "queue",
+        "drafts",
+        "scheduled",
+        "outbox",
+        "dry",
+        "simulated",
+        "preview",
+        "denied",
+        "refused",
+        "blocked",
+        "insufficient",
     ]
 )
-_FOR = frozenset({"ok", "success", "successful", "succeeded", "completed", "done", "executed", "processed"})
+_RESULT = frozenset({"result", "message", "response"})
+"""Fields that may say anything: only what speaks against it counts."""
+_FOR = _AFFIRMED - {"final", "refunded"}
 _CREATED = frozenset({"created", "inserted", "made", "issued", "placed", "booked", "sent", "paid", "posted"})
 _TIMES = frozenset({"at", "on", "date", "datetime", "time", "timestamp", "ts", "when"})
 _OTHER_TIMES = frozenset(
@@ -112,6 +125,8 @@ _OTHER_TIMES = frozenset(
     ]
 )
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[\u3400-\u9fff]+")
+_NONE_THERE = re.compile(r"(?i)\b(no|not|none|without|never|zero|0)\b")
+"""In a line of a text: "No payments found for order 17" has all that identifies the call."""
 _SKEW_SECS = 2.0
 """So much the clock of the other side may be behind."""
 _MINUTE, _DAY, _ZONES = 60.0, 86_400.0, 50_400.0
@@ -133,9 +148,10 @@ def objection(
             return found
     if isinstance(record, Mapping):
         return next(_states(record, parameters), "") or _too_old(record, parameters, since)
-    if against := _AGAINST.intersection(words(str(record))):
+    text = str(record)
+    if against := _AGAINST.intersection(words(text)):
         return f"it says {min(against)}"
-    return ""
+    return "it says that there is none" if _NONE_THERE.search(text) else ""
 
 
 def words(text: str) -> set[str]:
@@ -149,10 +165,16 @@ def _states(value: Any, parameters: JsonObject) -> Iterator[str]:
         if name in parameters and parameters[name] == one:
             continue
         said = words(name)
-        if (said & _AGAINST and not is_nothing(one)) or (said & _STATE and not _affirms(one)):
+        if (said & _AGAINST and not is_nothing(one)) or (said & _STATE and not _affirms(one)) or (said & _FOR and (_is_no(one) or (one is None and said & (_TIMES | _CREATED | {"settled"})))) or (said & _RESULT and isinstance(one, str) and (words(one) & _AGAINST or _denied(one))):
             yield f"its {name!r} is {_short(one)}"
-        elif said <= _FOR and one is False:
-            yield f"its {name!r} is false"
+
+
+def _is_no(value: Any) -> bool:
+    return (
+        value is False
+        or value == 0
+        or (isinstance(value, str) and value.strip().casefold() in ("no", "false", "none", "0"))
+    )
 
 
 def _affirms(value: Any) -> bool:
