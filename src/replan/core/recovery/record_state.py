@@ -165,7 +165,12 @@ def _states(value: Any, parameters: JsonObject) -> Iterator[str]:
         if name in parameters and parameters[name] == one:
             continue
         said = words(name)
-        if (said & _AGAINST and not is_nothing(one)) or (said & _STATE and not _affirms(one)) or (said & _FOR and (_is_no(one) or (one is None and said & (_TIMES | _CREATED | {"settled"})))) or (said & _RESULT and isinstance(one, str) and (words(one) & _AGAINST or _denied(one))):
+        if (
+            (said & _AGAINST and not is_nothing(one))
+            or (said & _STATE and not _affirms(one))
+            or (said & _FOR and (_is_no(one) or (one is None and said & (_TIMES | _CREATED | {"settled"}))))
+            or (said & _RESULT and isinstance(one, str) and (words(one) & _AGAINST or _denied(one)))
+        ):
             yield f"its {name!r} is {_short(one)}"
 
 
