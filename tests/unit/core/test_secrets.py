@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replan.core.events import CallCompleted
 from replan.core.secrets import (
     MASK,
     KnownSecrets,
@@ -599,3 +600,14 @@ def test_every_value_of_a_secret_that_is_json_is_hidden() -> None:
         "creds",
     )
     assert known.hide("it says value-00999-secret") == "it says ***"
+
+
+def test_of_a_stored_output_also_what_was_not_known_when_it_came_is_masked() -> None:
+    done = CallCompleted(call_key="c", tool_id="t", step_id="s", output={"echo": "a late-secret-1"})
+    known = KnownSecrets()
+    known.add("late-secret-1", "key")
+    assert known.masked_event(done).output == done.output, "it was cleared when it came"
+    assert known.masked_stored(done).output == {"echo": "a ***"}
+    assert known.masked_stored(done).masked
+    harmless = done.model_copy(update={"output": "harmless"})
+    assert known.masked_stored(harmless) is harmless

@@ -235,6 +235,14 @@ class KnownSecrets:
             return made
         return made.model_copy(update={"masked": True})
 
+    def masked_stored(self, event: E) -> E:
+        """A stored event without what is known by now: also where it was cleared when it came, of what was known then."""
+        made = self.masked_event(event)
+        names: frozenset[str] = getattr(event, "sealed", _NO_FIELDS)
+        old = {name: made.__dict__[name] for name in names}
+        changed = {name: new for name in old if (new := self.masked(old[name])) is not old[name]}
+        return made.model_copy(update={**changed, "masked": True}) if changed else made
+
 
 def _replaced(
     pattern: re.Pattern[str], with_: Callable[[re.Match[str]], str], text: str, longest: int

@@ -24,7 +24,7 @@ from replan.core.events import (
 from replan.core.ids import task_id_problem
 from replan.core.limits.policy import Policy
 from replan.core.report.result import TaskResult
-from replan.core.secrets import text_without_secrets
+from replan.core.secrets import NOTHING_SECRET, KnownSecrets, text_without_secrets
 from replan.core.state.fold import fold
 from replan.core.state.human_input import NoOutcome, outcome_of
 from replan.core.state.task import ENDED, Slot, State, StepState
@@ -39,7 +39,7 @@ from replan.run.service.preview import plan_unstored
 from replan.run.service.results import open_approvals, result_of
 from replan.run.session.dependencies import Parts
 from replan.run.session.given import read_secret, source_of
-from replan.run.session.known_secrets import known_to, places_of
+from replan.run.session.known_secrets import in_clear, known_to, places_of
 from replan.run.session.outputs import Loaded, read_back, storable
 from replan.run.session.shielding import noticed
 
@@ -141,7 +141,12 @@ class Service:
 
     async def result(self, task_id: str) -> TaskResult:
         """What the task has come to so far; `status` says whether it has ended."""
-        return await self.result_from(await self.state(task_id))
+        state = await self.state(task_id)
+        known = self._in_clear(state.submitted)
+        if not known.any:
+            return await self.result_from(state)
+        result = await self.result_from(fold(await self.history(task_id)))
+        return result.model_copy(update={"final_output": known.masked(result.final_output)})
 
     async def result_from(self, state: State) -> TaskResult:
         """The same of a state that is at hand, as `drive` gives it."""
@@ -161,10 +166,18 @@ class Service:
             )
         loaded = Loaded()
         await loaded.load_steps(self.parts.store, task_id, [step])
-        return loaded.output_of(step) if item is None and step.has_output else _part(step, item, loaded)
+        found = loaded.output_of(step) if item is None and step.has_output else _part(step, item, loaded)
+        return self._in_clear(state.submitted).masked(found)
 
     async def history(self, task_id: str) -> list[Record]:
-        return await self.parts.store.read(task_id)
+        """The task's log as it may be shown: without what an older release has kept in clear."""
+        records = await self.parts.store.read(task_id)
+        first = records[0].event if records else None
+        known = self._in_clear(first if isinstance(first, TaskSubmitted) else None)
+        return [_shown(record, known) for record in records] if known.any else records
+
+    def _in_clear(self, submitted: TaskSubmitted | None) -> KnownSecrets:
+        return NOTHING_SECRET if submitted is None else in_clear(submitted, self.parts.tools)
 
     async def cancel(
         self, task_id: str, reason: str = "", by: str = "", *, until_resumed: bool = False
@@ -365,8 +378,11 @@ class Service:
         with self.parts.feed.listen(task_id) if ephemeral else contextlib.nullcontext() as news:
             line = Line(stored, news, driving)
             try:
+                known: KnownSecrets = NOTHING_SECRET
                 while (record := await line.next()) is not None:
-                    yield record
+                    if isinstance(record.event, TaskSubmitted):
+                        known = self._in_clear(record.event)
+                    yield _shown(record, known) if known.any else record
                     if isinstance(record.event, TERMINAL):
                         return
             finally:
@@ -376,6 +392,10 @@ class Service:
         """A checked plan for a task that is neither stored nor run. `PlanInvalid` if none passes."""
         _, event, _ = await self._received(wanted)
         return await plan_unstored(event, self.parts)
+
+
+def _shown(record: Record, known: KnownSecrets) -> Record:
+    return record._replace(event=known.masked_stored(record.event))
 
 
 A = TypeVar("A")

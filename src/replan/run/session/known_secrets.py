@@ -11,6 +11,8 @@ from replan.core.data.read_json import Unreadable, candidates
 from replan.core.events import TaskSubmitted
 from replan.core.references.refs import references
 from replan.core.secrets import (
+    MASK,
+    NOTHING_SECRET,
     KnownSecrets,
     Masked,
     SecretLost,
@@ -57,6 +59,15 @@ def places_of(event: TaskSubmitted, tools: Tools) -> list[str]:
     if event.plan is not None and may_hold_secrets(tools):
         names.update(_metadata_in_secrets(event.plan, tools.resolve))
     return [".".join(path) for path, _ in secret_places(event.metadata, names)]
+
+
+def in_clear(event: TaskSubmitted, tools: Tools) -> KnownSecrets:
+    """What a log holds in clear though it is secret by today's rules: one that an older release has written."""
+    names = {*event.secrets, *_names_of(tools)}
+    stored = (place for value in (event.metadata, event.context) for place in secret_places(value, names))
+    if all(isinstance(secret, Masked) or MASK in str(secret) for _, secret in stored):
+        return NOTHING_SECRET
+    return known_to(event, tools, NOTHING_SECRET)
 
 
 def may_hold_secrets(tools: Tools) -> bool:

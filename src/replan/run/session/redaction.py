@@ -33,7 +33,7 @@ class LateSecrets:
         return data if again.stored is None else again.stored.data
 
     def event(self, event: AnyEvent) -> AnyEvent:
-        made = self._known.masked_event(event)
+        made = self._known.masked_stored(event)
         if isinstance(made, TaskSubmitted) and made.masked:
             made = made.model_copy(update={"secrets": {**self._places, **made.secrets}})
         changed = {
