@@ -184,7 +184,7 @@ def test_a_question_is_answered_and_the_answer_is_reflected_upon(home: Path) -> 
     later = {
         "overall_reflection": again,
         "execution_plan": plan(("b", "send", {"to": "Ann"})),
-        "evaluation": verdict(),
+        "evaluation": {**verdict(), "left_out_effects": [{"step": "a", "made_good_by": "b"}]},
     }
     with ScriptedEndpoint(later) as endpoint:
         went_on = replan(

@@ -79,7 +79,9 @@ def test_what_was_rejected_is_not_done_by_another_tool_without_a_yes(way: dict[s
 
 @pytest.mark.parametrize("way", list(REPLANS.values())[:2], ids=list(REPLANS)[:2])
 def test_what_was_rejected_and_made_good_with_a_yes_is_named_in_the_shortfall(way: dict[str, Any]) -> None:
-    ran = rejected(way, agrees=True).check()
+    said = {"step": "a", "made_good_by": "b", "not_needed": None}
+    judged = {**verdict(), "left_out_effects": [said]}
+    ran = rejected({**way, "evaluation": judged}, agrees=True).check()
     assert ran.result.is_success
     assert ran.source.counts["transfer"] == 1
     (missing,) = ran.result.shortfall

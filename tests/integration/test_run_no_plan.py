@@ -23,6 +23,12 @@ CANNOT = {"steps": [], "cannot": "no tool opens doors"}
 ASK = {"steps": [], "ask_first": "Which of the two Anns?"}
 
 
+def sent_by(name: str) -> dict[str, Any]:
+    """A judge's yes, which takes this message for the mail that was not sent."""
+    said = {"step": "step_2", "made_good_by": name, "not_needed": None}
+    return {"evaluation": {**verdict(), "left_out_effects": [said]}}
+
+
 def run(answers: dict[str, Any], *said: str, **more: Any) -> Ran:
     async def main() -> Ran:
         made = await bench(TOOLS, {"evaluation": verdict(), **answers})
@@ -148,7 +154,9 @@ def test_a_failure_of_replanning_carries_what_had_failed_and_why_there_is_no_new
 @pytest.mark.parametrize("first", [ModelUnavailable("down"), CANNOT])
 def test_a_person_who_can_be_asked_is_asked_before_it_ends(first: Any) -> None:
 
-    ran = run(anew(first, plan(step("y", "sms"))), "use the phone", interactive=True).check()
+    ran = run(
+        {**anew(first, plan(step("y", "sms"))), **sent_by("y")}, "use the phone", interactive=True
+    ).check()
     assert ran.result.is_success
     assert ran.events("question_asked")[0].text == "empty the mailbox"
     assert "mailbox is full" in ran.events("question_asked")[0].background
@@ -160,7 +168,7 @@ def test_new_steps_under_used_ids_get_new_ones() -> None:
         step("step_1", "find", parameters={"n": 2}),
         step("step_2", "sms", parameters={"text": "${step_1.output.id}"}),
     )
-    ran = run(anew(rest)).check()
+    ran = run({**anew(rest), **sent_by("step_4")}).check()
     assert ran.result.is_success
     assert not ran.events("plan_rejected")
     assert ran.statuses() == {"step_1": "succeeded", "step_3": "succeeded", "step_4": "succeeded"}

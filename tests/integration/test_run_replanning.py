@@ -20,6 +20,12 @@ def run(tools: dict[str, Any], answers: dict[str, Any], **more: Any) -> Ran:
     return virtual_time(main())
 
 
+def sent_by(name: str, instead_of: str = "m") -> dict[str, Any]:
+    """A judge's yes, which takes this message for the mail that was not sent."""
+    said = {"step": instead_of, "made_good_by": name, "not_needed": None}
+    return {**verdict(), "left_out_effects": [said]}
+
+
 GIVE_UP = reflection("trigger_overall_reflection", {"summary": "cannot be mended here"}, "tool_error")
 TOOLS: dict[str, Any] = {
     "find": FakeTool(output={"id": 7}, **READS),
@@ -47,6 +53,7 @@ def test_replan_from_a_step_keeps_what_is_done_and_its_outputs() -> None:
     ran = run(
         TOOLS,
         {
+            "evaluation": sent_by("step_1"),
             "execution_plan": [PLAN, rest],
             "step_reflection": GIVE_UP,
             "overall_reflection": replan("replan_from_step", step_id="m"),
@@ -73,6 +80,7 @@ def test_a_full_replan_may_use_what_was_found_by_its_old_id_and_pays_nothing_twi
     ran = run(
         TOOLS,
         {
+            "evaluation": sent_by("step_2"),
             "execution_plan": [PLAN, anew],
             "step_reflection": GIVE_UP,
             "overall_reflection": replan("full_replan"),
@@ -177,6 +185,7 @@ def test_a_strategy_that_is_refused_falls_back_and_an_event_says_so(
     ran = run(
         TOOLS,
         {
+            "evaluation": sent_by("step_9"),
             "execution_plan": [PLAN, rest],
             "step_reflection": GIVE_UP,
             "overall_reflection": overall(True, replanning_strategy=refused),
@@ -215,6 +224,7 @@ def test_new_steps_never_take_an_id_that_was_used() -> None:
     ran = run(
         TOOLS,
         {
+            "evaluation": sent_by("step_1"),
             "execution_plan": [PLAN, taken],
             "step_reflection": GIVE_UP,
             "overall_reflection": replan("replan_from_step", step_id="m"),
@@ -229,6 +239,7 @@ def test_the_replan_action_of_a_step_needs_no_overall_reflection() -> None:
     ran = run(
         TOOLS,
         {
+            "evaluation": sent_by("step_1"),
             "execution_plan": [PLAN, plan(step("step_1", "sms", parameters={"text": "hello"}))],
             "step_reflection": reflection("replan", {"advice": "send a text message"}, "tool_error"),
         },
@@ -313,6 +324,7 @@ def test_a_missing_strategy_is_asked_for_and_then_chosen() -> None:
     ran = run(
         TOOLS,
         {
+            "evaluation": sent_by("x"),
             "execution_plan": [PLAN, plan(step("x", "sms"))],
             "step_reflection": GIVE_UP,
             "overall_reflection": overall(True),
@@ -345,6 +357,7 @@ def test_a_strategy_that_cannot_be_is_sent_back_once_and_then_another_one_is_tak
     ran = run(
         TOOLS,
         {
+            "evaluation": sent_by("x"),
             "execution_plan": [PLAN, plan(step("x", "sms"))],
             "step_reflection": GIVE_UP,
             "overall_reflection": [bad, bad if twice else good],
@@ -534,6 +547,7 @@ def test_with_many_tools_the_selection_is_asked_again_with_what_was_used() -> No
         tools,
         {
             "tool_selection": selected,
+            "evaluation": sent_by("s"),
             "execution_plan": [plan(step("f", "find"), step("m", "mail", "f")), plan(step("s", "sms"))],
             "step_reflection": GIVE_UP,
             "overall_reflection": replan("replan_from_step", step_id="m"),
@@ -567,6 +581,7 @@ def test_a_new_plan_is_made_of_more_tools_where_the_selection_for_it_left_out_wh
                 {"tools": [{"tool_id": "find", "score": 90}, {"tool_id": "mail", "score": 90}]},
                 {"tools": [{"tool_id": "mail", "score": 90}]},
             ],
+            "evaluation": sent_by("s"),
             "execution_plan": [plan(step("f", "find"), step("m", "mail", "f")), slip, plan(step("s", "sms"))],
             "step_reflection": GIVE_UP,
             "overall_reflection": replan("replan_from_step", step_id="m"),
@@ -596,6 +611,7 @@ def test_what_a_step_did_after_it_was_healed_is_not_done_again_by_a_new_plan() -
     ran = run(
         tools,
         {
+            "evaluation": sent_by("m", "q"),
             "execution_plan": [
                 plan(step("p", "pay", parameters={"order": "o-?"}), step("q", "mail", "p")),
                 plan(step("n", "pay", parameters={"order": "o-1"}), step("m", "sms", "n")),

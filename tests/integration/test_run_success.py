@@ -180,7 +180,7 @@ NOT_NEEDED = {"step": "p", "made_good_by": None, "not_needed": "the invoice had 
         pytest.param([step("x", "find", parameters={"n": 1})], ANEW, accounts(by("x")), None, id="a reading of a later plan"),
         pytest.param([step("x", "find", parameters={"n": 1})], ANEW, accounts({**NOT_NEEDED, **by("x"), "not_needed": "as x says"}),
                      None, id="a reading, whatever is said of it"),
-        pytest.param([step("x", "pay_by_card")], ANEW, accounts(), "made good by x", id="another tool instead, unsaid"),
+        pytest.param([step("x", "pay_by_card")], ANEW, accounts(), None, id="another tool instead, unsaid"),
         pytest.param([step("x", "pay_by_card")], ANEW, accounts({**NOT_NEEDED, "not_needed": None}), None,
                      id="another tool, which the judge does not take for it"),
         pytest.param([step("x", "pay_by_card")], ANEW, accounts(by("x")), "made good by x", id="another tool instead"),
@@ -579,6 +579,7 @@ def test_steps_that_a_new_plan_leaves_out_before_they_ran_are_closed_with_the_re
             ],
             "step_reflection": GIVE_UP,
             "overall_reflection": replan("full_replan"),
+            "evaluation": accounts(by("c")),
         }
     )
     assert ran.result.is_success

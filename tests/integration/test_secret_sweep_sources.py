@@ -120,7 +120,10 @@ def answers() -> dict[str, Any]:
         "execution_plan": [CALLS, again],
         "step_reflection": reflected,
         "overall_reflection": overall,
-        "evaluation": verdict(95, f"done, and it was {WORD}", success=True),
+        "evaluation": {
+            **verdict(95, f"done, and it was {WORD}", success=True),
+            "left_out_effects": [{"step": "c", "not_needed": "it was refused, and need not be said"}],
+        },
     }
 
 

@@ -10,7 +10,7 @@ from replan.beside import beside
 from replan.core.calls.site import items_in_words
 from replan.core.data.pieces import MANY, is_large
 from replan.core.data.schemas import problems
-from replan.core.evaluation.left_out import Claim, accounted, not_had, undone
+from replan.core.evaluation.left_out import Claim, accounted, left_out
 from replan.core.evaluation.outcome import at_odds
 from replan.core.events import (
     EvaluationCompleted,
@@ -236,8 +236,7 @@ async def judge(run: Run) -> None:
 def _by_steps(run: Run, loaded: Loaded, final: list[StepState]) -> Evaluation:
     state = run.state
     assert state.plan is not None
-    may_change = partial(_may_change, run)
-    left = not_had(state, undone(state, may_change), may_change)
+    left = left_out(state, partial(_may_change, run)).undone
     verdict = evaluate_by_steps(
         state.plan,
         reports(run, loaded, whole={step.step.step_id for step in final}),
@@ -253,11 +252,10 @@ def _by_steps(run: Run, loaded: Loaded, final: list[StepState]) -> Evaluation:
 async def _ask_judge(run: Run, loaded: Loaded) -> Evaluation | None:
     state = run.state
     assert state.plan is not None
-    may_change = partial(_may_change, run)
-    left = undone(state, may_change)
+    left = left_out(state, partial(_may_change, run))
 
     def account(claims: Mapping[StepId, Claim]) -> tuple[LeftOutEffect, ...]:
-        return accounted(state, left, claims, may_change)
+        return accounted(left, claims)
 
     reason = ""
     many = len(state.steps) + state.tool_calls > MANY

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from replan.core.calls.site import items_in_words
 from replan.core.evaluation.alike import like_before
-from replan.core.evaluation.left_out import called_or_planned
+from replan.core.evaluation.effects_had import called_or_planned
 from replan.core.state.human_input import lines
 from replan.core.state.outputs import artifacts_of
 from replan.core.state.task import CallState, State, StepState

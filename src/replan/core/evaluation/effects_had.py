@@ -1,0 +1,91 @@
+"""Which effects the steps of a task have had of their own, and which they were to have and have not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import NamedTuple
+
+from replan.core.calls.verify import scalars
+from replan.core.state.progress import CallState, Slot, StepState
+from replan.core.state.task import State
+from replan.core.types import JsonObject, StepId, ToolId
+
+NOT_LOST = frozenset({"repeated", "duplicate"})
+"""Faults of calls that were not made because the same effect was meant, and had, elsewhere."""
+HasEffect = Callable[[ToolId], bool]
+"""True if the tool has an effect, or may have one."""
+
+
+class Lost(NamedTuple):
+    """One effect that was to be had: by which tool, and with what."""
+
+    tool_id: ToolId
+    values: frozenset[str]
+
+    def like(self, call: CallState) -> bool:
+        """True if this call was made by the same tool, with something that the lost one was to be made with."""
+        return call.tool_id == self.tool_id and not self.values.isdisjoint(_values(call.parameters))
+
+
+class Effects:
+    """What each step of the task has had, over all of its plans."""
+
+    def __init__(self, state: State, has_effect: HasEffect) -> None:
+        self.has_effect = has_effect
+        self.every = (*state.left_out, *state.steps.values())
+        self.by_name: dict[StepId, StepState] = {step.step.step_id: step for step in self.every}
+        self._made = {
+            call.key
+            for step in self.every
+            for call in step.calls.values()
+            if call.status == "succeeded" and not call.reused
+        }
+
+    def is_anothers(self, call: CallState) -> bool:
+        """True if nothing was called here: the output is that of a call which another place has made, and stands for."""
+        return call.reused and call.key in self._made
+
+    def own(self, step: StepState) -> list[CallState]:
+        """The effects that the step has had itself."""
+        return [
+            call
+            for call in step.calls.values()
+            if call.status == "succeeded" and call.effect != "reads" and not self.is_anothers(call)
+        ]
+
+    def lost(self, step: StepState) -> list[Lost]:
+        """Each effect that the step was to have and has not, by the places of its calls."""
+        items = step.items if step.step.for_each is not None else None
+        places: list[int | None] = [None] if items is None else [*range(items)]
+        planned: list[tuple[str | None, ToolId, JsonObject]] = [
+            (action.action_id, action.tool, action.parameters) for action in step.step.actions
+        ]
+        if step.step.tool:
+            planned.append((None, step.step.tool, step.step.parameters))
+        found: list[Lost] = []
+        for item, (action_id, tool_id, parameters) in product(places, planned):
+            call = step.calls.get(Slot(action_id, item))
+            if call is not None and call.effect != "reads":
+                if call.status != "succeeded" and (call.fault is None or call.fault.kind not in NOT_LOST):
+                    found.append(Lost(call.tool_id, _values(call.parameters)))
+            elif (call is None or call.tool_id != tool_id) and self.has_effect(tool_id):
+                found.append(Lost(tool_id, _values(parameters)))
+        return found
+
+    def failed(self, step: StepState) -> list[Lost]:
+        """Of a step that is done without the effect that it was for, that effect."""
+        calls = [call for call in step.every_call() if call.effect != "reads" and call.status == "failed"]
+        made = [Lost(call.tool_id, _values(call.parameters)) for call in calls]
+        return made[-1:] or [Lost("", frozenset())]
+
+
+def called_or_planned(step: StepState) -> list[ToolId]:
+    """The tools that the step has called; those that it is planned with where it has called none."""
+    called = [call.tool_id for call in step.calls.values()]
+    planned = [step.step.tool] if step.step.tool else [action.tool for action in step.step.actions]
+    return list(dict.fromkeys(called or planned))
+
+
+def _values(parameters: JsonObject) -> frozenset[str]:
+    return frozenset(scalars(parameters))

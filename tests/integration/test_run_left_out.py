@@ -1,0 +1,166 @@
+"""What counts as left out by a later plan, and what makes it good: by the steps alone, and by a model that says nothing of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from run_tasks import FakeTool, Ran, bench, plan, step, verdict
+from test_run_recovery import READS, overall, reflection
+
+from replan.testing import virtual_time
+
+ONCE: dict[str, Any] = {"effect": "once"}
+GIVE_UP = reflection("trigger_overall_reflection", {"summary": "it cannot be mended here"}, "tool_error")
+ANEW = overall(True, replanning_strategy={"type": "full_replan", "reason": "it helps"})
+TO = {"type": "object", "properties": {"to": {"type": "string"}, "text": {"type": "string"}}}
+BY_STEPS_AND_MODEL = pytest.mark.parametrize(
+    "way", [{"evaluation": "steps"}, {}], ids=["by steps", "by a model"]
+)
+
+
+def _pay(parameters: Any) -> Any:
+    if parameters["to"].startswith("Bad"):
+        raise ValueError("there is no such account")
+    return {"id": parameters["to"]}
+
+
+def _look(parameters: Any) -> Any:
+    if parameters["to"] == "Bad":
+        raise ValueError("there is no such account")
+    return {"open": False, "rows": []}
+
+
+TOOLS: dict[str, Any] = {
+    "look": FakeTool(output=_look, parameters=TO, **READS),
+    "pay": FakeTool(output=_pay, parameters=TO, **ONCE),
+    "tell": FakeTool(output="told", parameters=TO, **ONCE),
+}
+
+
+def to(step_id: str, tool: str, whom: str, *needs: str, **fields: Any) -> dict[str, Any]:
+    return step(step_id, tool, *needs, parameters={"to": whom}, **fields)
+
+
+def each(step_id: str, *whom: str) -> dict[str, Any]:
+    return to(step_id, "pay", "${item}", for_each=list(whom))
+
+
+def both(step_id: str, *whom: str) -> dict[str, Any]:
+    made = [
+        {"action_id": f"{step_id}{n}", "tool": "pay", "parameters": {"to": name}}
+        for n, name in enumerate(whom)
+    ]
+    return {"step_id": step_id, "name": step_id, "actions": made}
+
+
+def run(*plans: list[dict[str, Any]], strategies: Any = None, **way: Any) -> Ran:
+    async def main() -> Ran:
+        made = await bench(
+            TOOLS,
+            {
+                "execution_plan": [plan(*steps) for steps in plans],
+                "step_reflection": [GIVE_UP] * 9,
+                "overall_reflection": [*(strategies or [ANEW] * (len(plans) - 1)), overall(False)],
+                "evaluation": verdict(),
+            },
+        )
+        return (await made.run(**way)).check()
+
+    return virtual_time(main())
+
+
+@BY_STEPS_AND_MODEL
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(to("a", "pay", "Ann", when="r.output.open"), to("b", "pay", "Ann", when="s.output.open"), id="the same condition"),
+        pytest.param(to("a", "pay", "Ann", "r"), to("b", "pay", "Ann", when="s.output.open"), id="a condition of its own"),
+        pytest.param(to("a", "pay", "${item}", for_each="${r.output.rows}"),
+                     to("b", "pay", "${item}", for_each="${s.output.rows}"), id="an empty list"),
+    ],
+)  # fmt: skip
+def test_what_never_failed_itself_and_is_not_to_be_done_after_a_mended_reading_is_not_left_out(
+    first: dict[str, Any], second: dict[str, Any], way: dict[str, Any]
+) -> None:
+    ran = run([to("r", "look", "Bad"), first], [to("s", "look", "Ann"), second], **way)
+    assert ran.result.is_success
+    assert ran.result.shortfall == ()
+    assert ran.source.counts["pay"] == 0
+
+
+@BY_STEPS_AND_MODEL
+@pytest.mark.parametrize(
+    "second",
+    [
+        pytest.param(to("b", "pay", "Ann", when="s.output.open"), id="by a condition"),
+        pytest.param(to("b", "pay", "${item}", for_each="${s.output.rows}"), id="by an empty list"),
+        pytest.param(to("b", "tell", "Ann", when="s.output.open"), id="and another tool"),
+    ],
+)
+def test_an_effect_that_failed_is_not_made_good_by_planning_it_away(
+    second: dict[str, Any], way: dict[str, Any]
+) -> None:
+    ran = run([to("a", "pay", "Bad")], [to("s", "look", "Ann"), second], **way)
+    assert not ran.result.is_success
+
+
+@BY_STEPS_AND_MODEL
+@pytest.mark.parametrize(
+    ("plans", "succeeds"),
+    [
+        pytest.param([[each("a", "Ann", "Bad", "Bad2")], [to("b", "pay", "Ben")]], False, id="one payment for two items"),
+        pytest.param([[each("a", "Ann", "Bad", "Bad2")], [each("b", "Ben", "Cid")]], True, id="two for two"),
+        pytest.param([[each("a", "Ann", "Bad", "Bad2")], [each("b", "Ann", "Ben")]], False, id="one of them reused"),
+        pytest.param([[each("a", "Ann", "Bad")], [each("b", "Ann", "Ben")]], True, id="the missing one beside one reused"),
+        pytest.param([[to("a", "pay", "Bad"), to("b", "pay", "Bad2")], [each("c", "Ann", "Ben")]], True, id="two steps by one list"),
+        pytest.param([[to("a", "pay", "Bad"), to("b", "pay", "Bad2")], [both("c", "Ann", "Ben")]], True, id="two steps by two actions"),
+        pytest.param([[to("a", "pay", "Bad"), to("b", "pay", "Bad2")], [to("c", "pay", "Ann")]], False, id="two steps by one"),
+        pytest.param([[each("a", "Bad", "Bad2")], [each("b", "Ann", "Bad3")], [to("c", "pay", "Ben")]], True, id="over three plans"),
+        pytest.param([[each("a", "Bad", "Bad2")], [each("b", "Bad3", "Bad4")], [to("c", "pay", "Ben")]], False, id="one is missing in the end"),
+        pytest.param([[both("a", "Ann", "Bad")], [to("b", "pay", "Ann")]], False, id="an action by a call of before"),
+        pytest.param([[both("a", "Ann", "Bad")], [to("b", "pay", "Ben")]], True, id="an action by a call of its own"),
+        pytest.param([[both("a", "Ann", "Bad")], [both("b", "Ann", "Ben")]], True, id="actions by actions"),
+        pytest.param([[to("a", "pay", "Ann"), to("b", "pay", "Bad")], [to("c", "pay", "Ann"), to("d", "tell", "Bob")]], False,
+                     id="a step by one of before, with a message"),
+    ],
+)  # fmt: skip
+def test_effects_are_counted_by_call_and_one_makes_good_one(
+    plans: list[list[dict[str, Any]]], succeeds: bool, way: dict[str, Any]
+) -> None:
+    ran = run(*plans, **way)
+    assert ran.result.is_success == succeeds
+    if succeeds:
+        assert ran.result.shortfall == ()
+
+
+@BY_STEPS_AND_MODEL
+def test_steps_that_were_skipped_may_become_the_items_of_one(way: dict[str, Any]) -> None:
+    first = [to("a", "pay", "Bad"), to("b", "tell", "Bob", "a"), to("c", "tell", "Cid", "a")]
+    ran = run(first, [to("d", "pay", "Ann"), to("e", "tell", "${item}", for_each=["Bob", "Cid"])], **way)
+    assert ran.result.is_success
+    ran = run(first, [to("d", "pay", "Ann"), to("e", "tell", "Bob")], **way)
+    assert not ran.result.is_success
+
+
+@BY_STEPS_AND_MODEL
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_a_message_that_a_payment_failed_is_not_taken_for_the_payment(
+    way: dict[str, Any], rounds: int
+) -> None:
+    between = [[to(f"r{n}", "look", "Ann")] for n in range(rounds - 1)]
+    ran = run([to("a", "pay", "Bad")], *between, [to("t", "tell", "Bob")], **way)
+    assert not ran.result.is_success
+    asked = [one for one in ran.model.requests if one.schema_name == "evaluation"]
+    if asked:
+        assert "left_out_effects does not account for this: step 'a' (pay)" in asked[-1].turns[-1].text
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.booleans())
+def test_by_steps_no_fewer_payments_than_were_lost_are_a_success(lost: int, made: int, as_list: bool) -> None:
+    bad, good = [f"Bad{n}" for n in range(lost)], [f"Ann{n}" for n in range(made)]
+    first = [each("a", *bad)] if as_list else [to(f"a{n}", "pay", name) for n, name in enumerate(bad)]
+    ran = run(first, [to(f"b{n}", "pay", name) for n, name in enumerate(good)], evaluation="steps")
+    assert ran.result.is_success == (made >= lost)
