@@ -23,9 +23,29 @@ def form_of(text: str, fields: Sequence[str]) -> Form:
         values = candidates(text)
     except Unreadable as error:
         return "broken" if error.begun else "none"
-    found = (meant(value, fields) for value in values)
+    found = all_meant(values, fields)
     good = any(isinstance(value, dict) and (not fields or _count(value, fields)) for value in found)
     return "good" if good else "none"
+
+
+def all_meant(values: Sequence[Any], needed: Sequence[str]) -> list[Any]:
+    """What each value of a text means; where none is the answer, a list of steps is one without what is around it."""
+    found = [meant(value, needed) for value in values]
+    if "steps" not in needed or any(_count(value, needed) for value in found):
+        return found
+    return [{"steps": value} if _are_steps(value) else value for value in found]
+
+
+def _are_steps(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(one, dict) and _count(one, _IDS) and _count(one, _DOING) for one in value)
+    )
+
+
+_IDS = ("step_id", "id")
+_DOING = ("tool", "tool_id", "tool_name", "actions")
 
 
 def meant(value: Any, needed: Sequence[str]) -> Any:

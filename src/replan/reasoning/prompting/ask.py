@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from replan.beside import beside
-from replan.core.data.answers import meant
+from replan.core.data.answers import all_meant
 from replan.core.data.pieces import ANSWER_AT_ONCE
 from replan.core.data.read_json import Unreadable, candidates
 from replan.core.types import JsonObject, Role
@@ -173,7 +173,7 @@ def understand(text: str, needed: Sequence[str], read: Callable[[Any], T]) -> T:
 
 def _values(text: str, keys: _Keys) -> list[Any]:
     try:
-        return [meant(value, keys.needed) for value in candidates(text)]
+        return all_meant(candidates(text), keys.needed)
     except Unreadable as error:
         raise Unread([str(error)]) from None
 
