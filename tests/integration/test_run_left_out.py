@@ -56,15 +56,15 @@ def both(step_id: str, *whom: str) -> dict[str, Any]:
     return {"step_id": step_id, "name": step_id, "actions": made}
 
 
-def run(*plans: list[dict[str, Any]], strategies: Any = None, **way: Any) -> Ran:
+def run(*plans: list[dict[str, Any]], said: Any = (), **way: Any) -> Ran:
     async def main() -> Ran:
         made = await bench(
             TOOLS,
             {
                 "execution_plan": [plan(*steps) for steps in plans],
                 "step_reflection": [GIVE_UP] * 9,
-                "overall_reflection": [*(strategies or [ANEW] * (len(plans) - 1)), overall(False)],
-                "evaluation": verdict(),
+                "overall_reflection": [*[ANEW] * (len(plans) - 1), overall(False)],
+                "evaluation": [{**verdict(), "left_out_effects": one} for one in said] or verdict(),
             },
         )
         return (await made.run(**way)).check()
@@ -156,6 +156,22 @@ def test_a_message_that_a_payment_failed_is_not_taken_for_the_payment(
     asked = [one for one in ran.model.requests if one.schema_name == "evaluation"]
     if asked:
         assert "left_out_effects does not account for this: step 'a' (pay)" in asked[-1].turns[-1].text
+
+
+def test_of_two_effects_that_a_plan_makes_one_the_judge_is_told_how_to_account_for_the_second() -> None:
+    one = {"step": "a", "made_good_by": "c", "not_needed": None}
+    other = {"step": "b", "made_good_by": "c", "not_needed": None}
+    merged = {"step": "b", "made_good_by": None, "not_needed": "c has told both"}
+    plans = [[to("a", "pay", "Bad"), to("b", "pay", "Bad2")], [to("c", "tell", "Bob")]]
+    ran = run(*plans, said=[[one, other], [one, merged]])
+    assert ran.result.is_success
+    asked = [one for one in ran.model.requests if one.schema_name == "evaluation"]
+    assert "if its one effect is all that both were for" in asked[-1].turns[-1].text
+    assert [text.split("; ")[-1] for text in ran.result.shortfall] == [
+        "made good by c",
+        "not needed: c has told both",
+    ]
+    assert not run(*plans, said=[[one, other], [one, other]]).result.is_success
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.booleans())

@@ -185,7 +185,10 @@ def _refused(left: LeftOut, one: Undone, name: StepId, free: Mapping[StepId, int
         return ""
     if left.own[name] < len(one.lost):
         return f"{step_words(step)} has had {left.own[name]} effects, and {len(one.lost)} are missing here"
-    return f"{step_words(step)} has made good another one already"
+    return (
+        f"{step_words(step)} has made good another one already; if its one effect is all that both were for, "
+        "this one is not_needed, with that as the reason"
+    )
 
 
 def _left(step: StepState) -> str:
