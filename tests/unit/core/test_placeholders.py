@@ -49,7 +49,7 @@ VALUES = [
     "SELECT [Order Date] FROM [Orders]", "Usage: tool <file> [options]", "Press <Ctrl>+<C>, then <Enter>", "Press <enter>",
     "(?P<year>[0-9]{4})-<month>", "<Bob> hi Ann", "[server]", "Status: <unknown>", "print(data[name])", "input[name]", "//div[title]",
     "s[name]", "ARRAY[id]", "@app.route('/users/<user_id>')", "GET /users/<id> returns 404", "git checkout -b <branch>",
-    "The tag <title> is missing in index.html", "country='<unknown>'", "TODOs and more",
+    "The tag <title> is missing in index.html", "country='<unknown>'", "TODOs and more", "<script>", "<div>", "<input>", "<no subject>",
     "docs/your-first-app.md", "bring-your-own-device", "Your Majesty", "you and your family", "${a.output.x}", "{{a.output.x}}",
     "${a.output.items[?x < `3`].y}", "$${address}", "none", "unknown", "xx", "", " ", "a TODO list", "one\ntwo <c> three",
 ]  # fmt: skip

@@ -10,33 +10,35 @@ import re
 
 from replan.core.failures.text import MAX_TEXT, stated_status, words
 
-_TIME_OUT = re.compile(
-    r"\b(?:e?(?:sock(?:et)?)?timed ?out|etimedout|timing out|times out|time ?outs?)\b"
-    r"(?! (?:must|should|has to be|value|values|parameter|argument|option|is (?:invalid|not|too)|of \d+ (?:is|must)))"
+_NOT_OF_A_VALUE = r"(?! (?:must|should|has to|value|values|parameter|argument|option|field|is (?:invalid|not|too)|of \d+ (?:is|must)|in (?:seconds|ms)))"
+_WHOSE = (
+    r"(?:request|response|read|write|connection|connect|operation|gateway|query|call|socket|server|upstream|http|api|lock wait|client|"
+    r"headers?|body|i o|network|dns|tls|handshake|proxy|backend|idle|inactivity)"
 )
-_OF_A_VALUE = re.compile(
-    r"\b(?:parameters?|arguments?|options?|fields?|property|properties|settings?|keyword|invalid|unknown|unexpected|missing|"
-    r"unsupported|illegal|value for|negative|wrong|bad)(?: (?!\.)\w+){0,2} $"
+_TIME_OUT = (
+    r"(?:timed|times|timing) out|e?(?:sock(?:et)?)?timed ?out|etimedout"
+    rf"|(?<!invalid )(?<!field )(?<!parameter )(?<!argument )(?<!option )(?<!setting ){_WHOSE} time ?out{_NOT_OF_A_VALUE}"
+    r"|time ?out (?:error|exception|exceeded|expired|occurred|reached|elapsed|after|while|waiting|when|during|of \d+ ?(?:ms|s|secs?|seconds|milliseconds)? exceeded)"
+    r"|due to (?:a |the )?time ?out|(?<=\. )time ?out(?= \.|$)"
 )
-"""What stands before the word where it is the name of something that was given, and no event."""
 _ENGLISH = re.compile(
-    r"\b(?:"
-    r"deadline (was |is |has been )?(exceeded|expired|reached)"
-    r"|(no|without( an?)?) (answer|response|reply)(?! (found|in the|to the|for|is|to give|was found))"
-    r"|(did|does|do) not (answer|respond|reply)|took too long|gave up waiting"
+    rf"\b(?:{_TIME_OUT}"
+    r"|deadline (was |is |has been )?(exceeded|expired|reached)"
+    r"|(no|without( an?)?) (answer|response|reply)(?! (found|in the|to the|for|is|to give|was found|field|format|schema|type|code|key|template|option|value|given|text))"
+    r"|did not (answer|respond|reply)|took too long|gave up waiting"
     r"|econn(reset|aborted)|epipe"
     r"|connection (?:\w+ ){0,4}(reset|closed|lost|aborted|dropped|terminated|interrupted|broken|broke)"
     r"|(lost|losing|reset|closed|aborted|dropped|terminated|interrupted|broken) (?:\w+ ){0,2}connection"
-    r"|broken pipe|(recv|send|receive) failure"
+    r"|broken pipe(?! (has|with|in|of))|(recv|send|receive) failure"
     r"|socket (hang up|hung up|closed)|und err socket|other side closed"
     r"|(server|peer|remote( end| host)?|client) (\w+ )?(disconnected|closed (the |its )?connection|hung up)"
     r"|(server|database|connection|my sql|mysql) (\w+ ){0,2}gone away"
-    r"|(?<!parsing )(eof|end of (the )?(file|stream))(?! while (parsing|scanning|reading (json|the json)))"
+    r"|(?<!parsing )(eof|end of (the )?(file|stream))(?! expected)(?! while (parsing|scanning|reading (json|the json)))"
     r"|incomplete ?(read|response|chunked)"
-    r"|bad gateway|gateway error|internal server error"
+    r"|bad gateway(?! (id|name|address|value|code))|gateway error|internal server error"
     r"|5\d\d (from|by) (the )?(upstream|server|backend|gateway|proxy|service)"
     r"|empty (reply|response)( from (the )?server)?"
-    r"|(operation|request|call|stream|query|transaction) (was |is |has been )?(aborted|cancell?ed|interrupted)|abort error|context cancell?ed"
+    r"|(operation|request|call|stream|query|transaction) (was |is |has been )(aborted|cancell?ed|interrupted)|abort error|context cancell?ed"
     r"|(fetch|load|network request) failed|failed to fetch|xml ?http ?request error"
     r"|network (error|failure|failed|problem|issue)|(?<=\. )network (changed|lost|down)"
     r"|transport (is )?(closing|closed|error)|stream (error|reset|closed)|go ?away|rst stream"
@@ -74,11 +76,6 @@ def speaks_of_doubt(text: str) -> bool:
         return True
     # each language by itself: what is read as English elsewhere tells a limit from a time-out less well
     said = f". {words(_HAN.sub(' ', text))}"
-    return _timed_out(said) or any(
+    return any(
         (_ENGLISH.search(said), _UNREACHABLE.search(said), _GERMAN.search(text), _CHINESE.search(text))
     )
-
-
-def _timed_out(said: str) -> bool:
-    """True where a time-out is spoken of as something that came, and not as a value that was given."""
-    return any(_OF_A_VALUE.search(said, 0, found.start()) is None for found in _TIME_OUT.finditer(said))

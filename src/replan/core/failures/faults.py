@@ -64,6 +64,11 @@ NOT_MADE = frozenset(
 
 TURNED_AWAY = frozenset({425, 429})
 """Statuses that say by themselves that the call was not taken (RFC 8470, RFC 6585)."""
+CHECKED_FIRST = TURNED_AWAY | {
+    401, 403, 404, 405, 406, 407, 410, 411, 412, 413, 414, 415, 416, 417, 421, 422, 426, 428, 431, 451,
+}  # fmt: skip
+"""Statuses for what is looked at before anything is done: rights, the address, the form, the preconditions. Their words may be the
+names of fields, or tell of a session."""
 _PASSING = frozenset({"connection_lost", "later", "refused", "timeout", "unavailable"})
 
 
@@ -85,7 +90,7 @@ def classify(error: BaseException, tool: ToolSpec | None = None, *, now: float |
     clean = tool.errors_are_clean if tool is not None else None
     if clean is False and kind == "http" and happened == "no":
         happened = "unknown"  # an answer to one of several requests, perhaps
-    if happened == "no" and status is not None and status not in TURNED_AWAY and clean is not True:
+    if happened == "no" and status is not None and status not in CHECKED_FIRST and clean is not True:
         said_so = (*_texts(everything, message), _said(everything, message).text)
         if any(map(speaks_of_doubt, said_so)):
             happened = "unknown"  # the answer of one behind whom something may have been lost
@@ -213,7 +218,12 @@ def _happened(
         return "unknown"
     if doubted:
         return "unknown"
-    spoken = kind == "tool" and status is None and clean is None
+    spoken = (
+        kind == "tool"
+        and status is None
+        and clean is None
+        and not isinstance(error, KeyError | AttributeError | NameError | ImportError)  # they say a name
+    )
     return "unknown" if spoken and any(map(speaks_of_doubt, _texts(everything, message))) else "no"
 
 

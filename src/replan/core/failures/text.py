@@ -46,8 +46,23 @@ _PHRASE = re.compile(
 
 def stated_status(text: str) -> int | None:
     """The HTTP status that a text reports, if it does: by the word for it, or by its own phrase."""
-    found = _STATUS.search(text[:MAX_TEXT]) or _PHRASE.search(text[:MAX_TEXT])
-    return int(found[1]) if found else None
+    if found := _STATUS.search(text[:MAX_TEXT]):
+        return None if _AS_A_VALUE.search(text[: found.start()]) else int(found[1])
+    found = _PHRASE.search(text[:MAX_TEXT])
+    if found is None:
+        return None
+    said = found[2].lower()
+    own = (
+        said in _OF_EITHER or said == HTTPStatus(int(found[1])).phrase.lower()
+        if int(found[1]) in _KNOWN
+        else said in _OF_EITHER
+    )
+    return int(found[1]) if own else None
+
+
+_AS_A_VALUE = re.compile(r"(?:invalid|unsupported|illegal|not a valid) $", re.IGNORECASE)
+_OF_EITHER = frozenset({"client error", "server error"})
+_KNOWN = frozenset(map(int, HTTPStatus))
 
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0}

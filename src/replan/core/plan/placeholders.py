@@ -34,7 +34,7 @@ _BRACKETED = re.compile(
     re.IGNORECASE,
 )
 _MARKUP = re.compile(
-    r"</|/>|<[!?]|<(?:p|br|hr|li|td|tr|th|em|strong|h[1-6]|ul|ol|div|span|pre|html|body|head|img|b|i|u|a)\b[^>]{0,200}>",
+    r"</|/>|<[!?]|<(?:p|br|hr|li|td|tr|th|em|strong|h[1-6]|ul|ol|div|span|pre|html|body|head|img|b|i|u|a|script|input|button|form|label|select|option|textarea|table|title|meta|link|style|nav|header|footer|main|section|article|svg|iframe|video|audio|canvas|code|no subject|none|unknown|nil|null|anonymous)\b[^>]{0,200}>",
     re.IGNORECASE,
 )
 _PART = re.compile(
@@ -88,6 +88,10 @@ _PROSE = frozenset(
     ]
 )
 """Names of parameters for people to read: "Your order" may be a subject, and "N/A" a remark."""
+_LATER = frozenset(
+    {"location", "place", "venue", "room", "date", "time", "when", "path", "file", "filename", "deadline"}
+)
+"""Names of parameters in which people write TBD, or call a file todo."""
 _WORDS = frozenset(
     [
         "status",
