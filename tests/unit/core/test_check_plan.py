@@ -274,9 +274,9 @@ BOTH = Step(step_id="both", actions=(A, B))
         pytest.param([step("s", for_each="${task.description}")], "is a text", id="for_each of a text"),
         pytest.param([step("s", for_each="${step_9.output}")], "'step_9' is not a step", id="for_each of nothing"),
         pytest.param(
-            [S1, step("s", when="step_1.output.total > 5")],
-            "step 's': `when`: the path 'step_1.output.total > 5' is no JMESPath",
-            id="a bare number in a condition",
+            [S1, step("s", when="step_1.output.total is 5")],
+            "step 's': `when`: the path 'step_1.output.total is 5' is no JMESPath",
+            id="a word that is no operator in a condition",
         ),
         pytest.param(
             [S1, step("s", when='step_1.status == "succeeded"')],

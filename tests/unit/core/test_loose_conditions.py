@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replan.core.plan.read import read_plan
 from replan.core.references.conditions import holds, read_condition
 from replan.core.references.paths import check_path
 
@@ -38,6 +39,8 @@ def test_a_condition_is_read_as_it_is_meant(written: str, meant: str) -> None:
     [
         'a.output.state == "paid"',
         "a.output.rows.length == 0 ==",
+        "a.output.rows.length == 0",
+        "not a.output.rows.length > 5",
         "a.output.n > five six",
         "a.output.n in b.output",
         "a.output.x and and b.output",
@@ -54,6 +57,17 @@ def test_what_is_no_condition_in_any_reading_stays_and_is_refused(text: str) -> 
 )
 def test_what_is_jmespath_stays_as_it_is(text: str) -> None:
     assert read_condition(text) == text
+
+
+@pytest.mark.parametrize("text", ["a.output.rows.length == 0", "a.length>5"])
+def test_the_length_of_javascript_is_told_as_such(text: str) -> None:
+    assert "length(step_1.output.items)" in check_path(text)
+
+
+@pytest.mark.parametrize("when", ["true", "True", "always", True])
+def test_a_step_that_always_runs_may_say_so(when: object) -> None:
+    plan = read_plan({"steps": [{"step_id": "a", "tool": "t", "when": when}]}, plan_id="p")
+    assert plan.steps[0].when == "`true`"
 
 
 @given(st.booleans(), st.booleans(), st.integers(-9, 9), st.integers(-9, 9))

@@ -354,7 +354,8 @@ def _names(raw: Any, name: str, where: str, faults: list[str]) -> tuple[str, ...
 def _condition(raw: Any, name: str, where: str, faults: list[str]) -> str | None:
     if isinstance(raw, bool):
         return "`true`" if raw else "`false`"
-    return _word(raw, name, where, faults) or None
+    text = _word(raw, name, where, faults)
+    return ("`true`" if text.casefold() in ("true", "always") else text) or None
 
 
 def _list_reference(raw: Any, name: str, where: str, faults: list[str]) -> str | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from replan.core.references.paths import LITERALS, check_path
+from replan.core.references.paths import LITERALS, OF_LENGTH, check_path
 
 _TOKEN = re.compile(
     r"""(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)"""
@@ -25,7 +25,7 @@ _OPENING, _CLOSING = "([{", ")]}"
 
 def as_meant(text: str) -> str:
     """The condition in JMESPath where it is written in another way of which that can be told; else as it is."""
-    if not check_path(text):
+    if not check_path(text) or OF_LENGTH.search(text):
         return text
     meant = _negated(_valued([(str(one.lastgroup), one[0]) for one in _TOKEN.finditer(text)]))
     return text if check_path(meant) else meant

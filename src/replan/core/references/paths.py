@@ -88,7 +88,13 @@ def check_path(path: str) -> str:
 _COMPARED = r"(?:[=!<>]=|[<>])\s*"
 
 
+OF_LENGTH = re.compile(r"\w\.length\s*" + _COMPARED)
+"""The length of a list as JavaScript has it, or a field of that name."""
+
+
 def _hint(path: str) -> str:
+    if OF_LENGTH.search(path):
+        return "; how many items a list has is written length(step_1.output.items)"
     if re.search(_COMPARED + r"[-\d]", path):
         return "; a number to compare with is written in backticks: > `5`"
     if re.search(r"(^|\.)\d+(\.|$|\[)", path):
