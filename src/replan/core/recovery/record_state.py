@@ -51,6 +51,13 @@ _AFFIRMED = frozenset(
         "成功",
         "已完成",
         "完成",
+        "open",
+        "opened",
+        "new",
+        "received",
+        "submitted",
+        "published",
+        "authorized",
         "已支付",
         "已发送",
     ]
