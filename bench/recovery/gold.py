@@ -43,6 +43,10 @@ def lines_of(name: str) -> list[JsonObject]:
     return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
 
+WITH_PLACEHOLDERS = frozenset({"agentdojo-slack-1", "agentdojo-slack-6", "agentdojo-slack-20"})
+"""Recorded plans whose values are placeholders themselves (`<summary>`): from a model they go back, as they should."""
+
+
 @cache
 def golds() -> dict[str, Gold]:
     """Every recorded plan that makes its calls as planned, with one output for one call."""
@@ -50,6 +54,8 @@ def golds() -> dict[str, Gold]:
     for collection in COLLECTIONS:
         for case in lines_of(f"{collection}_public"):
             gold = _gold(collection, case)
+            if gold.name in WITH_PLACEHOLDERS:
+                continue
             if not case["expected"]["schema_violations"] and _answers_are_clear(gold):
                 found[gold.name] = gold
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -105,14 +106,15 @@ class World:
         return made
 
     def _look_up(self, parameters: JsonObject) -> list[JsonObject]:
-        """What has been done, with the key that each came with: as services tell their requests."""
+        """What has been done, with the key that each came with and what it gave: as services tell their requests."""
         about = parameters.get("tool")
         done: list[JsonObject] = []
         left = Counter(self.effects)
         for made in self.made:
             if made.tool == about and left[made.content] > 0:
                 left[made.content] -= 1
-                done.append({**({"request": made.key} if made.key else {}), **made.parameters})
+                told = {} if made.output is None else {"gave": json.dumps(made.output, ensure_ascii=False)}
+                done.append({**({"request": made.key} if made.key else {}), **made.parameters, **told})
         return done
 
     def _refusal(self, tool: str, parameters: JsonObject) -> BaseException:

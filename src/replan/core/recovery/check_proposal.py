@@ -325,6 +325,7 @@ def _unread(output: Any, readings: Sequence[Reading], parameters: JsonObject) ->
     if not told:
         return ""
     known = scalars([opened(reading.output) for reading in readings]) + scalars(parameters)
+    known += scalars([opened(text) for text in known if text[:1] in '{["'])  # JSON in a text
     numbers = {number for one in known if (number := _as_number(one)) is not None}
     return next(
         (
