@@ -52,7 +52,7 @@ def faults(
         "killed after": _HERE,
         "hang": of(hang, "timeout", happened="unknown"),
         "slow list": slow_list,
-        "huge result": of(huge),
+        "huge result": of(huge, "output", happened="unknown"),
         "invalid JSON": of(not_json, "output", "tool", happened="unknown"),
         "changed schema": _HERE,
         "unauthorized": of(denied, "tool", "http"),

@@ -302,7 +302,7 @@ async def test_searching(root: Path) -> None:
     assert [(hit["path"], hit["text"]) for hit in upper["hits"]] == [("sub/b.md", "Two words")]
     regex = await call(source, "search_files", query="^t(wo|hree)$", regex=True, limit=1)
     assert (len(regex["hits"]), regex["truncated"]) == (1, True)
-    with pytest.raises(ToolCallError, match="no regular expression"):
+    with pytest.raises(ToolCallError, match="not a regular expression"):
         await call(source, "search_files", query="(", regex=True)
 
 
@@ -333,7 +333,7 @@ async def test_a_regular_expression_that_never_ends_is_stopped_and_the_loop_goes
         ("list_files", {"path": "a.txt"}, "is a file, not a folder"),
         ("read_file", {"path": "a.txt", "first_line": 5, "last_line": 2}, "before first_line"),
         ("read_file", {"path": "n" * 300}, "File name too long"),
-        ("find_files", {"pattern": ""}, "no pattern"),
+        ("find_files", {"pattern": ""}, "not a pattern"),
         ("write_file", {"path": ".", "text": ""}, "the folder itself"),
     ],
 )

@@ -135,7 +135,7 @@ async def test_one_bad_tool_is_left_out_and_told_and_the_others_stay() -> None:
     assert "'nothing'" in told["bad_type"]
 
 
-@pytest.mark.parametrize(("fault", "word"), [pytest.param("circle", "circle", id="pages that go round")])
+@pytest.mark.parametrize(("fault", "word"), [pytest.param("circle", "cycle", id="pages that go round")])
 async def test_a_list_without_end_is_cut_off(fault: str, word: str) -> None:
     async with opened("--fault", fault, "--page", "5") as source:
         tools = await source.tools()
@@ -266,7 +266,7 @@ async def test_what_a_result_gives(content: Any, structured: Any, expected: Any)
         pytest.param(
             "lie", {}, "output", "unknown", "'many' is not of type 'integer'", id="lies about its schema"
         ),
-        pytest.param("malformed", {}, "output", "unknown", "no valid result", id="no result of MCP"),
+        pytest.param("malformed", {}, "output", "unknown", "not a valid result", id="no result of MCP"),
         pytest.param("give", {"content": "left out"}, "output", "unknown", "content", id="nothing at all"),
         pytest.param(
             "give", {"content": [{"type": "text"}]}, "output", "unknown", "text", id="a part that is broken"
@@ -276,7 +276,7 @@ async def test_what_a_result_gives(content: Any, structured: Any, expected: Any)
             {"content": [{"type": "image", "mimeType": "image/png", "data": "?"}]},
             "output",
             "unknown",
-            "no base64",
+            "not base64",
             id="bytes that are none",
         ),
         pytest.param(
