@@ -105,6 +105,8 @@ def test_what_the_task_says_itself_is_a_value(text: str) -> None:
         ("N/A", "memo"),
         ("not available", "status"),
         ("todo", "status"),
+        ("TODO", "status"),
+        ("Todo", "status"),
     ],
 )
 def test_it_matters_what_the_parameter_is(text: str, name: str) -> None:

@@ -132,7 +132,7 @@ def _piece(text: str, name: str, *, needed: bool) -> str:
         whole = next((one for one in (bare.rstrip(".:;!"), bare) if _WHOLE.fullmatch(one)), "")
         if (
             whole
-            and not (bare == "todo" and name in _WORDS)
+            and not (bare.casefold() == "todo" and name in _WORDS)
             and not (prose and whole[:1] not in "<[{*.\u2026")
         ):
             return bare

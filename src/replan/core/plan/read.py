@@ -46,7 +46,7 @@ _SAY_NOTHING = frozenset(
         "comment", "comments", "note", "notes", "summary", "type", "kind", "status", "order", "index", "number", "step",
         "priority", "label", "tags", "outputs", "output", "result", "version", "refs", "references", "source", "justification", "confidence", "successcriteria", "verification", "stepnumber", "title",
         "stepname", "expectedresult", "expectedoutcome", "effect", "risk", "phase", "group", "assignee", "isfinal", "outputkey",
-        "id", "parallel",
+        "id", "parallel", "expectedoutputs", "displayname", "critical",
     )
 )  # fmt: skip
 """Fields that say something to a reader and nothing to whoever runs the step: left out. Any other that is not known is a fault, since
