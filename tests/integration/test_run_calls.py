@@ -398,7 +398,10 @@ def test_a_large_output_is_reused_with_its_metadata() -> None:
         pytest.param("reads", "write", 2, id="a reading, after an effect"),
         pytest.param("reads", "look", 1, id="a reading, after another reading"),
         pytest.param("once", "write", 1, id="an effect, after another"),
-        pytest.param("repeatable", "write", 1, id="a repeatable effect, after another"),
+        pytest.param(
+            "repeatable", "write", 2, id="a repeatable effect, after another that may be about the same"
+        ),
+        pytest.param("repeatable", "look", 1, id="a repeatable effect, after a reading"),
     ],
 )
 def test_a_reading_is_reused_only_while_no_effect_has_happened_since(
