@@ -176,6 +176,32 @@ def test_where_nobody_is_asked_for_anything_an_effect_once_more_is_made() -> Non
     assert paid_again(AGAIN).check().source.counts["pay"] == 2
 
 
+def test_a_person_may_agree_to_an_effect_in_every_round() -> None:
+    async def main() -> Ran:
+        again = [
+            plan({**AGAIN["steps"][0], "step_id": f"b{n}"}, step(f"l{n}", "look", parameters={"n": n}))
+            for n in range(3)
+        ]
+        made = await bench(
+            tools(),
+            {
+                "execution_plan": [plan(step("a", "pay", parameters={"to": "Bob"})), *again],
+                "evaluation": [*(verdict(score, success=False) for score in (30, 40, 50)), verdict()],
+                "overall_reflection": overall(True, "tools", replanning_strategy={"type": "full_replan"}),
+            },
+        )
+        task_id = await made.submit(interactive=True)
+        await made.drive(task_id)
+        for _ in range(3):
+            await made.service.resolve_approval(task_id, approved=True)
+            ran = await made.drive(task_id)
+        return ran
+
+    ran = virtual_time(main()).check()
+    assert ran.result.is_success
+    assert ran.source.counts["pay"] == 4
+
+
 def test_an_effect_that_is_answered_from_the_ledger_is_not_asked_for() -> None:
     ran = paid_again(plan(step("b", "pay", parameters={"to": "Bob"}), step("l", "look")), interactive=True)
     assert ran.check().result.is_success

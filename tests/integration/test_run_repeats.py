@@ -339,19 +339,49 @@ def test_the_same_in_every_round_is_paid_as_often_as_it_is_meant() -> None:
     assert ran.source.counts["pay"] == 2
 
 
-def test_a_third_one_is_no_plan_that_was_tried() -> None:
+def in_rounds(*plans: Any, scores: Any = None, **policy: Any) -> Ran:
+    """Each plan judged better than the one before, and the last a success where its call was made."""
+    scores = scores or [10 + n for n in range(len(plans))]
     answers = {
-        "execution_plan": [
-            plan(step("a", "pay", parameters={"n": 1})),
-            plan(MORE),
-            plan({**MORE, "step_id": "step_2"}),
-        ],
-        "evaluation": [verdict(30, success=False), verdict(60, success=False), verdict()],
+        "execution_plan": list(plans),
+        "evaluation": [verdict(score, success=score >= 80) for score in scores],
         "overall_reflection": overall(True, replanning_strategy={"reason": "more", "type": "full_replan"}),
+        "step_reflection": reflection("trigger_overall_reflection", {"summary": "not made"}, "unknown"),
     }
-    ran = run({"pay": pays()}, answers)
+    return run({"pay": pays()}, answers, **policy)
+
+
+def test_a_third_one_is_no_plan_that_was_tried_and_is_not_made_where_nobody_agrees() -> None:
+    again = [plan({**MORE, "step_id": f"step_{n}"}) for n in (1, 2)]
+    ran = in_rounds(plan(step("a", "pay", parameters={"n": 1})), *again, scores=[30, 60, 95])
+    assert ran.source.counts["pay"] == 2
+    assert not ran.events("plan_rejected")
+    (refused,) = [one.error for one in ran.events("step_failed")]
+    assert refused.kind == "repeated"
+    assert "without a person who agrees no further round makes it again" in refused.message
+
+
+@pytest.mark.parametrize("first", [1, 2, 3])
+@pytest.mark.parametrize("rounds", [3, 8])
+def test_a_model_with_a_new_reason_and_a_better_score_each_round_repeats_a_done_effect_in_one_round(
+    first: int, rounds: int
+) -> None:
+    """What one plan means, it gets: the first as often as it says, and one later plan what it says beyond that."""
+    marked = [{**MORE, "step_id": f"a_{n}", "repeat": first > 1} for n in range(first)]
+    again = [
+        plan({**MORE, "step_id": f"step_{n}", "repeat_reason": f"instalment {n} is due"})
+        for n in range(1, rounds)
+    ]
+    ran = in_rounds(plan(*marked), *again)
+    assert not ran.result.is_success
+    assert ran.source.counts["pay"] == first + 1
+
+
+def test_a_later_round_may_still_have_another_effect() -> None:
+    plans = [plan({**MORE, "step_id": f"s_{n}", "parameters": {"n": n}, "repeat": False}) for n in range(5)]
+    ran = in_rounds(*plans, scores=[10, 20, 30, 40, 95])
     assert ran.result.is_success
-    assert ran.source.counts["pay"] == 3
+    assert ran.source.counts["pay"] == 5
 
 
 def test_one_more_in_every_round_ends_where_it_makes_nothing_better() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from replan.core.calls.site import Slot
-from replan.core.ids import split_key
+from replan.core.ids import base_of
 from replan.core.limits.policy import needs_approval
 from replan.core.state.task import State, StepState
 from replan.core.types import CallKey, Step, ToolSpec
 
+_ROUNDS_UNASKED = 2
+"""Rounds that may have one and the same effect where nobody is asked: the first, and one that means it once more."""
 AFTER_A_NO = "an effect of this task has not got the yes that it needs, so that each new one is asked for"
 
 
@@ -46,7 +48,24 @@ def once_more(state: State, step: StepState, tool: ToolSpec, key: CallKey) -> bo
     """True if a later plan makes an effect beyond those like it that are done."""
     if tool.effect != "once" or step.born == 1 or state.ledger.reusable(key, tool) is not None:
         return False
-    return state.ledger.is_done(split_key(key)[0])
+    return state.ledger.is_done(base_of(key))
+
+
+def too_often(state: State, step: StepState, tool: ToolSpec, key: CallKey) -> str:
+    """Why the call is not made, where it makes a done effect once more and nobody is asked; empty if it is.
+
+    A model's reason alone stands for one later round, which may mend what the first has counted wrongly; else each further
+    one could have a reason of its own.
+    """
+    if state.policy.interactive or not once_more(state, step, tool, key):
+        return ""
+    made = state.ledger.rounds_of(base_of(key)) - {state.round}
+    if len(made) < _ROUNDS_UNASKED:
+        return ""
+    return (
+        f"this very call of {tool.id!r} was made already, and once more in a later round: without a person who agrees no "
+        "further round makes it again, whatever its reason; leave it out, and go by what was done"
+    )
 
 
 def reason_of(step: Step, slot: Slot) -> str:

@@ -163,6 +163,10 @@ class Ledger:
     def _done(self, base: str) -> set[int]:
         return {split_key(key)[1] for key in self.entries if key.startswith(f"{base}.")}
 
+    def rounds_of(self, base: str) -> set[int]:
+        """The rounds in which this call has succeeded."""
+        return {self.entries[call_key(base, number)].round for number in self._done(base)}
+
     def is_done(self, base: str) -> bool:
         """True if this call has succeeded, however often."""
         return call_key(base, 1) in self.entries or bool(self._done(base))

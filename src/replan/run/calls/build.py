@@ -20,7 +20,7 @@ from replan.core.references.paths import PathError, select, static_steps
 from replan.core.references.refs import Reference, has_references
 from replan.core.references.resolve import resolve
 from replan.core.secrets import MASK, SecretLost, holds_lost, reveal, reveal_known
-from replan.core.state.consent import asked_of
+from replan.core.state.consent import asked_of, too_often
 from replan.core.state.recovery import Recovery
 from replan.core.state.task import ONLY, Slot, State, StepState
 from replan.core.types import Fault, JsonObject, Step, ToolSpec
@@ -351,6 +351,8 @@ def prepare(
     if (doubt := state.in_doubt.get(call.key)) is not None and doubt is not step.calls.get(slot):
         text = f"this very call was made before, and nobody knows whether it took effect: {doubt.fault.message if doubt.fault else 'cut off'}"
         raise CannotCall(Fault(category="unknown", kind="in_doubt", message=text, happened="unknown"))
+    if text := too_often(state, step, tool, call.key):
+        raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
     asked = asked_of(state, step, slot, tool, call.key)
     if asked is not None and state.reusable(call.key, tool, step.step) is None:
         call.why_asked, call.item = asked.why, item
