@@ -1,7 +1,7 @@
-"""Databases of earlier releases open, fold, and go on where they were cut off.
+"""Databases of earlier releases open, fold, and their tasks go on from where they were cut off to the same outcome.
 
-`part3.sql` was written out of a database of the release before events lay together in rows: a task that is done, and one
-whose process was killed while its last call, which may be repeated, was made.
+`old_tasks.py` wrote them with the release whose number stands in the name: before repairs, before tools from elsewhere, and
+before events lay together in rows.
 """
 
 from __future__ import annotations
@@ -12,52 +12,92 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from old_tasks import TASKS, World
 
-from replan import Replan, tool
 from replan.core.events import CallCompleted, TaskCompleted
+from replan.core.state.fold import fold
+from replan.core.state.task import State
 from replan.store import schema
 from replan.store.sqlite import SqliteStore
 
 pytestmark = pytest.mark.anyio
 
+RELEASES = (1, 2, 3)
+SAVED = [(release, name) for release in RELEASES for name in TASKS if TASKS[name].since <= release]
+SENT = {"c": "send T1", "d": "send T2"}
+ADA = "Ada Byron has ticket T7"
+OUTCOMES: dict[str, tuple[str, Any, str | None]] = {
+    "done": ("succeeded", SENT, None),
+    "cut": ("succeeded", SENT, None),
+    "doubt": ("failed", None, "outcome_unknown"),
+    "items": ("failed", None, "outcome_unknown"),
+    "report": ("succeeded", 2400, None),
+    "report-cut": ("succeeded", 2400, None),
+    "failed": ("failed", None, "step"),
+    "asked": ("succeeded", {"seat": 3, "ticket": "T3"}, None),
+    "mended": ("succeeded", ADA, None),
+    "mended-cut": ("succeeded", ADA, None),
+    "reflecting": ("succeeded", ADA, None),
+}
+"""Status, final output, and the kind of failure: of a task that was cut off, once it has gone on."""
+EFFECTS = {
+    "cut": {"send T1", "send T2"},
+    "asked": {"book 3"},
+    "mended-cut": {"send T7"},
+    "reflecting": {"send T7"},
+}
+"""What going on may do to the world: what may be repeated, or was not begun. Of the others: nothing."""
 
-@pytest.fixture
-def database(tmp_path: Path) -> Path:
-    path = tmp_path / "old.db"
+
+def saved(release: int, folder: Path) -> Path:
+    path = folder / "old.db"
     with contextlib.closing(sqlite3.connect(path)) as db:
-        db.executescript(Path(__file__).with_name("part3.sql").read_text("utf-8"))
+        db.executescript(Path(__file__).with_name(f"part{release}.sql").read_text("utf-8"))
     return path
 
 
-async def test_a_saved_task_is_resumed_to_the_same_outcome_and_repeats_no_effect(database: Path) -> None:
-    called: list[Any] = []
+@pytest.mark.parametrize(("release", "name"), SAVED)
+async def test_a_saved_task_comes_to_its_outcome_and_repeats_no_effect(
+    release: int, name: str, tmp_path: Path
+) -> None:
+    task, world, db = TASKS[name], World(), saved(release, tmp_path)
+    async with task.replan(world, db) as replan:
+        before = await replan.history(name)
+        if task.asks:
+            asked = next(one.event for one in before if one.event.type == "approval_requested")
+            await replan.approve(name, asked.approval_id)
+        result = await (replan.resume(name) if task.deadly or task.asks else replan.wait(name))
+        after = await replan.history(name)
 
-    @tool(effect="once")
-    async def book(seat: int) -> dict[str, Any]:
-        """Book a seat."""
-        called.append(seat)
-        return {"seat": seat, "ticket": f"T{seat}"}
-
-    @tool(effect="repeatable")
-    async def send(ticket: str) -> str:
-        """Send a ticket."""
-        called.append(ticket)
-        return f"sent {ticket}"
-
-    async with Replan(tools=[book, send], db=database, evaluation="steps") as replan:
-        done = await replan.wait("done")
-        cut = await replan.resume("cut")
-
-    assert (cut.status, cut.final_output) == (done.status, done.final_output) == ("succeeded", "sent T2")
-    assert [(one.step_id, one.status, one.output) for one in cut.steps] == [
-        (one.step_id, one.status, one.output) for one in done.steps
-    ]
-    assert called == ["T2"]
+    failure = result.failure.kind if result.failure else None
+    assert (result.status, result.final_output, failure) == OUTCOMES[name]
+    assert after[: len(before)] == before
+    assert {what for what in world.done if what.startswith(("book", "send"))} == EFFECTS.get(name, set())
+    assert len(world.done) == len(set(world.done)), "nothing is done twice on the way"
 
 
-async def test_a_saved_log_reads_as_it_was_and_goes_on_without_a_gap(database: Path) -> None:
+def _effects(state: State) -> list[tuple[str, str]]:
+    return sorted(
+        (call.step_id, call.output.value["ticket"]) for call in state.took_effect.values() if call.output
+    )
+
+
+@pytest.mark.parametrize("release", RELEASES)
+async def test_what_a_cut_off_task_has_done_stays_as_it_was_recorded(release: int, tmp_path: Path) -> None:
+    async with contextlib.aclosing(SqliteStore(saved(release, tmp_path))) as store:
+        done, cut = fold(await store.read("done")), fold(await store.read("cut"))
+    assert done.status == "succeeded"
+    assert cut.status == "executing"
+    assert [step.step for step in cut.steps.values()] == [step.step for step in done.steps.values()]
+    assert _effects(cut) == _effects(done) == [("a", "T1"), ("b", "T2")]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+async def test_a_saved_log_reads_as_it_was_and_goes_on_without_a_gap(release: int, tmp_path: Path) -> None:
+    database = saved(release, tmp_path)
     with contextlib.closing(sqlite3.connect(database)) as db:
-        before = db.execute("SELECT seq, type FROM event WHERE task = 1 ORDER BY seq").fetchall()
+        first = "SELECT seq, type FROM event WHERE task = (SELECT id FROM task WHERE task_id = 'done') ORDER BY seq"
+        before = db.execute(first).fetchall()
     async with contextlib.aclosing(SqliteStore(database)) as store:
         done, cut = await store.read("done"), await store.read("cut")
         assert [(one.seq, one.type) for one in done] == before
@@ -70,7 +110,8 @@ async def test_a_saved_log_reads_as_it_was_and_goes_on_without_a_gap(database: P
         assert (await store.summary("cut")).status == "succeeded"
 
 
-def test_an_old_database_and_a_new_one_have_the_same_tables(database: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("release", RELEASES)
+def test_an_old_database_and_a_new_one_have_the_same_tables(release: int, tmp_path: Path) -> None:
     def tables(path: Path) -> list[Any]:
         with contextlib.closing(schema.connect(path)) as db:
             schema.prepare(db, path)
@@ -82,4 +123,4 @@ def test_an_old_database_and_a_new_one_have_the_same_tables(database: Path, tmp_
             ]
             return sorted([*kinds, *columns])
 
-    assert tables(database) == tables(tmp_path / "new.db")
+    assert tables(saved(release, tmp_path)) == tables(tmp_path / "new.db")
