@@ -161,15 +161,15 @@ def test_a_message_that_a_payment_failed_is_not_taken_for_the_payment(
 def test_of_two_effects_that_a_plan_makes_one_the_judge_is_told_how_to_account_for_the_second() -> None:
     one = {"step": "a", "made_good_by": "c", "not_needed": None}
     other = {"step": "b", "made_good_by": "c", "not_needed": None}
-    merged = {"step": "b", "made_good_by": None, "not_needed": "c has told both"}
+    merged = {"step": "b", "made_good_by": "c", "not_needed": None, "in_one": "c has told both"}
     plans = [[to("a", "pay", "Bad"), to("b", "pay", "Bad2")], [to("c", "tell", "Bob")]]
     ran = run(*plans, said=[[one, other], [one, merged]])
     assert ran.result.is_success
     asked = [one for one in ran.model.requests if one.schema_name == "evaluation"]
-    assert "if its one effect is all that both were for" in asked[-1].turns[-1].text
+    assert "if its one effect really is several of them, say in in_one how" in asked[-1].turns[-1].text
     assert [text.split("; ")[-1] for text in ran.result.shortfall] == [
         "made good by c",
-        "not needed: c has told both",
+        "made good by c, several in one: c has told both",
     ]
     assert not run(*plans, said=[[one, other], [one, other]]).result.is_success
 
@@ -180,3 +180,26 @@ def test_by_steps_no_fewer_payments_than_were_lost_are_a_success(lost: int, made
     first = [each("a", *bad)] if as_list else [to(f"a{n}", "pay", name) for n, name in enumerate(bad)]
     ran = run(first, [to(f"b{n}", "pay", name) for n, name in enumerate(good)], evaluation="steps")
     assert ran.result.is_success == (made >= lost)
+
+
+IN_ONE = [{"step": name, "made_good_by": "c", "in_one": "the batch holds it"} for name in "ab"]
+
+
+@pytest.mark.parametrize(
+    ("said", "succeeds"),
+    [
+        pytest.param(IN_ONE, True, id="each says that it is in it"),
+        pytest.param([{**IN_ONE[0], "in_one": None}, IN_ONE[1]], True, id="the second does"),
+        pytest.param([IN_ONE[0], {**IN_ONE[1], "in_one": None}], False, id="only the first does"),
+        pytest.param([IN_ONE[0], {**IN_ONE[1], "in_one": " - "}], False, id="without a reason"),
+        pytest.param([{**one, "made_good_by": "l"} for one in IN_ONE], False, id="in a reading"),
+        pytest.param([{**one, "made_good_by": "z"} for one in IN_ONE], False, id="in a step of before"),
+        pytest.param([{**one, "made_good_by": None} for one in IN_ONE], False, id="in no step"),
+    ],
+)
+def test_several_effects_may_be_one_where_the_judge_says_how(said: Any, succeeds: bool) -> None:
+    first = [to("a", "pay", "Bad"), to("b", "pay", "Bad2"), to("z", "tell", "Zoe")]
+    ran = run(first, [to("c", "tell", "all"), to("l", "look", "Ann")], said=[said, said])
+    assert ran.result.is_success == succeeds
+    if succeeds:
+        assert "several in one: the batch holds it" in ran.result.shortfall[-1]

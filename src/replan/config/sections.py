@@ -142,6 +142,8 @@ class ToolRuleTable(Section):
     rate: Annotated[Text, BeforeValidator(_rate)] | None = None
     """Like `10/second` or `5/10s`."""
     verify: VerifyTable | None = None
+    substitutes: Texts | None = None
+    """Tools that do the very same thing: the effect of one may stand for that of this one."""
 
 
 class Tools(Section):

@@ -148,6 +148,8 @@ class ToolSpec(Frozen):
     """A person has to agree to each call, whatever the task's own setting."""
     verify: Verifier | None = None
     """How a call in doubt is settled by code."""
+    substitutes: tuple[str, ...] = ()
+    """Names of tools that do the very same thing: the effect of one may stand for this one's, with nobody asked."""
 
     def is_stronger_than(self, effect: Effect) -> bool:
         """True if a call of it may change more in the world than one of that effect."""
@@ -282,20 +284,29 @@ class LeftOutEffect(Frozen):
     """The step whose effect it accepts in its place, where that can be so."""
     not_needed: str = ""
     """Why the task is done without it."""
+    in_one: str = Field(default="", exclude_if=lambda value: not value)
+    """Why the one effect of that step is several that were planned."""
     refused: str = ""
     """Why what the judge named in its place is none."""
+    stand_in: bool = Field(default=False, exclude_if=lambda value: not value)
+    """The step itself has had the effect of another tool in its place."""
 
     @property
     def told(self) -> str:
         """What became of it and how it is accounted for, in words."""
         if self.made_good_by:
-            return f"{self.what}; made good by {self.made_good_by}"
+            how = f", several in one: {self.in_one}" if self.in_one else ""
+            return f"{self.what}; made good by {'it' if self.made_good_by == self.step_id else self.made_good_by}{how}"
         return f"{self.what}; not needed: {self.not_needed}" if self.not_needed else self.what
 
     @property
     def missing(self) -> bool:
         """True if nothing accounts for it."""
         return not self.made_good_by and not self.not_needed
+
+    def by_steps(self) -> LeftOutEffect:
+        """The same where no judge is asked: what a step has done in its own place counts, and is told."""
+        return self.model_copy(update={"made_good_by": self.step_id}) if self.stand_in else self
 
 
 class Evaluation(Frozen):

@@ -253,6 +253,7 @@ def _tell(out: Out, spec: ToolSpec) -> None:
             "change by themselves" if spec.volatile else "do not change by themselves" if spec.stable else "",
         ),
         ("idempotency key", "honoured: a retry is safe" if spec.honours_key else ""),
+        ("substitutes", f"{', '.join(spec.substitutes)} (they do the same)" if spec.substitutes else ""),
         ("errors", _ERRORS[spec.errors_are_clean]),
         *_verifier(spec),
     ]

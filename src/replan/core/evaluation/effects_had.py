@@ -7,14 +7,15 @@ from itertools import product
 from typing import NamedTuple
 
 from replan.core.calls.verify import scalars
+from replan.core.recovery.substitutes import is_declared
 from replan.core.state.progress import CallState, Slot, StepState
 from replan.core.state.task import State
-from replan.core.types import JsonObject, StepId, ToolId
+from replan.core.types import JsonObject, StepId, ToolId, ToolSpec
 
 NOT_LOST = frozenset({"repeated", "duplicate"})
 """Faults of calls that were not made because the same effect was meant, and had, elsewhere."""
-HasEffect = Callable[[ToolId], bool]
-"""True if the tool has an effect, or may have one."""
+Resolve = Callable[[ToolId], ToolSpec | None]
+"""The tool of this name; None: it is not here (any more)."""
 
 
 class Lost(NamedTuple):
@@ -23,16 +24,22 @@ class Lost(NamedTuple):
     tool_id: ToolId
     values: frozenset[str]
 
-    def like(self, call: CallState) -> bool:
-        """True if this call was made by the same tool, with something that the lost one was to be made with."""
-        return call.tool_id == self.tool_id and not self.values.isdisjoint(_values(call.parameters))
+    @classmethod
+    def of(cls, tool_id: ToolId, parameters: JsonObject) -> Lost:
+        """The effect of a call that was to be made with these parameters."""
+        return cls(tool_id, _values(parameters))
+
+    def shares(self, call: CallState) -> bool:
+        """True if this call was made with something that the lost one was to be made with."""
+        return not self.values.isdisjoint(_values(call.parameters))
 
 
 class Effects:
     """What each step of the task has had, over all of its plans."""
 
-    def __init__(self, state: State, has_effect: HasEffect) -> None:
-        self.has_effect = has_effect
+    def __init__(self, state: State, resolve: Resolve) -> None:
+        self._resolve = resolve
+        self._people = state.recovery
         self.every = (*state.left_out, *state.steps.values())
         self.by_name: dict[StepId, StepState] = {step.step.step_id: step for step in self.every}
         self._made = {
@@ -41,6 +48,26 @@ class Effects:
             for call in step.calls.values()
             if call.status == "succeeded" and not call.reused
         }
+
+    def has_effect(self, name: ToolId) -> bool:
+        """True if the tool has an effect; one that is not here any more may have had one."""
+        tool = self._resolve(name)
+        return tool is None or tool.effect != "reads"
+
+    def by_same(self, planned: ToolId, called: ToolId) -> bool:
+        """True if what the called tool does is what was planned: it is that tool, or is declared to do the same."""
+        if planned == called:
+            return True
+        tool, other = self._resolve(planned), self._resolve(called)
+        return tool is not None and other is not None and is_declared(tool, other)
+
+    def is_agreed(self, call: CallState) -> bool:
+        """True if a person has said yes to this very call, or has made it what it is."""
+        if self._people is None:
+            return False
+        said = self._people.approvals.get(call.key)
+        edited = self._people.edited.get((call.step_id, call.slot))
+        return (said is not None and said.approved) or (edited is not None and edited.tool_id == call.tool_id)
 
     def is_anothers(self, call: CallState) -> bool:
         """True if nothing was called here: the output is that of a call which another place has made, and stands for."""
@@ -68,15 +95,15 @@ class Effects:
             call = step.calls.get(Slot(action_id, item))
             if call is not None and call.effect != "reads":
                 if call.status != "succeeded" and (call.fault is None or call.fault.kind not in NOT_LOST):
-                    found.append(Lost(call.tool_id, _values(call.parameters)))
+                    found.append(Lost.of(call.tool_id, call.parameters))
             elif (call is None or call.tool_id != tool_id) and self.has_effect(tool_id):
-                found.append(Lost(tool_id, _values(parameters)))
+                found.append(Lost.of(tool_id, parameters))
         return found
 
     def failed(self, step: StepState) -> list[Lost]:
         """Of a step that is done without the effect that it was for, that effect."""
         calls = [call for call in step.every_call() if call.effect != "reads" and call.status == "failed"]
-        made = [Lost(call.tool_id, _values(call.parameters)) for call in calls]
+        made = [Lost.of(call.tool_id, call.parameters) for call in calls]
         return made[-1:] or [Lost("", frozenset())]
 
 

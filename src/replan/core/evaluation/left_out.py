@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from replan.core.evaluation.effects_had import NOT_LOST, Effects, HasEffect, Lost
+from replan.core.evaluation.effects_had import NOT_LOST, Effects, Lost, Resolve
+from replan.core.evaluation.stand_ins import by_other_tools, in_words
 from replan.core.report.explain import step_words
 from replan.core.state.progress import CallState, Slot, StepState
 from replan.core.state.recovery import Recovery
@@ -15,7 +16,7 @@ from replan.core.types import LeftOutEffect, StepId
 
 
 class Undone(NamedTuple):
-    """A step that was planned, and in whose place nothing was done."""
+    """A step that was planned, and in whose place nothing was done, or something that may be another thing."""
 
     step: StepState
     lost: Sequence[Lost]
@@ -26,6 +27,8 @@ class Undone(NamedTuple):
     """What became of it, in words."""
     reason: str = ""
     """Why a reflection has left out this very step, where one has."""
+    stand_in: bool = False
+    """The step has had an effect in its place itself, by another tool: whoever judges says whether that is the same thing."""
 
     @property
     def effect(self) -> bool:
@@ -44,17 +47,17 @@ class LeftOut(NamedTuple):
     """How many effects each step has had itself."""
 
 
-def left_out(state: State, has_effect: HasEffect) -> LeftOut:
+def left_out(state: State, resolve: Resolve) -> LeftOut:
     """Every step that a later plan left out without its having succeeded, and that no step has made up for; those that
-    succeeded, or were rewritten so that they are skipped, without the effect that they were for; and those of the plan that were
-    to have one, and never ran because of what failed before them.
+    succeeded, or were rewritten so that they are skipped, without the effect that they were for, or with that of another tool in its
+    place; and those of the plan that were to have one, and never ran because of what failed before them.
 
     What its own condition has skipped, as it was planned, is none of them, nor is one whose place such a step has taken, or one
     with an empty list, unless the effect itself has failed. Effects are counted by call: one makes good one. The effect of
-    another step counts without a word where it is of the same tool, and was made with something that the lost one was to be made
-    with, or came with the very plan that left that one out.
+    another step counts without a word where it is of the same tool, or of one that is declared to do the same, and was made with
+    something that the lost one was to be made with, or came with the very plan that left that one out.
     """
-    effects = Effects(state, has_effect)
+    effects = Effects(state, resolve)
     spare = {name: effects.own(step) for name, step in effects.by_name.items()}
     own = Counter({name: len(calls) for name, calls in spare.items()})
     found: list[Undone] = []
@@ -111,6 +114,8 @@ def _of_steps(effects: Effects, state: State) -> Iterator[Undone]:
             step, effects
         ):
             yield Undone(step, effects.failed(step), step.born + 1, _stood_in(step))
+        elif step.status == "succeeded" and (replaced := by_other_tools(step, effects)):
+            yield Undone(step, replaced, step.born + 1, in_words(step, replaced, effects), stand_in=True)
 
 
 def _by_like_calls(
@@ -133,7 +138,7 @@ def _take(
         if born < one.since or not (alike or born == one.step.gone):
             continue
         for call in calls:
-            if lost.like(call) if alike else lost.tool_id == call.tool_id:
+            if effects.by_same(lost.tool_id, call.tool_id) and (not alike or lost.shares(call)):
                 calls.remove(call)
                 return True
     return False
@@ -144,13 +149,16 @@ class Claim(NamedTuple):
 
     made_good_by: StepId = ""
     not_needed: str = ""
+    in_one: str = ""
+    """Why the one effect of the step that made it good is that of several."""
 
 
 def accounted(left: LeftOut, claims: Mapping[StepId, Claim]) -> tuple[LeftOutEffect, ...]:
     """The effects among them as the judge accounts for each: only an effect makes good an effect.
 
-    It is one that came later, of its own place, and it makes good one only. Of what the judge says nothing at all, the reason
-    counts for which a reflection left out this very step.
+    It is one that came later, or that the step itself has had by another tool, and it makes good one only, unless the judge says
+    why it is several in one. Of what the judge says nothing at all, the reason counts for which a reflection left out this very
+    step.
     """
     free = left.free.copy()
     found: dict[StepId, LeftOutEffect] = {}
@@ -159,36 +167,39 @@ def accounted(left: LeftOut, claims: Mapping[StepId, Claim]) -> tuple[LeftOutEff
             continue
         name = one.step.step.step_id
         claim = claims.get(name, Claim(not_needed=one.reason))
-        refused = _refused(left, one, claim.made_good_by, free) if claim.made_good_by else ""
+        refused = _refused(left, one, claim, free) if claim.made_good_by else ""
         if claim.made_good_by and not refused:
-            free[claim.made_good_by] -= len(one.lost)
+            free[claim.made_good_by] = max(0, free[claim.made_good_by] - len(one.lost))
         found[name] = LeftOutEffect(
             step_id=name,
             what=one.what,
             made_good_by="" if refused else claim.made_good_by,
             not_needed="" if claim.made_good_by else claim.not_needed,
+            in_one=claim.in_one if claim.made_good_by and not refused else "",
             refused=refused,
+            stand_in=one.stand_in,
         )
     return tuple(found.values())
 
 
-def _refused(left: LeftOut, one: Undone, name: StepId, free: Mapping[StepId, int]) -> str:
-    """Why this step does not make good the effects that were not had; empty if it does."""
+def _refused(left: LeftOut, one: Undone, claim: Claim, free: Mapping[StepId, int]) -> str:
+    """Why the step that is named does not make good the effects that were not had; empty if it does."""
+    name = claim.made_good_by
     step = left.steps.get(name)
     if step is None:
         return f"there is no step {name!r}"
     if not left.own[name]:
         return f"{step_words(step)} has had no effect of its own"
-    if step.born < one.since:
+    if step.born < one.since and not (one.stand_in and step is one.step):
         return f"{step_words(step)} was there before, for something else"
-    if free[name] >= len(one.lost):
+    if free[name] >= len(one.lost) or claim.in_one:
         return ""
-    if left.own[name] < len(one.lost):
-        return f"{step_words(step)} has had {left.own[name]} effects, and {len(one.lost)} are missing here"
-    return (
-        f"{step_words(step)} has made good another one already; if its one effect is all that both were for, "
-        "this one is not_needed, with that as the reason"
+    missing = (
+        f"has had {left.own[name]} effects, and {len(one.lost)} are missing here"
+        if left.own[name] < len(one.lost)
+        else "has made good another one already"
     )
+    return f"{step_words(step)} {missing}; if its one effect really is several of them, say in in_one how"
 
 
 def _left(step: StepState) -> str:

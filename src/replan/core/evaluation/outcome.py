@@ -44,8 +44,8 @@ def at_odds(policy: Policy, evaluation: Evaluation) -> str:
         told = "; ".join(f"{one.what}" + (f" ({one.refused})" if one.refused else "") for one in missing[:10])
         return (
             f"is_successful is true, and left_out_effects does not account for this: {told}. Each is made_good_by a later "
-            "step that has taken effect (a reading is none, and each makes good one), or not_needed with the reason; if "
-            "it is neither, is_successful is false"
+            "step that has taken effect (a reading is none, and each makes good one unless in_one says how it is several), or "
+            "by itself where another tool has done the same thing in it, or not_needed with the reason; if it is neither, is_successful is false"
         )
     if flag and evaluation.wrong_results:
         return (

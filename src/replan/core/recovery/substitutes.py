@@ -33,18 +33,24 @@ def strongest(tools: Iterable[ToolSpec]) -> Effect:
 def substitutes(
     tool: ToolSpec, tools: Sequence[ToolSpec], most: int = 5, *, may: Effect | None = None
 ) -> list[ToolId]:
-    """Ids of the tools that are most like this one, without it, and without those of a stronger effect.
+    """Ids of the tools that are most like this one, those that are declared to do the same first; without it, and without those of a
+    stronger effect.
 
     `may`: the effect that was planned, where that is stronger than this tool's.
     """
     limit = may or tool.effect
     ranked = [
-        (likeness(tool, other), other.id)
+        (1.0 if is_declared(tool, other) else likeness(tool, other), other.id)
         for other in tools
         if other.id != tool.id and not other.is_stronger_than(limit)
     ]
     ranked.sort(key=lambda found: (-found[0], found[1]))
     return [name for score, name in ranked[:most] if score >= LIKE_ENOUGH]
+
+
+def is_declared(tool: ToolSpec, other: ToolSpec) -> bool:
+    """True if the other tool is declared to do the very same thing as this one."""
+    return not {other.id, other.name, *other.aliases}.isdisjoint(tool.substitutes)
 
 
 def likeness(tool: ToolSpec, other: ToolSpec) -> float:

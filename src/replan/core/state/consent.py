@@ -31,7 +31,15 @@ def asked_of(state: State, step: StepState, slot: Slot, tool: ToolSpec, key: Cal
         return None
     if is_after_a_no(state, step, slot, tool):
         return Asked(AFTER_A_NO)
-    return Asked() if needs_approval(state.policy, step.step, tool) else None
+    return Asked(_in_place(step, slot, tool)) if needs_approval(state.policy, step.step, tool) else None
+
+
+def _in_place(step: StepState, slot: Slot, tool: ToolSpec) -> str:
+    """What the call would stand in for, in words: the yes to it is one to that too. Empty if it is what was planned."""
+    failed = step.healing.failures(slot) or step.healing.failures() if step.healing is not None else ()
+    if tool.effect == "reads" or not failed or tool.id in (one.tool_id for one in failed):
+        return ""
+    return f"it takes the place of {failed[0].tool_id!r}, which the plan meant and which failed"
 
 
 def is_after_a_no(state: State, step: StepState, slot: Slot, tool: ToolSpec) -> bool:

@@ -53,6 +53,8 @@ class ToolRule(Frozen):
     """Calls in a time, in this process: see `read_rate`."""
     verify: Verifier | None = None
     """How a call in doubt is settled by code."""
+    substitutes: tuple[str, ...] | None = None
+    """Tools that do the very same thing."""
 
 
 class ToolRules(Frozen):
@@ -114,6 +116,8 @@ def applied(rule: ToolRule, spec: ToolSpec) -> ToolSpec:
         rule.verify is not None and (rule.effect or spec.effect) == "once"
     ):  # of the others nothing is in doubt
         changes["verify"] = rule.verify
+    if rule.substitutes:
+        changes["substitutes"] = tuple(dict.fromkeys((*spec.substitutes, *rule.substitutes)))
     if rule.secrets:
         changes["secrets"] = tuple(dict.fromkeys((*spec.secrets, *rule.secrets)))
     return spec.model_copy(update=changes) if changes else spec

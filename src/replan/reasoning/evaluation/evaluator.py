@@ -99,7 +99,9 @@ async def evaluate(
         doubts=doubts,
     )
     judged = of_another_form(found.evaluation, found.faults) if found.faults else found.evaluation
-    return judged if asked or not left_out else judged.model_copy(update={"left_out": left_out})
+    if asked or not left_out:
+        return judged
+    return judged.model_copy(update={"left_out": tuple(one.by_steps() for one in left_out)})
 
 
 class _Judged(NamedTuple):
@@ -183,11 +185,18 @@ def _left_out_note(left_out: Sequence[LeftOutEffect]) -> str:
     if not left_out:
         return ""
     told = fence("left out", "\n".join(f"{one.step_id}: {one.what}" for one in left_out))
+    itself = (
+        " Where a step has had the effect of another tool in place of the planned one, that is this very step, if what it did "
+        "is the thing that the user asked for, and not merely something like it."
+        if any(one.stand_in for one in left_out)
+        else ""
+    )
     return (
         f"Effects that were planned and not had:\n{told}\n"
-        'Account for each in `left_out_effects`, with `{"step": "...", "made_good_by": "...", "not_needed": "..."}`. '
+        'Account for each in `left_out_effects`, with `{"step": "...", "made_good_by": "...", "not_needed": "...", "in_one": null}`. '
         "`made_good_by`: the later step whose own effect the user has in its place; a reading is none, nor is an effect that "
-        "was planned for something else. `not_needed`: why the user has what was asked for without it. Where neither holds "
+        f"was planned for something else.{itself} One effect makes good one; where a step has really done several in one call, "
+        "`in_one` says how. `not_needed`: why the user has what was asked for without it. Where neither holds "
         "both are null, and `is_successful` is false."
     )
 
@@ -260,7 +269,7 @@ def _claims(value: Any) -> dict[StepId, Claim]:
     said = [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
     return {
         str(one.get("step") or one.get("step_id")): Claim(
-            _words(one.get("made_good_by")), _words(one.get("not_needed"))
+            _words(one.get("made_good_by")), _words(one.get("not_needed")), _words(one.get("in_one"))
         )
         for one in said
     }

@@ -338,7 +338,7 @@ def _accounts(left_out: Sequence[StepId]) -> JsonObject:
     maybe: JsonObject = {"type": ["string", "null"]}
     names = list(dict.fromkeys(left_out))
     account = {"step": {"enum": names}, "made_good_by": maybe, "not_needed": maybe}
-    one = {"type": "object", "properties": account, "required": list(account)}
+    one = {"type": "object", "properties": {**account, "in_one": maybe}, "required": list(account)}
     return {"type": "array", "items": one}
 
 

@@ -25,7 +25,7 @@ from replan.core.report.explain import step_words
 from replan.core.secrets import SecretLost, reveal
 from replan.core.state.outputs import artifacts_of
 from replan.core.state.progress import StepState
-from replan.core.types import Evaluation, JsonObject, LeftOutEffect, Plan, StepId, ToolId, ToolSpec
+from replan.core.types import Evaluation, JsonObject, LeftOutEffect, Plan, StepId, ToolSpec
 from replan.errors import AnswerInvalid, ModelError, PlanInvalid
 from replan.reasoning.evaluation.evaluator import evaluate, evaluate_by_steps, of_another_form
 from replan.reasoning.planning.planner import Planned, make_plan
@@ -236,14 +236,19 @@ async def judge(run: Run) -> None:
 def _by_steps(run: Run, loaded: Loaded, final: list[StepState]) -> Evaluation:
     state = run.state
     assert state.plan is not None
-    left = left_out(state, partial(_may_change, run)).undone
+    left = left_out(state, run.parts.tools.resolve).undone
     verdict = evaluate_by_steps(
         state.plan,
         reports(run, loaded, whole={step.step.step_id for step in final}),
-        undone=[one.what for one in left if one.effect],
+        undone=[one.what for one in left if one.effect and not one.stand_in],
         missing=[one.what for one in left if not one.effect],
         without=[
-            _without(step) for step in state.steps.values() if step.status == "succeeded" and step.left_out
+            *(
+                _without(step)
+                for step in state.steps.values()
+                if step.status == "succeeded" and step.left_out
+            ),
+            *(one.what for one in left if one.stand_in),
         ],
     )
     return _checked_shape(run, verdict)
@@ -252,7 +257,7 @@ def _by_steps(run: Run, loaded: Loaded, final: list[StepState]) -> Evaluation:
 async def _ask_judge(run: Run, loaded: Loaded) -> Evaluation | None:
     state = run.state
     assert state.plan is not None
-    left = left_out(state, partial(_may_change, run))
+    left = left_out(state, run.parts.tools.resolve)
 
     def account(claims: Mapping[StepId, Claim]) -> tuple[LeftOutEffect, ...]:
         return accounted(left, claims)
@@ -292,9 +297,3 @@ def _checked_shape(run: Run, verdict: Evaluation) -> Evaluation:
 def _without(step: StepState) -> str:
     """A step that its plan lets do without some items, in words."""
     return f"{step_words(step)} is without {items_in_words(step.left_out)}, which failed"
-
-
-def _may_change(run: Run, name: ToolId) -> bool:
-    """True if the tool has an effect; one that is not here any more may have had one."""
-    tool = run.parts.tools.resolve(name)
-    return tool is None or tool.effect != "reads"

@@ -144,6 +144,12 @@ class Catalog:
         self._own_problems += [
             Problem(self.name, f"verify: {problem}", tool) for tool, problem in self._bad_verifiers
         ]
+        self._own_problems += [
+            Problem(self.name, f"substitutes: there is no tool {name!r}", spec.id)
+            for spec in (self.specs() if complete else ())
+            for name in spec.substitutes
+            if self.resolve(name) is None
+        ]
         for listing in self._listings:
             if listing.specs is not None:
                 self.remembered[listing.name] = tuple(spec.id for spec in listing.specs)

@@ -39,6 +39,7 @@ class ToolOptions:
     verify: Callable[..., Any] | None = None
     verify_after_secs: float | None = None
     secrets: tuple[str, ...] = ()
+    substitutes: tuple[str, ...] = ()
     output_schema: JsonObject | type | None = None
     namespace: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """Local names that the annotations mention, where the function was decorated."""
@@ -66,6 +67,7 @@ def tool(
     verify: Callable[..., Any] | None = None,
     verify_after_secs: float | None = None,
     secrets: Iterable[str] = (),
+    substitutes: Iterable[str] = (),
     output_schema: JsonObject | type | None = None,
 ) -> Callable[[F], F]: ...
 
@@ -89,6 +91,7 @@ def tool(
     verify: Callable[..., Any] | None = None,
     verify_after_secs: float | None = None,
     secrets: Iterable[str] = (),
+    substitutes: Iterable[str] = (),
     output_schema: JsonObject | type | None = None,
 ) -> Any:
     """Mark a function as a tool; it stays callable as before.
@@ -104,6 +107,7 @@ def tool(
     by their names, and a `ToolContext` for the call's key, and gives what the call has given, or None if it did not
     happen. `verify_after_secs`: how long a None is not believed yet; default the tool's own limit once more.
     `secrets`: parameters that are masked everywhere, besides those of type `SecretStr`.
+    `substitutes`: names of tools that do the very same thing, so that the effect of one may stand for this one's.
     `output_schema`: a JSON Schema or a type, where the return annotation does not say it.
     Raises `ToolDefinitionError` for a function that cannot be a tool.
     """
@@ -132,6 +136,7 @@ def tool(
             verify=verify,
             verify_after_secs=verify_after_secs,
             secrets=_names(secrets),
+            substitutes=_names(substitutes),
             output_schema=output_schema,
             namespace=mentioned_locals(inner),
         )

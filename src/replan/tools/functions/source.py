@@ -151,6 +151,7 @@ class FunctionTool:
             errors_are_clean=options.errors_are_clean,
             honours_key=options.honours_key,
             requires_approval=options.requires_approval,
+            substitutes=options.substitutes,
             in_process=True,
         )
         self.verifier: FunctionTool | None = None
