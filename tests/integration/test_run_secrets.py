@@ -24,6 +24,7 @@ from replan.core.types import ToolSpec
 from replan.errors import InputError, TaskExists
 from replan.ports import ModelReply, ModelRequest, ToolCall
 from replan.run.service.tasks import Submission
+from replan.store.sqlite import SqliteStore
 from replan.testing import FakeTool, ScriptedModel, fake_source
 
 pytestmark = pytest.mark.anyio
@@ -181,6 +182,40 @@ async def test_a_request_that_is_refused_for_its_id_changes_nothing_of_the_task_
             with contextlib.suppress(TaskExists):
                 await replan.service.submit(again)
             assert not given.holds("t"), "nothing of a task that has ended is kept"
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["deleted here", "deleted by another process"])
+async def test_an_id_that_comes_again_is_a_new_task_with_its_own_secrets(
+    tmp_path: Path, *, elsewhere: bool
+) -> None:
+    heard: list[tuple[str, str]] = []
+
+    @tool(effect="once")
+    def pay(to: str, pin: str) -> str:
+        """Pay."""
+        heard.append((to, pin))
+        return "paid"
+
+    def wanted(to: str, pin: str) -> Submission:
+        parameters = {"to": to, "pin": "${metadata.pin}"}
+        steps = plan(step("p", "pay", parameters=parameters, requires_approval=True))
+        policy = Policy(evaluation="steps", interactive=True)
+        return Submission(f"pay {to}", policy, task_id="t", plan=steps, secrets={"pin": SecretStr(pin)})
+
+    db = tmp_path / "log.db"
+    async with Replan(tools=[pay], db=db) as replan:
+        await replan.service.submit(wanted("ann", "first-pin-77"))
+        assert (await replan.resume("t")).status == "waiting"
+        if elsewhere:
+            async with contextlib.aclosing(SqliteStore(db)) as store:
+                await store.delete("t", unfinished=True)
+        else:
+            await replan.delete("t", unfinished=True)
+        await replan.service.submit(wanted("bob", "second-pin-88"))
+        await replan.resume("t")
+        await replan.approve("t")
+        assert (await replan.resume("t")).is_success
+    assert heard == [("bob", "second-pin-88")]
 
 
 class Pays:

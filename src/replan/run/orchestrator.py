@@ -72,7 +72,7 @@ async def drive(task_id: str, parts: Parts, *, steal: bool = False) -> State:
             finally:
                 state = run.state
                 if state.ended:
-                    parts.given.forget(task_id)
+                    parts.given.forget(state.name)
                 await see_through(run.close())
         except TaskHeld:
             if state is None:

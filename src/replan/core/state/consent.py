@@ -31,7 +31,9 @@ def asked_of(state: State, step: StepState, slot: Slot, tool: ToolSpec, key: Cal
         return None
     if is_after_a_no(state, step, slot, tool):
         return Asked(AFTER_A_NO)
-    return Asked(_in_place(step, slot, tool)) if needs_approval(state.policy, step.step, tool) else None
+    if needs_approval(state.policy, step.step, tool) or _goes_round_a_yes(state, step, slot, tool):
+        return Asked(_in_place(step, slot, tool))
+    return None
 
 
 def _in_place(step: StepState, slot: Slot, tool: ToolSpec) -> str:
@@ -42,14 +44,24 @@ def _in_place(step: StepState, slot: Slot, tool: ToolSpec) -> str:
     return f"it takes the place of {failed[0].tool_id!r}, which the plan meant and which failed"
 
 
+def _goes_round_a_yes(state: State, step: StepState, slot: Slot, tool: ToolSpec) -> bool:
+    """True if a plan has wanted a person's yes for such a call, and a later one, or recovery, makes it without saying so."""
+    if tool.id in state.ask_for and (step.born > 1 or _is_changed(step, slot)):
+        return True
+    return tool.effect != "reads" and 0 < state.yes_left_out <= step.born
+
+
+def _is_changed(step: StepState, slot: Slot) -> bool:
+    return step.healing is not None and slot in step.healing.overrides
+
+
 def is_after_a_no(state: State, step: StepState, slot: Slot, tool: ToolSpec) -> bool:
     """True if the call would have an effect, and came up after one had not got its yes: in a later plan, a step that
     was written anew, or a call that recovery has changed."""
     known = state.recovery
     if known is None or not known.refused_in or tool.effect == "reads":
         return False
-    changed = step.healing is not None and slot in step.healing.overrides
-    return changed or step.born > known.refused_in
+    return _is_changed(step, slot) or step.born > known.refused_in
 
 
 def once_more(state: State, step: StepState, tool: ToolSpec, key: CallKey) -> bool:

@@ -31,11 +31,14 @@ def take_plan(state: State, plan: Plan) -> dict[StepId, StepState]:
     kept = state.steps
     state.steps = {}
     for step in steps:
+        if step.requires_approval:
+            _ask_for(state, step)
         known = kept.pop(step.step_id, None)
         if known is None:
             known = StepState(step, born=state.plans)
         elif known.step != step:
             state._ids = state._ids.union(ids_of(known.step))
+            _leave_out_yes(state, known, step)
             if known.status != "succeeded":  # else it has done what it did before this plan
                 known.born = state.plans
                 _forget_calls(state, known, step)
@@ -47,10 +50,21 @@ def take_plan(state: State, plan: Plan) -> dict[StepId, StepState]:
         state._ids = state._ids.union(*(ids_of(one.step) for one in kept.values()))
         for one in kept.values():
             one.gone = state.plans
+            _leave_out_yes(state, one)
         state.left_out += kept.values()
         state.earlier.update((name, one) for name, one in kept.items() if one.has_output)
         state.ledger.free(set(kept))
     return kept
+
+
+def _ask_for(state: State, step: Step) -> None:
+    state.ask_for |= {action.tool for action in step.actions} if step.actions else {step.tool}
+
+
+def _leave_out_yes(state: State, known: StepState, now: Step | None = None) -> None:
+    """A step is left out, or written anew: a yes that it was to get is not got round by that."""
+    if known.step.requires_approval and known.status != "succeeded" and not (now and now.requires_approval):
+        state.yes_left_out = state.plans
 
 
 def _forget_calls(state: State, known: StepState, step: Step) -> None:
@@ -78,6 +92,9 @@ def replace_step(state: State, step: Step) -> None:
     state.plans += 1
     state.plan = state.plan.lean(steps=steps, version=state.plans)
     state._graph = state._owners = None
+    if lean.requires_approval:
+        _ask_for(state, lean)
+    _leave_out_yes(state, known, lean)
     known.step = lean
     known.born = state.plans
     known._actions = None

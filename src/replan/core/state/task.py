@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from replan.core import events as e
 from replan.core.calls.names import bases, reading_base
@@ -32,6 +33,15 @@ from replan.core.state.progress import TaskStatus as TaskStatus
 from replan.core.state.progress import status_of as status_of
 from replan.core.state.recovery import Recovery
 from replan.core.types import ActionId, CallKey, JsonObject, Plan, Step, StepId, ToolId, ToolSpec, Usage
+
+
+class TaskName(NamedTuple):
+    """A task for good: its id alone may come again, once it has been deleted."""
+
+    task_id: str
+    created: float
+    """Unix seconds."""
+
 
 _NOTHING: JsonObject = {}
 """Shared by all states: nobody writes into what was submitted."""
@@ -79,6 +89,10 @@ class State:
     """The record that each settled call was known by."""
     undone: dict[CallKey, int] = field(default_factory=dict)
     """How often it was found that a call had not happened."""
+    ask_for: frozenset[ToolId] = frozenset()
+    """Tools that a plan has wanted a person's yes for: what later plans, or recovery, call of them needs one too."""
+    yes_left_out: int = 0
+    """The latest version of the plan that left out a call which was to get a yes and was not made; 0: none did."""
     modelled: bool = True
     """False: the plan was given and the steps judge themselves, so that no model is there to mend anything."""
     escalation: e.OverallReflectionTriggered | None = None
@@ -122,6 +136,11 @@ class State:
     """The latest try of each call that has not succeeded, even of steps that a new plan has left out."""
 
     # ── readings ──
+
+    @property
+    def name(self) -> TaskName:
+        """What a process keeps of the task lies under this."""
+        return TaskName(self.task_id, self.created)
 
     @property
     def policy(self) -> Policy:

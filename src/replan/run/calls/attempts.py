@@ -261,11 +261,11 @@ class Attempts:
         """What will have, or has, the answer of a call that was given up; None if nothing of it is left here."""
         for _ in range(_TURNS):  # whoever leaves work behind tells so within a few turns
             await asyncio.sleep(0)
-        return self._run.parts.late.of((self._run.task_id, key))
+        return self._run.parts.late.of((self._run.name, key))
 
     async def heard(self, key: str, answer: asyncio.Future[Any], tool: ToolSpec) -> Packed | Fault:
         """What a late answer says: the output, or the fault."""
-        self._run.parts.late.take((self._run.task_id, key))
+        self._run.parts.late.take((self._run.name, key))
         try:
             return await packed(answer.result(), self._policy.max_output_bytes)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever it is, it is how the call ended
@@ -342,7 +342,7 @@ class Attempts:
             partial(_report, run, call.step.step_id),
             None if ask is None else partial(ask, run.task_id, call.step.step_id),
             effect=call.tool.effect,
-            late=partial(run.parts.late.expect, (run.task_id, call.key)) if once else None,
+            late=partial(run.parts.late.expect, (run.name, call.key)) if once else None,
         )
         if own is None or (left is not None and left <= own):
             return run.parts.tools.call(request)  # the task's own deadline stops it

@@ -182,11 +182,6 @@ async def _by_planner(
         new = [step for step in read.steps if not _is_restated(step, plan, stay)]
         helped = {name for step in plan.steps if helps and step.step_id in about for name in ids_of(step)}
         new = with_free_ids(new, state.ids_used() - helped)
-        asked = {old.tool for old in plan.steps if old.requires_approval and old.step_id not in stay}
-        new = [
-            step.model_copy(update={"requires_approval": True}) if step.tool in asked else step
-            for step in new
-        ]
         if helps:
             _check_restated(run, plan, about, new)
             try:

@@ -27,7 +27,7 @@ from replan.core.report.result import TaskResult
 from replan.core.secrets import NOTHING_SECRET, KnownSecrets, text_without_secrets
 from replan.core.state.fold import fold
 from replan.core.state.human_input import NoOutcome, outcome_of
-from replan.core.state.task import ENDED, Slot, State, StepState
+from replan.core.state.task import ENDED, Slot, State, StepState, TaskName
 from replan.core.types import JsonObject, Plan
 from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld
 from replan.ports import Listening, TaskSummary
@@ -76,20 +76,25 @@ class Service:
         `plan_bytes`: what `check_submission` has given, if it has been asked.
         """
         task_id, event, seen = await self._received(wanted, plan_bytes)
-        kept = seen.masked and self.parts.given.keep(task_id, event)  # whoever drives it may begin at once
-        stored = False
+        name = TaskName(task_id, self.parts.clock.now())
+        if seen.masked:  # before it is stored: whoever drives it may begin at once
+            self.parts.given.keep(name, event)
+        new = False
         try:
-            new = await self.parts.store.create(task_id, seen, self.parts.clock.now())
-            stored = new or (await self.parts.store.summary(task_id)).status not in ENDED
+            new = await self.parts.store.create(task_id, seen, name.created)
+            if (
+                not new and seen.masked
+            ):  # the same request again, for a task that may still be driven from here
+                known = await self.parts.store.summary(task_id)
+                if known.status not in ENDED:
+                    self.parts.given.keep(TaskName(task_id, known.created), event)
             if new and plan_bytes is not None and plan_bytes <= PLAN_BYTES:
                 self.parts.light[task_id] = None
                 if len(self.parts.light) > _MOST_LIGHT:
                     del self.parts.light[next(iter(self.parts.light))]
         finally:
-            if (
-                kept and not stored
-            ):  # another request has this id, or it has ended: nothing is driven with these
-                self.parts.given.forget(task_id)
+            if not new:
+                self.parts.given.forget(name)
         return task_id, new
 
     async def _received(
@@ -318,7 +323,7 @@ class Service:
         if state.ended:
             raise TaskEnded(f"task {task_id!r} has ended ({state.status}); an ended task never changes")
         if state.submitted is not None and state.cancel is None:
-            self.parts.given.give_again(task_id, state.submitted, secrets or {})
+            self.parts.given.give_again(state.name, state.submitted, secrets or {})
         missing = [name for name in _tools_needed(state) if self.parts.tools.resolve(name) is None]
         if missing and state.cancel is None:
             raise InputError(

@@ -18,7 +18,7 @@ from replan.core.data.pieces import MANY, PLAN_AT_ONCE, weight
 from replan.core.events import AnyEvent, Record, TaskSubmitted
 from replan.core.secrets import KnownSecrets, lost
 from replan.core.state.fold import apply, fold
-from replan.core.state.task import State
+from replan.core.state.task import State, TaskName
 from replan.core.types import Usage
 from replan.errors import ReplanError, StaleWriter, StoreError
 from replan.ports import Appended, Claim, NewArtifact
@@ -67,6 +67,7 @@ class Run:
         "closed",
         "kept",
         "large",
+        "name",
         "parts",
         "secrets",
         "state",
@@ -82,6 +83,7 @@ class Run:
         self.claim = claim
         self.state = state
         self.task_id = claim.task_id
+        self.name = state.name
         self.secrets = state.secrets
         """What is known to be secret: nothing of it is recorded, told or asked."""
         self.kept: dict[str, Any] = {}
@@ -248,7 +250,7 @@ class Run:
         if self._batch is not None:
             self._flush()
         redaction = LateSecrets(self.secrets, late)
-        self.parts.given.learn(self.task_id, late)
+        self.parts.given.learn(self.name, late)
         if (given := self.state.submitted) is not None:  # as it stands in the log from now on
             known = {**dict.fromkeys(late, ""), **given.secrets}
             self.state.submitted = given.model_copy(update={"secrets": known})
@@ -293,7 +295,7 @@ def _opened(task_id: str, parts: Parts, records: list[Record]) -> State:
     if not records or not isinstance(first := records[0].event, TaskSubmitted):
         state.secrets = KnownSecrets(parts.secrets)
     else:
-        whole = parts.given.restored(task_id, first)
+        whole = parts.given.restored(TaskName(task_id, records[0].ts), first)
         state.secrets = known_to(whole, parts.tools, parts.secrets)
         keep_from_logs(state.secrets)
         seen = state.secrets.masked_event(whole)

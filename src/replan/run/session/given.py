@@ -15,6 +15,7 @@ from pydantic import SecretStr
 
 from replan.core.events import TaskSubmitted
 from replan.core.secrets import lost, with_places
+from replan.core.state.task import TaskName
 from replan.errors import InputError
 
 _FORMS = "write NAME=env:VARIABLE or NAME=file:PATH"
@@ -66,35 +67,35 @@ class Given:
     """By task, as long as this process may drive it."""
 
     def __init__(self) -> None:
-        self._whole: dict[str, TaskSubmitted] = {}
-        self._again: dict[str, dict[str, Any]] = {}
+        self._whole: dict[TaskName, TaskSubmitted] = {}
+        self._again: dict[TaskName, dict[str, Any]] = {}
         """Secrets that were given for a task of an earlier process."""
 
-    def keep(self, task_id: str, event: TaskSubmitted) -> bool:
-        """Keep the request of a task; False if there is one already, which stays: it may be at work."""
-        return self._whole.setdefault(task_id, event) is event
+    def keep(self, task: TaskName, event: TaskSubmitted) -> None:
+        """Keep the request of a task; one that is there already stays: it may be at work."""
+        self._whole.setdefault(task, event)
 
     def holds(self, task_id: str) -> bool:
-        """True if anything of the task is kept here."""
-        return task_id in self._whole or task_id in self._again
+        """True if anything of a task of this id is kept here."""
+        return any(task.task_id == task_id for task in (*self._whole, *self._again))
 
-    def forget(self, task_id: str) -> None:
-        self._whole.pop(task_id, None)
-        self._again.pop(task_id, None)
+    def forget(self, task: TaskName) -> None:
+        self._whole.pop(task, None)
+        self._again.pop(task, None)
 
-    def learn(self, task_id: str, late: Mapping[str, Any]) -> None:
+    def learn(self, task: TaskName, late: Mapping[str, Any]) -> None:
         """Metadata that turned out to be secret, by place: the log has them no more."""
-        if (whole := self._whole.get(task_id)) is not None:
+        if (whole := self._whole.get(task)) is not None:
             secrets = {**dict.fromkeys(late, ""), **whole.secrets}
-            self._whole[task_id] = whole.model_copy(update={"secrets": secrets})
+            self._whole[task] = whole.model_copy(update={"secrets": secrets})
         else:
-            self._again.setdefault(task_id, {}).update(late)
+            self._again.setdefault(task, {}).update(late)
 
-    def give_again(self, task_id: str, event: TaskSubmitted, secrets: Mapping[str, Any]) -> None:
+    def give_again(self, task: TaskName, event: TaskSubmitted, secrets: Mapping[str, Any]) -> None:
         """Take secrets for a task that is resumed; `InputError` if one is no secret of it, or one is still missing."""
-        if task_id in self._whole:
+        if task in self._whole:
             return
-        known = self._again.setdefault(task_id, {})
+        known = self._again.setdefault(task, {})
         for name, source in secrets.items():
             if name not in event.secrets:
                 has = ", ".join(event.secrets) or "none"
@@ -107,18 +108,18 @@ class Given:
                 known[name] = read_secret(name, source)
         if missing := [name for name in event.secrets if name not in known]:
             raise InputError(
-                f"task {task_id!r} was begun with {', '.join(missing)} as secret metadata, which no log keeps: give "
+                f"task {task.task_id!r} was begun with {', '.join(missing)} as secret metadata, which no log keeps: give "
                 + " ".join(f"--secret {name}=env:VARIABLE" for name in missing)
                 + " (or file:PATH) again"
             )
 
-    def restored(self, task_id: str, event: TaskSubmitted) -> TaskSubmitted:
+    def restored(self, task: TaskName, event: TaskSubmitted) -> TaskSubmitted:
         """The request as it was made, as far as it can be had here; what cannot is marked as lost."""
-        if (whole := self._whole.get(task_id)) is not None:
+        if (whole := self._whole.get(task)) is not None:
             return whole
         if not event.masked:
             return event
         event = lost(event)
-        if again := self._again.get(task_id):
+        if again := self._again.get(task):
             return event.model_copy(update={"metadata": with_places(event.metadata, again)})
         return event

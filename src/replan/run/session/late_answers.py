@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-Named = tuple[str, str]
-"""A task's id and a call's key."""
+from replan.core.state.task import TaskName
+
+Named = tuple[TaskName, str]
+"""A task and a call's key."""
 MOST_KEPT = 1_000
 """Answers that have come and were not asked for: the oldest are forgotten."""
 
