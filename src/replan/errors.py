@@ -163,11 +163,17 @@ class ModelError(ReplanError):
 
 
 class ModelUnavailable(ModelError):
-    """The model cannot be reached or used; `exit_code` 2 when it was never set up."""
+    """The model cannot be reached or used; `exit_code` 2 when it was never set up.
 
-    def __init__(self, message: str, *, transient: bool = False, setup: bool = False) -> None:
+    `refused`: it would answer, but not to this key.
+    """
+
+    def __init__(
+        self, message: str, *, transient: bool = False, setup: bool = False, refused: bool = False
+    ) -> None:
         super().__init__(message)
         self.transient = transient
+        self.refused = refused
         if setup:
             self.exit_code = 2
 

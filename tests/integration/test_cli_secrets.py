@@ -167,6 +167,28 @@ def test_an_endpoint_that_repeats_key_and_password_tells_nobody(folder: Path) ->
         assert secret.encode() not in on_disk(folder)
 
 
+def test_a_key_that_runs_out_in_mid_task_is_replaced_and_the_task_resumed(folder: Path) -> None:
+    def planned(_: Any) -> Any:
+        endpoint.api_key = "another"
+        return {"steps": [{"step_id": "b", "tool": "count", "parameters": {"text": "abc"}}]}
+
+    with ScriptedEndpoint({**ANSWERS, "execution_plan": planned}, api_key=KEY) as endpoint:
+        begun = replan(
+            "run", "Count abc", "--tools", "tools.py", "--endpoint", endpoint.url, "--db", "log.db",
+            "--task-id", "t1", cwd=folder, env={"APP_LLM_API_KEY": KEY},
+        )  # fmt: skip
+        assert begun.returncode == 5, begun.stderr
+        assert "401" in begun.stderr
+        assert "tasks resume t1" in begun.stderr
+        shown = replan("tasks", "show", "t1", "--db", "log.db", cwd=folder)
+        assert "401" in shown.stdout
+        assert "tasks answer" not in shown.stdout + begun.stderr
+        done = replan(
+            "tasks", "resume", "t1", "--db", "log.db", cwd=folder, env={"APP_LLM_API_KEY": "another"}
+        )
+    assert (done.returncode, done.stdout) == (0, "three\n"), done.stderr
+
+
 def test_a_task_goes_on_with_the_endpoint_that_it_was_begun_with(folder: Path) -> None:
     plan = {
         "steps": [{"step_id": "b", "tool": "count", "parameters": {"text": "abc"}, "requires_approval": True}]

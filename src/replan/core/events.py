@@ -398,6 +398,8 @@ class TaskWaiting(Event):
     reason: str
     approvals: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
+    until_resumed: bool = False
+    """There is nothing to answer: what the reason says is to be put right, and the task resumed."""
 
 
 class EvaluationCompleted(Event):

@@ -42,9 +42,11 @@ class FallbackModel:
         reasons: list[str] = []
         transient = False
         codes: set[int] = set()
+        refused: set[bool] = set()
         for model, breaker in zip(self._models, self._breakers, strict=True):
             if not breaker.allow():
                 transient = True
+                refused.add(False)
                 reasons.append(
                     f"{model.name}: left alone for {breaker.wait_secs:.0f} s after several failures"
                 )
@@ -57,6 +59,7 @@ class FallbackModel:
                 breaker.failed()
                 transient = transient or error.transient
                 codes.add(error.exit_code)
+                refused.add(error.refused)
                 reasons.append(str(error))
                 if request.watcher is not None and model is not self._models[-1]:
                     request.watcher.tell(f"{model.name} does not answer, another is asked: {error}")
@@ -71,7 +74,7 @@ class FallbackModel:
         text = (
             reasons[0] if len(reasons) == 1 else "no model answered:\n" + "\n".join(f"- {r}" for r in reasons)
         )
-        raise ModelUnavailable(text, transient=transient, setup=codes == {2})
+        raise ModelUnavailable(text, transient=transient, setup=codes == {2}, refused=refused == {True})
 
     def price(self) -> Price | None:
         """That of the dearest; None if one is not known."""

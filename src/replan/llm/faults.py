@@ -27,7 +27,7 @@ class EndpointError(ModelUnavailable):
         retry_after: float | None = None,
         lost: bool = False,
     ) -> None:
-        super().__init__(message, transient=transient, setup=setup)
+        super().__init__(message, transient=transient, setup=setup, refused=status in (401, 403))
         self.status = status
         self.code = code
         self.retry_after = retry_after

@@ -32,6 +32,7 @@ from replan.core.events import (
     TaskResumed,
     TaskStarted,
     TaskTimedOut,
+    TaskWaiting,
 )
 from replan.core.limits.budget import limit_reached
 from replan.core.report import explain
@@ -39,7 +40,7 @@ from replan.core.report.explain_doubts import with_account
 from replan.core.state.fold import apply
 from replan.core.state.task import State
 from replan.core.types import Failure
-from replan.errors import ModelError, PlanInvalid, StoreError, TaskHeld
+from replan.errors import ModelError, PlanInvalid, ReplanError, StoreError, TaskHeld
 from replan.run.calls.closing import close_crashed, close_running
 from replan.run.human_input import questions as asking
 from replan.run.human_input.signals import People
@@ -49,7 +50,7 @@ from replan.run.session.budget_warnings import warn
 from replan.run.session.context import Run
 from replan.run.session.dependencies import Parts
 from replan.run.session.shielding import noticed, see_through
-from replan.run.session.stops import BudgetReached
+from replan.run.session.stops import BudgetReached, KeyRefused
 from replan.run.steps.executor import execute
 
 STOP_SECS = 1.5
@@ -67,7 +68,8 @@ async def drive(task_id: str, parts: Parts, *, steal: bool = False) -> State:
         try:
             run = await Run.open(task_id, parts, steal=steal and state is None)
             try:
-                if not run.state.ended and run.state.waiting is None:
+                waiting = run.state.waiting
+                if not run.state.ended and (waiting is None or waiting.until_resumed):
                     await _Drive(run, people).attend()
             finally:
                 state = run.state
@@ -196,6 +198,8 @@ class _Drive:
                 self._record_stop()
             elif isinstance(error, StoreError):
                 raise error
+            elif isinstance(error, KeyRefused):
+                run.record(TaskWaiting(reason=str(error), until_resumed=True))
             elif error is not None:
                 close_running(run)
                 run.record(failed_with(run.state, with_account(run.state, self._failure(error))))
@@ -225,6 +229,8 @@ class _Drive:
                 return explain.model_failed(state, str(error))
             case asyncio.CancelledError():
                 return explain.internal(state, "RuntimeError: the loop was cut off from inside")
+            case ReplanError():
+                return explain.internal(state, str(error), ours=False)
             case _:
                 return explain.internal(state, f"{type(error).__name__}: {error}")
 

@@ -102,7 +102,7 @@ def waiting_lines(task_id: str, waiting: Sequence[WaitingFor]) -> list[str]:
 
     lines = []
     for one in waiting:
-        lines.append(f"  {one.kind} {one.id}: {clean(one.text, 1_000)}")
+        lines.append(f"  {f'{one.kind} {one.id}'.strip()}: {clean(one.text, 1_000)}")
         if one.background:
             lines.append(f"    {clean(one.background, 1_000)}")
         if one.parameters is not None:
@@ -110,7 +110,7 @@ def waiting_lines(task_id: str, waiting: Sequence[WaitingFor]) -> list[str]:
             lines.append(f"    {one.tool_id}({shown})")
             lines.append(f"    to agree:  {again('tasks', 'approve', task_id, one.id)}")
             lines.append(f"    to refuse: {again('tasks', 'reject', task_id, one.id)} --reason TEXT")
-        else:
+        elif one.id:
             lines.append(f"    to answer: {again('tasks', 'answer', task_id, '--question', one.id)} TEXT")
     if waiting:
         lines.append(f"  then continue: {again('tasks', 'resume', task_id)}")

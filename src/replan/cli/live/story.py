@@ -88,7 +88,9 @@ def _of_people(event: e.AnyEvent) -> str | None:
         case e.QuestionAnswered():
             return f"{event.by or 'a person'} answered {event.question_id}: {event.answer}"
         case e.TaskWaiting():
-            return f"waiting for a person: {event.reason}"
+            return (
+                f"waiting: {event.reason}" if event.until_resumed else f"waiting for a person: {event.reason}"
+            )
         case e.BudgetWarning():
             return f"{event.limit}: {event.used:g} of {event.allowed:g} used"
         case _:

@@ -204,15 +204,18 @@ def model_failed(state: State, message: str) -> Failure:
     )
 
 
-def internal(state: State, message: str) -> Failure:
+def internal(state: State, message: str, *, ours: bool = True) -> Failure:
+    """An error that nothing has handled. `ours`: nobody has raised it on purpose."""
     return Failure(
         kind="internal",
-        reason=f"a fault of Replan: {message}",
+        reason=f"a fault of Replan: {message}" if ours else message,
         root_causes=(message,),
         tried=attempts_made(state),
         advice=(
             *_doubts(state),
-            "Every event up to here is kept; please report it with `replan tasks show --json`.",
+            "Every event up to here is kept; please report it with `replan tasks show --json`."
+            if ours
+            else "Every event up to here is kept.",
         ),
     )
 

@@ -72,9 +72,10 @@ class WaitingFor(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     kind: str
-    """`approval`, `outcome` (did a call take effect) or `intervention` (what is needed for the task to go on)."""
+    """`approval`, `outcome` (did a call take effect), `intervention` (what is needed for the task to go on), or `key` (the model
+    refuses its key: nothing is to be answered, and the task is resumed with another one)."""
     id: str
-    """Of the approval or the question."""
+    """Of the approval or the question; empty for a key."""
     text: str
     """What is asked, alone."""
     background: str = ""

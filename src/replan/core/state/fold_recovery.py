@@ -358,7 +358,7 @@ def _waiting(state: State, event: e.TaskWaiting, ts: float) -> None:
     questions = {one.question_id for one in known.open_questions()}
     open_ = approvals.intersection(event.approvals) or questions.intersection(event.questions)
     state.ledger.waits += 1
-    if state.cancel is None and open_:
+    if state.cancel is None and (open_ or event.until_resumed):
         state.waiting = event  # else the answer came just before
     state.status = "waiting"
 

@@ -37,6 +37,8 @@ def _resumed(state: State, event: e.TaskResumed, ts: float) -> None:
     state.started = True
     state.llm_running.clear()
     state.llm_since.clear()
+    if state.waiting is not None and state.waiting.until_resumed:
+        state.waiting = None
     if state.cancel is not None and state.cancel.until_resumed:
         state.cancel = None
 

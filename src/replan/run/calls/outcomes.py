@@ -8,6 +8,7 @@ from typing import NamedTuple
 from replan.core.calls.site import Slot, items_in_words
 from replan.core.state.task import StepState
 from replan.core.types import Fault, JsonObject
+from replan.errors import ReplanError
 from replan.run.calls.build import Call
 from replan.run.calls.slots import Place
 
@@ -42,8 +43,10 @@ class Parked(NamedTuple):
 
 
 def internal_fault(error: Exception) -> Fault:
+    """An error that nothing has handled: a fault of ours, unless somebody has raised it on purpose."""
+    ours = f"a fault of Replan: {type(error).__name__}: {error}"
     return Fault(
-        category="unknown", kind="internal", message=f"a fault of Replan: {type(error).__name__}: {error}"
+        category="unknown", kind="internal", message=str(error) if isinstance(error, ReplanError) else ours
     )
 
 

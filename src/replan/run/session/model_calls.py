@@ -21,9 +21,11 @@ from replan.run.session.context import Run
 from replan.run.session.known_secrets import learn_answer, may_hold_secrets
 from replan.run.session.model_requests import Asking
 from replan.run.session.outputs import storable
-from replan.run.session.stops import BudgetReached
+from replan.run.session.stops import BudgetReached, KeyRefused
 
 log = logging.getLogger("replan")
+_ABOUT_A_STEP = ("step_reflection", "step_repair")
+"""What is asked while other steps are at work: without an answer, the round ends first."""
 _LATE = (
     "the metadata {name!r} is put into a secret parameter: it has been taken out of the log, but the model was shown it "
     "before that was known; give it as a secret next time (--secret {name}=env:VARIABLE, or secrets=)"
@@ -44,7 +46,7 @@ class RoleTalk:
         return "standard" if self._model is None else self._model.style
 
     async def ask(self, role: Role, request: ModelRequest, prompt: Rendered, attempt: int) -> ModelReply:
-        """Ask once. `BudgetReached` before the call, `ModelUnavailable` after it."""
+        """Ask once. `BudgetReached` before the call, `ModelUnavailable` or `KeyRefused` after it."""
         run, model = self._run, self._model
         if run.stopping:
             raise asyncio.CancelledError
@@ -90,6 +92,8 @@ class RoleTalk:
                     duration_secs=time.perf_counter() - started, error=storable(f"{error}{before}"),
                 )
             )  # fmt: skip
+            if isinstance(error, ModelUnavailable) and error.refused and self._may_halt(request):
+                raise KeyRefused(str(error)) from error
             raise
         finally:
             asking.end()
@@ -105,6 +109,10 @@ class RoleTalk:
             )
         )  # fmt: skip
         return reply
+
+    def _may_halt(self, request: ModelRequest) -> bool:
+        """True if the task can wait here for another key: it has come to a plan, and no step of it is at work."""
+        return self._run.state.plan is not None and request.schema_name not in _ABOUT_A_STEP
 
     def _without_secrets(self, request: ModelRequest) -> ModelRequest:
         """What is asked, in which no secret is: the one place where a prompt leaves."""

@@ -1,4 +1,4 @@
-"""What ends a run from inside."""
+"""What ends or halts a run from inside."""
 
 from __future__ import annotations
 
@@ -9,3 +9,7 @@ class BudgetReached(Exception):
     @property
     def limit(self) -> str:
         return str(self)
+
+
+class KeyRefused(Exception):
+    """The model's endpoint refuses the key of a task that has a plan: it waits until it is resumed with another one."""

@@ -1,0 +1,144 @@
+"""A key that the model's endpoint refuses in the middle of a task: the task waits, and goes on with another key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from run_tasks import FakeTool, Ran, bench, plan, step, verdict
+from test_run_recovery import READS, overall, reflection
+
+from replan.errors import ModelUnavailable
+from replan.testing import virtual_time
+
+REFUSED = ModelUnavailable("https://models.test refuses access (status 401)", setup=True, refused=True)
+PAY: dict[str, Any] = {"effect": "once"}
+GIVE_UP = reflection("trigger_overall_reflection", {"summary": "no"}, "tool_error")
+ANEW = overall(True, "tools", replanning_strategy={"type": "full_replan"})
+PAID = plan(step("p", "pay"), step("l", "look", "p"))
+POOR = verdict(30, success=False)
+
+
+def tools(**fails: Any) -> dict[str, Any]:
+    return {
+        "pay": FakeTool(output="paid", **PAY),
+        "look": FakeTool(output="seen", fail=fails.get("look", ()), **READS),
+    }
+
+
+STAGES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "judging": ({}, {"execution_plan": PAID, "evaluation": [REFUSED, verdict()]}, "evaluation"),
+    "reflecting": (
+        {},
+        {"execution_plan": [PAID, plan(step("m", "look", parameters={"n": 2}))], "evaluation": [POOR, verdict()],
+         "overall_reflection": [REFUSED, ANEW]},
+        "overall_reflection",
+    ),
+    "planning anew": (
+        {},
+        {"execution_plan": [PAID, REFUSED, plan(step("m", "look", parameters={"n": 2}))],
+         "evaluation": [POOR, verdict()], "overall_reflection": ANEW},
+        "execution_plan",
+    ),
+    "a failed step": (
+        {"look": ["gone"]},
+        {"execution_plan": [PAID, plan(step("m", "look", parameters={"n": 2}))], "evaluation": verdict(),
+         "step_reflection": REFUSED, "overall_reflection": [REFUSED, ANEW]},
+        "overall_reflection",
+    ),
+}  # fmt: skip
+
+
+def run(stage: str, *, again: int = 1, **policy: Any) -> list[Ran]:
+    fails, answers, _ = STAGES[stage]
+
+    async def main() -> list[Ran]:
+        made = await bench(tools(**fails), answers)
+        task_id = await made.submit(**policy)
+        return [await made.drive(task_id) for _ in range(1 + again)]
+
+    return virtual_time(main())
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("interactive", [True, False])
+def test_the_task_waits_says_why_and_goes_on_where_it_was(stage: str, interactive: bool) -> None:
+    first, last = run(stage, interactive=interactive)
+    assert first.result.status == "waiting"
+    (wanted,) = first.result.waiting_for
+    assert (wanted.kind, wanted.id) == ("key", "")
+    assert "refuses access (status 401)" in wanted.text
+    assert not first.events("evaluation_completed", evaluation=None)
+    last.check()
+    assert last.result.is_success
+    assert last.source.counts["pay"] == 1, "what was done stays done"
+    asked = [len(ran.events("llm_call_started", schema_name=STAGES[stage][2])) for ran in (first, last)]
+    assert asked[1] == asked[0] + 1, "only what was not answered is asked again"
+
+
+def test_with_the_same_key_it_waits_again_and_is_asked_once_each_time() -> None:
+    async def main() -> tuple[Ran, int]:
+        made = await bench(tools(), {"execution_plan": PAID, "evaluation": REFUSED})
+        task_id = await made.submit()
+        for _ in range(3):
+            ran = await made.drive(task_id)
+        await made.service.cancel(task_id)
+        return await made.drive(task_id), ran.model.calls["evaluation"]
+
+    ran, asked = virtual_time(main())
+    assert asked == 3
+    assert ran.check().result.status == "cancelled"
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        ModelUnavailable("no such model", setup=True),
+        ModelUnavailable("status 400"),
+        ModelUnavailable("cannot be reached", transient=True),
+    ],
+    ids=["not set up", "a bad request", "not reached"],
+)
+def test_other_faults_of_a_model_end_the_task_as_before(fault: ModelUnavailable) -> None:
+    async def main() -> Ran:
+        made = await bench(tools(), {"execution_plan": PAID, "evaluation": fault})
+        return (await made.run()).check()
+
+    ran = virtual_time(main())
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "unjudged"
+
+
+def test_a_key_that_is_refused_before_there_is_a_plan_ends_the_task() -> None:
+    async def main() -> Ran:
+        return (await (await bench(tools(), {"execution_plan": REFUSED})).run()).check()
+
+    ran = virtual_time(main())
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "model"
+
+
+# ── a script without an answer ────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "answers", [{"execution_plan": PAID}, {"execution_plan": PAID, "evaluation": []}, {}]
+)
+def test_a_script_that_has_no_answer_is_no_fault_of_ours(answers: dict[str, Any]) -> None:
+    async def main() -> Ran:
+        return await (await bench(tools(), answers)).run()
+
+    failure = virtual_time(main()).result.failure
+    assert failure is not None
+    assert failure.reason.startswith("asked for '")
+    assert "fault of Replan" not in f"{failure}"
+    assert "report it" not in f"{failure}"
+
+
+def test_nor_is_one_without_an_answer_for_a_failed_step() -> None:
+    async def main() -> Ran:
+        failing = {**tools(look=["gone"]), "pay": FakeTool(output="paid", **PAY)}
+        return await (await bench(failing, {"execution_plan": PAID})).run()
+
+    ran = virtual_time(main())
+    assert "fault of Replan" not in str([record.event for record in ran.records])
