@@ -569,6 +569,7 @@ class TaskArguments(TypedDict, total=False):
     task_id: str | None
     timeout: float | None
     plan: Mapping[str, Any] | None
+    secrets: Mapping[str, Any] | None
 
 
 class Arguments(Options, TaskArguments, total=False):

@@ -225,7 +225,7 @@ class ModelReply(Frozen):
     usage: Usage = Usage()
     endpoint: str = ""
     """Which of several models or endpoints answered, where there are several."""
-    other_ways: bool = Field(default=False, exclude=True, repr=False)
+    other_ways: bool = Field(default=False, exclude_if=lambda value: not value, repr=False)
     """The same may be asked in another way, should this not have the form of an answer (`ModelRequest.unread`)."""
     could_be_read: Callable[[], None] | None = Field(default=None, exclude=True, repr=False)
     """Told by whoever has read the answer that it had the form of one."""

@@ -31,7 +31,7 @@ def replanned(new: dict[str, Any], given: dict[str, Any] = GIVEN, **policy: Any)
         tools = {
             "rate": FakeTool(fail=["no such currency"] * 9, **READS),
             "look": FakeTool(output="seen", **READS),
-            "pay": FakeTool(output="paid", **ONCE),
+            "pay": FakeTool(output="paid", spec={"aliases": ("transfer_money",)}, **ONCE),
             "wire": FakeTool(output="wired", **ONCE),
         }
         answers = {
@@ -54,11 +54,12 @@ TO_EVE = {"to": "eve"}
     [
         step("n", "pay", parameters=TO_EVE),
         step("n", "Pay", parameters=TO_EVE),
+        step("n", "transfer_money", parameters=TO_EVE),
         step("n", actions=[action("n1", "pay", to="eve")]),
         step("n", "pay", parameters={"to": "${item}"}, for_each='["eve"]'),
         step("n", "wire", parameters=TO_EVE),
     ],
-    ids=["same", "case", "action", "item", "another tool"],
+    ids=["same", "case", "alias", "action", "item", "another tool"],
 )
 @pytest.mark.parametrize("interactive", [True, False])
 def test_a_new_plan_does_not_get_round_the_yes_that_the_old_one_wanted(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 from run_tasks import bench, step
 from run_tasks import plan as planned
 
@@ -240,3 +240,25 @@ def test_a_replan_may_be_used_and_closed_in_one_loop_after_another(tmp_path: Pat
 
     assert [asyncio.run(run()) for _ in range(3)] == [8, 8, 8]
     asyncio.run(replan.aclose())
+
+
+def test_run_sync_takes_secrets_as_run_does(tmp_path: Path) -> None:
+    heard: list[str] = []
+
+    @tool(effect="once")
+    def enter(pin: SecretStr) -> str:
+        """Enter."""
+        heard.append(pin.get_secret_value())
+        return "in"
+
+    steps = {"steps": [{"step_id": "a", "tool": "enter", "parameters": {"pin": "${metadata.pin}"}}]}
+    result = run_sync(
+        "enter",
+        [enter],
+        plan=steps,
+        evaluation="steps",
+        db=tmp_path / "log.db",
+        secrets={"pin": SecretStr("7-7-7-7-7")},
+    )
+    assert result.is_success
+    assert heard == ["7-7-7-7-7"]

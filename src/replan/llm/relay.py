@@ -14,16 +14,24 @@ class Relay:
 
     def __init__(self, on_text: Callable[[str], None]) -> None:
         self._on_text = on_text
-        self._told = ""
-        self._now = ""
+        self._told: list[str] = []
+        self._known = ""
+        """What the tries before this one have told."""
+        self._same: int | None = 0
+        """So much of it has this try repeated; None: it says something else."""
 
     def begin(self) -> None:
         """A new try starts."""
-        self._now = ""
+        self._known, self._same = "".join(self._told), 0
 
     def __call__(self, piece: str) -> None:
-        self._now += piece
-        if len(self._now) > len(self._told) and self._now.startswith(self._told):
-            news = self._now[len(self._told) :]
-            self._told = self._now
+        if self._same is None:
+            return
+        again = self._known[self._same : self._same + len(piece)]
+        if not piece.startswith(again):
+            self._same = None
+            return
+        self._same += len(again)
+        if news := piece[len(again) :]:
+            self._told.append(news)
             self._on_text(news)

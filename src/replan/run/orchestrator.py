@@ -49,7 +49,7 @@ from replan.run.rounds import stages
 from replan.run.session.budget_warnings import warn
 from replan.run.session.context import Run
 from replan.run.session.dependencies import Parts
-from replan.run.session.shielding import noticed, see_through
+from replan.run.session.shielding import noticed
 from replan.run.session.stops import BudgetReached, KeyRefused
 from replan.run.steps.executor import execute
 
@@ -66,16 +66,15 @@ async def drive(task_id: str, parts: Parts, *, steal: bool = False) -> State:
     while state is None or await _spoken_since(state, task_id, parts):
         people = People(task_id, parts)
         try:
-            run = await Run.open(task_id, parts, steal=steal and state is None)
-            try:
-                waiting = run.state.waiting
-                if not run.state.ended and (waiting is None or waiting.until_resumed):
-                    await _Drive(run, people).attend()
-            finally:
-                state = run.state
-                if state.ended:
-                    parts.given.forget(state.name)
-                await see_through(run.close())
+            async with Run.of(task_id, parts, steal=steal and state is None) as run:
+                try:
+                    waiting = run.state.waiting
+                    if not run.state.ended and (waiting is None or waiting.until_resumed):
+                        await _Drive(run, people).attend()
+                finally:
+                    state = run.state
+                    if state.ended:
+                        parts.given.forget(state.name)
         except TaskHeld:
             if state is None:
                 raise
@@ -99,7 +98,7 @@ class _Drive:
     the loop has let go.
     """
 
-    __slots__ = ("deadline", "heard", "people", "run", "stopped", "task")
+    __slots__ = ("deadline", "failed", "heard", "people", "run", "stopped", "task")
 
     def __init__(self, run: Run, people: People) -> None:
         self.run = run
@@ -112,6 +111,8 @@ class _Drive:
         self.task: asyncio.Task[Any] | None = None
         """Whoever runs the loop, as long as it may be stopped."""
         self.stopped = False
+        self.failed: Exception | None = None
+        """What went wrong beside the loop, as people's words were taken in."""
 
     async def attend(self) -> None:
         """Run the loop beside what may stop it; record how it ended."""
@@ -125,7 +126,7 @@ class _Drive:
         if self.deadline is not None:
             timer = loop.call_at(self.deadline, self._stop)
         self.run.when_broken = self._stop
-        self.people.attend(self._take_in)
+        self.people.attend(self._take_in, self._fail)
         error: BaseException | None = None
         try:
             while not late:
@@ -178,6 +179,10 @@ class _Drive:
             self.stopped = self.run.stopping = True
             self.task.cancel()
 
+    def _fail(self, error: Exception) -> None:
+        self.failed = error
+        self._stop()
+
     def _begin(self) -> None:
         run = self.run
         if not run.state.started:
@@ -194,7 +199,8 @@ class _Drive:
         if run.broken is not None:
             raise run.broken.with_traceback(None)
         if not run.state.ended and (error is not None or self.stopped or run.state.waiting is None):
-            if self.stopped:
+            error = self.failed or error
+            if self.stopped and self.failed is None:
                 self._record_stop()
             elif isinstance(error, StoreError):
                 raise error

@@ -48,6 +48,25 @@ async def test_a_replay_gives_the_same_replies_in_the_same_order_and_is_the_same
     assert replay.left == 0
 
 
+async def test_a_replay_says_that_the_same_may_be_asked_in_another_way_where_the_model_did(
+    tmp_path: Path,
+) -> None:
+    class Climbing(ScriptedModel):
+        async def ask(self, asked: ModelRequest, on_text: Any = None) -> ModelReply:
+            reply = await super().ask(asked, on_text)
+            return reply.model_copy(update={"other_ways": asked.unread == 0})
+
+    file = tmp_path / "run.jsonl"
+    recorder = RecordingModel(Climbing({"execution_plan": ["no JSON", {"n": 1}]}), file)
+    ways = (request(), request(unread=1))
+    replies = [await recorder.ask(way) for way in ways]
+    await recorder.aclose()
+    replay = ReplayModel(file)
+    again = [await replay.ask(way) for way in ways]
+    assert again == replies
+    assert [one.other_ways for one in again] == [True, False]
+
+
 async def test_two_recordings_of_the_same_calls_are_the_same_bytes(tmp_path: Path) -> None:
     for name in ("a", "b"):
         await record(tmp_path / name, (request(), {"n": 1}), (request("x"), {"n": 2}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from replan.core.types import Plan, StepId
@@ -99,15 +99,18 @@ class Graph:
         """The steps that nothing needs, in plan order."""
         return [step for step in self.order if not self.needed_by[step]]
 
-    def downstream(self, starts: Iterable[StepId]) -> list[StepId]:
-        """Everything that needs one of these, however far, each once."""
+    def downstream(
+        self, starts: Iterable[StepId], *, past: Callable[[StepId], bool] = lambda _: True
+    ) -> list[StepId]:
+        """Everything that needs one of these, however far, each once. `past`: whether to go on beyond a step."""
         seen: dict[StepId, None] = {}
         stack = list(starts)
         while stack:
             for dependent in self.needed_by.get(stack.pop(), ()):
                 if dependent not in seen:
                     seen[dependent] = None
-                    stack.append(dependent)
+                    if past(dependent):
+                        stack.append(dependent)
         return list(seen)
 
     def is_chain(self) -> bool:

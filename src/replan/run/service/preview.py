@@ -12,7 +12,7 @@ from replan.core.report.explain_recovery import no_plan
 from replan.core.state.task import State
 from replan.core.types import Plan
 from replan.errors import ModelError, PlanInvalid
-from replan.ports import Appended, Claim, NewArtifact, Store
+from replan.ports import Appended, Claim, NewArtifact, Redaction, Store
 from replan.run.rounds import stages
 from replan.run.session.context import Run
 from replan.run.session.dependencies import Parts
@@ -34,6 +34,11 @@ class _NoLog:
     ) -> asyncio.Future[Appended]:
         done: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
         done.set_result(Appended(0, 0))
+        return done
+
+    def redact(self, claim: Claim, redaction: Redaction) -> asyncio.Future[None]:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done.set_result(None)
         return done
 
 

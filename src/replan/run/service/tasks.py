@@ -177,9 +177,15 @@ class Service:
     async def history(self, task_id: str) -> list[Record]:
         """The task's log as it may be shown: without what an older release has kept in clear."""
         records = await self.parts.store.read(task_id)
-        first = records[0].event if records else None
-        known = self._in_clear(first if isinstance(first, TaskSubmitted) else None)
+        known = self._in_clear_of_first(records)
         return [_shown(record, known) for record in records] if known.any else records
+
+    async def _in_clear_of(self, task_id: str) -> KnownSecrets:
+        return self._in_clear_of_first(await self.parts.store.read(task_id, 0, 1))
+
+    def _in_clear_of_first(self, records: Sequence[Record]) -> KnownSecrets:
+        first = records[0].event if records else None
+        return self._in_clear(first if isinstance(first, TaskSubmitted) else None)
 
     def _in_clear(self, submitted: TaskSubmitted | None) -> KnownSecrets:
         return NOTHING_SECRET if submitted is None else in_clear(submitted, self.parts.tools)
@@ -383,7 +389,7 @@ class Service:
         with self.parts.feed.listen(task_id) if ephemeral else contextlib.nullcontext() as news:
             line = Line(stored, news, driving)
             try:
-                known: KnownSecrets = NOTHING_SECRET
+                known = await self._in_clear_of(task_id) if after else NOTHING_SECRET
                 while (record := await line.next()) is not None:
                     if isinstance(record.event, TaskSubmitted):
                         known = self._in_clear(record.event)

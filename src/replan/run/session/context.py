@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from pydantic_core import PydanticSerializationError
@@ -27,6 +28,7 @@ from replan.run.session.known_secrets import known_to, may_hold_secrets
 from replan.run.session.library_logs import keep_from_logs
 from replan.run.session.outputs import storable_value
 from replan.run.session.redaction import LateSecrets
+from replan.run.session.shielding import see_through
 
 
 class Batch:
@@ -107,15 +109,23 @@ class Run:
         self._flying: list[Batch] = []
 
     @classmethod
-    async def open(cls, task_id: str, parts: Parts, *, steal: bool = False) -> Run:
-        """Claim the task and fold its log."""
+    @asynccontextmanager
+    async def of(cls, task_id: str, parts: Parts, *, steal: bool = False) -> AsyncIterator[Run]:
+        """`async with`: the claimed task, its log folded. At the end what is recorded is written, and the task given back."""
         claim = await parts.store.claim(task_id, steal=steal)
         try:
-            records = await parts.store.read(task_id)
-        except BaseException:
-            with contextlib.suppress(ReplanError):
-                await parts.store.release(claim)
-            raise
+            run = await cls._read(claim, parts)
+            try:
+                yield run
+            finally:
+                await see_through(run._close())
+        finally:
+            await see_through(_release(parts, claim))
+
+    @classmethod
+    async def _read(cls, claim: Claim, parts: Parts) -> Run:
+        task_id = claim.task_id
+        records = await parts.store.read(task_id)
         light = task_id in parts.light
         parts.light.pop(task_id, None)
         large = len(records) > MANY or any(
@@ -127,12 +137,7 @@ class Run:
         run = cls(parts, claim, state)
         run.large = large
         if run.state.policy.interactive or len(records) > 1 or may_hold_secrets(parts.tools):
-            try:
-                run.state.seal_key = await parts.store.seal_key()
-            except BaseException:
-                with contextlib.suppress(ReplanError):
-                    await parts.store.release(claim)
-                raise
+            run.state.seal_key = await parts.store.seal_key()
         return run
 
     def record(self, *events: AnyEvent, artifacts: Sequence[NewArtifact] = ()) -> Batch:
@@ -276,13 +281,16 @@ class Run:
         if self.broken is not None:
             raise self.broken.with_traceback(None)
 
-    async def close(self) -> None:
-        """Write what is left, if the log lets us, and give the task back."""
+    async def _close(self) -> None:
+        """Write what is left, if the log lets us."""
         with contextlib.suppress(ReplanError):
             await self.settle()
         self.closed = True
-        with contextlib.suppress(ReplanError):
-            await self.parts.store.release(self.claim)
+
+
+async def _release(parts: Parts, claim: Claim) -> None:
+    with contextlib.suppress(ReplanError):
+        await parts.store.release(claim)
 
 
 def _storable(event: AnyEvent) -> AnyEvent:

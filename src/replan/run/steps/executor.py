@@ -150,9 +150,10 @@ class Executor:
             closed = {step_id for step_id in self._graph.order if steps[step_id].closed}
             for step_id, needs in self._graph.needs.items():
                 self._missing[step_id] = len(set(needs) - closed)
+            walked: set[StepId] = set()
             for step_id in self._graph.order:
                 if steps[step_id].status == "failed":  # closed before a crash, its dependents perhaps not
-                    self._skip_dependents(step_id)
+                    self._skip_dependents(step_id, walked)
         with self._places.together():
             for step_id in self._graph.order:
                 if not self._missing[step_id] and not steps[step_id].closed:
@@ -303,10 +304,22 @@ class Executor:
         finally:
             places.hold(-1)
 
-    def _skip_dependents(self, failed: StepId) -> None:
-        for step_id in self._graph.downstream([failed]):
-            if not self._state.steps[step_id].closed:
+    def _skip_dependents(self, failed: StepId, walked: set[StepId] | None = None) -> None:
+        """`walked`: beyond these all is skipped already; without it, beyond every step that was skipped for such a reason."""
+        steps = self._state.steps
+
+        def goes_on(step_id: StepId) -> bool:
+            if walked is not None:
+                return step_id not in walked
+            skip = steps[step_id].skip
+            return skip is None or skip.kind != "dependency_failed"
+
+        found = self._graph.downstream([failed], past=goes_on)
+        for step_id in found:
+            if not steps[step_id].closed:
                 reason = f"step {failed!r}, which it depends on, failed"
                 self._run.record(
                     StepSkipped(step_id=step_id, kind="dependency_failed", because=failed, reason=reason)
                 )
+        if walked is not None:
+            walked.update(found)
