@@ -3,7 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup run test check prove bench proto record lock clean
+# Compiled modules are kept: a test that starts a process pays for its imports once, not each time.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help setup run test slow check prove bench proto record lock clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -33,16 +36,26 @@ run: $(VENV)/.run  ## Do the first task with the built-in model
 test: check  ## Check, then run the tests
 	$(BIN)/python -m pytest
 
+slow: $(VENV)/.dev  ## Run the tests, and list the slowest twenty
+	$(BIN)/python -m pytest --durations=20
+
 check: $(VENV)/.dev  ## Format, lint, types, import rules
+	@$(MAKE) --no-print-directory --jobs=2 checked-by-mypy checked-by-the-rest
+
+.PHONY: checked-by-mypy checked-by-the-rest
+checked-by-mypy:
+	$(BIN)/mypy
+	$(BIN)/python docs/check_types.py mypy
+
+checked-by-the-rest:
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/lint-imports import-circles.toml
-	$(BIN)/python docs/check_types.py
+	$(BIN)/python docs/check_types.py pyright
 
 prove: $(VENV)/.dev  ## The long proofs: every crash point, every recorded case
-	$(BIN)/python -m pytest -m prove -o addopts="-p no:asyncio --strict-markers --strict-config -q -n auto --dist worksteal"
+	$(BIN)/python -m pytest -m prove -o addopts="-p no:asyncio -p no:langsmith_plugin --strict-markers --strict-config -q -n auto --dist worksteal"
 
 $(VENV)/.bench: $(VENV)/.run locks/bench.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r locks/bench.txt

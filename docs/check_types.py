@@ -1,6 +1,7 @@
 """Checks the types of every Python program in README, docs and examples, as users' checkers would: mypy and pyright.
 
-`python -m docs.check_types` ends with 1 if a program of the documents is refused, or if one of `WRONG` passes.
+`python -m docs.check_types [mypy] [pyright]` ends with 1 if a program of the documents is refused, or if one of
+`WRONG` passes; `make check` runs the two beside each other.
 """
 
 from __future__ import annotations
@@ -95,6 +96,10 @@ def pyright(paths: list[str], folder: Path) -> set[tuple[str, int]]:
 
 
 def main() -> int:
+    checkers = {"mypy": mypy, "pyright": pyright}
+    chosen = sys.argv[1:] or list(checkers)
+    if not set(chosen) <= set(checkers):
+        sys.exit(f"checkers are {' and '.join(checkers)}, not {' '.join(chosen)}")
     wanted = {
         (WRONG.name, number)
         for number, line in enumerate(WRONG.read_text("utf-8").splitlines(), 1)
@@ -107,7 +112,7 @@ def main() -> int:
         for name, text in blocks().items():
             (folder / name).write_text(text, "utf-8")
         programs = [str(path) for path in sorted(folder.glob("*.py"))]
-        for checker in (mypy, pyright):
+        for checker in map(checkers.__getitem__, chosen):
             found = checker([*programs, *examples, str(WRONG)], folder)
             for name, line in sorted(found - wanted):
                 print(f"{checker.__name__}: {name}:{line} is right and is refused")
@@ -115,7 +120,7 @@ def main() -> int:
             for name, line in sorted(wanted - found):
                 print(f"{checker.__name__}: {name}:{line} is a mistake and passes")
                 bad += 1
-    print(f"types: {len(programs) + len(examples)} programs, {bad} problems")
+    print(f"types, by {' and '.join(chosen)}: {len(programs) + len(examples)} programs, {bad} problems")
     return 1 if bad else 0
 
 

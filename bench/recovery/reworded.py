@@ -35,7 +35,7 @@ WORDINGS: dict[str, Wording] = {
     "an optional parameter": lambda n: {"what": "Rome", "note": f"please, for the {n}th time"},
     "ids": lambda n: {"what": f"ORD-{n:05d}"},
 }
-_ERRORS: dict[str, Callable[[JsonObject, int], str]] = {
+ERRORS: dict[str, Callable[[JsonObject, int], str]] = {
     "the same text": lambda p, n: "what: not known here",
     "the value in it": lambda p, n: f"what: there is no {p['what']!r} here",
     "an id and a time in it": lambda p, n: (
@@ -62,14 +62,14 @@ class Reworded:
 
 
 def reworded() -> list[Reworded]:
-    return [_one(wording, error) for wording in WORDINGS for error in _ERRORS]
+    return [reword(wording, error) for wording in WORDINGS for error in ERRORS]
 
 
-def _one(wording: str, error: str) -> Reworded:
+def reword(wording: str, error: str) -> Reworded:
     tries, ids, calls = count(), count(1), count()
 
     def fails(parameters: JsonObject) -> Any:
-        raise ValueError(_ERRORS[error](parameters, next(calls)))
+        raise ValueError(ERRORS[error](parameters, next(calls)))
 
     def words() -> JsonObject:
         return WORDINGS[wording](next(tries))

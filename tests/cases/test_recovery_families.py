@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 sys.path.append(str(Path(__file__).parents[2]))
-from bench.recovery.reworded import Reworded, reworded
+from bench.recovery.reworded import ERRORS, WORDINGS, reword
 from bench.recovery.silent import Silent, silent
 
 
-@pytest.mark.parametrize("one", reworded(), ids=lambda one: f"{one.wording}, {one.error}")
-def test_the_guard_sees_one_failure_in_whatever_words_it_is_called(one: Reworded) -> None:
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("wording", WORDINGS)
+def test_the_guard_sees_one_failure_in_whatever_words_it_is_called(wording: str, error: str) -> None:
+    one = reword(wording, error)
     assert one.seen, one
 
 
