@@ -342,6 +342,10 @@ class Replan:
 
         `ephemeral`: also what is not stored (tokens, progress), as records with seq 0.
         """
+        if not isinstance(after, int) or isinstance(after, bool) or after < 0:
+            raise InputError(
+                f"watch: after={after!r:.80} is no place in the log; give the `seq` of the last record that you have, or 0 for all"
+            )
         driving = self._engine_now().driving(task_id)
         return self.service.watch(task_id, after, ephemeral=ephemeral, driving=driving)
 

@@ -27,6 +27,7 @@ from replan.errors import (
     TaskEnded,
     TaskExists,
     TaskHeld,
+    ToolCallError,
 )
 from replan.ports import ModelReply, ModelRequest, Price
 from replan.store.sqlite import SqliteStore
@@ -626,6 +627,32 @@ async def test_functions_are_tools(db: Path) -> None:
             await replan.call("wether", {})
         with pytest.raises(InputError, match="do not fit"):
             await replan.call("weather", {"town": "Rome"})
+
+
+@pytest.mark.parametrize("timeout", [None, 5.0], ids=["no limit", "a limit"])
+@pytest.mark.parametrize("kind", ["sync", "async"])
+async def test_a_tool_that_raises_what_ends_a_generator_ends_its_call(
+    db: Path, kind: str, timeout: float | None
+) -> None:
+    @tool(effect="reads", timeout=timeout)
+    def now() -> str:
+        raise GeneratorExit("done")
+
+    @tool(effect="reads", timeout=timeout)
+    async def later() -> str:
+        raise GeneratorExit("done")
+
+    async with Replan(ScriptedModel({}), [now, later], db=db) as replan:
+        with pytest.raises(ToolCallError, match="GeneratorExit"):
+            await replan.call("now" if kind == "sync" else "later", {})
+
+
+@pytest.mark.parametrize("after", ["x", "1", -1, 1.5, True, None])
+async def test_a_place_in_the_log_that_is_none_is_refused_in_words(db: Path, after: Any) -> None:
+    async with opened(db) as replan:
+        task_id = await replan.submit("do it", plan=ONE, evaluation="steps")
+        with pytest.raises(InputError, match=r"watch: after=.* is no place in the log"):
+            replan.watch(task_id, after)
 
 
 async def test_whoever_waits_for_a_task_that_lost_its_driver_is_told(tmp_path: Path) -> None:

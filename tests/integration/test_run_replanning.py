@@ -626,3 +626,97 @@ def test_what_a_step_did_after_it_was_healed_is_not_done_again_by_a_new_plan() -
         {"order": "o-1"},
     ]
     assert ran.events("call_completed", step_id="n")[0].reused
+
+
+# ── what was tried before, and is another try ─────────────────────────────────
+
+
+def drafts(*plans: Any, scores: Any = None, effect: Any = "repeatable", **more: Any) -> Ran:
+    scores = scores or [*[30] * (len(plans) - 1), 95]
+    tools = {
+        "write": FakeTool(output=lambda p: p["text"], effect=effect),
+        "look": FakeTool(output="seen", **READS),
+    }
+    return run(
+        tools,
+        {
+            "execution_plan": list(plans),
+            "evaluation": [verdict(score, success=score >= 80) for score in scores],
+            "overall_reflection": replan("full_replan"),
+        },
+        **more,
+    )
+
+
+def draft(step_id: str, text: str) -> Any:
+    return plan(step(step_id, "write", parameters={"path": "r.md", "text": text}))
+
+
+def test_a_state_that_was_overwritten_may_be_set_again_by_a_plan_that_set_it_before() -> None:
+    ran = drafts(draft("a", "one"), draft("b", "two"), draft("c", "one"))
+    assert ran.result.is_success
+    assert not ran.events("plan_rejected")
+    assert [call.parameters["text"] for call in ran.source.calls] == ["one", "two", "one"]
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        pytest.param(draft("c", "two"), id="what stands there now"),
+        pytest.param(plan(step("l", "look")), id="a reading of before"),
+    ],
+)
+def test_what_nothing_has_changed_since_is_still_the_same_plan(last: Any) -> None:
+    ran = drafts(draft("a", "one"), plan(step("k", "look")), draft("b", "two"), last, scores=[30] * 4)
+    assert any(
+        "the same as an earlier one" in text
+        for event in ran.events("plan_rejected")
+        for text in event.violations
+    )
+    assert ran.result.failure is not None
+
+
+def test_two_states_in_turn_end_where_nothing_gets_better() -> None:
+    turns = [draft(f"s{n}", "one" if n % 2 else "two") for n in range(40)]
+    ran = drafts(*turns, scores=[30] * 40)
+    assert not ran.result.is_success
+    assert ran.source.counts["write"] < 10
+
+
+def after_an_answer(text: str) -> Ran:
+    """A plan that failed; a person is asked, answers so, and the same is planned again."""
+
+    async def main() -> Ran:
+        made = await bench(
+            {"look": FakeTool(output="seen", fail=["the disk is not mounted"], **READS)},
+            {
+                "execution_plan": [plan(step("a", "look")), *[plan(step(f"b{n}", "look")) for n in range(4)]],
+                "step_reflection": GIVE_UP,
+                "overall_reflection": [{**overall(False), "ask": "Mount the disk."}, replan("full_replan")],
+                "evaluation": verdict(),
+            },
+        )
+        task_id = await made.submit(interactive=True)
+        await made.drive(task_id)
+        await made.service.answer(task_id, text)
+        return await made.drive(task_id)
+
+    return virtual_time(main())
+
+
+def test_after_a_persons_word_the_same_plan_is_another_try() -> None:
+    ran = after_an_answer("It is mounted now, try again.").check()
+    assert ran.result.is_success
+    assert ran.source.counts["look"] == 2
+    assert not ran.events("plan_rejected")
+
+
+def test_a_plan_that_is_refused_for_more_than_that_is_no_mere_repeat() -> None:
+    """Why there is no plan does not hang on how its faults are worded, or which comes first."""
+    strange = plan(step("b", "look"), step("c", "nowhere"))
+    ran = drafts(plan(step("a", "look")), *[plan(step("b", "look"))] * 2, strange, scores=[30] * 2)
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "planning"
+    ran = drafts(plan(step("a", "look")), *[plan(step("b", "look"))] * 3, scores=[30] * 2)
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind != "planning"

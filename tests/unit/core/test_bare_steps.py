@@ -34,7 +34,10 @@ def test_a_list_of_steps_is_a_plan(steps: list[Any], around: str) -> None:
     [
         [],
         [STEP, "and then"],
-        [{"name": "pay", "arguments": {}}],
+        [{"name": "pay", "arguments": {}}, "and then"],
+        [{"name": "pay", "parameters": {"type": "object", "properties": {"to": {"type": "string"}}}}],
+        [{"name": "pay", "description": "pays", "parameters": {}}],
+        {"name": "Ann"},
         [{"tool": "pay", "description": "pays"}],
         [{"step_id": "a"}],
         STEP,
@@ -54,6 +57,26 @@ def test_a_list_beside_the_plan_is_not_taken_for_another() -> None:
 def test_only_what_asks_for_steps_gets_some() -> None:
     assert all_meant([[STEP]], ("tools",)) == [[STEP]]
     assert all_meant([[STEP]], ()) == [STEP], "a list of one is that one"
+
+
+CALLED = {"tool": "pay", "parameters": {"to": "Ann"}}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"name": "pay", "arguments": {"to": "Ann"}},
+        {"type": "tool_use", "id": "a", "name": "pay", "input": {"to": "Ann"}},
+        {"type": "function", "id": "a", "function": {"name": "pay", "arguments": {"to": "Ann"}}},
+    ],
+)
+@pytest.mark.parametrize("around", ["{}", "[{}]", "[{}, {}]", '{"tool_calls": [{}]}', "<tool_call>\n{}\n</tool_call>", "{}\n{}"])  # fmt: skip
+def test_calls_as_models_make_them_are_steps(call: Any, around: str) -> None:
+    text = around.replace("{}", json.dumps(call))
+    (plan,) = read(text)
+    assert {one["tool"] for one in plan["steps"]} == {"pay"}
+    assert all(CALLED.items() <= one.items() for one in plan["steps"])
+    assert form_of(text, FIELDS) == "good"
 
 
 @given(st.lists(st.sampled_from([STEP, OTHER]), min_size=1, max_size=5))

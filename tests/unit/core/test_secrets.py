@@ -40,6 +40,7 @@ from replan.core.secrets import (
     usable_key,
     with_secret_fields,
 )
+from replan.core.secrets.names import looks_secret
 from replan.core.types import ToolSpec
 from replan.errors import ConfigError
 
@@ -611,3 +612,31 @@ def test_of_a_stored_output_also_what_was_not_known_when_it_came_is_masked() -> 
     assert known.masked_stored(done).masked
     harmless = done.model_copy(update={"output": "harmless"})
     assert known.masked_stored(harmless) is harmless
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "sk-4f9aK2mQ7xT1bW8cE5rN3vYz",
+        "sk-0123456789abcdef0123456789abcdef",
+        "sk-svcacct-aB3dE5fG7hJ9kL1mN2pQ",
+        "sk-proj-abcdefgh",
+        "sk_live_abcdefgh",
+    ],
+)
+def test_a_key_is_known_by_its_look(value: str) -> None:
+    assert looks_secret(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "sk-2024-0000123456789",
+        "sk-00000000012345678",
+        "sk-blue-shirt-large-2024",
+        "sk-2024-11-28-0017-0003",
+        "sk-learnsomethingeveryday",
+    ],
+)
+def test_a_number_of_an_order_is_none(value: str) -> None:
+    assert not looks_secret(value)

@@ -217,10 +217,12 @@ async def test_no_answer_is_said_by_leaving_it_out_and_is_no_null(script: Any) -
         StepReport(step_id="a", tool="count", output=3),
         StepReport(step_id="b", tool="count", output=4),
     ]
-    assert (await judge(script(bare), MAYBE, steps=number)).final_output == 4
-    talk = script(bare, bare)
-    with pytest.raises(AnswerInvalid, match="final_output is missing"):
-        await judge(talk, MAYBE, steps=[])
+    for said in (None, 4):
+        assert (await judge(script(bare, answer(output=said)), MAYBE, steps=number)).final_output == said
+    assert (await judge(script(bare), {"type": "integer"}, steps=number)).final_output == 4
+    for steps in ([], number):
+        with pytest.raises(AnswerInvalid, match="final_output is missing"):
+            await judge(script(bare, bare), MAYBE, steps=steps)
     assert "final_output" not in evaluation_schema("standard", MAYBE)["required"]
     assert "final_output" in evaluation_schema("standard", BILL)["required"]
 

@@ -267,6 +267,48 @@ def test_what_json_cannot_hold_is_an_error_that_says_what_and_where(value: Any, 
     assert says in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        pytest.param({"id": 7, "fee": math.nan}, {"id": 7, "fee": "NaN"}, id="NaN"),
+        pytest.param([1, -math.inf], [1, "-Infinity"], id="an infinity"),
+        pytest.param(
+            {"id": 7, "raw": object()}, {"id": 7, "raw": "(object, which has no JSON form)"}, id="an object"
+        ),
+        pytest.param({1: "a", "1": "b"}, 'both written "1"', id="two keys that are one"),
+        pytest.param("caf\udce9.txt", "is no text that UTF-8 has", id="a name in another encoding"),
+        pytest.param(round_about(), "it contains itself", id="a list in itself"),
+    ],
+)
+@pytest.mark.parametrize("effect", ["once", "repeatable", "reads"])
+async def test_an_effect_that_was_had_is_not_taken_back_by_what_json_cannot_hold(
+    value: Any, kept: Any, effect: Any
+) -> None:
+    @tool(effect=effect)
+    def pay() -> Any:
+        return value
+
+    source = FunctionSource([pay])
+    if effect == "reads":
+        with pytest.raises(ToolCallError):
+            await source.call(ToolCall("pay", {}, "k"))
+        return
+    given = await source.call(ToolCall("pay", {}, "k"))
+    assert given == kept or (kept in given and "the call itself was made" in given)
+    json.dumps(given, allow_nan=False)
+
+
+async def test_a_result_that_is_not_what_its_function_says_is_a_doubt_as_before() -> None:
+    @tool(effect="once")
+    def pay() -> Base:
+        return None  # type: ignore[return-value]
+
+    source = FunctionSource([pay])
+    with pytest.raises(ToolCallError, match="not what its return annotation says") as caught:
+        await source.call(ToolCall("pay", {}, "k"))
+    assert caught.value.happened == "unknown"
+
+
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: (

@@ -106,6 +106,11 @@ def test_what_is_no_function_is_refused(thing: Any) -> None:
         pytest.param({"timeout": 0}, "timeout=0 is not a positive number", id="no time at all"),
         pytest.param({"retries": -1}, "retries=-1 is not a whole number", id="less than no retries"),
         pytest.param({"retries": True}, "retries=True is not a whole number", id="a truth for a count"),
+        pytest.param({"description": 5}, "description=5 is not a text", id="a number for a description"),
+        pytest.param({"description": ["a"]}, "is not a text", id="a list for a description"),
+        pytest.param({"aliases": 5}, "aliases=5 is not a list of names", id="a number for names"),
+        pytest.param({"secrets": [1]}, r"secrets=\[1\] is not a list of names", id="numbers for names"),
+        pytest.param({"substitutes": None}, "substitutes=None is not a list", id="nothing for names"),
         pytest.param({"timeout": True}, "timeout=True is not a positive number", id="a truth for a time"),
         pytest.param(
             {"timeout": float("nan")}, "timeout=nan is not a positive number", id="no number for a time"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
+from replan.core.data.native_calls import calls_in
 from replan.core.data.read_json import Unreadable, candidates, read_json
 
 _DEPTH = 5
@@ -33,6 +34,8 @@ def all_meant(values: Sequence[Any], needed: Sequence[str]) -> list[Any]:
     found = [meant(value, needed) for value in values]
     if "steps" not in needed or any(_count(value, needed) for value in found):
         return found
+    if calls := calls_in(found):
+        return [{"steps": calls}]
     return [{"steps": value} if _are_steps(value) else value for value in found]
 
 

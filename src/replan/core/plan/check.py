@@ -41,6 +41,8 @@ class Checked(NamedTuple):
     """Of the plan as it will run."""
     constants: Mapping[StepId, ConstantCall] = {}
     """The steps whose only call is known by now as it will be made."""
+    tried_before: bool = False
+    """All that is wrong with it is that this task has run it before."""
 
 
 def check_plan(

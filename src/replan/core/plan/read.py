@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
+from replan.core.data.native_calls import as_step
 from replan.core.data.nothing import is_filler
 from replan.core.data.strict_json import NotStorable, joined
 from replan.core.types import Action, JsonObject, Plan, Step
@@ -241,8 +242,7 @@ def _step(raw: Any, where: str, at: int, faults: list[str]) -> Step | None:
     if not isinstance(raw, dict):
         faults.append(f"{where} has to be an object with step_id, tool and parameters")
         return None
-    raw = _named(raw, _STEP_FIELDS, where, faults)
-    raw = _with_reason(raw)
+    raw = _with_reason(_named(as_step(raw) or raw, _STEP_FIELDS, where, faults))
     step_id = _text(raw.get("step_id")) or f"step_{at + 1}"
     where = f"step {step_id!r}"
     fields: dict[str, Any] = {}
@@ -270,7 +270,7 @@ def _action(raw: Any, where: str, step_id: str, at: int, faults: list[str]) -> A
             f"{where}: actions[{at}] has to be an object with action_id, tool and parameters, not {_kind(raw)}"
         )
         return None
-    raw = _with_reason(_named(raw, _ACTION_FIELDS, f"{where}, actions[{at}]", faults))
+    raw = _with_reason(_named(as_step(raw) or raw, _ACTION_FIELDS, f"{where}, actions[{at}]", faults))
     action_id = _text(raw.get("action_id")) or f"{step_id}_action_{at + 1}"
     where = f"{where}, action {action_id!r}"
     fields = {

@@ -22,9 +22,6 @@ MOST_STALLED = 20
 MOST_POLLED = 100
 """Rounds in a row without a better score, though each shows that a poll has moved on."""
 
-SAME_PLAN = "this plan is the same as an earlier one"
-"""How the violation of a plan begins that has been tried before."""
-
 
 def must_stop(state: State) -> str:
     """Why there must not be another round, whatever a model says; empty if there may be one."""
@@ -82,7 +79,7 @@ def plan_repeats(state: State, plan: Plan, volatile: Collection[ToolId] = ()) ->
     for one in prints:
         if state.recovery.prints.get(one) is False or once_more in state.recovery.barren:
             return (
-                f"{SAME_PLAN} of this task, which was insufficient: the same tools, parameters and order; "
+                "this plan is the same as an earlier one of this task, which was insufficient: the same tools, parameters and order; "
                 "change what matters: another tool, other parameters, or other steps"
             )
     return ""

@@ -44,7 +44,7 @@ _SETTING_NAMES = frozenset(
 """Names that mean a secret in addresses, on command lines and in configurations, and often none elsewhere."""
 _SECRET_LOOKS = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----"
-    r"|^(?:sk|pk|rk)[-_](?:live|test|proj|ant|or)[-_]\S{8,}$|^sk-\S{16,}$|^gh[pousr]_\w{20,}$|^github_pat_\w{20,}$"
+    r"|^(?:sk|pk|rk)[-_](?:live|test|proj|ant|or)[-_]\S{8,}$|^sk-\S*?(?=[A-Za-z0-9]*\d)(?=[A-Za-z0-9]*[A-Za-z])[A-Za-z0-9]{16,}\S*$|^gh[pousr]_\w{20,}$|^github_pat_\w{20,}$"
     r"|^xox[abeprs]-\S{10,}$|^(?:AKIA|ASIA)[A-Z0-9]{16}$|^AIza[\w-]{30,}$|^glpat-\S{16,}$"
     r"|^eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*$|^(?:Bearer|Basic) \S{8,}$"
 )

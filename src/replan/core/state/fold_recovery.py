@@ -196,7 +196,7 @@ def _replanning(state: State, event: e.ReplanningStarted, ts: float) -> None:
         if state.plan is not None:
             began = known.began or prints_of(state.plan, (), known.labels, state.earlier)
             whole, left = prints_of(state.plan, _succeeded(state), known.labels, state.earlier)
-            for one in (*began, whole, left):
+            for one in (*began, whole, left) if not note.heard else ():
                 known.prints[one] = known.prints.get(one, True) and note.outside
             if not (note.better or note.outside):
                 known.barren.add(prints_of(state.plan, (), known.labels)[0])
@@ -297,7 +297,7 @@ def _approval_resolved(state: State, event: e.ApprovalResolved, ts: float) -> No
     if not event.approved and asked.effect != "reads":
         refused(state)
     if (answer := _about_approval(asked, event)) is not None:
-        known.said.append(answer)
+        known.hear(answer)
     step = state.steps.get(asked.step_id)
     slot = slot_of(asked.action_id, asked.index)
     asked_since = known.latest.get((asked.step_id, slot)) != event.approval_id
@@ -340,12 +340,12 @@ def _answered(state: State, event: e.QuestionAnswered, ts: float) -> None:
     if question is None or event.question_id in known.answers:
         return
     known.answers[event.question_id] = event
-    known.said.append(Said(question.text, event.answer, event.by))
+    known.hear(Said(question.text, event.answer, event.by))
     if question.kind == "intervention":
         state.impasse = None
         known.word = word_of(event.answer)
         note = known.note(state.round)
-        note.news = note.better = True  # a person's word is something new
+        note.news = note.better = note.heard = True  # a person's word is something new
         state.reflection = None
         if known.word != "stop" and state.evaluation is not None and state.evaluation.by == "model":
             known.evaluation = state.evaluation  # made without that answer: it is judged anew

@@ -35,6 +35,8 @@ class RoundNote:
     """Its plan was run before and gave something else then: a poll that goes on."""
     outside: bool = False
     """What failed was out of our reach."""
+    heard: bool = False
+    """A person has said how to go on after it: its plan may be right now."""
     outcome: str = ""
 
 
@@ -99,6 +101,12 @@ class Recovery:
     """Set by the latest answer, if that decides by itself."""
     warned: set[str] = field(default_factory=set)
     """Limits of which it was told that most is used."""
+
+    def hear(self, said: Said) -> None:
+        """A person has spoken: with that, what was tried before may come out otherwise."""
+        self.said.append(said)
+        self.prints.clear()
+        self.barren.clear()
 
     def note(self, number: int) -> RoundNote:
         """The note of this round."""

@@ -286,13 +286,14 @@ def _final_output(
     """The answer to the user and what is wrong with its form; `_NOTHING` where one is wanted and there is none.
 
     What fits the schema is an answer, null included. What does not is none, and no output of a step passes for it: only
-    where nothing at all was written, the `fallback` is the answer. Without a schema null and an empty text are nothing.
+    where nothing at all was written, the `fallback` is the answer, and not even there where the schema has null, which may have been
+    meant. Without a schema null and an empty text are nothing.
     """
     blank = output is None or (isinstance(output, str) and not output.strip())
     if output is _NOTHING or (blank and output_schema is None):
         if not wanted:
             return None if output is _NOTHING else output, []
-        output = fallback
+        output = _NOTHING if allows_null(output_schema) else fallback
     if output_schema is None or output is _NOTHING:
         return output, []
     faults = json_schemas.problems(output_schema, output)

@@ -7,11 +7,11 @@ from typing import Any
 
 from replan.core.evaluation.outcome import default_strategy, forced, standing_of, violations
 from replan.core.events import PlanRejected, PlanUpdated, ReflectionCompleted, ReplanningStarted
+from replan.core.plan.check import Checked
 from replan.core.plan.diff import diff_of
 from replan.core.plan.new_ids import with_free_ids
 from replan.core.plan.read import PlanMisread, read_plan
 from replan.core.recovery import strategies
-from replan.core.recovery.guard import SAME_PLAN
 from replan.core.recovery.strategies import StrategyRefused
 from replan.core.references.refs import escape
 from replan.core.reflection import OverallReflection, Strategy
@@ -192,10 +192,18 @@ async def _by_planner(
             made = strategies.with_suffix(plan, kept, new)
         return read.model_copy(update={"steps": made.steps})
 
-    only_repeats: list[str] = []
+    latest: Checked | None = None
+    tried_before = False
+    """That is all that is wrong with the latest answer."""
+
+    def checked(draft: Plan, tools: list[ToolSpec]) -> Checked:
+        nonlocal latest
+        latest = check(run, draft, tools, kept=kept, proposed=True)
+        return latest
 
     def rejected(found: tuple[str, ...], attempt: int) -> None:
-        only_repeats[:] = found if len(found) == 1 and found[0].startswith(SAME_PLAN) else ()
+        nonlocal tried_before
+        tried_before = latest is not None and latest.tried_before and latest.violations == found
         run.record(PlanRejected(violations=found, attempt=attempt))
 
     view = replan_view(
@@ -209,7 +217,7 @@ async def _by_planner(
             view=view,
             tools=tools,
             new_plan=new_plan,
-            check=lambda draft: check(run, draft, tools, kept=kept, proposed=True),
+            check=lambda draft: checked(draft, tools),
             corrections=state.policy.max_plan_corrections,
             on_rejected=rejected,
         )
@@ -217,7 +225,7 @@ async def _by_planner(
     try:
         planned = await with_more_tools(run, plan_with)
     except PlanInvalid as error:
-        if only_repeats:
+        if tried_before:
             raise NothingNew(error.violations) from error
         raise
     if planned.plan.declined:

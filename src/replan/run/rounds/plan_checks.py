@@ -77,9 +77,28 @@ def check(
             "the plan has no steps, and with evaluation = steps there is no model to answer by itself"
         )
     volatile = {tool.id for tool in run.parts.tools.specs() if tool.volatile}
-    if not found and (repeat := plan_repeats(state, checked.plan, volatile)):
-        found.append(repeat)
-    return checked._replace(violations=tuple(found))
+    repeat = "" if found or _sets_again(run, checked.plan) else plan_repeats(state, checked.plan, volatile)
+    return checked._replace(violations=(repeat,) if repeat else tuple(found), tried_before=bool(repeat))
+
+
+def _sets_again(run: Run, plan: Plan) -> bool:
+    """True if the plan sets something that it or another one has set to something else since: that is no second try."""
+    state = run.state
+    done = settled_steps(run)
+    calls = (
+        one
+        for step in plan.steps
+        if step.step_id not in done
+        for one in (step.actions or (step,))
+        if one.tool
+    )
+    return any(
+        tool is not None
+        and tool.effect == "repeatable"
+        and state.ledger.overwritten(state.base(tool, one.parameters), tool.id)
+        for one in calls
+        for tool in (run.parts.tools.resolve(one.tool),)
+    )
 
 
 def _missed(run: Run, draft: Plan, known: Collection[ToolId]) -> list[ToolId]:

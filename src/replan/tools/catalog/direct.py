@@ -41,8 +41,15 @@ async def call_directly(
     if gate is not None:
         await gate.enter()
         gate.begin()
+    task = asyncio.current_task()
     try:
         return await _within(spec.timeout_secs, catalog, ToolCall(spec.id, given, key))
+    except GeneratorExit as error:
+        if not _is_running(task):  # our own coroutine is closed
+            raise
+        raise ToolCallError(
+            f"tool {spec.id!r} raised GeneratorExit, which ends a generator, not a call"
+        ) from error
     except ToolCallError as error:
         error.args = tuple(secrets.hide(part) if isinstance(part, str) else part for part in error.args)
         raise
@@ -58,6 +65,13 @@ async def call_directly(
     finally:
         if gate is not None:
             gate.leave()
+
+
+def _is_running(task: asyncio.Task[Any] | None) -> bool:
+    try:
+        return asyncio.current_task() is task
+    except RuntimeError:  # the loop has ended
+        return False
 
 
 async def _within(secs: float | None, catalog: Catalog, call: ToolCall) -> Any:

@@ -118,6 +118,8 @@ def tool(
         inner = target.__func__ if isinstance(target, classmethod | staticmethod) else target
         if not callable(inner):
             raise ToolDefinitionError(f"@tool was put on a {type(inner).__name__}; it goes on a function")
+        if description is not None and not isinstance(description, str):
+            raise refused(inner, f"description={description!r:.60} is not a text")
         _check(inner, name=name, effect=effect, timeout=timeout, retries=retries)
         _check_verifier(inner, effect, verify, verify_after_secs)
         options = ToolOptions(
@@ -126,8 +128,8 @@ def tool(
             effect=effect,
             timeout=timeout,
             retries=retries,
-            output_params=_names(output_params),
-            aliases=_names(aliases),
+            output_params=_names(inner, "output_params", output_params),
+            aliases=_names(inner, "aliases", aliases),
             volatile=volatile,
             stable=stable,
             errors_are_clean=errors_are_clean,
@@ -135,8 +137,8 @@ def tool(
             requires_approval=requires_approval,
             verify=verify,
             verify_after_secs=verify_after_secs,
-            secrets=_names(secrets),
-            substitutes=_names(substitutes),
+            secrets=_names(inner, "secrets", secrets),
+            substitutes=_names(inner, "substitutes", substitutes),
             output_schema=output_schema,
             namespace=mentioned_locals(inner),
         )
@@ -300,5 +302,11 @@ def _check_verifier(function: Any, effect: str, verify: object, after: object) -
         raise refused(function, f"verify_after_secs={after!r} is not a number of seconds, 0 or more")
 
 
-def _names(given: Iterable[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _names(function: Any, option: str, given: Iterable[str]) -> tuple[str, ...]:
+    try:
+        names = (given,) if isinstance(given, str) else tuple(given)
+    except TypeError:
+        names = (None,)  # type: ignore[assignment]
+    if not all(isinstance(one, str) for one in names):
+        raise refused(function, f"{option}={given!r:.60} is not a list of names")
+    return names

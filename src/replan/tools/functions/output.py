@@ -68,6 +68,24 @@ def to_plain(value: Any, write: Callable[[Any], bytes] | None = None) -> Any:
     )
 
 
+def as_far_as_json(value: Any, problem: str) -> Any:
+    """What can be kept of a value that `to_plain` refuses, with words in place of the rest: NaN, an object without a JSON form."""
+    try:
+        text = to_json(value, inf_nan_mode="strings", fallback=_in_words)
+        if len(text) <= MAX_RESULT_BYTES:
+            return read_strictly(text)
+    except Exception:  # noqa: BLE001 - the value's own code may raise what it likes
+        pass
+    return f"({problem}; the call itself was made)"
+
+
+def _in_words(value: Any) -> Any:
+    try:
+        return known(value)
+    except Exception:  # noqa: BLE001 - as above
+        return f"({_type_name(value)}, which has no JSON form)"
+
+
 def _written(value: Any, depth: int, write: Callable[[Any], bytes] | None = None) -> tuple[Any, bytes]:
     try:
         text = write(value) if write else to_json(value, inf_nan_mode="constants", fallback=known)

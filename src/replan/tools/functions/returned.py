@@ -13,7 +13,7 @@ from replan.core.failures.faults import text_of
 from replan.core.types import JsonObject
 from replan.errors import ToolCallError
 from replan.tools.functions.annotations import adapted, writes_its_own_form
-from replan.tools.functions.output import known, to_plain
+from replan.tools.functions.output import as_far_as_json, known, to_plain
 from replan.tools.schema_check import problem_of
 
 UNREADABLE = (
@@ -63,7 +63,7 @@ class _Written(PlainSchema):
 class Returned:
     """The result of a function: `schema` (None where it would say nothing), and its values, written and checked."""
 
-    __slots__ = ("_adapter", "_declared", "_named", "_schemas", "_stands_for", "_write", "schema")
+    __slots__ = ("_adapter", "_declared", "_had", "_named", "_schemas", "_stands_for", "_write", "schema")
 
     def __init__(
         self,
@@ -73,12 +73,15 @@ class Returned:
         *,
         closed: bool = True,
         stands_for: Returned | None = None,
+        had: bool = False,
     ) -> None:
         """`declared`: a schema that the author gave, before which the annotation says nothing. `named`: the tool.
 
-        `stands_for`: of the tool whose results these are, where the function tells what another has given.
+        `stands_for`: of the tool whose results these are, where the function tells what another has given. `had`: by the time
+        that it returns, it has had an effect: what of its result JSON cannot hold is told in words, and takes that back no more.
         """
         self._named = named
+        self._had = had
         self._stands_for = stands_for
         self._adapter = None if annotation is None or annotation is type(None) else _adapter_of(annotation)
         self._write = _own_writer(annotation, self._adapter)
@@ -102,9 +105,13 @@ class Returned:
         """The value as plain JSON; `ToolCallError` of kind "output" where it is not what the function says."""
         try:
             plain = to_plain(value, self._write)
-        except ToolCallError:
+        except ToolCallError as error:
+            if self._had:
+                return as_far_as_json(value, str(error))
             raise
         except Exception as error:  # whatever the author's own code raises: the function has run
+            if self._had:
+                return as_far_as_json(value, text_of(error))
             raise ToolCallError(
                 f"{self._named!r} ran, but what it returned cannot be written as JSON: {text_of(error)}",
                 kind="output",

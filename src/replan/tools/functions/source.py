@@ -132,7 +132,10 @@ class FunctionTool:
             function, name, texts=said.parameters, namespace=namespace, secrets=options.secrets
         )
         result, self._listed = _result_annotation(function, namespace)
-        self._returned = Returned(result, _declared_output(function, options), name, stands_for=stands_for)
+        had = options.effect != "reads" and stands_for is None
+        self._returned = Returned(
+            result, _declared_output(function, options), name, stands_for=stands_for, had=had
+        )
         self.spec = ToolSpec(
             id=name,
             name=name,
