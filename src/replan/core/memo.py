@@ -26,7 +26,7 @@ class ByIdentity(Generic[T]):
             return known[1]
         made = self._make(value)
         while len(self._known) >= self._most:
-            self._known.pop(next(iter(self._known)), None)
+            self._known.pop(next(iter(tuple(self._known)), 0), None)  # a copy: other threads add to it
         self._known[id(value)] = (value, made)
         return made
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from replan.core.types import ToolSpec
+from cpu_time import cpu
+from replan.core.types import JsonObject, ToolSpec
 from replan.reasoning.prompting.describe import (
     shape,
     signature,
@@ -13,7 +15,8 @@ from replan.reasoning.prompting.describe import (
     tool_index,
     tool_lines,
 )
-from replan.reasoning.prompting.schemas import grammatical, inline
+from replan.reasoning.prompting.inlined import inline
+from replan.reasoning.prompting.schemas import grammatical
 from replan.reasoning.prompting.view import StepReport, TaskView
 
 
@@ -158,3 +161,52 @@ def test_the_date_has_its_day_of_the_week(today: str, told: str) -> None:
 
 def test_the_built_in_model_is_told_the_date_as_in_its_recordings() -> None:
     assert today_text(TaskView(description="x", today="2026-11-29"), "small") == "Today is 2026-11-29."
+
+
+def doubling(levels: int, names: str = "xyz") -> JsonObject:
+    """A small schema that is huge without its references."""
+    definitions: JsonObject = {
+        f"d{n}": {"type": "object", "properties": {name: {"$ref": f"#/$defs/d{n + 1}"} for name in names}}
+        for n in range(levels)
+    }
+    last: JsonObject = {f"d{levels}": {"type": "string"}}
+    return {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/d0"}},
+        "required": ["a"],
+        "$defs": definitions | last,
+    }
+
+
+@pytest.mark.parametrize(("levels", "names"), [(11, "xyz"), (40, "wxyz"), (3, "abcdefghijklmnopqrstuvw")])
+def test_definitions_that_use_each_other_twice_stay_small(levels: int, names: str) -> None:
+    with cpu(2):
+        made = inline(doubling(levels, names))
+    assert len(json.dumps(made)) < 200_000
+    assert "$ref" not in json.dumps(made)
+    assert set(made["properties"]["a"]["properties"]) == set(names)  # the outer levels are told
+
+
+def test_few_levels_are_told_to_the_end() -> None:
+    made = inline(doubling(4, "xy"))
+    assert json.dumps(made).count('"string"') == 16
+
+
+@pytest.mark.parametrize("name", ["definitions", "$defs", "properties", "$ref", "enum"])
+def test_a_parameter_may_be_called_like_a_keyword(name: str) -> None:
+    inner: JsonObject = {"type": "object", "properties": {name: {"$ref": "#/$defs/word"}}, "required": [name]}
+    schema: JsonObject = {
+        "type": "object",
+        "properties": {name: {"type": "array", "items": inner}},
+        "required": [name],
+        "$defs": {"word": {"type": "string"}},
+    }
+    told = {"type": "object", "properties": {name: {"type": "string"}}, "required": [name]}
+    assert inline(schema)["properties"] == {name: {"type": "array", "items": told}}
+    tool = ToolSpec(id="define", parameters=schema)
+    assert f"define({name}: [{{{name}: string}}])" in signature(tool)
+
+
+def test_values_in_a_schema_are_data() -> None:
+    schema: JsonObject = {"default": {"$ref": "#/a", "definitions": 1}, "enum": [{"$defs": 2}]}
+    assert inline(schema) == schema

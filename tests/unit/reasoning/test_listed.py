@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cpu_time import cpu
 from replan.core.types import ToolSpec
 from replan.reasoning.diagnosis.listed import known_values
 from replan.reasoning.diagnosis.recovery_schemas import step_reflection_schema
@@ -37,3 +38,9 @@ def test_a_small_model_chooses_among_the_known_values_and_a_strong_one_is_free()
     assert data == {"p": {"enum": ["a", "b"]}, "n": {"type": "integer"}}
     free = step_reflection_schema("standard", ["retry_with_params"], tool, [], {"p": ["a", "b"]})
     assert free == step_reflection_schema("standard", ["retry_with_params"], tool, [])
+
+
+@pytest.mark.parametrize("piece", [": a", ": a, ", "; of a, b ", " are x or "])
+def test_a_long_message_is_looked_at_in_its_beginning_only(piece: str) -> None:
+    with cpu(2):
+        known_values("'Rome' is refused" + piece * 50_000, {"city": "Rome", "town": "Rome"})

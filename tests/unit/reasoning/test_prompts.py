@@ -191,6 +191,16 @@ def test_no_data_can_close_its_own_fence(data: str) -> None:
     assert "\n".join(lines[1:-1]) == data
 
 
+@pytest.mark.parametrize("row", [79, 80, 81, 1_000, 200_000])
+def test_a_row_of_marks_makes_no_long_fence(row: int) -> None:
+    told = fence("data", "a" + "~" * row + "b")
+    mark = told.split(" ", 1)[0]
+    assert len(mark) <= 81
+    assert told.count(mark) == 2
+    assert len(told) < row + row // 40 + 200
+    assert told.count("~") == row + 2 * len(mark)
+
+
 GAPS = """---
 name: {}/x
 role: planning

@@ -6,10 +6,12 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from replan.core.references.refs import Reference, parse
+from replan.core.references.refs import changed
 from replan.core.types import Action, Step
 
 _QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)""", re.DOTALL)
+_BEGINNING = re.compile(r"(?<![\w.\-])[A-Za-z_][\w\-]*")
+"""A name at the beginning of a path."""
 
 
 def with_free_ids(new: Sequence[Step], taken: Collection[str]) -> list[Step]:
@@ -67,27 +69,23 @@ def _in_value(value: Any, names: Mapping[str, str]) -> Any:
     if not names:
         return value
     if isinstance(value, dict):
-        return {key: _in_value(item, names) for key, item in value.items()}
+        return {_in_value(key, names): _in_value(item, names) for key, item in value.items()}
     if isinstance(value, list):
         return [_in_value(item, names) for item in value]
     if not isinstance(value, str):
         return value
-    for raw in dict.fromkeys(part.raw for part in parse(value) if isinstance(part, Reference)):
-        changed = _in_expression(raw, names)
-        if changed != raw:  # not where it is written as text: `$${…}`, `{{{{…}}}}`
-            value = re.sub(rf"(?<![${{]){re.escape(raw)}", changed.replace("\\", "\\\\"), value)
-    return value
+    return changed(value, lambda raw: _in_expression(raw, names))
 
 
 def _in_expression(text: str, names: Mapping[str, str]) -> str:
     """The expression with the names changed where they stand at the beginning of a path."""
     out: list[str] = []
+    before = ""
     for part in _QUOTED.split(text):
+        last, before = before, part.rstrip() or before
         if _QUOTED.fullmatch(part):
-            quoted = part[0] == '"' and part[1:-1] in names and not "".join(out).rstrip().endswith(".")
+            quoted = part[0] == '"' and part[1:-1] in names and not last.endswith(".")
             out.append(f'"{names[part[1:-1]]}"' if quoted else part)
             continue
-        for old, new in names.items():
-            part = re.sub(rf"(?<![\w.\-]){re.escape(old)}(?![\w\-])", f"\0{new}\0", part)
-        out.append(part.replace("\0", ""))
+        out.append(_BEGINNING.sub(lambda found: names.get(found[0], found[0]), part))
     return "".join(out)

@@ -6,6 +6,7 @@ A person's plan is not held to it: who writes `TODO` into a plan of their own ma
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
@@ -17,7 +18,8 @@ from replan.core.references.paths import check_path
 from replan.core.references.refs import has_references, listed, references
 from replan.core.types import Step, StepId, ToolSpec
 
-_MOST_PAIRS = 1_000
+_MOST_GROUPS = 8
+"""Ways in which calls of one tool leave parameters open."""
 
 
 class Proposed(NamedTuple):
@@ -38,16 +40,16 @@ class Proposed(NamedTuple):
 def proposal_violations(plan: Proposed, resolve: Callable[[str], ToolSpec | None]) -> list[str]:
     """Everything that is wrong with it."""
     never = [text for step in plan.steps if step.step_id in plan.new for text in _never(step)]
-    calls = [(step, call) for step in plan.steps for call in _calls(step, resolve)]
-    every = [call for _, call in calls]
+    calls = [(step, call, reason) for step in plan.steps for call, reason in _calls(step, resolve)]
+    alike = _Alike([call for _, call, _ in calls])
     return never + [
         text
-        for step, call in calls
+        for step, call, reason in calls
         if step.step_id in plan.new and call.tool is not None
         for text in (
             *_not_values(call, call.tool, plan.stands),
             *_without_item(step, call, call.tool, may_repeat=plan.may_repeat),
-            *_meant_again(step, call, call.tool, plan, every),
+            *_meant_again(step, call, call.tool, reason, alike, first=plan.first),
         )
     ]
 
@@ -68,13 +70,15 @@ def _never(step: Step) -> Iterator[str]:
         yield f"step {step.step_id!r}: `for_each` has no items, so nothing would be done: leave the step out"
 
 
-def _calls(step: Step, resolve: Callable[[str], ToolSpec | None]) -> Iterator[PlannedCall]:
+def _calls(step: Step, resolve: Callable[[str], ToolSpec | None]) -> Iterator[tuple[PlannedCall, str]]:
+    """The calls of a step, each with the reason to repeat it."""
     where = f"step {step.step_id!r}"
     if not step.actions:
-        yield PlannedCall.of(where, resolve(step.tool), step.parameters, step.repeat)
+        yield PlannedCall.of(where, resolve(step.tool), step.parameters, step.repeat), step.repeat_reason
     for one in step.actions:
         at = f"{where}, action {one.action_id!r}"
-        yield PlannedCall.of(at, resolve(one.tool), one.parameters, one.repeat or step.repeat)
+        call = PlannedCall.of(at, resolve(one.tool), one.parameters, one.repeat or step.repeat)
+        yield call, one.repeat_reason or step.repeat_reason
 
 
 def _not_values(call: PlannedCall, tool: ToolSpec, stands: Stands) -> Iterator[str]:
@@ -99,36 +103,57 @@ def _without_item(step: Step, call: PlannedCall, tool: ToolSpec, *, may_repeat: 
 
 
 def _meant_again(
-    step: Step, call: PlannedCall, tool: ToolSpec, plan: Proposed, calls: Sequence[PlannedCall]
+    step: Step, call: PlannedCall, tool: ToolSpec, reason: str, alike: _Alike, *, first: bool
 ) -> Iterator[str]:
     """What says `repeat` needs something to repeat, and in a later plan a reason."""
     if not call.repeat or tool.effect != "once":
         return
-    if not plan.first:
-        own = next(
-            (one.repeat_reason for one in step.actions if call.where.endswith(f" {one.action_id!r}")), ""
-        )
-        if not (own or step.repeat_reason):
+    if not first:
+        if not reason:
             yield (
                 f"{call.where}: `repeat` makes an effect once more than it was done, and here is no reason: write in "
                 "`repeat_reason` why the task wants it again, or leave `repeat` out"
             )
-    elif step.for_each is None and not any(
-        _may_be_alike(call, other, tool) for other in calls[:_MOST_PAIRS] if other is not call
-    ):
+    elif step.for_each is None and not alike.has_another(call, tool):
         yield (
             f"{call.where}: `repeat` is for the same effect twice, and nothing in this plan is like this call: leave `repeat` out"
         )
 
 
-def _may_be_alike(one: PlannedCall, other: PlannedCall, tool: ToolSpec) -> bool:
-    """True if the calls may come to one: what is written of both does not differ."""
-    if other.tool is None or other.tool.id != tool.id:
-        return False
-    open_ = {
-        name for call in (one, other) for name, value in call.parameters.items() if has_references(value)
-    }
-    mine, theirs = (
-        {name: value for name, value in call.parameters.items() if name not in open_} for call in (one, other)
-    )
-    return call_content(tool.id, mine, tool.parameters) == call_content(tool.id, theirs, tool.parameters)
+class _Alike:
+    """Which calls of a plan may come to the same: what is written of both does not differ.
+
+    A parameter that holds references is open. Calls with the same open ones are compared together.
+    """
+
+    def __init__(self, calls: Sequence[PlannedCall]) -> None:
+        self._groups: dict[str, dict[frozenset[str], list[PlannedCall]]] = {}
+        self._counts: dict[tuple[str, frozenset[str], frozenset[str]], Counter[str]] = {}
+        for call in calls:
+            if call.tool is not None:
+                groups = self._groups.setdefault(call.tool.id, {})
+                groups.setdefault(_open(call), []).append(call)
+
+    def has_another(self, call: PlannedCall, tool: ToolSpec) -> bool:
+        """True if another call than this one may come to the same, or where that would be too much to tell."""
+        groups = self._groups[tool.id]
+        mine = _open(call)
+        return len(groups) > _MOST_GROUPS or any(
+            self._count(tool, theirs, mine | theirs)[_content(call, tool, mine | theirs)] > (theirs == mine)
+            for theirs in groups
+        )
+
+    def _count(self, tool: ToolSpec, of: frozenset[str], open_: frozenset[str]) -> Counter[str]:
+        key = (tool.id, of, open_)
+        if key not in self._counts:
+            self._counts[key] = Counter(_content(each, tool, open_) for each in self._groups[tool.id][of])
+        return self._counts[key]
+
+
+def _open(call: PlannedCall) -> frozenset[str]:
+    return frozenset([name for name, value in call.parameters.items() if has_references(value)])
+
+
+def _content(call: PlannedCall, tool: ToolSpec, without: frozenset[str]) -> str:
+    written = {name: value for name, value in call.parameters.items() if name not in without}
+    return call_content(tool.id, written, tool.parameters)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from replan.core.references.paths import LITERALS, OF_LENGTH, check_path
+from replan.core.references.paths import LITERALS, MAX_LENGTH, OF_LENGTH, check_path
 
 _TOKEN = re.compile(
     r"""(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)"""
@@ -25,7 +25,7 @@ _OPENING, _CLOSING = "([{", ")]}"
 
 def as_meant(text: str) -> str:
     """The condition in JMESPath where it is written in another way of which that can be told; else as it is."""
-    if not check_path(text) or OF_LENGTH.search(text):
+    if len(text) > MAX_LENGTH or not check_path(text) or OF_LENGTH.search(text):
         return text
     meant = _negated(_valued([(str(one.lastgroup), one[0]) for one in _TOKEN.finditer(text)]))
     return text if check_path(meant) else meant
@@ -52,19 +52,20 @@ def _valued(tokens: list[tuple[str, str]]) -> list[str]:
 def _negated(tokens: list[str]) -> str:
     """`not a == b` as `!(a == b)`: it reaches as far as the comparison does."""
     out = ""
+    open_until: list[int] = []
     at = 0
-    while at < len(tokens):
-        if (
-            tokens[at] == "not"
-            and not out.rstrip().endswith(".")
-            and tokens[at + 1 : at + 2] not in ([], ["."])
-        ):
-            end = _end_of_operand(tokens, at + 1)
-            out += f"!({_negated(tokens[at + 1 : end]).strip()})" + (" " if tokens[end - 1].isspace() else "")
-            at = end
-        else:
+    while at < len(tokens) or open_until:
+        if open_until and at == open_until[-1]:
+            out = f"{out.rstrip()}){' ' if tokens[at - 1].isspace() else ''}"
+            open_until.pop()
+            continue
+        end = open_until[-1] if open_until else len(tokens)
+        if tokens[at] == "not" and not out.rstrip().endswith(".") and at + 1 < end and tokens[at + 1] != ".":
+            out += "!("
+            open_until.append(_end_of_operand(tokens, at + 1))
+        elif not (tokens[at].isspace() and out.endswith("!(")):
             out += tokens[at]
-            at += 1
+        at += 1
     return out
 
 

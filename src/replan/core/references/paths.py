@@ -60,16 +60,23 @@ class _Parser(parser.Parser):
     _CACHE: ClassVar[dict[str, Any]] = {}
 
 
-@lru_cache(maxsize=4096)
-def _compile(path: str) -> Any:
+_MOST_KEPT = 200
+"""Characters of a path whose tree is kept: a tree takes some hundred bytes a character."""
+
+
+def _read(path: str) -> Any:
     with warnings.catch_warnings():  # `text` for a text is deprecated there, and common
         warnings.simplefilter("ignore", PendingDeprecationWarning)
         return _Parser().parse(path)
 
 
+_kept = lru_cache(maxsize=2_048)(_read)
+_kept_long = lru_cache(maxsize=64)(_read)
+
+
 def parsed(path: str) -> Any:
     """The syntax tree of a path that passes `check_path`."""
-    return _compile(path).parsed
+    return (_kept if len(path) <= _MOST_KEPT else _kept_long)(path).parsed
 
 
 def check_path(path: str) -> str:
@@ -78,7 +85,7 @@ def check_path(path: str) -> str:
         return f"the path {path[:40]!r}… has {len(path)} characters; at most {MAX_LENGTH} are allowed"
     try:
         return _misread(path) or _unknown_function(parsed(path))
-    except RecursionError:
+    except (RecursionError, _TooDeep):
         return f"the path {path[:40]!r}… is nested too deep"
     except exceptions.JMESPathError as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -127,7 +134,17 @@ def _misread(path: str) -> str:
     return ""
 
 
-def _unknown_function(node: Any) -> str:
+MAX_NESTED = 200
+"""Levels of a path's tree: what goes through it goes no deeper into the stack than that, wherever it is called."""
+
+
+class _TooDeep(Exception):
+    """More than `MAX_NESTED` levels."""
+
+
+def _unknown_function(node: Any, depth: int = 0) -> str:
+    if depth > MAX_NESTED:
+        raise _TooDeep
     if not isinstance(node, dict):
         return ""
     if node["type"] == "function_expression":
@@ -138,7 +155,10 @@ def _unknown_function(node: Any) -> str:
         wanted, given = len(known["signature"]), len(node["children"])
         if given < wanted or (given > wanted and not known["signature"][-1].get("variadic")):
             return f"{node['value']}() takes {wanted} arguments, not {given}"
-    return next((found for child in node.get("children", ()) if (found := _unknown_function(child))), "")
+    for child in node.get("children", ()):
+        if problem := _unknown_function(child, depth + 1):
+            return problem
+    return ""
 
 
 def select(path: str, data: Any, meter: Meter | None = None) -> Any:

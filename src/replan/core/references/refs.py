@@ -44,12 +44,18 @@ def parse(text: str) -> tuple[Segment, ...]:
     """The text cut into literal pieces and references, in order."""
     if is_plain(text):
         return (text,) if text else ()
-    return _parsed(text) if len(text) <= 1_000 else tuple(_merge(_scan(text, literal=False)))
+    return _parsed(text) if len(text) <= _MOST_KEPT else _read(text)
 
 
-@lru_cache(maxsize=32_768)
-def _parsed(text: str) -> tuple[Segment, ...]:
-    return tuple(_merge(_scan(text, literal=False)))
+_MOST_KEPT = 500
+"""Characters of a text whose parts are kept: longer ones are rare, and would fill the memory."""
+
+
+def _read(text: str) -> tuple[Segment, ...]:
+    return tuple(_merge(segment for _, segment in _scan(text, literal=False)))
+
+
+_parsed = lru_cache(maxsize=8_192)(_read)
 
 
 def is_plain(text: str) -> bool:
@@ -85,32 +91,33 @@ _ESCAPES = re.compile(r"\$\$\{|\{\{\{\{")
 _MARKS = re.compile(r"\$\$\{|\{\{\{\{|\$\{|\{\{")
 
 
-def _scan(text: str, *, literal: bool) -> Iterator[Segment]:
-    """Pieces of `text`; inside a literal only escapes are undone."""
+def _scan(text: str, *, literal: bool) -> Iterator[tuple[str, Segment]]:
+    """Pieces of `text`, each as written and as read; inside a literal only escapes are undone."""
     marks = _ESCAPES if literal else _MARKS
     at = 0
     ends = True  # once there is no `}}}}` ahead there is none later: looked for once, reading stays linear
     lone: set[str] = set()
     while found := marks.search(text, at):
-        yield text[at : found.start()]
+        yield (text[at : found.start()],) * 2
         mark, at = found.group(), found.end()
         if mark == "$${":
-            yield "${"
+            yield mark, "${"
         elif mark == "{{{{":
-            yield "{{"
+            yield mark, "{{"
             end = text.find("}}}}", at) if ends else -1
             ends = end >= 0
             if ends:
                 yield from _scan(text[at:end], literal=True)
-                yield "}}"
+                yield "}}}}", "}}"
                 at = end + 4
         else:
             closer = "}" if mark == "${" else "}}"
             end = _close(text, at, closer, lone)
             after = len(text) if end < 0 else end + len(closer)
-            yield _reference(text[found.start() : after], 2, len(closer), closed=end >= 0)
+            raw = text[found.start() : after]
+            yield raw, _reference(raw, 2, len(closer), closed=end >= 0)
             at = after
-    yield text[at:]
+    yield (text[at:],) * 2
 
 
 _STOPS = re.compile(r"[\"'`{}]")
@@ -165,25 +172,34 @@ _BEGINS = "one begins with a step's id, metadata, item, index or a function; put
 
 
 def _literal_hint(raw: str) -> str:
-    return f"if it is meant as text, write it as {written_as_text(raw)}"
+    return f"if it is meant as text, write it as {_short(written_as_text(raw))}"
+
+
+def _short(raw: str, most: int = MAX_LENGTH) -> str:
+    """The reference as messages show it."""
+    return raw if len(raw) <= most else raw[:40] + "…"
 
 
 def _reference(raw: str, opening: int, closing: int, *, closed: bool) -> Reference:
     if not closed:
-        short = raw if len(raw) <= 40 else raw[:40] + "…"
+        short = _short(raw, 40)
         hint = f"if it is meant as text, write {'$${' if raw[0] == '$' else '{{{{'} for its braces"
         return Reference(short, "", None, "", f"{short} has no closing braces; {hint}")
     inner = raw[opening:-closing].strip()
     found = ID.match(inner)
     if not found:
         made = f": {_BEGINS}" if inner[:1] in ("[", "{") else ""
-        return Reference(raw, "", None, "", f"{raw} is no reference{made}; {_literal_hint(raw)}")
+        return Reference(raw, "", None, "", f"{_short(raw)} is no reference{made}; {_literal_hint(raw)}")
     head, rest = found.group(), inner[found.end() :].strip()
     if rest.startswith("(") and closed:
         return _around(raw, inner)
     if head == "env":
         return Reference(
-            raw, head, None, "", f"{raw}: the environment cannot be read from a plan; {_literal_hint(raw)}"
+            raw,
+            head,
+            None,
+            "",
+            f"{_short(raw)}: the environment cannot be read from a plan; {_literal_hint(raw)}",
         )
     if head in WORDS:
         return _word(raw, head, rest)
@@ -197,6 +213,8 @@ _INSIDE = re.compile(
 
 def _around(raw: str, inner: str) -> Reference:
     """A function written around a reference, `length(step_1.output.items)`: read as `step_1.output | length(@.items)`."""
+    if len(inner) > MAX_LENGTH:
+        return Reference(raw, "", None, "", f"{_short(raw)}: {check_path(inner)}")
     quoted = [found.span() for found in _QUOTED.finditer(inner)]
     heads: set[str] = set()
     out, at = "", 0
@@ -211,20 +229,20 @@ def _around(raw: str, inner: str) -> Reference:
     why = "looks at several outputs; take each by a reference of its own" if heads else "refers to no output"
     return Reference(
         raw, "", None, "",
-        f"{raw} {why}; a function comes after the output: ${{step_1.output.items | length(@)}}; {_literal_hint(raw)}",
+        f"{_short(raw)} {why}; a function comes after the output: ${{step_1.output.items | length(@)}}; {_literal_hint(raw)}",
     )  # fmt: skip
 
 
 def _word(raw: str, head: str, rest: str) -> Reference:
     path = _path(rest)
     if path is None:
-        return Reference(raw, head, None, "", f"{raw} is no reference; {_literal_hint(raw)}")
+        return Reference(raw, head, None, "", f"{_short(raw)} is no reference; {_literal_hint(raw)}")
     if head == "task" and path not in ("description", "id"):
         return Reference(
-            raw, head, None, "", f"{raw}: of the task there is ${{task.description}} and ${{task.id}}"
+            raw, head, None, "", f"{_short(raw)}: of the task there is ${{task.description}} and ${{task.id}}"
         )
     if head == "index" and path:
-        return Reference(raw, head, None, "", f"{raw}: index is a number and has no parts")
+        return Reference(raw, head, None, "", f"{_short(raw)}: index is a number and has no parts")
     return _with_path(raw, head, None, path)
 
 
@@ -243,7 +261,9 @@ def _of_step(raw: str, head: str, rest: str) -> Reference:
     name = head if action is None else f"{head}.actions.{action}"
     rest = _OUTPUT.sub("", rest, count=1).strip().removesuffix(".")
     wanted = "${" + name + ".output" + (rest if rest[:1] in ("", ".", "[") else "." + rest) + "}"
-    return Reference(raw, head, action, "", f"{raw}: an output is written {wanted}; {_literal_hint(raw)}")
+    return Reference(
+        raw, head, action, "", f"{_short(raw)}: an output is written {wanted}; {_literal_hint(raw)}"
+    )
 
 
 def _path(rest: str) -> str | None:
@@ -259,7 +279,7 @@ def _with_path(raw: str, head: str, action: str | None, path: str) -> Reference:
     if len(path) <= MAX_LENGTH:
         path = quote_keys(path)
     problem = check_path(path) if path else ""
-    return Reference(raw, head, action, path, f"{raw}: {problem}" if problem else "")
+    return Reference(raw, head, action, path, f"{_short(raw)}: {problem}" if problem else "")
 
 
 # ── finding ───────────────────────────────────────────────────────────────────
@@ -303,6 +323,14 @@ def rewritten(value: Any, of: Callable[[Reference], str]) -> Any:
     if isinstance(value, list | tuple):
         return [rewritten(item, of) for item in value]
     return value
+
+
+def changed(text: str, of: Callable[[str], str]) -> str:
+    """The text with `of` made of every reference in it, as written; all else stays as it is written, escapes too."""
+    if is_plain(text):
+        return text
+    pieces = _scan(text, literal=False)
+    return "".join(of(raw) if isinstance(part, Reference) else raw for raw, part in pieces)
 
 
 def meaning(ref: Reference) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import islice
 
 from replan.core.types import JsonObject
 
@@ -17,6 +18,9 @@ _BESIDE = re.compile(r"\s*\([^()]*\)\s*$")
 """`HAM (Hamburg)` is HAM."""
 _LONGEST = 40
 _MOST = 50
+_LOOKED_AT = 2_000
+"""Characters of a message, from the refused value on."""
+_MOST_BEGINNINGS = 50
 
 
 def known_values(message: str, parameters: Mapping[str, object]) -> dict[str, list[str]]:
@@ -27,7 +31,7 @@ def known_values(message: str, parameters: Mapping[str, object]) -> dict[str, li
     found: dict[str, list[str]] = {}
     for name, value in parameters.items():
         if isinstance(value, str) and (at := _quoted(value, message)) >= 0:
-            values = [each for each in _list_in(message[at:]) if each != value]
+            values = [each for each in _list_in(message[at : at + _LOOKED_AT]) if each != value]
             if len(values) >= 2:
                 found[name] = values[:_MOST]
     return found
@@ -44,7 +48,8 @@ def _quoted(value: str, message: str) -> int:
 
 def _list_in(text: str) -> list[str]:
     """The first list in the text; empty if there is none."""
-    for start in (found for before in _BEFORE for found in before.finditer(text)):
+    beginnings = (found for before in _BEFORE for found in before.finditer(text))
+    for start in islice(beginnings, _MOST_BEGINNINGS):
         told = re.split(r"\n|[.;](?:\s|$)", text[start.end() :], maxsplit=1)[0].strip().strip("[]{}")
         items = [_BESIDE.sub("", item).strip().strip("'\"`") for item in _BETWEEN.split(told)]
         if len(items) >= 2 and all(0 < len(item) <= _LONGEST for item in items):

@@ -10,9 +10,9 @@ from replan.core.recovery.check_proposal import UNRECOVERABLE
 from replan.core.reflection import ActionType, StrategyType
 from replan.core.types import JsonObject, Plan, ToolSpec
 from replan.reasoning.prompting.describe import shape
+from replan.reasoning.prompting.inlined import inline
 from replan.reasoning.prompting.recovery_text import shown_tools
 from replan.reasoning.prompting.recovery_view import FailureView
-from replan.reasoning.prompting.schemas import inline
 from replan.reasoning.prompting.view import StepReport
 
 _TELLING = 3

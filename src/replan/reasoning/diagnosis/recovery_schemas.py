@@ -13,7 +13,8 @@ from replan.core.reflection import NATURES, STRATEGY_TYPES, ActionType, ProblemN
 from replan.core.secrets import with_secret_fields
 from replan.core.types import Category, JsonObject, ToolSpec
 from replan.reasoning.diagnosis.listed import narrowed
-from replan.reasoning.prompting.schemas import TEXTS, closed, grammatical, inline
+from replan.reasoning.prompting.inlined import inline
+from replan.reasoning.prompting.schemas import TEXTS, closed, grammatical
 
 _TEXT: JsonObject = {"type": "string"}
 _FEW_TEXTS: JsonObject = {"type": "array", "items": _TEXT, "maxItems": 3}

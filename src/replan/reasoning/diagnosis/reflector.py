@@ -20,6 +20,7 @@ from replan.reasoning.diagnosis.recovery_schemas import overall_reflection_schem
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
 from replan.reasoning.prompting.describe import people_text, shape
 from replan.reasoning.prompting.history import shorten
+from replan.reasoning.prompting.inlined import inline
 from replan.reasoning.prompting.prompts import Rendered, load
 from replan.reasoning.prompting.recovery_text import (
     ROOM,
@@ -43,7 +44,6 @@ from replan.reasoning.prompting.recovery_text import (
     tries_text,
 )
 from replan.reasoning.prompting.recovery_view import FailureView, RoundView
-from replan.reasoning.prompting.schemas import inline
 from replan.reasoning.prompting.view import StepReport
 
 R = TypeVar("R")
@@ -96,7 +96,7 @@ async def reflect_on_step(
             open_actions(view, style),
             view.tool,
             tools,
-            known_values(view.fault.message, view.parameters),
+            known_values(view.fault.message, view.parameters) if style == "small" else {},
         ),
     )
     return StepProposal(*answers.proposal())

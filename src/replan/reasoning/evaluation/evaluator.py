@@ -15,10 +15,11 @@ from replan.reasoning.evaluation.scores import read_scores
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
 from replan.reasoning.prompting.describe import data_text, task_data, today_text
 from replan.reasoning.prompting.history import final_steps, render_steps, shorten
+from replan.reasoning.prompting.inlined import inline
 from replan.reasoning.prompting.prompts import Rendered, fence, load
 from replan.reasoning.prompting.read_values import spoken, texts, truth
 from replan.reasoning.prompting.recovery_text import tools_in_short
-from replan.reasoning.prompting.schemas import allows_null, evaluation_schema, inline
+from replan.reasoning.prompting.schemas import allows_null, evaluation_schema
 from replan.reasoning.prompting.view import StepReport, TaskView
 
 DIMENSIONS = ("completeness", "correctness", "efficiency", "reliability")

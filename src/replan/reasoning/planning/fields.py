@@ -14,7 +14,7 @@ from replan.core.data import schemas
 from replan.core.references.paths import static_steps
 from replan.core.references.refs import ID, Reference, parse, references, whole
 from replan.core.types import JsonObject, Plan, Step, StepId, ToolSpec
-from replan.reasoning.prompting.schemas import inline
+from replan.reasoning.prompting.inlined import inline
 
 _OBJECT = frozenset({"object"})
 _LIST = frozenset({"array"})

@@ -14,6 +14,7 @@ from replan.reasoning.prompting.describe import (
     tool_lines,
 )
 from replan.reasoning.prompting.history import shorten
+from replan.reasoning.prompting.inlined import inline
 from replan.reasoning.prompting.prompts import Rendered, fence, load
 from replan.reasoning.prompting.recovery_text import (
     ROOM,
@@ -34,7 +35,6 @@ from replan.reasoning.prompting.recovery_text import (
     tries_text,
 )
 from replan.reasoning.prompting.recovery_view import RepairView, ReplanView
-from replan.reasoning.prompting.schemas import inline
 from replan.reasoning.prompting.view import StepReport
 
 _ORDERS = {

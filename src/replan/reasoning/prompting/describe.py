@@ -9,8 +9,8 @@ from typing import Any
 
 from replan.core.types import JsonObject, ToolSpec
 from replan.reasoning.prompting.history import shorten
+from replan.reasoning.prompting.inlined import inline
 from replan.reasoning.prompting.prompts import fence
-from replan.reasoning.prompting.schemas import inline
 from replan.reasoning.prompting.view import TaskView
 
 _EFFECTS = {

@@ -134,8 +134,19 @@ def _names(folder: object) -> set[str]:
 
 
 def fence(label: str, text: str) -> str:
-    """The text between two marks that do not occur in it: it cannot end its own fence."""
-    mark = "~~~"
-    while mark in text:
-        mark += "~"
+    """The text between two marks that do not occur in it: it cannot end its own fence.
+
+    Very long rows of `~` are broken up, so that the marks stay short.
+    """
+    text = _LONG_ROW.sub(_broken_up, text)
+    mark = "~" * max(3, 1 + max(map(len, _ROW.findall(text)), default=0))
     return f"{mark} {label}\n{text}\n{mark}"
+
+
+_ROW = re.compile("~{3,}")
+_LONGEST_ROW = 80
+_LONG_ROW = re.compile(f"~{{{_LONGEST_ROW + 1},}}")
+
+
+def _broken_up(row: re.Match[str]) -> str:
+    return " ".join(row[0][at : at + _LONGEST_ROW] for at in range(0, len(row[0]), _LONGEST_ROW))

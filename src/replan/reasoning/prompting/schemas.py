@@ -12,6 +12,7 @@ from typing import Any
 
 from replan.core.data.schemas import problems
 from replan.core.types import JsonObject, StepId, ToolSpec
+from replan.reasoning.prompting.inlined import inline
 
 _PATH = r"(\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9][0-9]?\]|\[\*\]){0,6}"
 REFERENCE = rf"^\$\{{(step_[1-9][0-9]?\.output|metadata){_PATH}\}}$"
@@ -219,40 +220,6 @@ def _grammatical_object(schema: JsonObject, depth: int) -> JsonObject:
         "required": [name for name in schema.get("required", ()) if name in properties],
         "additionalProperties": False,
     }
-
-
-def inline(schema: JsonObject) -> JsonObject:
-    """The schema with local `$ref`s replaced by what they name; what refers to itself becomes any value."""
-    made = _inline(schema, schema, ())
-    return made if isinstance(made, dict) else {}
-
-
-def _inline(node: Any, root: JsonObject, inside: tuple[str, ...]) -> Any:
-    if isinstance(node, list):
-        return [_inline(item, root, inside) for item in node]
-    if not isinstance(node, dict):
-        return node
-    target = node.get("$ref")
-    if isinstance(target, str):
-        found = None if target in inside or len(inside) > _MAX_DEPTH else _target(root, target)
-        rest = {key: value for key, value in node.items() if key != "$ref"}
-        named = _inline(found, root, (*inside, target)) if found is not None else {}
-        return {**named, **_inline(rest, root, inside)}
-    return {
-        key: _inline(value, root, inside)
-        for key, value in node.items()
-        if key not in ("$defs", "definitions")
-    }
-
-
-def _target(root: JsonObject, target: str) -> JsonObject | None:
-    if not target.startswith("#"):
-        return None
-    at: Any = root
-    for part in filter(None, target[1:].split("/")):
-        key = part.replace("~1", "/").replace("~0", "~")
-        at = at.get(key) if isinstance(at, dict) else None
-    return at if isinstance(at, dict) else None
 
 
 # ── selection ─────────────────────────────────────────────────────────────────
