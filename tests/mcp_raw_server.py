@@ -62,7 +62,7 @@ TOOLS: list[dict[str, Any]] = [
     {"name": "huge", "inputSchema": no_more(size=NUMBER)},
     {"name": "broken", "inputSchema": no_more()},
     {"name": "malformed", "inputSchema": no_more()},
-    {"name": "code", "inputSchema": no_more(code=NUMBER, message=TEXT)},
+    {"name": "code", "inputSchema": {"type": "object", "required": ["code", "message"]}},
     {"name": "die", "inputSchema": no_more()},
     {"name": "exit_after", "inputSchema": no_more()},
     {"name": "change", "inputSchema": no_more()},
@@ -269,8 +269,9 @@ class Server:
     def do_malformed(self, number: Any, meta: Any) -> Any:
         return {"content": "no list"}
 
-    def do_code(self, number: Any, meta: Any, code: int, message: str) -> Any:
-        self.send(id=number, error={"code": code, "message": message})
+    def do_code(self, number: Any, meta: Any, code: int, message: str, data: Any = None) -> Any:
+        beside = {} if data is None else {"data": data}
+        self.send(id=number, error={"code": code, "message": message, **beside})
 
     def do_die(self, number: Any, meta: Any) -> Any:
         print("out of memory", file=sys.stderr, flush=True)

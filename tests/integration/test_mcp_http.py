@@ -103,6 +103,24 @@ async def lab(**options: Any) -> AsyncIterator[tuple[Lab, McpSource]]:
         ),
         pytest.param(
             200,
+            JSON,
+            b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": "no customer 5"}}',
+            "tool",
+            None,
+            False,
+            id="the server's own error, with the code of a closed connection",
+        ),
+        pytest.param(
+            200,
+            {"content-type": "text/event-stream"},
+            b": ping\n\n",
+            "connection_lost",
+            "unknown",
+            True,
+            id="a stream that says nothing",
+        ),
+        pytest.param(
+            200,
             {"content-type": "text/event-stream"},
             b"data: {\n\n",
             "output",
@@ -179,7 +197,7 @@ async def test_what_is_sent_beside_a_call_and_accepted_says_nothing_of_the_call(
     try:
         async with await asyncio.start_server(accepted, "127.0.0.1", 0) as listening:
             url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/mcp"
-            async with CallClient(HttpServer(url), None, 1_000) as client, asyncio.timeout(20):
+            async with CallClient(HttpServer(url), None, 1_000, set()) as client, asyncio.timeout(20):
                 answer = await client.post(url, json={"jsonrpc": "2.0", **body})
     finally:
         EXCHANGE.reset(token)

@@ -18,7 +18,7 @@ import pytest
 from faults_mcp_stdio import RAW, raw
 
 from replan import Replan
-from replan.core.failures.faults import classify, may_retry
+from replan.core.failures.faults import classify, in_doubt, may_retry
 from replan.core.limits.breaker import Breaker
 from replan.core.types import ToolSpec
 from replan.errors import ToolCallError
@@ -312,6 +312,30 @@ async def test_what_a_result_gives(content: Any, structured: Any, expected: Any)
             for said in ("the session of Monday is closed", "Session not found", "Session terminated")
         ),
         pytest.param(
+            "code",
+            {"code": -32000, "message": "no customer 5"},
+            "tool",
+            None,
+            "no customer 5",
+            id="of the server",
+        ),
+        pytest.param(
+            "code",
+            {"code": -32001, "message": "no customer 5"},
+            "tool",
+            None,
+            "-32001",
+            id="of the server, too",
+        ),
+        pytest.param(
+            "code",
+            {"code": -32000, "message": "no", "data": {"hint": "ask Ada"}},
+            "tool",
+            None,
+            "ask Ada",
+            id="with data",
+        ),
+        pytest.param(
             "code", {"code": -32603, "message": "oops"}, "tool", "unknown", "oops", id="internal error"
         ),
         pytest.param("code", {"code": -32099, "message": "no"}, "tool", None, "-32099", id="its own code"),
@@ -603,7 +627,7 @@ async def test_an_error_with_the_code_of_a_closed_connection_closes_none() -> No
         before = await call(source, "pid")
         beside = asyncio.create_task(call(source, "meet", n=2))
         error = await failed(source, "code", code=-32000, message="over the limit")
-        assert (error.kind, error.happened) == ("connection_lost", "unknown")
+        assert (error.kind, error.happened) == ("tool", None)
         assert "over the limit" in str(error)
         assert await call(source, "pid") == before
         assert await call(source, "meet", n=2) is True
@@ -768,3 +792,28 @@ async def test_in_a_task_an_image_is_kept_apart_and_progress_is_told(tmp_path: P
     assert data not in drawn
     told = [event.message for event in seen if event.type == "step_progress"]
     assert told == ["half", "done"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Input validation error: row 4 was refused; rows 1 to 3 were written",
+        "MCP error -32602: the third of five was refused",
+        "Unknown tool: fail",
+        "Error executing tool fail: 1 validation error for Row",
+    ],
+)
+async def test_the_words_of_an_error_clear_no_doubt_about_a_tool_that_may_fail_half_way(text: str) -> None:
+    async with opened(tools={"fail": {"errors_are_clean": False}}) as source:
+        spec = specs(await source.tools())["fail"]
+        fault = classify(await failed(source, "fail", text=text), spec)
+    assert in_doubt(fault, spec)
+
+
+async def test_words_of_a_lost_connection_raise_a_doubt_whatever_the_error_begins_with() -> None:
+    async with opened() as source:
+        spec = specs(await source.tools())["fail"]
+        text = "Input validation error: the connection was reset while the order was sent"
+        assert in_doubt(classify(await failed(source, "fail", text=text), spec), spec)
+        text = "Input validation error: 'timeout' is a required property"
+        assert not in_doubt(classify(await failed(source, "fail", text=text), spec), spec)

@@ -46,6 +46,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import CombinedToolset, ExternalToolset, FunctionToolset
 
 from replan import Replan
+from replan.core.failures.faults import classify
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress, ToolCall
 from replan.tools import Catalog, current
@@ -666,3 +667,33 @@ def test_a_source_refuses_what_is_not_its_own() -> None:
         made: Sequence[Any] = [wrong]
         with pytest.raises(InputError, match="is no"):
             source(made)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["Invalid JSON input for tool notify: {to: Ann", "Invalid JSON input for tool pay", "no final response"],
+)
+@pytest.mark.parametrize("awaited", [True, False])
+async def test_what_an_agent_within_a_tool_says_of_its_parameters_is_not_said_of_the_tools(
+    said: str, awaited: bool
+) -> None:
+    ran: list[str] = []
+
+    async def pays(to: str) -> str:
+        ran.append(to)
+        raise agents.ModelBehaviorError(said)
+
+    def pays_at_once(to: str) -> str:
+        ran.append(to)
+        raise agents.ModelBehaviorError(said)
+
+    made = function_tool(pays if awaited else pays_at_once, name_override="pay")
+    source = OpenAiAgentsSource([made], errors_are_clean=False)
+    (spec,) = await source.tools()
+    try:
+        await call(source, "pay", to="Ann")
+        pytest.fail("it raises")
+    except agents.ModelBehaviorError as error:
+        fault = classify(error, spec)
+    await source.aclose()
+    assert (ran, fault.happened) == (["Ann"], "unknown")

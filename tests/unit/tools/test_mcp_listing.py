@@ -21,6 +21,11 @@ def wrapping(**more: Any) -> dict[str, Any]:
     ("output", "wrapped"),
     [
         pytest.param(wrapping(title="pickOutput"), True, id="the title of the Python SDK"),
+        pytest.param(wrapping(title="pick_implOutput"), True, id="of a function with another name"),
+        pytest.param(wrapping(title="_pOutput"), True, id="of a private one"),
+        pytest.param(wrapping(title="PickOutput"), False, id="a model's class"),
+        pytest.param(wrapping(title="Output"), False, id="no name before it"),
+        pytest.param(wrapping(title="the Output"), False, id="no function's name"),
         pytest.param(wrapping(**{WRAPPED: True}), True, id="the mark of FastMCP"),
         pytest.param(wrapping(), False, id="neither"),
         pytest.param(wrapping(title="Pick"), False, id="a title of its own"),

@@ -127,7 +127,7 @@ class _FunctionTool(AdoptedTool):
             else:
                 result = await self._tool.on_invoke_tool(seen, arguments)
         except ModelBehaviorError as error:
-            if not str(error).startswith("Invalid JSON input for tool"):
+            if not _about_the_parameters(error):
                 raise
             raise ToolCallError(
                 f"the parameters do not fit tool {self.spec.id!r}: {error}", kind="parameter", happened="no"
@@ -143,6 +143,22 @@ class _FunctionTool(AdoptedTool):
                     happened="unknown",
                 )
         return _plain(result, structured=self._tool.output_json_schema is not None)
+
+
+_READERS = ("agents.tool", "agents.agent", "agents.mcp.util", "asyncio", "concurrent", "threading", "replan")
+"""Modules through which the parameters of a call pass before its function begins."""
+
+
+def _about_the_parameters(error: ModelBehaviorError) -> bool:
+    """True if the tool could not read its parameters. Where it was raised tells it: a function that has an agent of its own at
+    work may raise the same in the middle."""
+    frame = error.__traceback__
+    while frame is not None:
+        module = str(frame.tb_frame.f_globals.get("__name__"))
+        if not any(module == known or module.startswith(f"{known}.") for known in _READERS):
+            return False
+        frame = frame.tb_next
+    return str(error).startswith("Invalid JSON input for tool")
 
 
 class _Inline(ThreadPoolExecutor):

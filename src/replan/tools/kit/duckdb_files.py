@@ -79,8 +79,6 @@ class DuckdbFile:
             try:
                 connection.commit()
             except _BROKEN as error:
-                if "constraint" in str(error):
-                    raise  # undone by the database itself
                 text = f"the database {self._path.name} failed: {_first_line(error)}"
                 raise ToolCallError(text, happened="unknown") from error
             return {"rows_changed": found[0] if counted and found else -1}

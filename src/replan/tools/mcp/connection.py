@@ -281,8 +281,6 @@ class Connection:
         else:
             text = f"{call.tool_id!r} gave no answer within {call.deadline_secs:g} seconds"
             raise ToolCallError(text, kind="timeout", happened="unknown")
-        if self._process is not None and found.kind == "connection_lost" and self.usable:
-            raise found  # its own word, with the code that the library has for a closed connection
         if is_gone(found):
             self.retire()
         if found.kind == "connection_lost" and self._process is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from typing import Any
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
@@ -11,7 +13,10 @@ from pydantic import ValidationError
 from replan.errors import ToolCallError
 from replan.tools.bounds import too_large
 from replan.tools.mcp.stdio import TOO_LARGE
+from replan.tools.mcp.traffic import OfServer
 
+_SHOWN = 1_000
+"""So many characters of an error's data are told."""
 _TOO_LARGE = re.compile(r"Server-sent event exceeded the (\d+) byte limit")
 _NO_TOOL = (
     r"\b(unknown tool|no such tool|no tool (named|with (the )?name))\W{{0,3}}{name}(?![\w-])"
@@ -41,16 +46,22 @@ def failure(error: BaseException, tool_id: str, server: str, max_bytes: int) -> 
 
 
 def _answered(error: MCPError, tool_id: str, server: str, max_bytes: int) -> ToolCallError:
+    sent = isinstance(error.data, OfServer)
+    data = error.data.data if isinstance(error.data, OfServer) else error.data
     code, said = error.code, with_remedy(error.message.strip()) or f"error {error.code}"
+    if data not in (None, "", {}, []):
+        said = f"{said} ({_beginning(data)})"
     if code == TOO_LARGE or _TOO_LARGE.search(said):
         return too_large(tool_id, max_bytes)
     if code == types.PARSE_ERROR:
         return ToolCallError(
             f"the answer of {tool_id!r} cannot be read: {said}", kind="output", happened="unknown"
         )
-    if code == types.REQUEST_TIMEOUT:
+    if code == types.REQUEST_TIMEOUT and not sent:
         return ToolCallError(f"{server} did not answer in time: {said}", kind="timeout", happened="unknown")
-    if code == types.CONNECTION_CLOSED:
+    if code == types.CONNECTION_CLOSED and (
+        not sent or said.startswith("SSE stream")
+    ):  # the library's words for it
         text = f"the connection to {server} was lost: {said}"
         return ToolCallError(text, kind="connection_lost", happened="unknown")
     if code in (types.INVALID_PARAMS, types.METHOD_NOT_FOUND):
@@ -69,6 +80,16 @@ def _answered(error: MCPError, tool_id: str, server: str, max_bytes: int) -> Too
         return ToolCallError(f"{tool_id!r} needs a person to open an address first: {said}", happened="no")
     happened = "unknown" if code == types.INTERNAL_ERROR else None
     return ToolCallError(f"{said} (code {code})", happened=happened)
+
+
+def _beginning(data: Any) -> str:
+    """The beginning of what an error carries beside its words, as JSON: a large one is not written as a whole."""
+    text = ""
+    for part in json.JSONEncoder(ensure_ascii=False, default=str).iterencode(data):
+        text += part[:_SHOWN]
+        if len(text) > _SHOWN:
+            return text[:_SHOWN] + "…"
+    return text
 
 
 _ASKED_BACK = re.compile(r"back-channel|elicitation/create", re.IGNORECASE)

@@ -59,7 +59,10 @@ _MOST_REDIRECTS = 2
 class CallClient(httpx2.AsyncClient):
     """`send` never raises for a POST: the call is told, and the library gets an answer that says so."""
 
-    def __init__(self, server: HttpServer, auth: httpx2.Auth | None, max_bytes: int) -> None:
+    def __init__(
+        self, server: HttpServer, auth: httpx2.Auth | None, max_bytes: int, cut_off: set[str | int]
+    ) -> None:
+        """`cut_off`: gets the requests whose answer is a stream that has ended."""
         super().__init__(
             headers=dict(server.headers),
             auth=auth,
@@ -76,6 +79,7 @@ class CallClient(httpx2.AsyncClient):
         )
         self._server = server
         self._max_bytes = max_bytes
+        self._cut_off = cut_off
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         if request.method != "POST":
@@ -95,6 +99,8 @@ class CallClient(httpx2.AsyncClient):
             if response.status_code >= 400:
                 return await self._refused(request, response, exchange)
             if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+                if number is not None:
+                    response.stream = _Seen(response.stream, lambda: self._cut_off.add(number))
                 return response
             error = self._without_answer(response, exchange) if number is not None else None
             if error is not None:
@@ -248,10 +254,10 @@ class CallClient(httpx2.AsyncClient):
 
 @asynccontextmanager
 async def http_transport(
-    server: HttpServer, auth: httpx2.Auth | None, max_bytes: int
+    server: HttpServer, auth: httpx2.Auth | None, max_bytes: int, cut_off: set[str | int]
 ) -> AsyncIterator[TransportStreams]:
     """Messages with a server over streamable HTTP, or over the SSE of protocol 2024-11-05."""
-    client = CallClient(server, auth, max_bytes)
+    client = CallClient(server, auth, max_bytes, cut_off)
     inner: AbstractAsyncContextManager[TransportStreams]
     if server.transport == "sse":
         inner = sse_client(server.url, httpx_client_factory=_always(client))
@@ -261,6 +267,26 @@ async def http_transport(
     inner = streamable_http_client(server.url, http_client=client, max_sse_event_size=max_bytes + 4096)
     async with client, inner as streams:
         yield streams
+
+
+class _Seen(httpx2.AsyncByteStream):
+    """A stream; `ended` is called when it is over. Who has its answer closes it before that."""
+
+    def __init__(self, inner: Any, ended: Callable[[], None]) -> None:
+        self._inner = inner
+        self._ended = ended
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for part in self._inner:
+                yield part
+        except Exception:
+            self._ended()
+            raise
+        self._ended()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
 
 def _always(client: CallClient) -> Callable[..., CallClient]:

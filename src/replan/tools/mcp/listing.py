@@ -106,7 +106,8 @@ def listed(
 
 
 def _is_wrapping(output: JsonObject, tool: str) -> bool:
-    """Whether the schema wraps a value that is no object: by FastMCP's mark, or the title that the Python SDK makes."""
+    """Whether the schema wraps a value that is no object: by FastMCP's mark, or the title that the Python SDK makes
+    of the function's name, which the tool's need not be. A model's class, whose field it may be, begins with a capital."""
     properties = output.get("properties")
     if (
         not isinstance(properties, dict)
@@ -114,7 +115,11 @@ def _is_wrapping(output: JsonObject, tool: str) -> bool:
         or output.get("required") != ["result"]
     ):
         return False
-    return output.get(WRAPPED) is True or output.get("title") == f"{tool}Output"
+    if output.get(WRAPPED) is True:
+        return True
+    title = output.get("title")
+    function = title.removesuffix("Output") if isinstance(title, str) and title.endswith("Output") else ""
+    return function == tool or (function.isidentifier() and not function[0].isupper())
 
 
 def _inside(output: JsonObject) -> JsonObject | None:

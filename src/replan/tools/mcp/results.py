@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from replan.core.data.schemas import problems
+from replan.core.failures.faults import classify
 from replan.core.ids import canonical
 from replan.errors import ToolCallError
 from replan.tools.binary import data_url
@@ -100,13 +101,19 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def reported(text: str, tool: Listed) -> ToolCallError:
-    """The error that a tool reports (`isError`). What it says of the outcome is for `core.failures.faults` to tell."""
+    """The error that a tool reports (`isError`). What it says of the outcome is for `core.failures.faults` to tell.
+
+    Its words say whose fault it is where it is clear that nothing has happened; they never make that clear.
+    """
     said = with_remedy(text) or "the tool reported an error without a word"
+    error = ToolCallError(said)
+    if classify(error, tool.spec).happened != "no":
+        return error
     if says_no_such_tool(text, tool.spec.id):
         return ToolCallError(said, kind="unknown_tool", happened="no")
     if _PARAMETER.match(text):
         return ToolCallError(said, kind="parameter", happened="no")
-    return ToolCallError(said)
+    return error
 
 
 def part_of(block: ContentBlock) -> Any:

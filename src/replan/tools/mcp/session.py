@@ -50,7 +50,7 @@ async def over_http(
         auth, person = await provider(server, server.oauth)
         if person is not None:
             stack.push_async_callback(person.aclose)
-    return watched(http_transport(server, auth, max_bytes), traffic)
+    return watched(http_transport(server, auth, max_bytes, traffic.cut_off), traffic)
 
 
 def client_over(

@@ -14,7 +14,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import mcp_types as types
 from mcp.shared.message import SessionMessage
@@ -32,12 +32,20 @@ _IGNORED = frozenset(("notifications/message",))
 _KINDS = frozenset(("text", "image", "audio", "resource", "resource_link"))
 
 
+class OfServer(NamedTuple):
+    """The data of an error that the server itself has sent: the library has codes of its own for a connection that is lost."""
+
+    data: Any
+
+
 class Traffic:
     """The requests that have no answer yet, and what was found in the lists of tools."""
 
     def __init__(self) -> None:
         self.open: dict[str | int, str] = {}
         """The method of every request of ours that is not answered, by its id."""
+        self.cut_off: set[str | int] = set()
+        """Requests whose answer's stream has ended: an error that comes for one of them may be the library's own."""
         self.problems: list[ToolProblem] = []
         self.output_schemas: dict[str, JsonObject] = {}
 
@@ -54,6 +62,10 @@ class Traffic:
             return None
         if isinstance(message, types.JSONRPCResponse | types.JSONRPCError) and message.id is not None:
             method = self.open.pop(message.id, None)
+            cut_off = message.id in self.cut_off
+            self.cut_off.discard(message.id)
+            if method == "tools/call" and isinstance(message, types.JSONRPCError) and not cut_off:
+                message.error.data = OfServer(message.error.data)
             if method == "tools/list" and isinstance(message, types.JSONRPCResponse):
                 self._sift(message.result)
             if method == "tools/call" and isinstance(message, types.JSONRPCResponse):
