@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import unicodedata
 from typing import Any
 
 from replan.core.data.canonical import one_form
@@ -84,16 +85,22 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:32]
 
 
-def call_content(tool_id: str, parameters: Any, schema: JsonObject | None = None) -> str:
-    """The one text of what a call asks for. 5, 5.0 and 5e0 are one number, as in JSON Schema.
+def call_content(
+    tool_id: str, parameters: Any, schema: JsonObject | None = None, *, older: bool = False
+) -> str:
+    """The one text of what a call asks for. 5, 5.0 and 5e0 are one number, as in JSON Schema, and signs that Unicode has in two
+    ways (é, and e with an accent) are one sign.
 
-    `schema`: of the tool's parameters; with it, what is left out is its default (`core.data.canonical`).
+    `schema`: of the tool's parameters; with it, what is left out is its default (`core.data.canonical`). `older`: as logs may
+    have it that were written before.
     """
     if schema is not None:
-        parameters = one_form(schema, parameters)
+        parameters = one_form(schema, parameters, older=older)
     text = canonical(parameters)
     if ".0" in text or "e+" in text:
         text = canonical(_whole_numbers(parameters))
+    if not (older or text.isascii()):
+        text = unicodedata.normalize("NFC", text)
     return f"{tool_id}\x00{text}"
 
 

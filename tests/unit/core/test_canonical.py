@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import json
+import unicodedata
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -15,8 +16,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from replan.core.calls.names import bases
+from replan.core.data import schemas
 from replan.core.data.canonical import one_form
-from replan.core.ids import canonical
+from replan.core.ids import call_content, canonical, digest
+from replan.core.types import ToolSpec
+from replan.tools.functions.source import FunctionTool
+from replan.tools.functions.threads import DaemonThreads
 
 SAME = [
     (Decimal, "10.50", "10.5"),
@@ -46,7 +52,9 @@ OTHER = [
     (timedelta, "PT1M", "PT1H"),
     (pydantic.HttpUrl, "https://example.org/A", "https://example.org/a"),
     (list[str], ["b", "a"], ["a", "b"]),
-    (set[str], ["b", "a"], ["a", "b"]),  # `uniqueItems` says nothing of the order
+    (set[str], ["b", "a"], ["a", "b"]),  # `uniqueItems` alone says nothing of the order
+    (time, "10:00:00+02:00", "10:00:00"),
+    (time, "10:00:00+02:00", "10:00:00Z"),
     (str, "10.50", "10.5"),
 ]
 
@@ -141,3 +149,99 @@ class Colour(enum.StrEnum):
 )  # fmt: skip
 def test_what_is_nearly_plain_is_written_by_the_encoder(value: object) -> None:
     assert canonical(value) == json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+# ── the other parts of a schema ───────────────────────────────────────────────
+
+MOMENT = {"type": "string", "format": "date-time"}
+NOON, NOON_THERE = "2030-01-01T12:00:00Z", "2030-01-01T14:00:00+02:00"
+
+
+@pytest.mark.parametrize(
+    ("schema", "one", "other"),
+    [
+        pytest.param({"properties": {"x": {"prefixItems": [{"type": "string"}, MOMENT]}}},
+                     {"x": ["a", NOON, 1]}, {"x": ["a", NOON_THERE, 1]}, id="items by place"),
+        pytest.param({"properties": {"x": {"prefixItems": [{"type": "string"}], "items": MOMENT}}},
+                     {"x": ["a", NOON]}, {"x": ["a", NOON_THERE]}, id="the items after those"),
+        pytest.param({"patternProperties": {"^at_": MOMENT}}, {"at_1": NOON}, {"at_1": NOON_THERE}, id="names by pattern"),
+        pytest.param({"properties": {"x": {"format": "time"}}}, {"x": "10:00:00+02:00"}, {"x": "08:00:00Z"}, id="a time with its offset"),
+        pytest.param({"properties": {"x": {"format": "time"}}}, {"x": "23:30-01:00"}, {"x": "00:30z"}, id="over midnight"),
+        pytest.param({"if": {"properties": {"way": {"const": "card"}}, "required": ["way"]}, "then": {"properties": {"fee": {"default": 1}}}},
+                     {"way": "card"}, {"way": "card", "fee": 1}, id="then"),
+        pytest.param({"if": {"properties": {"way": {"const": "card"}}}, "then": {}, "else": {"properties": {"fee": {"default": 0}}}},
+                     {"way": "cash"}, {"way": "cash", "fee": 0}, id="else"),
+        pytest.param({"$defs": {"card": {"const": "card"}}, "if": {"properties": {"way": {"$ref": "#/$defs/card"}}}, "then": {"properties": {"at": MOMENT}}},
+                     {"way": "card", "at": NOON}, {"way": "card", "at": NOON_THERE}, id="a condition with a reference"),
+        pytest.param({"allOf": [{"if": {"required": ["way"]}, "then": {"properties": {"fee": {"default": 1}}}}]},
+                     {"way": "card"}, {"way": "card", "fee": 1}, id="one of several conditions"),
+        pytest.param({"dependentSchemas": {"way": {"properties": {"fee": {"default": 1}}}}},
+                     {"way": "card"}, {"way": "card", "fee": 1}, id="what comes with a property"),
+        pytest.param({"properties": {"x": {"x-unordered": True}}}, {"x": ["b", "a", "b"]}, {"x": ["a", "b"]}, id="a set"),
+        pytest.param({"properties": {"x": {"x-unordered": True, "items": MOMENT}}},
+                     {"x": [NOON, NOON_THERE]}, {"x": [NOON]}, id="a set of moments"),
+    ],
+)  # fmt: skip
+def test_what_a_schema_says_somewhere_else_counts_too(schema: Any, one: Any, other: Any) -> None:
+    assert call_content("t", one, schema) == call_content("t", other, schema)
+    assert call_content("t", one, {}) != call_content("t", other, {}), "the schema alone says so"
+
+
+@pytest.mark.parametrize(
+    ("schema", "one", "other"),
+    [
+        pytest.param({"properties": {"x": {"prefixItems": [MOMENT]}}}, {"x": ["a", NOON]}, {"x": ["a", NOON_THERE]}, id="another place"),
+        pytest.param({"patternProperties": {"^at_": MOMENT}}, {"to_1": NOON}, {"to_1": NOON_THERE}, id="another name"),
+        pytest.param({"if": {"required": ["way"]}, "then": {"properties": {"fee": {"default": 1}}}}, {}, {"fee": 1}, id="a condition that does not hold"),
+        pytest.param({"dependentSchemas": {"way": {"properties": {"fee": {"default": 1}}}}}, {}, {"fee": 1}, id="a property that is not there"),
+        pytest.param({"properties": {"x": {"uniqueItems": True}}}, {"x": ["b", "a"]}, {"x": ["a", "b"]}, id="a ranking"),
+        pytest.param({}, {"x": "a"}, {"x": "a "}, id="a blank"),
+        pytest.param({}, {"x": "a"}, {"x": "A"}, id="a capital"),
+        pytest.param({}, {"x": "ﬁx"}, {"x": "fix"}, id="a ligature"),
+    ],
+)  # fmt: skip
+def test_what_it_does_not_say_does_not(schema: Any, one: Any, other: Any) -> None:
+    assert call_content("t", one, schema) != call_content("t", other, schema)
+
+
+@given(st.text())
+def test_signs_that_unicode_has_in_two_ways_are_one(text: str) -> None:
+    forms = {call_content("t", {"to": unicodedata.normalize(form, text)}) for form in ("NFC", "NFD")}
+    assert len(forms) == 1
+
+
+def test_a_functions_set_has_no_order_and_its_list_has_one() -> None:
+    def tag(names: set[str], marks: frozenset[int], ranks: list[str]) -> str:
+        """Tag."""
+        return ""
+
+    (spec,) = [one.spec for one in (FunctionTool(tag, source="s", threads=DaemonThreads("t")),)]
+    given_ = {"names": ["a", "b"], "marks": [1, 2], "ranks": ["x", "y"]}
+    assert not schemas.parameter_problems(spec, given_)
+    one = call_content(spec.id, given_, spec.parameters)
+    assert one == call_content(spec.id, {**given_, "names": ["b", "a"], "marks": [2, 1]}, spec.parameters)
+    assert one != call_content(spec.id, {**given_, "ranks": ["y", "x"]}, spec.parameters)
+
+
+OLD = {
+    "type": "object",
+    "properties": {"at": {"format": "time"}, "x": {"prefixItems": [MOMENT]}, "n": {"default": 1}},
+}
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"at": "10:00+02:00"},
+        {"x": [NOON_THERE]},
+        {"to": "Zoe\u0308"},
+        {"to": "Zoe\u0308", "at": "10:00+02:00", "n": 1},
+    ],
+)
+def test_calls_are_known_by_the_names_that_older_logs_have(parameters: Any) -> None:
+    spec = ToolSpec(id="pay", parameters=OLD)
+    older = digest("t\x00" + call_content("pay", parameters, OLD, older=True))
+    names = bases(b"", "t", spec, parameters)
+    assert older in names
+    assert names[0] == digest("t\x00" + call_content("pay", parameters, OLD)) != older
+    assert len(names) == len(set(names))

@@ -124,7 +124,11 @@ VALUES = [
     pytest.param(int | None, None, None, {"anyOf": [INTEGER, {"type": "null"}]}, id="Optional"),
     pytest.param(list[int], [1, 2], [1, 2], {"type": "array", "items": INTEGER}, id="list"),
     pytest.param(
-        set[int], [1, 2], {1, 2}, {"type": "array", "items": INTEGER, "uniqueItems": True}, id="set"
+        set[int],
+        [1, 2],
+        {1, 2},
+        {"type": "array", "items": INTEGER, "uniqueItems": True, "x-unordered": True},
+        id="set",
     ),
     pytest.param(tuple[int, str], [1, "a"], (1, "a"), None, id="tuple"),
     pytest.param(

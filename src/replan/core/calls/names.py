@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hmac
 
-from replan.core.data.canonical import one_form
+from replan.core.data.canonical import has_older_form, one_form
 from replan.core.ids import call_base, call_content, digest
 from replan.core.secrets import secrets_in
 from replan.core.types import JsonObject, ToolSpec
@@ -22,11 +22,19 @@ def bases(key: bytes, task_id: str, tool: ToolSpec, parameters: JsonObject) -> l
     """
     content = f"{task_id}\x00{call_content(tool.id, parameters, tool.parameters)}"
     found = [digest(content)]
+    older = []
+    if has_older_form(tool.parameters) or not content.isascii():
+        older = [
+            f"{task_id}\x00{call_content(tool.id, parameters, schema, older=True)}"
+            for schema in (tool.parameters, None)
+        ]
+    found += map(digest, older)
     if one_form(tool.parameters, parameters) is not parameters:
         found.append(call_base(task_id, tool.id, parameters))
     if key:
         found.insert(0 if _has_secrets(tool, parameters) else len(found), _keyed(key, content))
-    return found
+        found += [_keyed(key, one) for one in older]
+    return list(dict.fromkeys(found)) if older else found
 
 
 def reading_base(key: bytes, task_id: str, tool: ToolSpec, parameters: JsonObject, about: str) -> str:

@@ -11,33 +11,55 @@ import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from replan.core.data.schemas import problems
 from replan.core.memo import ByIdentity
 from replan.core.types import JsonObject
 
 _DEPTH = 12
 
 
-def one_form(schema: JsonObject, parameters: Any) -> Any:
-    """The parameters in their one form; the very same object where nothing has to be changed."""
+def one_form(schema: JsonObject, parameters: Any, *, older: bool = False) -> Any:
+    """The parameters in their one form; the very same object where nothing has to be changed.
+
+    `older`: the form that logs may have which were written before some parts of a schema were known here.
+    """
     if not isinstance(parameters, dict) or not _matters(schema):
         return parameters
     try:
-        formed = _formed(parameters, schema, schema, 0)
+        formed = _formed(parameters, schema, _Root(schema, older), 0)
     except RecursionError:
         return parameters
     return parameters if formed == parameters else formed
 
 
-_WORDS = ('"default"', '"format"', '"number"')
+class _Root(NamedTuple):
+    """The schema that references lead into."""
+
+    schema: JsonObject
+    older: bool
+
+
+UNORDERED = "x-unordered"
+"""Of a list in a schema: its order says nothing, and neither does what stands in it twice. A function's `set` is one."""
+_WORDS = ('"default"', '"format"', '"number"', f'"{UNORDERED}"')
 _matters = ByIdentity[bool](lambda schema: any(word in json.dumps(schema, default=str) for word in _WORDS))
 """False where the schema says nothing that the form could depend on."""
 
 
-def _formed(value: Any, schema: Any, root: JsonObject, depth: int) -> Any:
+_NEW_WORDS = (
+    '"prefixItems"', '"patternProperties"', '"if"', '"dependentSchemas"', '"time"', f'"{UNORDERED}"',
+)  # fmt: skip
+has_older_form = ByIdentity[bool](
+    lambda schema: any(word in json.dumps(schema, default=str) for word in _NEW_WORDS)
+)
+"""True where calls by this schema may have had another form in older logs."""
+
+
+def _formed(value: Any, schema: Any, root: _Root, depth: int) -> Any:
     if depth > _DEPTH or not isinstance(schema, dict):
         return value
     schema = _followed(schema, value, root)
@@ -48,23 +70,48 @@ def _formed(value: Any, schema: Any, root: JsonObject, depth: int) -> Any:
         for name, child in properties.items():
             if name not in out and isinstance(child, dict) and "default" in child:
                 out[name] = child["default"]
-        rest = schema.get("additionalProperties")
         return {
-            name: _formed(item, properties.get(name, rest), root, depth + 1) for name, item in out.items()
+            name: _formed(item, _of_name(name, schema, properties, root), root, depth + 1)
+            for name, item in out.items()
         }
     if isinstance(value, list):
-        return [_formed(item, schema.get("items"), root, depth + 1) for item in value]
+        first = schema.get("prefixItems")
+        first = first if isinstance(first, list) and not root.older else []
+        rest = schema.get("items")
+        items = [
+            _formed(item, first[at] if at < len(first) else rest, root, depth + 1)
+            for at, item in enumerate(value)
+        ]
+        return _sorted(items) if schema.get(UNORDERED) is True and not root.older else items
     if isinstance(value, str):
-        return _text(value, schema)
+        return _text(value, schema, root)
     return value
 
 
-def _followed(schema: JsonObject, value: Any, root: JsonObject, depth: int = 0) -> JsonObject:
-    """All that describes the value: what stands behind references, in `allOf`, and in the one branch of its kind."""
+def _of_name(name: str, schema: JsonObject, properties: JsonObject, root: _Root) -> Any:
+    """What describes the property of this name."""
+    if name in properties:
+        return properties[name]
+    patterns = schema.get("patternProperties")
+    if isinstance(patterns, dict) and not root.older:
+        for pattern, part in patterns.items():
+            if not problems({"propertyNames": {"pattern": pattern}}, {name: None}):
+                return part
+    return schema.get("additionalProperties")
+
+
+def _sorted(items: list[Any]) -> list[Any]:
+    by_text = {json.dumps(item, sort_keys=True, default=str): item for item in items}
+    return [by_text[text] for text in sorted(by_text)]
+
+
+def _followed(schema: JsonObject, value: Any, root: _Root, depth: int = 0) -> JsonObject:
+    """All that describes the value: what stands behind references, in `allOf`, in the one branch of its kind, and under
+    conditions that it fulfils as it is given."""
     if depth > _DEPTH:
         return schema
     if isinstance(target := schema.get("$ref"), str):
-        found = _at(root, target)
+        found = _at(root.schema, target)
         if found is None:
             return schema
         schema = {**found, **{name: part for name, part in schema.items() if name != "$ref"}}
@@ -77,12 +124,32 @@ def _followed(schema: JsonObject, value: Any, root: JsonObject, depth: int = 0) 
         fitting = [part for part in branches if isinstance(part, dict) and _may_describe(part, value)]
         if len(fitting) == 1:
             parts += fitting
+    if not root.older:
+        parts += _under_conditions(schema, value, root)
     if not parts:
         return schema
-    whole = {name: part for name, part in schema.items() if name not in ("allOf", "anyOf", "oneOf")}
+    whole = {name: part for name, part in schema.items() if name not in _OF_PARTS}
     for part in parts:
         whole = _together(whole, _followed(part, value, root, depth + 1))
     return whole
+
+
+_OF_PARTS = ("allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas")
+
+
+def _under_conditions(schema: JsonObject, value: Any, root: _Root) -> list[JsonObject]:
+    """The parts of the schema that hold for this value: `then` or `else`, and those of properties that it has."""
+    found: list[Any] = []
+    if isinstance(condition := schema.get("if"), dict):
+        within: JsonObject = {
+            name: root.schema[name] for name in ("$defs", "definitions") if name in root.schema
+        }
+        holds = not problems({**within, **condition}, value)
+        found.append(schema.get("then" if holds else "else"))
+    dependent = schema.get("dependentSchemas")
+    if isinstance(dependent, dict) and isinstance(value, dict):
+        found += [part for name, part in dependent.items() if name in value]
+    return [part for part in found if isinstance(part, dict)]
 
 
 def _together(one: JsonObject, other: JsonObject) -> JsonObject:
@@ -125,10 +192,12 @@ def _is_number_too(schema: JsonObject) -> bool:
     )
 
 
-def _text(text: str, schema: JsonObject) -> Any:
+def _text(text: str, schema: JsonObject, root: _Root) -> Any:
     if _is_number_too(schema):
         return _number(text)
     form = _FORMS.get(str(schema.get("format")))
+    if root.older and form is _time:
+        form = _time_as_written
     if form is None:
         return text
     try:
@@ -163,7 +232,18 @@ def _moment(text: str) -> str:
 
 
 def _time(text: str) -> str:
+    """A time of day with an offset in UTC; one without says nothing of where it is meant."""
+    found = time.fromisoformat(text.upper())
+    if found.tzinfo is not None:
+        found = datetime.combine(_ANY_DAY, found).astimezone(UTC).timetz()
+    return found.isoformat()
+
+
+def _time_as_written(text: str) -> str:
     return time.fromisoformat(text.upper()).isoformat()
+
+
+_ANY_DAY = date(2000, 1, 2)
 
 
 def _day(text: str) -> str:

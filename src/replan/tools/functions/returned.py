@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
+from replan.core.data.canonical import UNORDERED
 from replan.core.data.schemas import problems
 from replan.core.failures.faults import text_of
 from replan.core.types import JsonObject
@@ -42,6 +43,12 @@ class PlainSchema(GenerateJsonSchema):
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
+
+    def set_schema(self, schema: Any) -> Any:
+        return {**super().set_schema(schema), UNORDERED: True}
+
+    def frozenset_schema(self, schema: Any) -> Any:
+        return {**super().frozenset_schema(schema), UNORDERED: True}
 
 
 class _Written(PlainSchema):
