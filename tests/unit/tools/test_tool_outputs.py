@@ -280,18 +280,19 @@ def test_what_json_cannot_hold_is_an_error_that_says_what_and_where(value: Any, 
         pytest.param(round_about(), "it contains itself", id="a list in itself"),
     ],
 )
-@pytest.mark.parametrize("effect", ["once", "repeatable", "reads"])
+@pytest.mark.parametrize("effect", ["once", "repeatable", "reads", None])
 async def test_an_effect_that_was_had_is_not_taken_back_by_what_json_cannot_hold(
     value: Any, kept: Any, effect: Any
 ) -> None:
-    @tool(effect=effect)
+    @tool(**({"effect": effect} if effect else {}))
     def pay() -> Any:
         return value
 
     source = FunctionSource([pay])
-    if effect == "reads":
-        with pytest.raises(ToolCallError):
+    if effect in ("reads", None):  # of what nobody has said an effect of, nobody can tell that it has had one
+        with pytest.raises(ToolCallError) as caught:
             await source.call(ToolCall("pay", {}, "k"))
+        assert caught.value.happened == "unknown"
         return
     given = await source.call(ToolCall("pay", {}, "k"))
     assert given == kept or (kept in given and "the call itself was made" in given)

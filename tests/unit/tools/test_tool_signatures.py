@@ -478,6 +478,7 @@ async def test_options_are_carried_into_the_spec() -> None:
         errors_are_clean=False,
         honours_key=True,
         secrets="pin",  # type: ignore[arg-type]
+        substitutes=["post-mail"],
         output_schema=City,
     )
     def send(pin: str) -> dict[str, Any]:
@@ -495,6 +496,7 @@ async def test_options_are_carried_into_the_spec() -> None:
         "timeout_secs": 2.5,
         "output_params": ("id",),
         "secrets": ("pin",),
+        "substitutes": ("post-mail",),
         "volatile": True,
         "stable": False,
         "errors_are_clean": False,

@@ -20,6 +20,15 @@ _MARK = "__replan_tool__"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 
 
+class _Unsaid(str):
+    """The effect of a tool of which nobody has said one: it is taken for `once`."""
+
+    __slots__ = ()
+
+
+_ONCE: Any = _Unsaid("once")
+
+
 @dataclass(frozen=True, slots=True)
 class ToolOptions:
     """What was said about a tool; see `tool`."""
@@ -27,6 +36,8 @@ class ToolOptions:
     name: str | None = None
     description: str | None = None
     effect: Effect = "once"
+    effect_said: bool = False
+    """The author has said it."""
     timeout: float | None = None
     retries: int | None = None
     output_params: tuple[str, ...] = ()
@@ -78,7 +89,7 @@ def tool(
     *,
     name: str | None = None,
     description: str | None = None,
-    effect: Effect = "once",
+    effect: Effect = _ONCE,
     timeout: float | None = None,
     retries: int | None = None,
     output_params: Iterable[str] = (),
@@ -125,7 +136,8 @@ def tool(
         options = ToolOptions(
             name=name,
             description=description,
-            effect=effect,
+            effect="once" if effect is _ONCE else effect,
+            effect_said=effect is not _ONCE,
             timeout=timeout,
             retries=retries,
             output_params=_names(inner, "output_params", output_params),

@@ -132,7 +132,7 @@ class FunctionTool:
             function, name, texts=said.parameters, namespace=namespace, secrets=options.secrets
         )
         result, self._listed = _result_annotation(function, namespace)
-        had = options.effect != "reads" and stands_for is None
+        had = options.effect_said and options.effect != "reads" and stands_for is None
         self._returned = Returned(
             result, _declared_output(function, options), name, stands_for=stands_for, had=had
         )
