@@ -42,6 +42,7 @@ from replan.wiring import (
     Models,
     SystemClock,
     Ulids,
+    database_path,
     driver_name,
     open_store,
     open_tools,
@@ -104,8 +105,8 @@ class Replan:
             model=model,
             endpoint=endpoint,
             api_key=api_key,
-            record=None if record is None else Path(record),
-            replay=None if replay is None else Path(replay),
+            record=None if record is None else Path(record).absolute(),
+            replay=None if replay is None else Path(replay).absolute(),
         )
         self.secrets = KnownSecrets(self._catalog.secrets, self._models.secrets)
         self.secrets.add_all(secrets_of_settings([self.settings.model_dump(mode="json"), self._tool_names]))
@@ -115,7 +116,9 @@ class Replan:
         )  # a replay finds only what was asked alike
         self._ask = ask
         self._announcer = None if on_event is None else Announcer(on_event)
-        self._db = db if db is None or isinstance(db, Path) else text_of("db", db)
+        if db is not None and not isinstance(db, Path):
+            db = text_of("db", db)
+        self._db = database_path(db if db is not None else self.settings.database_service.connection_string)
         self._service: Service | None = None
         self._engine: LocalEngine | None = None
         self._process = os.getpid()

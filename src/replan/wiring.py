@@ -65,7 +65,11 @@ def open_store(db: str | Path | None, settings: Settings) -> Store:
 
 
 def database_path(named: str | Path | None) -> Path:
-    """The SQLite file that a `--db` value or connection string names."""
+    """The SQLite file that a `--db` value or connection string names now, wherever the process goes to later."""
+    return _database_path(named).absolute()
+
+
+def _database_path(named: str | Path | None) -> Path:
     if named is None or named == "":
         return default_database()
     if isinstance(named, Path):

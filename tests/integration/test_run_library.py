@@ -7,6 +7,7 @@ import contextlib
 import datetime as dt
 import json
 import math
+import os
 from collections.abc import AsyncIterator, Callable
 from enum import Enum
 from pathlib import Path
@@ -754,3 +755,43 @@ async def test_a_given_plan_without_steps_is_refused_before_there_is_a_task(
         with pytest.raises(InputError, match="plan that is given has no steps"):
             await replan.run("do nothing", plan=plan)
         assert await replan.tasks() == []
+
+
+async def test_a_change_of_folder_leaves_the_database_and_the_recording_where_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    here.mkdir()
+    elsewhere.mkdir()
+    monkeypatch.chdir(here)
+
+    @tool(effect="reads")
+    def leave() -> str:
+        os.chdir(elsewhere)
+        return "left"
+
+    model = ScriptedModel({"execution_plan": plan(step("a", "leave")), "evaluation": verdict(95)})
+    for db in ("tasks.db", "sqlite:///tasks.db", Path("tasks.db")):
+        monkeypatch.chdir(here)
+        replan = Replan(model, [leave], db=db, record="calls.jsonl")
+        os.chdir(elsewhere)  # before it is opened
+        async with replan:
+            os.chdir(here)
+            result = await replan.run("leave")  # and in the middle of a task
+            assert result.status == "succeeded"
+            assert (await replan.result(result.task_id)).status == "succeeded"
+    assert list(elsewhere.iterdir()) == []
+    assert {"tasks.db", "calls.jsonl"} <= {each.name for each in here.iterdir()}
+
+
+async def test_a_store_that_is_opened_by_a_relative_path_stays_with_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = SqliteStore(Path("tasks.db"))
+    monkeypatch.chdir(tmp_path.parent)
+    try:
+        assert store.path == tmp_path / "tasks.db"
+        assert await store.list_tasks() == []
+    finally:
+        await store.aclose()

@@ -66,7 +66,7 @@ class RecordingModel:
         self._model = model
         self.name = model.name
         self.style: Literal["standard", "small"] = model.style
-        self._path = Path(path)
+        self._path = Path(path).absolute()
         self._lock = threading.Lock()
         self._file = _open_to_append(self._path)
 
@@ -112,7 +112,7 @@ class ReplayModel:
     """
 
     def __init__(self, path: Path | str) -> None:
-        self._path = Path(path)
+        self._path = Path(path).absolute()
         header, self._calls = _read(self._path)
         self.name = str(header.get("name", "replay"))
         self.style: Literal["standard", "small"] = "small" if header.get("style") == "small" else "standard"

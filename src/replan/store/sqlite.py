@@ -50,10 +50,11 @@ class SqliteStore:
     def __init__(
         self, path: Path, *, synchronous: str = "normal", busy_secs: float = schema.BUSY_SECS
     ) -> None:
-        self.path = path
-        self._seal_key: bytes | None = None
         if str(path) == ":memory:":
             raise StoreUnusable("a database in memory cannot be resumed: give --db a file")
+        path = path.absolute()  # the process may come to stand in another folder
+        self.path = path
+        self._seal_key: bytes | None = None
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:

@@ -76,7 +76,7 @@ def known(name: str) -> Weights:
 def folder() -> Path:
     """Where weights are kept: `REPLAN_MODELS_DIR`, else the user's cache folder."""
     if configured := os.environ.get("REPLAN_MODELS_DIR"):
-        return Path(configured).expanduser()
+        return Path(configured).expanduser().absolute()
     import platformdirs
 
     return platformdirs.user_cache_path("replan") / "models"
@@ -89,7 +89,7 @@ def find(name: str = DEFAULT, *, path: Path | str | None = None) -> Path | None:
     checked against its hash once; after that its size and time of change vouch for it.
     """
     if path is not None or name.endswith(".gguf"):
-        given = Path(path or name).expanduser()
+        given = Path(path or name).expanduser().absolute()
         if not given.is_file():
             raise ConfigError(f"the configured model file {given} does not exist")
         return given

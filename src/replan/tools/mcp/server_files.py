@@ -167,7 +167,7 @@ def _stdio(read: _Entry, command: Any) -> StdioServer:
         words[0],
         (*words[1:], *map(str, args)),
         {**_env_file(read), **read.texts("env")},
-        Path(cwd).expanduser() if cwd is not None else None,
+        Path(cwd).expanduser().absolute() if cwd is not None else None,
         read.roots(),
     )
 
@@ -220,7 +220,7 @@ def _oauth(read: _Entry) -> OAuth | None:
         issuer=inner.text("issuer"),
         scope=inner.text("scope"),
         callback_port=int(port) if port else 0,
-        token_file=Path(file).expanduser() if file else None,
+        token_file=Path(file).expanduser().absolute() if file else None,
     )
 
 

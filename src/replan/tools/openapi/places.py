@@ -38,7 +38,7 @@ class Place(NamedTuple):
                 )
             return cls(url=urlunsplit(parts._replace(fragment="")))
         if isinstance(document, str | Path) and str(document):
-            return cls(path=Path(document).expanduser())
+            return cls(path=Path(document).expanduser().absolute())
         raise InputError(f"{document!r} is not an OpenAPI document; give a file, a URL, or the document")
 
     @property
