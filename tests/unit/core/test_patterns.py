@@ -6,10 +6,10 @@ import signal
 from typing import Any
 
 import pytest
-from cpu_time import cpu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cpu_time import cpu
 from replan.core.data.patterns import ecma
 from replan.core.data.validation import faults, unread_patterns
 

@@ -9,10 +9,10 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from cpu_time import cpu
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from cpu_time import cpu
 from replan.core.references.refs import Reference, escape, has_references, references, whole
 from replan.core.references.resolve import resolve
 from replan.errors import UnresolvedReference

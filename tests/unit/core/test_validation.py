@@ -7,10 +7,10 @@ from typing import Any
 
 import jsonschema
 import pytest
-from cpu_time import cpu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cpu_time import cpu
 from replan.core.data.schemas import problems
 from replan.core.data.validation import SHOWN, faults, schema_problem
 
