@@ -20,8 +20,9 @@ from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
 
 from replan import Replan, tool
-from replan.errors import TaskFailure
+from replan.errors import ModelUnavailable, TaskFailure
 from replan.inside import as_langchain_tool, langgraph_node
+from replan.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -290,3 +291,24 @@ async def test_a_graph_that_goes_on_after_a_crash_goes_on_with_the_same_task(tmp
         assert len(await replan.tasks()) == 1
     assert state["messages"][-1].content == "sent to ann"
     assert sent == ["ann"]
+
+
+async def test_a_refused_key_is_an_interrupt_after_which_the_task_goes_on(tmp_path: Path) -> None:
+    sent, send = _sender()
+    refused = ModelUnavailable("refuses access (status 401)", setup=True, refused=True)
+    plan = {"steps": [{"step_id": "s", "tool": "send", "parameters": {"to": "Ann"}}]}
+    judged = {
+        "overall_score": 95,
+        "is_successful": True,
+        "dimensions": dict.fromkeys(("completeness", "correctness", "efficiency", "reliability"), 95),
+        "final_output": "sent",
+    }
+    model = ScriptedModel({"execution_plan": plan, "evaluation": [refused, judged]})
+    async with Replan(model, [send], db=tmp_path / "log.db") as replan:
+        graph = _graph(langgraph_node(replan), InMemorySaver())
+        first = await graph.ainvoke({"task": "Send it to Ann"}, THREAD)
+        (asked,) = first["__interrupt__"]
+        assert "401" in asked.value["text"]
+        done = await graph.ainvoke(Command(resume="go on"), THREAD)
+    assert done["result"] == "sent"
+    assert sent == ["Ann"]

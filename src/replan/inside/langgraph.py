@@ -184,7 +184,7 @@ def _misplaced(said: Any, waiting: WaitingFor, asked: set[str]) -> str | None:
     graph comes back for what is asked next: a yes to a call must not become one to another.
     """
     named = said.get("id") if isinstance(said, Mapping) else None
-    if named == waiting.id or (named is None and asked <= {waiting.id}):
+    if not waiting.id or named == waiting.id or (named is None and asked <= {waiting.id}):
         return None
     return (
         "Something else was asked before this, and answered or dropped past the graph, so that it is not clear what "
@@ -206,7 +206,9 @@ def _asked(task_id: str, waiting: WaitingFor, problem: str | None) -> dict[str, 
 
 
 async def _tell(replan: Replan, task_id: str, waiting: WaitingFor, said: Any, *, by: str) -> None:
-    """Give the task what `Command(resume=…)` has brought."""
+    """Give the task what `Command(resume=…)` has brought; where nothing is to be answered, it only goes on."""
+    if not waiting.id:
+        return
     if waiting.kind != "approval":
         text, output = said, None
         if isinstance(said, Mapping):
