@@ -7,8 +7,11 @@ import html
 import json
 import pickle
 import statistics
+import sys
 import threading
 import time
+import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -16,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.core.events import CallCompleted
+from replan.core.events import CallCompleted, PlanRejected
 from replan.core.secrets import (
     MASK,
     KnownSecrets,
@@ -41,7 +44,7 @@ from replan.core.secrets import (
     with_secret_fields,
 )
 from replan.core.secrets.names import looks_secret
-from replan.core.types import ToolSpec
+from replan.core.types import JsonObject, ToolSpec
 from replan.errors import ConfigError
 
 PASSWORD = {"type": "string", "format": "password"}
@@ -371,6 +374,11 @@ def test_a_text_of_ten_megabytes_is_read_in_time_that_grows_with_it() -> None:
         ("openapi:https://bob:hush@h/openapi.json?key=hush", "openapi:https://bob:***@h/openapi.json?key=***"),
         ("https://h/mcp?access_token=hush&x=1", "https://h/mcp?access_token=***&x=1"),
         ("grpc://hush@h:1", "grpc://***@h:1"),
+        ("""mcp:npx -y cli run exa --config '{"exaApiKey":"hush","n":1}'""", """mcp:npx -y cli run exa --config '{"exaApiKey":"***","n":1}'"""),
+        ('mcp:serve --config "{\\"password\\": \\"hush\\", \\"n\\": 1}"', 'mcp:serve --config "{\\"password\\": \\"***\\", \\"n\\": 1}"'),
+        ("mcp:serve --config {'db': {'pwd': 'hush \" hush'}}", "mcp:serve --config {'db': {'pwd': '***'}}"),
+        ("mcp:serve --db 'Server=h;Password=hush hush;User=u'", "mcp:serve --db 'Server=h;Password=***;User=u'"),
+        ("mcp:serve --db 'Server=h; Pwd=hush hush'", "mcp:serve --db 'Server=h; Pwd=***'"),
         ("openapi:https://h/o.json#https://h/v1?X-Amz-Signature=hush", "openapi:https://h/o.json#https://h/v1?X-Amz-Signature=***"),
     ],
 )  # fmt: skip
@@ -405,6 +413,109 @@ def test_what_a_command_line_calls_secret_is_masked_and_known(form: str, name: s
     assert MASK in text_without_secrets(text)
     assert value in {found for _, found in secrets_of_text(text)} or '"' in text
     assert text_without_secrets(text_without_secrets(text)) == text_without_secrets(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('{"exaApiKey":"hush","n":[1]}', '{"exaApiKey": "***", "n": [1]}'),
+        ('[{"headers": {"X-Api-Key": "hush"}}]', '[{"headers": {"X-Api-Key": "***"}}]'),
+        ('{"passwords": ["hush"], "most": 5}', '{"passwords": ["***"], "most": 5}'),
+        ('{"n":1}', '{"n":1}'),
+    ],
+)
+def test_a_setting_that_is_json_is_read_as_what_it_says(text: str, shown: str) -> None:
+    assert settings_without_secrets({"args": ["--config", text]}) == {"args": ["--config", shown]}
+    assert {value for _, value in secrets_of_settings([text])} == ({"hush"} if "hush" in text else set())
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"passwords": {"db": "geheim"}},
+        {"passwords": [4711]},
+        {"api_keys": ["k-4711-abc"]},
+        {"access_tokens": ("t0k3n",)},
+        {"tokens": ["t0k3n"]},
+        {"secrets": {"a": "wert-123"}},
+        {"clientSecrets": [{"name-1": "c0de"}]},
+    ],
+)
+def test_what_stands_under_the_plural_of_a_secret_name_is_one(value: JsonObject) -> None:
+    assert len(list(secret_places(value))) == 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"max_tokens": 100},
+        {"tokens": {"input": 5, "output": "12"}},
+        {"tokens": ["hello", "world"]},
+        {"secrets": "3 secrets of good coffee"},
+        {"api_keys": ["production"]},
+        {"next_page_tokens": [7]},
+    ],
+)
+def test_counts_and_words_under_such_a_plural_are_none(value: JsonObject) -> None:
+    assert list(secret_places(value)) == []
+
+
+@pytest.mark.parametrize("secret", ["Hunter***2026", "***Hunter2026", "Hunter2026***", "Hu nter***2026"])
+def test_three_asterisks_are_a_part_of_a_password(secret: str) -> None:
+    known = KnownSecrets()
+    known.add(secret, "password")
+    assert known.hide(f"login with {secret}!") == f"login with {MASK}!"
+    assert known.masked({"a": secret})["a"].real == secret
+
+
+@pytest.mark.parametrize("mask", [MASK, f" {MASK} ", f"Bearer {MASK}", f"bob:{MASK}"])
+def test_a_mask_is_no_secret(mask: str) -> None:
+    known = KnownSecrets()
+    known.add(mask, "password")
+    assert not known
+
+
+@pytest.mark.parametrize(
+    "written",
+    [unicodedata.normalize("NFD", "pässwört-Geheim"), "p&auml;ssw&ouml;rt-Geheim", "p%e4ssw%f6rt-Geheim"],
+)
+def test_a_secret_is_known_in_other_writings_of_its_letters(written: str) -> None:
+    known = KnownSecrets()
+    known.add("pässwört-Geheim", "password")
+    assert known.hide(f"[{written}]") == f"[{MASK}]"
+
+
+def test_a_secret_in_the_path_of_an_address_is_not_shown() -> None:
+    assert url_without_secrets("https://h/p;token=hush/q;v=1") == f"https://h/p;token={MASK}/q;v=1"
+    assert list(secrets_of_url("https://h/p;token=hu%20sh/q;v=1")) == [("token", "hu sh")]
+
+
+def test_a_thread_may_hide_while_others_come_to_know_more() -> None:
+    known = KnownSecrets()
+    known.add("secret-number-first", "password")
+    text = {"a": "lorem ipsum secret-number-first " * 2_000}
+    begun, done = threading.Event(), threading.Event()
+
+    def hide() -> None:
+        while not done.is_set():
+            begun.set()
+            assert "first" not in known.masked(text)["a"]
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            hiding = [pool.submit(hide) for _ in range(2)]
+            begun.wait(60)
+            for number in range(300):
+                known.add(f"later-secret-{number}", "token")
+                event = PlanRejected(violations=("nothing of it",))
+                assert known.masked_event(event) is event
+            done.set()
+            for each in hiding:
+                each.result()
+    finally:
+        sys.setswitchinterval(before)
 
 
 def test_settings_are_shown_and_known_by_one_reading() -> None:

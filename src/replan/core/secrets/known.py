@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, TypeVar
 
-from replan.core.secrets.masked import MASK, Masked
+from replan.core.secrets.masked import MASK, Masked, is_mask
 from replan.core.secrets.names import is_reference
 from replan.core.secrets.schemas import secrets_in
 from replan.core.secrets.spellings import LONG, Spellings, is_plain_word
@@ -21,6 +21,8 @@ E = TypeVar("E", bound=Frozen)
 class KnownSecrets:
     """Values that are known to be secret, and texts and values without them.
 
+    Threads may read while others add: what is gone through is a copy.
+
     What those `above` know is known here as well, also what they come to know later: the keys of models and sources
     to every task. Nothing known costs nothing.
     """
@@ -30,7 +32,6 @@ class KnownSecrets:
         "_above",
         "_below",
         "_count",
-        "_met",
         "_read_at",
         "_spelt",
         "_texts",
@@ -47,7 +48,6 @@ class KnownSecrets:
         self._values: dict[str, set[str]] = {}
         """Each with the names that it was seen under."""
         self._count = 0
-        self._met = False
         self._read_at = -1
         self._spelt = Spellings()
         self._texts: dict[str, frozenset[str]] = {}
@@ -76,15 +76,15 @@ class KnownSecrets:
         """There is something to hide now, here and below."""
         if not self.any:
             self.any = True
-            for other in self._below or ():
+            for other in list(self._below or ()):
                 other._know()
 
     def add(self, value: Any, name: str = "") -> None:
-        """Take a value for a secret. What is empty, a truth value, or a mask is none."""
+        """Take a value for a secret. What is empty, a truth value, or a mask is none (`Hunter***2` is no mask)."""
         if value is None or isinstance(value, bool | Masked):
             return
         text = str(value)
-        if not text.strip() or MASK in text:
+        if not text.strip() or is_mask(text):
             return
         names = self._values.get(text)
         if names is None:
@@ -161,26 +161,29 @@ class KnownSecrets:
 
     def masked(self, value: Any) -> Any:
         """The value without any secret, with `Masked` in the places; the same object where there is none."""
-        return self._masked(value, "") if self._ready() else value
+        return self._masked(value, "", []) if self._ready() else value
 
-    def _masked(self, value: Any, name: str) -> Any:
+    def _masked(self, value: Any, name: str, met: list[str]) -> Any:
+        """The same; what is masked in it is added to `met`."""
         if isinstance(value, str):
-            return self._masked_text(value, name)
+            return self._masked_text(value, name, met)
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, int | float):
-            return self._made(MASK, value) if self._texts and self._is_secret(str(value), name) else value
+            return _made(MASK, value, met) if self._texts and self._is_secret(str(value), name) else value
         if isinstance(value, dict):
-            made = {self._key(key): self._masked(item, key) for key, item in value.items()}
+            made = {self._key(key, met): self._masked(item, key, met) for key, item in value.items()}
             if len(made) < len(value):  # secret names that look alike now
                 made = {
-                    f"{self._key(key)} ({at})" if self._key(key) != key else key: self._masked(item, key)
+                    f"{self._key(key, met)} ({at})" if self._key(key, met) != key else key: self._masked(
+                        item, key, met
+                    )
                     for at, (key, item) in enumerate(value.items(), 1)
                 }
             same = len(made) == len(value) and all(made.get(key, made) is item for key, item in value.items())
             return value if same else made
         if isinstance(value, list | tuple):
-            items = [self._masked(item, name) for item in value]
+            items = [self._masked(item, name, met) for item in value]
             if all(new is old for new, old in zip(items, value, strict=True)):
                 return value
             return items if isinstance(value, list) else tuple(items)
@@ -191,23 +194,19 @@ class KnownSecrets:
                 for field, old in value.__dict__.items()
                 if field not in _STRUCTURE
                 and field not in cleared
-                and (new := self._masked(old, field)) is not old
+                and (new := self._masked(old, field, met)) is not old
             }
             return value.model_copy(update=changed) if changed else value
         return value
 
-    def _masked_text(self, text: str, name: str) -> str:
+    def _masked_text(self, text: str, name: str, met: list[str]) -> str:
         if isinstance(text, Masked):
-            self._met = True
+            met.append(text)
             return text
         if self._is_secret(text, name):
-            return self._made(MASK, text)
+            return _made(MASK, text, met)
         shown = self._hidden(text)
-        return text if shown == text else self._made(shown, text)
-
-    def _made(self, shown: str, real: Any) -> Masked:
-        self._met = True
-        return Masked.of(shown, real)
+        return text if shown == text else _made(shown, text, met)
 
     def _is_secret(self, text: str, name: str) -> bool:
         """True if the whole value is a known secret: a short or common one under its name only."""
@@ -216,10 +215,10 @@ class KnownSecrets:
             return False
         return name in names or not is_plain_word(text)
 
-    def _key(self, key: Any) -> Any:
+    def _key(self, key: Any, met: list[str]) -> Any:
         if not isinstance(key, str) or (shown := self._hidden(key)) == key:
             return key
-        self._met = True
+        met.append(shown)
         return shown
 
     def masked_event(self, event: E, *, lost: bool = False) -> E:
@@ -229,9 +228,9 @@ class KnownSecrets:
         """
         if not self._ready() and not lost:
             return event
-        self._met = False
-        made: E = self._masked(event, "")
-        if not self._met or made.__dict__.get("masked"):
+        met: list[str] = []
+        made: E = self._masked(event, "", met)
+        if not met or made.__dict__.get("masked"):
             return made
         return made.model_copy(update={"masked": True})
 
@@ -242,6 +241,12 @@ class KnownSecrets:
         old = {name: made.__dict__[name] for name in names}
         changed = {name: new for name in old if (new := self.masked(old[name])) is not old[name]}
         return made.model_copy(update={**changed, "masked": True}) if changed else made
+
+
+def _made(shown: str, real: Any, met: list[str]) -> Masked:
+    made = Masked.of(shown, real)
+    met.append(made)
+    return made
 
 
 def _replaced(

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 from replan.core.types import Frozen
 
 MASK = "***"
+_MASKED = re.compile(r"(?:\w+[ :])?\*{3}")
+"""A mask, or what stays of `Bearer …` and `user:…`: three asterisks within a password are a part of it."""
+
+
+def is_mask(text: str) -> bool:
+    """True for what stands in the place of a secret: no value of its own."""
+    return _MASKED.fullmatch(text.strip()) is not None
 
 
 class SecretLost(Exception):

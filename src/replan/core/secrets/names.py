@@ -42,6 +42,12 @@ _SETTING_NAMES = frozenset(
     ["key", "sig", "cookie", "cookies", "auth", "keys", "apikeys", "secrets", "passwords"]
 )
 """Names that mean a secret in addresses, on command lines and in configurations, and often none elsewhere."""
+_PLURAL = re.compile(
+    r".*(?:(?P<word>password|passwd|passphrase|pwd)|(?P<some>secret|apikey|accesskey|privatekey|secretkey|subscriptionkey"
+    r"|token))s$"
+)
+_MANY_TOKENS = re.compile(r".*(access|api|auth|bearer|refresh|session|id)tokens$")
+"""Names of many secrets; what stands under `tokens` may be a count, and under `secrets` a sentence."""
 _SECRET_LOOKS = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----"
     r"|^(?:sk|pk|rk)[-_](?:live|test|proj|ant|or)[-_]\S{8,}$|^sk-\S*?(?=[A-Za-z0-9]*\d)(?=[A-Za-z0-9]*[A-Za-z])[A-Za-z0-9]{16,}\S*$|^gh[pousr]_\w{20,}$|^github_pat_\w{20,}$"
@@ -75,6 +81,13 @@ def is_headers(name: str) -> bool:
 def _kept_under(name: str, value: Any) -> bool:
     """True if a value under the name of a secret is one: for some names only where it is no plain word."""
     folded = _folded(name)
+    if (many := _PLURAL.match(folded)) and many["some"]:
+        return (
+            isinstance(value, str)
+            and len(value.split()) == 1
+            and not _WORDS.fullmatch(value)
+            and not value.isdecimal()
+        )
     if folded.endswith("signature"):
         return False
     if isinstance(value, str):
@@ -87,7 +100,14 @@ def _kept_under(name: str, value: Any) -> bool:
 
 def is_secret_setting(name: str) -> bool:
     """The same for queries of addresses, flags of commands and keys of configurations (`?key=`, `--key`)."""
-    return _folded(name) in _SETTING_NAMES or is_secret_name(name)
+    folded = _folded(name)
+    many = _PLURAL.match(folded)
+    return (
+        folded in _SETTING_NAMES
+        or is_secret_name(name)
+        or (many is not None and many["some"] != "token")
+        or _MANY_TOKENS.match(folded) is not None
+    )
 
 
 def secret_places(value: Any, names: Iterable[str] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -101,7 +121,8 @@ def _places(
     """`under`: the names on the way that may mean a secret; `secret`: one of them was given as one."""
     if isinstance(value, dict):
         for key, item in value.items():
-            within = (*under, str(key)) if is_secret_name(str(key)) else under
+            named = is_secret_name(str(key)) or _PLURAL.match(_folded(str(key)))
+            within = (*under, str(key)) if named else under
             yield from _places(item, (*path, str(key)), names, within, secret or key in names)
     elif isinstance(value, list | tuple):
         for at, item in enumerate(value):
@@ -155,6 +176,7 @@ def secrets_of_headers(headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
                     yield name, pair.partition(":")[2]
 
 
+_IN_PATH = re.compile(r";([^;/=]+)=([^;/]*)")
 WEB = frozenset(["", "http", "https", "ws", "wss", "grpc", "grpcs"])
 """Where a user without a password is a token; elsewhere it is a user."""
 
@@ -170,9 +192,9 @@ def secrets_of_url(url: str) -> Iterator[tuple[str, str]]:
         yield "", f"{unquote(parts.username or '')}:{unquote(parts.password)}"
     elif parts.username and parts.scheme in WEB:  # a token by itself, as some servers want it
         yield "user", unquote(parts.username)
-    for name, value in parse_qsl(parts.query):
+    for name, value in (*parse_qsl(parts.query), *_IN_PATH.findall(parts.path)):
         if is_secret_setting(name):
-            yield name, value
+            yield name, unquote(value)
 
 
 def url_without_secrets(url: str) -> str:
@@ -182,12 +204,15 @@ def url_without_secrets(url: str) -> str:
     except ValueError:
         return MASK
     place = parts.netloc.rpartition("@")[2]
+    path = _IN_PATH.sub(
+        lambda found: f";{found[1]}={MASK}" if is_secret_setting(found[1]) else found[0], parts.path
+    )
     query = "&".join(
         f"{part.partition('=')[0]}={MASK}" if is_secret_setting(part.partition("=")[0]) else part
         for part in parts.query.split("&")
         if part
     )
-    shown = urlunsplit((parts.scheme, place, parts.path, query, ""))
+    shown = urlunsplit((parts.scheme, place, path, query, ""))
     return shown if "://" in url else shown.removeprefix("//")
 
 

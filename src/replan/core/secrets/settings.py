@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +16,15 @@ _FLAG = re.compile(r"(?<!\S)--?([A-Za-z][\w-]*)\s+(?!-)")
 _HEADER = re.compile(r"([A-Za-z][\w-]*): *(?=[^\s/])")
 _LINE = re.compile(r"([^\"'\n]+)")
 _VALUE = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^&;\s\"']+)")
+_OF_LIST = re.compile(r"([^;\"'\n]+)")
+"""A value of `Server=h;Password=a b;User=u`, which goes as far as the next of them."""
+_GOES_ON = re.compile(r"[^;\"'\n]*;\s*[A-Za-z_][\w .-]*=")
+_IN_JSON = re.compile(
+    r"(?P<quote>\\{0,8}[\"'])(?P<name>[A-Za-z_][\w.-]*)(?P=quote)\s*:\s*"
+    r"(?:(?P=quote)(?P<text>.*?)(?<!\\)(?P=quote)|(?P<number>[^\s,{}\[\]\\\"']+))",
+    re.DOTALL,
+)
+"""`"name": "value"` in a text, also where the quotes are escaped."""
 _WORD = re.compile(r"[^\s\"'=:,;&@/]+")
 _URL = re.compile(r"\w[\w+.-]*://[^\s\"'<>]+")
 _VARIABLE = re.compile(r"(?:(?i:bearer|basic|token) +)?\$\{\w+\}")
@@ -62,9 +72,20 @@ def _spans(text: str) -> list[tuple[int, int, str]]:
             found.append((*match.span(2), "user"))
     for pattern, form in ((_NAMED, _VALUE), (_FLAG, _VALUE), (_HEADER, _LINE)):
         for match in pattern.finditer(text):
-            value = form.match(text, match.end()) if is_secret_setting(match[1]) else None
+            if not is_secret_setting(match[1]):
+                continue
+            if pattern is _NAMED and (
+                text[: match.start()].rstrip()[-1:] == ";" or _GOES_ON.match(text, match.end())
+            ):
+                form = _OF_LIST
+            value = form.match(text, match.end())
             if value is not None and value.lastindex is not None:
                 found.append((*value.span(value.lastindex), match[1]))
+    found += [
+        (*match.span("number" if match["text"] is None else "text"), match["name"])
+        for match in _IN_JSON.finditer(text)
+        if is_secret_setting(match["name"])
+    ]
     found += [(*match.span(), "") for match in _WORD.finditer(text) if looks_secret(match[0])]
     if looks_secret(text):
         found.append((0, len(text), ""))
@@ -110,9 +131,22 @@ def _walked(value: Any, found: list[tuple[str, Any]], name: str, *, held: bool, 
         found += [(name, value), (name, str(value).rpartition(" ")[2])] if secret else []
         return MASK
     if isinstance(value, str):
+        if (inner := _opened(value)) is not None:
+            told = _walked(inner, found, name, held=False, secret=False)
+            return value if told == inner else json.dumps(told, ensure_ascii=False)
         found += secrets_of_text(value)
         return text_without_secrets(value)
     return value
+
+
+def _opened(text: str) -> Any:
+    """The object or list that a text is, as JSON; None if it is none."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _secret_flag(item: Any) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import html
 import json
 import re
+import unicodedata
 from collections.abc import Collection, Iterator
+from html.entities import codepoint2name
 from urllib.parse import quote, quote_plus
 
 SHORT, LONG = 4, 8
@@ -56,8 +59,8 @@ class Spellings:
 
     def quoted_in(self, text: str) -> re.Pattern[str] | None:
         """What finds the values that the text quotes, the longest first; None if it quotes none."""
-        either = _escaped(each for each in self._anywhere if each in text)
-        if words := _escaped(each for each in self._words if each in text):
+        either = _escaped(each for each in list(self._anywhere) if each in text)
+        if words := _escaped(each for each in list(self._words) if each in text):
             either.append(rf"(?<![0-9A-Za-z])(?:{'|'.join(words)})(?![0-9A-Za-z])")
         return re.compile("|".join(either)) if either else None
 
@@ -68,7 +71,7 @@ class Spellings:
         folded = text.casefold()
         beside = [
             rf"\b{re.escape(name)}[\"']?\s?[:=]\s?[\"']?{re.escape(value)}"
-            for (name, value), seen in self._named.items()
+            for (name, value), seen in list(self._named.items())
             if seen in folded
         ]
         return re.compile(rf"({'|'.join(beside)})(?![0-9A-Za-z])", re.IGNORECASE) if beside else None
@@ -79,7 +82,28 @@ def _escaped(texts: Iterator[str]) -> list[str]:
 
 
 def _spellings(value: str) -> Iterator[str]:
-    """The value as texts write it: as it is, quoted, escaped, in an address, in base64."""
+    """The value as texts write it: as it is, quoted, escaped, in an address, in base64, and other writings of its letters."""
+    for each in {value, unicodedata.normalize("NFC", value), unicodedata.normalize("NFD", value)}:
+        yield from _spellings_of(each)
+    if not value.isascii():
+        yield "".join(_entity(letter) for letter in value)
+        with contextlib.suppress(UnicodeEncodeError):
+            yield from _percent(value.encode("latin-1"))
+
+
+def _entity(letter: str) -> str:
+    name = codepoint2name.get(ord(letter))
+    return f"&{name};" if name else letter
+
+
+def _percent(value: str | bytes) -> Iterator[str]:
+    for quoted in (quote(value, safe=""), quote(value), quote_plus(value)):
+        yield quoted
+        yield re.sub(r"%[0-9A-F]{2}", lambda found: found[0].lower(), quoted)
+        yield quote(quoted, safe="")  # an address inside of another one
+
+
+def _spellings_of(value: str) -> Iterator[str]:
     yield value
     yield value.strip()
     yield " ".join(value.split())
@@ -94,10 +118,7 @@ def _spellings(value: str) -> Iterator[str]:
     yield raw.hex()
     yield raw.hex().upper()
     yield html.escape(value)
-    for quoted in (quote(value, safe=""), quote(value), quote_plus(value)):
-        yield quoted
-        yield re.sub(r"%[0-9A-F]{2}", lambda found: found[0].lower(), quoted)
-        yield quote(quoted, safe="")  # an address inside of another one
+    yield from _percent(value)
 
 
 def _base64_cores(value: str) -> Iterator[str]:

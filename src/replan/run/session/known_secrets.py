@@ -11,11 +11,11 @@ from replan.core.data.read_json import Unreadable, candidates
 from replan.core.events import TaskSubmitted
 from replan.core.references.refs import references
 from replan.core.secrets import (
-    MASK,
     NOTHING_SECRET,
     KnownSecrets,
     Masked,
     SecretLost,
+    is_mask,
     reveal,
     secret_names,
     secret_places,
@@ -65,7 +65,7 @@ def in_clear(event: TaskSubmitted, tools: Tools) -> KnownSecrets:
     """What a log holds in clear though it is secret by today's rules: one that an older release has written."""
     names = {*event.secrets, *_names_of(tools)}
     stored = (place for value in (event.metadata, event.context) for place in secret_places(value, names))
-    if all(isinstance(secret, Masked) or MASK in str(secret) for _, secret in stored):
+    if all(isinstance(secret, Masked) or is_mask(str(secret)) for _, secret in stored):
         return NOTHING_SECRET
     return known_to(event, tools, NOTHING_SECRET)
 
