@@ -194,10 +194,28 @@ def _said(body: Any) -> str:
     return body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
 
 
+_CODE = re.compile(r"<(/?)(script|style)\b[^>]*>?", re.IGNORECASE)
+
+
 def _plain(html: str) -> str:
-    """The words of a web page."""
-    text = re.sub(r"(?is)<(script|style)\b.*?</\1\s*>", " ", html[:MAX_ERROR_BYTES])
-    return " ".join(re.sub(r"<[^>]*>", " ", text).split())
+    """The words of a web page, found in one pass: it comes from the server, and may be anything."""
+    html = html[:MAX_ERROR_BYTES]
+    shown: list[str] = []
+    at, inside = 0, ""
+    for tag in _CODE.finditer(html):
+        closes, kind = bool(tag[1]), tag[2].lower()
+        if not inside and not closes:
+            shown.append(html[at : tag.start()])
+            at, inside = tag.start(), kind
+        elif closes and kind == inside:
+            at, inside = tag.end(), ""
+    text = " ".join([*shown, html[at:]])
+    words: list[str] = []
+    at = 0
+    while (start := text.find("<", at)) >= 0 and (end := text.find(">", start)) >= 0:
+        words.append(text[at:start])
+        at = end + 1
+    return " ".join(" ".join([*words, text[at:]]).split())
 
 
 def _reason(status: int) -> str:

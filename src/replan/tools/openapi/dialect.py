@@ -15,6 +15,8 @@ from replan.tools.schema_check import is_count, is_number
 TYPES = frozenset(("null", "boolean", "integer", "number", "string", "array", "object"))
 _SHORT = 100
 """Characters of an example that are kept."""
+_MOST_VALUES = 10_000
+"""A constant, or a list of choices, of more values is left out."""
 
 
 def plain_keywords(node: JsonObject, *, is_30: bool, longest: int) -> JsonObject:
@@ -23,14 +25,14 @@ def plain_keywords(node: JsonObject, *, is_30: bool, longest: int) -> JsonObject
     if kind := _type(node.get("type")):
         found["type"] = kind
     for key, fits in _FITTING.items():
-        if key in node and fits(node[key]):
+        if key in node and not is_more_than(_MOST_VALUES, node[key]) and fits(node[key]):
             found[key] = node[key]
     if isinstance(node.get("description"), str) and node["description"].strip():
         found["description"] = shortened(node["description"], longest)
     if isinstance(node.get("pattern"), str):
         found["pattern"] = node["pattern"]
     if isinstance(node.get("required"), list):
-        names = [name for name in dict.fromkeys(map(str, node["required"])) if name]
+        names = [name for name in dict.fromkeys(map(plain_text, node["required"])) if name]
         if names:
             found["required"] = names
     for bound in ("minimum", "maximum"):
@@ -46,6 +48,25 @@ def plain_keywords(node: JsonObject, *, is_30: bool, longest: int) -> JsonObject
         if shown:
             found["examples"] = shown
     return found
+
+
+def is_more_than(most: int, value: Any) -> bool:
+    """True if the value is made of more than so many: a few aliases of YAML can stand for millions."""
+    waiting = [value]
+    for _ in range(most):
+        if not waiting:
+            return False
+        one = waiting.pop()
+        if isinstance(one, dict | list):
+            if len(one) > most:
+                return True
+            waiting += one.values() if isinstance(one, dict) else one
+    return bool(waiting)
+
+
+def plain_text(value: Any) -> str:
+    """What a document says where a text belongs: also a number or a truth value, which YAML makes of some words."""
+    return str(value) if isinstance(value, str | int | float) else ""
 
 
 def with_null(schema: JsonObject) -> JsonObject:
@@ -77,7 +98,7 @@ def _type(value: Any) -> Any:
     if isinstance(value, str):
         return "string" if value == "file" else value if value in TYPES else None
     if isinstance(value, list):
-        kinds = [each for each in dict.fromkeys(map(str, value)) if each in TYPES]
+        kinds = [each for each in dict.fromkeys(map(plain_text, value)) if each in TYPES]
         return (kinds[0] if len(kinds) == 1 else kinds) if len(kinds) == len(value) else None
     return None
 
@@ -118,7 +139,8 @@ _FITTING: dict[str, Callable[[Any], bool]] = {
     "dependentRequired": lambda value: (
         isinstance(value, dict)
         and all(
-            isinstance(names, list) and len(set(map(str, names))) == len(names) for names in value.values()
+            isinstance(names, list) and len(set(map(plain_text, names))) == len(names)
+            for names in value.values()
         )
     ),
 }

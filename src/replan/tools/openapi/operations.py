@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from replan.core.types import JsonObject
+from replan.tools.openapi.dialect import plain_text, shortened
 from replan.tools.openapi.document import Document, Unusable
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
 _LONGEST_ID = 64
+_BETWEEN = re.compile(r"[^A-Za-z0-9-]+")
 
 
 @dataclass(frozen=True)
@@ -28,12 +30,12 @@ class Operation:
 
     @property
     def operation_id(self) -> str:
-        return str(self.value.get("operationId") or "")
+        return plain_text(self.value.get("operationId"))
 
     @property
     def tags(self) -> tuple[str, ...]:
         tags = self.value.get("tags")
-        return tuple(map(str, tags)) if isinstance(tags, list) else ()
+        return tuple(filter(None, map(plain_text, tags))) if isinstance(tags, list) else ()
 
     @property
     def title(self) -> str:
@@ -129,7 +131,7 @@ def _new_id(operation: Operation, taken: set[str]) -> str:
 
 def safe_id(text: str) -> str:
     """At most 64 of [A-Za-z0-9_-]; a longer one ends with a hash of the whole."""
-    found = re.sub(r"[^A-Za-z0-9-]*[^A-Za-z0-9_-][^A-Za-z0-9-]*", "_", text).strip("_-") or "operation"
+    found = _BETWEEN.sub(lambda run: "_" if run[0].strip("_") else run[0], text).strip("_-") or "operation"
     if len(found) <= _LONGEST_ID:
         return found
     return f"{found[: _LONGEST_ID - 9]}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
@@ -137,9 +139,7 @@ def safe_id(text: str) -> str:
 
 def description_of(value: Any, longest: int) -> str:
     """Summary and description in one text; what is said twice once."""
-    from replan.tools.openapi.dialect import shortened
-
-    texts = [str(value.get(key) or "").strip() for key in ("summary", "description")]
+    texts = [plain_text(value.get(key)).strip() for key in ("summary", "description")]
     summary, more = texts
     if more.casefold().startswith(summary.casefold()):
         summary = ""

@@ -40,7 +40,7 @@ PARAMETERS = frozenset(
     (*_PAGE, *_OFFSET, "starting_after", *(name for names in _TOKENS.values() for name in names))
 )
 """Query parameters that tell that an operation has pages."""
-_LINK = re.compile(r"<([^>]*)>([^<]*)")
+_LINK = re.compile(r"<([^<>]*)>([^<]*)")
 
 
 class Next(NamedTuple):

@@ -157,6 +157,8 @@ def place(path: str, given: list[tuple[Parameter, Any]]) -> Placed:
                 to += [f"{key}={text}" for key, text in found]
         except ValueError as error:
             raise ValueError(f"{parameter.name}: {error}") from None
+    for missing in (name for name in _TEMPLATE.findall(path) if name not in segments):
+        raise ValueError(f"{missing}: it is a part of the path and may not be null")
     filled = _TEMPLATE.sub(lambda found: segments[found[1]], path)
     for segment in filled.split("/"):
         if segment in (".", ".."):

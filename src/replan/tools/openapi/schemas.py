@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from replan.core.types import JsonObject
-from replan.tools.openapi.dialect import plain_keywords, with_null
+from replan.tools.openapi.dialect import plain_keywords, plain_text, with_null
 from replan.tools.openapi.document import Document, Node, Unusable
 
 CUT = "not shown in full"
@@ -211,7 +211,7 @@ class Schemas:
         marked: dict[str, tuple[Any, str]] = {}
         declared: set[str] = set()
         required: set[str] = set()
-        for part, where in self._parts_of(value, file, 0):
+        for part, where in self._parts_of(value, file, 0, set()):
             properties = part.get("properties")
             for name, each in properties.items() if isinstance(properties, dict) else ():
                 if self._is_hidden(each, where):
@@ -219,7 +219,7 @@ class Schemas:
                 else:
                     declared.add(name)
             if isinstance(part.get("required"), list):
-                required.update(map(str, part["required"]))
+                required.update(map(plain_text, part["required"]))
         after_all = above.declared | (marked.keys() & declared)
         own = marked.keys() - after_all
         stay = own if self._open else own & required
@@ -227,8 +227,13 @@ class Schemas:
         gone = frozenset(above.gone | own) - optional - after_all
         return _Hidden(gone, optional, frozenset(after_all)), marked
 
-    def _parts_of(self, value: JsonObject, file: str, depth: int) -> Iterator[tuple[JsonObject, str]]:
-        """The object's schema and those that its `allOf` puts together."""
+    def _parts_of(
+        self, value: JsonObject, file: str, depth: int, seen: set[int]
+    ) -> Iterator[tuple[JsonObject, str]]:
+        """The object's schema and those that its `allOf` puts together, each once."""
+        if id(value) in seen:
+            return
+        seen.add(id(value))
         yield value, file
         parts = value.get("allOf")
         for part in parts[:_MOST_PARTS] if isinstance(parts, list) and depth < 5 else ():
@@ -237,10 +242,11 @@ class Schemas:
             except Unusable:
                 continue
             if isinstance(node.value, dict):
-                yield from self._parts_of(node.value, node.file, depth + 1)
+                yield from self._parts_of(node.value, node.file, depth + 1, seen)
 
-    def _is_hidden(self, part: Any, file: str, depth: int = 0) -> bool:
+    def _is_hidden(self, part: Any, file: str, depth: int = 0, seen: set[int] | None = None) -> bool:
         """True if the property, what it refers to, or a part of its `allOf` says so."""
+        seen = set() if seen is None else seen
         try:
             node = self._document.follow(part, file)
         except Unusable:
@@ -248,13 +254,16 @@ class Schemas:
         if not isinstance(node.value, dict):
             return False
         word = _HIDDEN[self._use]
+        if id(node.value) in seen:
+            return False
+        seen.add(id(node.value))
         if node.value.get(word) is True or (isinstance(part, dict) and part.get(word) is True):
             return True
         parts = node.value.get("allOf")
         return (
             depth < 4
             and isinstance(parts, list)
-            and any(self._is_hidden(each, node.file, depth + 1) for each in parts[:_MOST_PARTS])
+            and any(self._is_hidden(each, node.file, depth + 1, seen) for each in parts[:_MOST_PARTS])
         )
 
     def _name(self, node: Node) -> str:

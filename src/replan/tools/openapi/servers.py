@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from replan.errors import InputError
+from replan.tools.openapi.dialect import plain_text
 from replan.tools.openapi.document import Document, Unusable
 from replan.tools.openapi.operations import Operation
 
@@ -60,12 +61,13 @@ def _filled(server: Mapping[str, Any], given: Mapping[str, str]) -> str:
             raise Unusable(
                 f"the server has a variable {{{name}}} without a value; say it in server_variables"
             )
-        if isinstance(allowed, list) and allowed and str(text) not in map(str, allowed):
-            options = ", ".join(map(str, allowed))
-            raise Unusable(f"the server variable {name!r} is {str(text)!r}; it can be one of: {options}")
-        return str(text)
+        said = plain_text(text)
+        if isinstance(allowed, list) and allowed and said not in map(plain_text, allowed):
+            options = ", ".join(map(plain_text, allowed))
+            raise Unusable(f"the server variable {name!r} is {said!r}; it can be one of: {options}")
+        return said
 
-    return _VARIABLE.sub(value, str(server.get("url", "/")))
+    return _VARIABLE.sub(value, plain_text(server.get("url", "/")))
 
 
 def _absolute(document: Document, url: str) -> str:

@@ -73,7 +73,7 @@ def _flattened(schemas: Schemas, body: Body) -> JsonObject | None:
     """The body's schema as one of plain properties; None where that would not say the same."""
     if not body.is_object:
         return None
-    found = _merged(schemas, body.schema, 0)
+    found = _merged(schemas, body.schema, 0, {})
     if found is None or not found.get("properties"):
         return None
     if not body.required and found.get("required"):
@@ -82,8 +82,20 @@ def _flattened(schemas: Schemas, body: Body) -> JsonObject | None:
     return found if all(name in names for name in found.get("required", ())) else None
 
 
-def _merged(schemas: Schemas, schema: JsonObject, depth: int) -> JsonObject | None:
+def _merged(
+    schemas: Schemas, schema: JsonObject, depth: int, known: dict[int, JsonObject | None]
+) -> JsonObject | None:
+    """`known`: what the definitions that were met before come to, by their identity."""
     schema = schemas.resolved(schema)
+    if id(schema) not in known:
+        known[id(schema)] = None  # if it leads back to itself
+        known[id(schema)] = _put_together(schemas, schema, depth, known)
+    return known[id(schema)]
+
+
+def _put_together(
+    schemas: Schemas, schema: JsonObject, depth: int, known: dict[int, JsonObject | None]
+) -> JsonObject | None:
     if depth > 8 or schema.get("type", "object") != "object":
         return None
     rest = set(schema) - _FLAT - {"allOf"}
@@ -94,7 +106,7 @@ def _merged(schemas: Schemas, schema: JsonObject, depth: int) -> JsonObject | No
     properties = dict(schema.get("properties", {}))
     required = list(schema.get("required", ()))
     for part in schema.get("allOf", ()):
-        inner = _merged(schemas, part, depth + 1)
+        inner = _merged(schemas, part, depth + 1, known)
         if inner is None or "additionalProperties" in inner:
             return None
         for name, value in inner.get("properties", {}).items():
