@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cpu_time import cpu
 from replan.core.limits.policy import PlanLimits
 from replan.core.plan.check import Toolbox, check_plan
 from replan.core.plan.read import read_plan
@@ -86,3 +88,22 @@ async def test_only_a_small_model_has_to_take_an_address_from_somewhere(
     assert planned.corrections == corrections
     if corrections:
         assert "made.up/1 stands neither in the task nor in its data" in talk.asked[1].request.turns[-1].text
+
+
+@pytest.mark.parametrize("piece", ["ab12", "a.", "a@", "a@b", "-+.", "@", "http://", "www.", "a@b.c-"])
+def test_one_long_word_is_looked_through_once(piece: str) -> None:
+    with cpu(1):
+        links_in(piece * 40_000)
+
+
+@pytest.mark.parametrize("before", ["", "=", "<", "mailto:", ", ", "a@b "])
+def test_a_mail_address_is_found_after_anything(before: str) -> None:
+    assert links_in(f"{before}ann.b+c@mail.example.org") == {"ann.b+c@mail.example.org"}
+
+
+MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+
+
+@given(st.text(st.sampled_from("ab.@-+ ,"), max_size=20))
+def test_an_address_begins_where_its_word_begins(text: str) -> None:
+    assert links_in(text) == {found.casefold().rstrip(".,;:!?/") for found in MAIL.findall(text)}

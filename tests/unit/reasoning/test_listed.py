@@ -44,3 +44,13 @@ def test_a_small_model_chooses_among_the_known_values_and_a_strong_one_is_free()
 def test_a_long_message_is_looked_at_in_its_beginning_only(piece: str) -> None:
     with cpu(2):
         known_values("'Rome' is refused" + piece * 50_000, {"city": "Rome", "town": "Rome"})
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "\u00a0", " \t"])
+def test_blanks_in_a_message_take_time_in_proportion_and_part_nothing(blank: str) -> None:
+    with cpu(1):
+        found = known_values(f"no city 'Rom': Rome,{blank * 9_000}Oslo,{blank}or Bern", {"city": "Rom"})
+    assert found in ({}, {"city": ["Rome", "Oslo", "Bern"]})
+    assert known_values(f"no city 'Rom': Rome,{blank * 40}Oslo", {"city": "Rom"}) == {
+        "city": ["Rome", "Oslo"]
+    }

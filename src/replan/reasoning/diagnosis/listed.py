@@ -14,6 +14,7 @@ _BEFORE = (
 )
 """What a list begins after: a colon, else a word that introduces one."""
 _BETWEEN = re.compile(r"\s*(?:[,;|]\s*(?:and\s|or\s)?|\s(?:and|or)\s)\s*")
+_BLANKS = re.compile(r"[^\S\n]+")
 _BESIDE = re.compile(r"\s*\([^()]*\)\s*$")
 """`HAM (Hamburg)` is HAM."""
 _LONGEST = 40
@@ -29,6 +30,7 @@ def known_values(message: str, parameters: Mapping[str, object]) -> dict[str, li
     Only for texts that the message quotes, and only where a plain list of two or more follows.
     """
     found: dict[str, list[str]] = {}
+    message = _BLANKS.sub(" ", message)
     for name, value in parameters.items():
         if isinstance(value, str) and (at := _quoted(value, message)) >= 0:
             values = [each for each in _list_in(message[at : at + _LOOKED_AT]) if each != value]

@@ -16,7 +16,8 @@ from replan.reasoning.prompting.view import StepReport, TaskView
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _LINK = re.compile(
-    r"https?://[^\s\"'<>()\[\]{}\\]+|\bwww\.[^\s\"'<>()\[\]{}\\]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.IGNORECASE
+    r"https?://[^\s\"'<>()\[\]{}\\]+|\bwww\.[^\s\"'<>()\[\]{}\\]+|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+    re.IGNORECASE,
 )
 _CODE = re.compile(r"(?=.{5,60}$)(?=.*[\d_#-])[^\W\d_][\w#-]*")
 """An identifier. Names and sentences may be knowledge, or composed as the task asks for it; nobody knows a code."""
