@@ -324,7 +324,12 @@ class Replan:
         return result
 
     async def _ended(self, task_id: str) -> TaskResult:
-        driving = self._engine_now().driving(task_id)
+        engine = self._engine_now()
+        if engine.within(task_id):
+            raise InputError(
+                f"task {task_id!r} would wait for its own end: a tool waits for other tasks only, such as it starts itself"
+            )
+        driving = engine.awaited(task_id)
         if driving is not None:
             try:
                 return await self.service.result_from(await asyncio.shield(driving))
@@ -349,7 +354,7 @@ class Replan:
             raise InputError(
                 f"watch: after={after!r:.80} is no place in the log; give the `seq` of the last record that you have, or 0 for all"
             )
-        driving = self._engine_now().driving(task_id)
+        driving = self._engine_now().awaited(task_id)
         return self.service.watch(task_id, after, ephemeral=ephemeral, driving=driving)
 
     async def result(self, task_id: str) -> TaskResult:
@@ -418,7 +423,9 @@ class Replan:
             plans=state.plan is None and not given,
             judges=state.evaluation is None and state.policy.evaluation == "model",
         )
-        await asyncio.shield(self._start(task_id, after=state.last_seq))
+        started = self._start(task_id, after=state.last_seq)
+        engine.awaited(task_id)
+        await asyncio.shield(started)
         if self._announcer is not None:
             await self._announcer.told(task_id)
         return await self.service.result(task_id)

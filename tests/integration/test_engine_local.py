@@ -170,3 +170,118 @@ async def test_a_queued_task_that_another_process_cancels_ends_at_once(tmp_path:
         for task_id in (first, *between):
             assert (await replan.wait(task_id)).succeeded
     assert sorted(ran) == list(range(others + 1))
+
+
+ROOMS = [1, 3]
+
+
+def tight(places: int) -> Settings:
+    return Settings.model_validate({"orchestrator": {"max_concurrent_tasks": places}})
+
+
+def one(name: str, **parameters: Any) -> dict[str, Any]:
+    return {"steps": [{"step_id": "a", "tool": name, "parameters": parameters}]}
+
+
+@pytest.mark.parametrize("places", ROOMS)
+@pytest.mark.parametrize("way", ["run", "submit and wait", "watch", "resume", "from a thread"])
+async def test_tasks_within_tasks_do_not_wait_for_each_others_places(
+    tmp_path: Path, places: int, way: str
+) -> None:
+    """An agent as a tool: as many outer tasks as there are places, and each waits for one of its own."""
+    loop = asyncio.get_running_loop()
+
+    async def inner(number: int) -> str:
+        if way == "resume":
+            task_id = f"before-{number}"
+            return (await replan.resume(task_id)).status
+        if way in ("submit and wait", "watch"):
+            task_id = await replan.submit(f"inner {number}", plan=one("leaf"))
+            if way == "watch":
+                return [record.event.type async for record in replan.watch(task_id)][-1]
+            return (await replan.wait(task_id)).status
+        return (await replan.run(f"inner {number}", plan=one("leaf"))).status
+
+    @tool(effect="reads")
+    def leaf() -> str:
+        return "leaf"
+
+    @tool(effect="reads")
+    async def sub(number: int) -> str:
+        return await inner(number)
+
+    @tool(effect="reads")
+    def sub_in_thread(number: int) -> str:
+        return asyncio.run_coroutine_threadsafe(inner(number), loop).result()
+
+    async with Replan(
+        tools=[sub, sub_in_thread, leaf],
+        db=tmp_path / "x.db",
+        settings=tight(places),
+        evaluation="steps",
+        task_timeout_secs=30,
+    ) as replan:
+        if way == "resume":
+            for number in range(2 * places):
+                await replan.service.submit(
+                    replan._submission(
+                        "left", None, None, f"before-{number}", None, one("leaf"), None, None, None
+                    )
+                )
+        name = "sub_in_thread" if way == "from a thread" else "sub"
+        results = await asyncio.gather(
+            *(replan.run(f"outer {n}", plan=one(name, number=n)) for n in range(2 * places))
+        )
+        assert {result.status for result in results} == {"succeeded"}
+        expected = "task_completed" if way == "watch" else "succeeded"
+        assert {step.output for result in results for step in result.steps} == {expected}
+
+
+async def test_tasks_nest_as_deep_as_their_tools_ask_for(tmp_path: Path) -> None:
+    @tool(effect="reads")
+    async def deeper(left: int) -> int:
+        if left == 0:
+            return 0
+        result = await replan.run("deeper", plan=one("deeper", left=left - 1))
+        return 1 + (await replan.output(result.task_id, "a"))
+
+    async with Replan(
+        tools=[deeper], db=tmp_path / "x.db", settings=tight(1), evaluation="steps", task_timeout_secs=30
+    ) as replan:
+        result = await replan.run("deep", plan=one("deeper", left=5))
+        assert result.steps[0].output == 5
+
+
+async def test_a_task_that_waits_for_its_own_end_is_told_so(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    @tool(effect="reads")
+    async def wait_for_me() -> str:
+        try:
+            await replan.wait("me")
+        except Exception as error:
+            said.append(str(error))
+            raise
+        return "never"
+
+    async with Replan(tools=[wait_for_me], db=tmp_path / "x.db", evaluation="steps") as replan:
+        result = await replan.run("me", task_id="me", plan=one("wait_for_me"), timeout=20)
+        assert result.status == "failed"
+    assert "would wait for its own end" in said[0]
+
+
+async def test_a_task_that_nobody_waits_for_within_another_takes_its_turn(tmp_path: Path) -> None:
+    drives = Drives(1)
+    outer = drives.engine.start("outer")
+    other = drives.engine.start("other")
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert drives.running == ["outer"]
+    drives.engine.awaited("other")  # from without: it waits for its place like all
+    await asyncio.sleep(0)
+    assert drives.running == ["outer"]
+    drives.ends["outer"].set()
+    await outer
+    await asyncio.sleep(0)
+    drives.ends.setdefault("other", asyncio.Event()).set()
+    await other

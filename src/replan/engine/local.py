@@ -1,10 +1,15 @@
-"""Drives tasks in this process: so many at a time, the others wait in the order they came."""
+"""Drives tasks in this process: so many at a time, the others wait in the order they came.
+
+A task that another one waits for, in a call of a tool, needs no place: the other one holds a place and does nothing
+meanwhile. It might be the very place that this one waits for.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 
 from replan.core.state.task import State
 from replan.ports import Listening
@@ -27,6 +32,8 @@ class LocalEngine:
         self._queue: dict[str, asyncio.Future[bool]] = {}
         """Who waits for a place; the result: whether it has got one."""
         self._driving: dict[str, asyncio.Task[State]] = {}
+        self._through: set[str] = set()
+        """Who needs no place, before they have asked for one."""
         self._context = contextvars.Context()
         """For the callbacks of all tasks: each would have one of its own."""
 
@@ -43,14 +50,28 @@ class LocalEngine:
     def driving(self, task_id: str) -> asyncio.Task[State] | None:
         return self._driving.get(task_id)
 
+    def awaited(self, task_id: str) -> asyncio.Task[State] | None:
+        """The same for a caller that is going to wait for the task: from within another task it needs no place."""
+        if any(engine is self for engine, _ in _WITHIN.get()):
+            self.let_through(task_id)
+        return self._driving.get(task_id)
+
+    def within(self, task_id: str) -> bool:
+        """True for a caller that is a part of the task itself."""
+        return (self, task_id) in _WITHIN.get()
+
     def let_through(self, task_id: str) -> None:
-        """Drive a task that waits for a place at once, without one: it has nothing to do any more but to end."""
+        """Drive a task that waits for a place at once, without one: it only has to end, or another waits for it."""
         waiter = self._queue.get(task_id)
-        if waiter is not None and not waiter.done():
+        if waiter is None:
+            if task_id in self._driving:
+                self._through.add(task_id)
+        elif not waiter.done():
             waiter.set_result(False)
 
     async def _take(self, task_id: str) -> State:
         has_place = await self._place(task_id)
+        _WITHIN.set(_WITHIN.get() | {(self, task_id)})
         try:
             return await self._drive(task_id)
         finally:
@@ -61,6 +82,8 @@ class LocalEngine:
         if self._free:  # then nobody waits who could take it: places are handed on, not laid down
             self._free -= 1
             return True
+        if task_id in self._through:
+            return False
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._queue[task_id] = waiter
         hearing = self._hear(task_id, lambda: self.let_through(task_id)) if self._hear else None
@@ -87,6 +110,7 @@ class LocalEngine:
         task_id = task.get_name()
         if self._driving.get(task_id) is task:
             del self._driving[task_id]
+            self._through.discard(task_id)
         if not task.cancelled():
             task.exception()  # whoever waits is told; nobody has to
 
@@ -96,3 +120,7 @@ class LocalEngine:
         for task in tasks:
             task.cancel()
         await wait_through(tasks)
+
+
+_WITHIN: ContextVar[frozenset[tuple[LocalEngine, str]]] = ContextVar("replan_within", default=frozenset())
+"""The tasks that the code that runs is a part of, each with its engine: the one whose call it is, and those that wait for that one."""
