@@ -175,6 +175,22 @@ async def test_what_was_given_back_writes_no_more(store: Store) -> None:
     assert len(await store.read("t")) == 1
 
 
+async def test_a_claim_of_a_deleted_task_holds_for_no_other_that_is_given_its_id(store: Store) -> None:
+    old = await claimed(store)
+    thief = await store.claim("t", steal=True)
+    await store.release(thief)
+    await store.delete("t", unfinished=True)
+    fences = {(await claimed(store)).fence}
+    for _ in range(3):
+        fences.add((await store.claim("t", steal=True)).fence)
+
+    with pytest.raises(StaleWriter):
+        await add(store, old, TaskStarted())
+
+    assert not fences & {old.fence, thief.fence}
+    assert len(await store.read("t")) == 1
+
+
 async def test_an_older_claim_is_fenced_out_and_writes_nothing(store: Store) -> None:
     old = await claimed(store)
     new = await store.claim("t", steal=True)

@@ -571,6 +571,37 @@ async def test_a_driver_sees_a_signal_from_another_store(tmp_path: Path) -> None
     await store.aclose()
 
 
+@pytest.mark.parametrize("ts", [1.0, 2.0], ids=["at the same moment", "later"])
+@pytest.mark.parametrize(
+    "text", ["do that", "do it", "x" * 80_000], ids=["another", "the same", "a large one"]
+)
+async def test_what_is_read_is_the_task_that_has_the_id_now(tmp_path: Path, text: str, ts: float) -> None:
+    store, other = SqliteStore(tmp_path / "log.db"), SqliteStore(tmp_path / "log.db")
+    await store.create("t", EVENT, 1.0)
+    await other.delete("t", unfinished=True)
+    await other.create("t", TaskSubmitted(description=text, metadata={"a": 1}), ts)
+
+    for _ in range(2):
+        (record,) = await store.read("t")
+        assert isinstance(record.event, TaskSubmitted)
+        assert (record.event.description, record.event.metadata, record.ts) == (text, {"a": 1}, ts)
+
+    await other.aclose()
+    await store.aclose()
+
+
+async def test_what_was_stored_here_and_has_grown_elsewhere_is_read_whole(tmp_path: Path) -> None:
+    store, other = SqliteStore(tmp_path / "log.db"), SqliteStore(tmp_path / "log.db")
+    await store.create("t", EVENT, 1.0)
+    claim = await other.claim("t")
+    await other.append(claim, [TaskStarted(), StepReady(step_id="a")], ts=2.0, round=1)
+
+    assert len(await store.read("t")) == 3
+
+    await other.aclose()
+    await store.aclose()
+
+
 async def test_two_stores_steal_from_each_other_and_one_writes_at_a_time(tmp_path: Path) -> None:
     stores = [SqliteStore(tmp_path / "log.db"), SqliteStore(tmp_path / "log.db")]
     await stores[0].create("t", EVENT, 1.0)

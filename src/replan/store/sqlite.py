@@ -126,8 +126,9 @@ class SqliteStore:
                     return False
                 raise TaskExists(task_id)
             row = db.execute(
-                "INSERT INTO task (task_id, request, status, description, created) VALUES (?, ?, 'queued', ?, ?)",
-                (task_id, request, _storable(event.description), ts),
+                "INSERT INTO task (task_id, request, status, description, created, epoch) "
+                "VALUES (?, ?, 'queued', ?, ?, ?)",
+                (task_id, request, _storable(event.description), ts, secrets.randbits(_EPOCH_BITS)),
             ).lastrowid
             db.execute("INSERT INTO event VALUES (?, 1, ?, 0, ?, ?)", (row, ts, event.type, data))
             return True
@@ -322,8 +323,8 @@ class SqliteStore:
         """The request that a task's log consists of, where it was stored here just now: who drives it need not wait for it."""
         if (made := self._created.pop(task_id, None)) is None or self._closed:
             return None
-        last = self._writer.at_once(lambda db: db.execute(_LAST_OF, (task_id,)).fetchall())
-        if last != [(1,)]:
+        # Another process may have deleted that task, and taken its id for another one.
+        if self._writer.at_once(lambda db: db.execute(_ONLY, (task_id, *made)).fetchall()) != [(1,)]:
             return None
         return e.Record(1, task_id, made[0], 0, e.load("task_submitted", made[1]))
 
@@ -395,7 +396,13 @@ class SqliteStore:
 
 
 _MOST_CREATED = 16
-_LAST_OF = "SELECT max(seq) FROM event JOIN task ON id = task WHERE task_id = ?"
+_EPOCH_BITS = 48
+"""Where a task's fences begin is random: an id that comes again, for another task, has none of the fences that it had."""
+_ONLY = (
+    "SELECT 1 FROM task JOIN event ON id = task WHERE task_id = ? AND seq = 1 AND ts = ? AND data = ? "
+    "AND NOT EXISTS (SELECT 1 FROM event WHERE task = id AND seq > 1)"
+)
+"""Whether that request is all that the log has."""
 _LAST = "(SELECT max(seq) FROM event WHERE task = id)"
 _ENTERED = "FROM task WHERE task_id = ? AND epoch = ? AND status NOT IN ({})".format(
     ", ".join(f"'{status}'" for status in sorted(ENDED))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -27,8 +28,8 @@ from replan.ports import Appended, Claim, NewArtifact, Redaction, TaskSummary
 class _Task:
     request: str
     created: float
+    fence: int
     records: list[Record] = field(default_factory=list)
-    fence: int = 0
     held: bool = False
     ended: bool = False
     status: str = "queued"
@@ -55,6 +56,8 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._tasks: dict[str, _Task] = {}
+        self._fences = itertools.count()
+        """Of all tasks: an id that comes again has none of the fences that it had."""
         self._changed: dict[str, asyncio.Event] = {}
         self._closed = False
         self._listening: dict[str, list[_Listening]] = {}
@@ -67,7 +70,7 @@ class MemoryStore:
             if known.request != request:
                 raise TaskExists(task_id)
             return False
-        task = self._tasks[task_id] = _Task(request=request, created=ts)
+        task = self._tasks[task_id] = _Task(request, ts, next(self._fences))
         self._write(task_id, task, [event], ts, 0)
         return True
 
@@ -75,7 +78,7 @@ class MemoryStore:
         task = self._task(task_id)
         if task.held and not steal:
             raise TaskHeld(f"task {task_id!r} is driven by another living process")
-        task.fence += 1
+        task.fence = next(self._fences)
         task.held = True
         return Claim(task_id, task.fence)
 
@@ -83,7 +86,7 @@ class MemoryStore:
         task = self._task(claim.task_id)
         if task.fence == claim.fence:
             task.held = False
-            task.fence += 1  # what was given back writes no more
+            task.fence = next(self._fences)  # what was given back writes no more
 
     def append(
         self,
@@ -231,7 +234,7 @@ class MemoryStore:
         """Forget every holder and void every claim: what the next process would find after a kill."""
         for task in self._tasks.values():
             task.held = False
-            task.fence += 1
+            task.fence = next(self._fences)
 
     def _task(self, task_id: str) -> _Task:
         if task_id not in self._tasks:

@@ -89,7 +89,7 @@ class Service:
                 if known.status not in ENDED:
                     self.parts.given.keep(TaskName(task_id, known.created), event)
             if new and plan_bytes is not None and plan_bytes <= PLAN_BYTES:
-                self.parts.light[task_id] = None
+                self.parts.light[name] = None
                 if len(self.parts.light) > _MOST_LIGHT:
                     del self.parts.light[next(iter(self.parts.light))]
         finally:

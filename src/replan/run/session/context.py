@@ -126,8 +126,9 @@ class Run:
     async def _read(cls, claim: Claim, parts: Parts) -> Run:
         task_id = claim.task_id
         records = await parts.store.read(task_id)
-        light = task_id in parts.light
-        parts.light.pop(task_id, None)
+        name = TaskName(task_id, records[0].ts if records else 0.0)
+        light = name in parts.light
+        parts.light.pop(name, None)
         large = len(records) > MANY or any(
             weight(one.event.plan, PLAN_AT_ONCE) > PLAN_AT_ONCE
             for one in records[:1]

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from replan.core.secrets import KnownSecrets
+from replan.core.state.task import TaskName
 from replan.core.types import JsonObject, Role
 from replan.ports import Clock, Ids, Model, Question, Store, Tools
 from replan.run.session.answer_checks import AnswerChecks
@@ -36,7 +37,7 @@ class Parts:
     """The keys of models and sources: secret in every task."""
     given: Given = field(default_factory=Given)
     """Requests of this process with their secrets."""
-    light: dict[str, None] = field(default_factory=dict)
+    light: dict[TaskName, None] = field(default_factory=dict)
     """Tasks that were stored here lately, small enough to be read and planned in the event loop."""
     ask: Callable[[str, str, Question], Awaitable[JsonObject | None]] | None = None
     """Asks a person on behalf of a running tool; gets the task's id, the step's, and the question."""
