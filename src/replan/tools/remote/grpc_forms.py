@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 from replan.core.types import JsonObject
-from replan.ports import Progress
+from replan.ports import Progress, ToolProblem
 from replan.tools.remote.messages import (
     GRPC_SERVICE,
     PROTOCOL,
@@ -21,29 +21,46 @@ pb: Any = importlib.import_module("replan.tools.remote.proto.tools_pb2")
 LIST = f"/{GRPC_SERVICE}/ListTools"
 EXECUTE = f"/{GRPC_SERVICE}/ExecuteTool"
 CANCEL = f"/{GRPC_SERVICE}/CancelTool"
-_LISTS = ("aliases", "output_params", "secrets")
-_PLAIN = ("id", "name", "description", "effect", "volatile", "honours_key", "requires_approval")
-_OPTIONAL = ("timeout_secs", "errors_are_clean")
+_FIELDS = tuple(pb.Tool.DESCRIPTOR.fields)
+_JSON = "_json"
+"""How the name of a field ends that holds JSON."""
+_WORDS = frozenset({"name", "description"})
+"""Texts that are read and nothing more: half a surrogate pair, which a message cannot hold, is replaced in them."""
 
 
 def listing_message(listing: Listing, known: str) -> Any:
     if known and known == listing.revision:
         return pb.ListToolsResponse(protocol=PROTOCOL, revision=listing.revision, unchanged=True)
+    tools, problems = [], list(listing.problems)
+    for spec in listing.tools:
+        try:
+            tools.append(_tool_message(spec_to_wire(spec)))
+        except ValueError as error:  # what has no form in a message takes no other tool with it
+            problems.append(ToolProblem(f"left out: gRPC has no form for it: {error}", spec.id))
     return pb.ListToolsResponse(
         protocol=PROTOCOL,
         revision=listing.revision,
-        tools=[_tool_message(spec_to_wire(spec)) for spec in listing.tools],
-        problems=[pb.Problem(**each) for each in problems_to_wire(listing.problems)],
+        tools=tools,
+        problems=[
+            pb.Problem(**{name: _whole(text) for name, text in each.items()})
+            for each in problems_to_wire(problems)
+        ],
         keys=pb.Keys(store=listing.key_store, durable=listing.keys_are_durable),
         max_request_bytes=listing.max_request_bytes,
     )
 
 
 def _tool_message(tool: JsonObject) -> Any:
-    forms = {
-        f"{name}_json": dumps(tool.pop(name)) for name in ("parameters", "output_schema") if tool.get(name)
-    }
-    return pb.Tool(**{name: value for name, value in tool.items() if value is not None}, **forms)
+    """`ValueError` for a value that does not fit its field."""
+    found: dict[str, Any] = {}
+    for field in _FIELDS:
+        name = field.name.removesuffix(_JSON)
+        value = tool.get(name)
+        if name != field.name:
+            found[field.name] = dumps(value) if value else b""
+        elif value is not None:
+            found[field.name] = _whole(value) if name in _WORDS else value
+    return pb.Tool(**found)
 
 
 def listing_value(message: Any) -> JsonObject:
@@ -59,22 +76,30 @@ def listing_value(message: Any) -> JsonObject:
 
 
 def _tool_value(tool: Any) -> JsonObject:
-    found: JsonObject = {name: getattr(tool, name) for name in _PLAIN}
-    found |= {name: list(getattr(tool, name)) for name in _LISTS}
-    found |= {name: getattr(tool, name) for name in _OPTIONAL if tool.HasField(name)}
-    for name in ("parameters", "output_schema"):
-        if data := getattr(tool, f"{name}_json"):
+    found: JsonObject = {}
+    for field in _FIELDS:
+        value, name = getattr(tool, field.name), field.name.removesuffix(_JSON)
+        if field.is_repeated:
+            found[name] = list(value)
+        elif name == field.name:
+            if not field.has_presence or tool.HasField(name):
+                found[name] = value
+        elif value:
             try:
-                found[name] = loads(data)
+                found[name] = loads(value)
             except ValueError as error:
                 found[name] = f"no JSON: {error}"
     return found
 
 
+def _whole(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
 def progress_event(progress: Progress) -> Any:
     return pb.ExecuteToolEvent(
         progress=pb.Progress(
-            message=progress.message.encode("utf-8", "replace").decode(),
+            message=_whole(progress.message),
             progress=progress.progress,
             total=progress.total,
         )
@@ -90,7 +115,7 @@ def progress_value(message: Any) -> Progress:
 
 
 def error_message(error: JsonObject) -> Any:
-    return pb.Error(**error)
+    return pb.Error(**{**error, "message": _whole(error.get("message", ""))})
 
 
 def error_value(message: Any) -> JsonObject:

@@ -27,23 +27,9 @@ ERROR_METADATA = "replan-error-bin"
 """Trailing metadata of a gRPC call that was turned away: the error as JSON in UTF-8."""
 MAX_REQUEST_BYTES = 16 * 2**20
 KINDS = frozenset(get_args(FaultKind))
-_SPEC_FIELDS = (
-    "id",
-    "name",
-    "description",
-    "parameters",
-    "output_schema",
-    "effect",
-    "aliases",
-    "timeout_secs",
-    "max_retries",
-    "output_params",
-    "secrets",
-    "volatile",
-    "errors_are_clean",
-    "honours_key",
-    "requires_approval",
-)
+NOT_SENT = frozenset({"source", "in_process", "verify"})
+"""Of a tool: what only the side that calls it can know, or decide."""
+SPEC_FIELDS = tuple(name for name in ToolSpec.model_fields if name not in NOT_SENT)
 
 
 class Execute(NamedTuple):
@@ -95,7 +81,7 @@ def _no_constant(name: str) -> Any:
 
 def spec_to_wire(spec: ToolSpec) -> JsonObject:
     """A tool as `ListTools` says it; what is not said has its default."""
-    found = spec.model_dump(mode="json", include=set(_SPEC_FIELDS), exclude_defaults=True)
+    found = spec.model_dump(mode="json", include=set(SPEC_FIELDS), exclude_defaults=True)
     return {"id": spec.id, "effect": spec.effect, "parameters": spec.parameters, **found}
 
 
@@ -122,7 +108,7 @@ def specs_from_wire(
             problems.append(ToolProblem(text, named))
             tool = {**tool, "effect": "once"}
         try:
-            spec = ToolSpec.model_validate({name: tool[name] for name in _SPEC_FIELDS if name in tool})
+            spec = ToolSpec.model_validate({name: tool[name] for name in SPEC_FIELDS if name in tool})
         except ValidationError as error:
             problems.append(ToolProblem(f"left out: {_in_words(error)}", named))
             continue
