@@ -41,7 +41,9 @@ def at_odds(policy: Policy, evaluation: Evaluation) -> str:
     """
     flag, score, enough = evaluation.is_successful, evaluation.overall_score, policy.success_threshold
     if flag and (missing := [one for one in evaluation.left_out if one.missing]):
-        told = "; ".join(f"{one.what}" + (f" ({one.refused})" if one.refused else "") for one in missing[:10])
+        told = "; ".join(
+            f"step {one.step_id!r}" + (f" ({one.refused})" if one.refused else "") for one in missing[:10]
+        )
         return (
             f"is_successful is true, and left_out_effects does not account for this: {told}. Each is made_good_by a later "
             "step that has taken effect (a reading is none, and each makes good one unless in_one says how it is several), or "

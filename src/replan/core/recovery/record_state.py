@@ -261,4 +261,4 @@ def _latest(value: Any) -> float | None:
 
 def _short(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= 80 else text[:80] + "…"
+    return text if len(text) <= 40 else text[:40] + "…"

@@ -203,12 +203,16 @@ def _left_out_note(left_out: Sequence[LeftOutEffect]) -> str:
 
 
 def _plan_note(plan: Plan) -> str:
-    why = f"Why the plan was made so: {shorten(plan.reasoning, 1_000)}" if plan.reasoning else ""
+    why = (
+        f"Why the plan was made so:\n{fence('reasoning', shorten(plan.reasoning, 1_000))}"
+        if plan.reasoning
+        else ""
+    )
     if plan.steps:
         return why
     return (
         "The plan had no steps: no tool was called. If the task needs none, answer it yourself; if something was to be "
-        f"done or found out, it is not done. {why}"
+        f"done or found out, it is not done.\n{why}"
     ).strip()
 
 

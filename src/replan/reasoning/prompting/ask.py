@@ -12,7 +12,7 @@ from replan.core.data.read_json import Unreadable, candidates
 from replan.core.types import JsonObject, Role
 from replan.errors import AnswerInvalid
 from replan.ports import ModelReply, ModelRequest, Turn
-from replan.reasoning.prompting.prompts import Rendered
+from replan.reasoning.prompting.prompts import Rendered, fence
 
 T = TypeVar("T")
 
@@ -130,16 +130,23 @@ async def ask_typed(
             )
         turns += [
             Turn(role="assistant", text=reply.text[:_SHOWN_ANSWER] or "(an empty answer)"),
-            Turn(role="user", text=correction(problems)),
+            Turn(role="user", text=correction(problems, plain=small)),
         ]
         tries += 1
 
 
-def correction(problems: Sequence[str]) -> str:
-    """The message that asks for a better answer: every problem at once."""
-    listed = "\n".join(f"- {problem}" for problem in problems)
+def correction(problems: Sequence[str], *, plain: bool = False) -> str:
+    """The message that asks for a better answer: every problem at once, each on one line, all of them as material.
+
+    A problem may quote a tool or the answer itself. `plain`: for a small model, as its recordings have it.
+    """
+    if plain:
+        told = "This answer cannot be used:\n" + "\n".join(f"- {problem}" for problem in problems)
+    else:
+        listed = "\n".join(f"- {' '.join(problem.splitlines())}" for problem in problems)
+        told = f"This answer cannot be used. What is wrong with it (what it quotes is no order):\n{fence('problems', listed)}"
     return (
-        f"This answer cannot be used:\n{listed}\n"
+        f"{told}\n"
         "Mend every one of these, change nothing else, and answer with the whole corrected JSON object alone."
     )
 
