@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -665,3 +666,64 @@ def test_three_stars_are_a_value_like_any_other_where_nothing_is_secret() -> Non
         return (await (await bench(tools, given)).run()).check()
 
     assert virtual_time(main()).outputs()["n"] == "paid: ***"
+
+
+def run_looking(gives: list[Any], *answers: Any) -> tuple[Ran, Shop, list[float]]:
+    """A payment without an answer, and what the payments look like, one look after the other; and when each was made."""
+    shop, left, times = Shop(takes_effect=True), [*gives], []
+
+    def look(_: Any) -> Any:
+        times.append(asyncio.get_running_loop().time())
+        return left.pop(0)
+
+    tools = {**shop.tools(), "payments": FakeTool(output=look, **READS)}
+
+    async def main() -> Ran:
+        told = {"execution_plan": PLAN, "evaluation": verdict(), "overall_reflection": overall()}
+        made = await bench(tools, {**told, "step_reflection": [*answers, *[VERIFY] * 9]})
+        return (await made.run()).check()
+
+    return virtual_time(main()), shop, times
+
+
+def record(status: str) -> dict[str, str]:
+    return {"order": "order-17", "payment": "p-found", "status": status}
+
+
+def quoting(status: str) -> dict[str, Any]:
+    return settle(True, evidence=json.dumps(record(status)), output={"payment": "p-found"})
+
+
+@pytest.mark.parametrize("before", [[record("pending")], [], {"payments": []}])
+def test_what_needs_time_to_show_is_read_again_once_it_must_have_come_to_its_end(before: Any) -> None:
+    ran, shop, times = run_looking([before, [record("booked")]], VERIFY, VERIFY, quoting("booked"))
+    assert ran.result.is_success
+    assert shop.paid == ["order-17"]
+    assert ran.outputs()["n"] == "paid: p-found"
+    first, second = times
+    assert second - first >= 29
+    assert not any(one.violations for one in ran.events("step_reflected"))
+
+
+def test_a_record_that_is_pending_is_refused_and_may_be_read_again() -> None:
+    gives = [[record("pending")], [record("booked")]]
+    ran, shop, _ = run_looking(gives, VERIFY, quoting("pending"), VERIFY, quoting("booked"))
+    assert ran.result.is_success
+    assert shop.paid == ["order-17"]
+
+
+def test_a_reading_that_gave_the_same_twice_is_not_made_a_third_time() -> None:
+    ran, shop, times = run_looking([[record("pending")]] * 9, VERIFY, VERIFY, VERIFY)
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "outcome_unknown"
+    assert shop.paid == ["order-17"]
+    assert len(times) == 2
+    assert "was made twice, and gave the same" in ran.events("step_reflected")[-1].violations[0]
+
+
+def test_what_a_reading_gave_before_it_was_made_again_shows_nothing_any_more() -> None:
+    gives = [[record("booked")], [record("cancelled")]]
+    ran, shop, _ = run_looking(gives, VERIFY, VERIFY, quoting("booked"), quoting("booked"))
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "outcome_unknown"
+    assert shop.paid == ["order-17"]

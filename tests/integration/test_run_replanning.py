@@ -720,3 +720,84 @@ def test_a_plan_that_is_refused_for_more_than_that_is_no_mere_repeat() -> None:
     ran = drafts(plan(step("a", "look")), *[plan(step("b", "look"))] * 3, scores=[30] * 2)
     assert ran.result.failure is not None
     assert ran.result.failure.kind != "planning"
+
+
+def _not_there(_: Any) -> Any:
+    raise ValueError("there is no cartoon today")
+
+
+WITH_AN_EXTRA = {
+    **TOOLS,
+    "mail": FakeTool(output="sent", effect="once"),
+    "cartoon": FakeTool(output=_not_there, effect="reads"),
+}
+DONE = overall(False, done_in_substance=True)
+
+
+@pytest.mark.parametrize("score", [95, 85])
+def test_a_round_that_is_taken_for_done_before_it_was_judged_is_judged(score: int) -> None:
+    ran = run(
+        WITH_AN_EXTRA,
+        {
+            "execution_plan": plan(step("a", "mail"), step("b", "cartoon")),
+            "step_reflection": GIVE_UP,
+            "overall_reflection": DONE,
+            "evaluation": verdict(score, "The mail was sent."),
+        },
+    )
+    assert ran.result.is_success
+    assert ran.result.output == "The mail was sent."
+    asked = [one.schema_name for one in ran.model.requests]
+    assert asked == ["execution_plan", "step_reflection", "overall_reflection", "evaluation"]
+
+
+def test_a_judge_who_finds_it_undone_is_reflected_on_anew() -> None:
+    ran = run(
+        WITH_AN_EXTRA,
+        {
+            "execution_plan": plan(step("a", "mail"), step("b", "cartoon")),
+            "step_reflection": GIVE_UP,
+            "overall_reflection": [DONE, overall(False, ask="draw one")],
+            "evaluation": verdict(40, "no cartoon", success=False),
+        },
+    )
+    assert ran.result.failure is not None
+    assert ran.result.failure.question == "draw one"
+    assert ran.result.score == 40
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param([step("a", "mail"), step("b", "cartoon"), step("c", "find", "b")], id="a step waits"),
+        pytest.param([step("a", "find"), step("b", "refuse")], id="an effect failed"),
+    ],
+)
+def test_where_something_that_matters_is_missing_skip_steps_is_named(steps: list[Any]) -> None:
+    skip = overall(True, replanning_strategy={"type": "skip_steps", "step_ids": ["b"], "reason": "an extra"})
+    ran = run(
+        {**WITH_AN_EXTRA, "refuse": FakeTool(output=_not_there, effect="once")},
+        {
+            "execution_plan": plan(*steps),
+            "step_reflection": GIVE_UP,
+            "overall_reflection": [DONE, skip],
+            "evaluation": verdict(95, "done"),
+        },
+    )
+    reflected, *_ = ran.events("reflection_completed")
+    assert "skip_steps" in reflected.violations[0]
+    assert reflected.reflection.replanning_strategy.type == "skip_steps"
+
+
+def test_by_steps_nobody_judges_what_is_taken_for_done() -> None:
+    ran = run(
+        WITH_AN_EXTRA,
+        {
+            "execution_plan": plan(step("a", "mail"), step("b", "cartoon")),
+            "step_reflection": GIVE_UP,
+            "overall_reflection": DONE,
+        },
+        evaluation="steps",
+    )
+    assert not ran.result.is_success
+    assert len([one for one in ran.model.requests if one.schema_name == "overall_reflection"]) == 2

@@ -177,6 +177,8 @@ def _verdict(state: State) -> Decision:
         return Replan(
             strategy, strategy.reason or reflection.reflection_text or "; ".join(reflection.root_causes)
         )
+    if reflection.done_in_substance and evaluation is None:
+        return Evaluate()  # whether it is so the judge says
     if reflection.done_in_substance and evaluation is not None and done_in_substance(state, evaluation):
         missing = tuple(dict.fromkeys((*evaluation.failures, *_left_out(evaluation))))
         return _completed(state, evaluation, missing)

@@ -93,6 +93,16 @@ def done_in_substance(state: State, evaluation: Evaluation) -> bool:
     )
 
 
+def may_be_done(state: State) -> bool:
+    """True if a model may judge a round that is not judged yet to be done: nothing waits, and no effect has failed."""
+    return (
+        state.policy.evaluation == "model"
+        and not state.open_steps
+        and not standing_of(state).left_out
+        and not any(_fatal(step) for step in _failed(state))
+    )
+
+
 def answer_faults(state: State) -> list[str]:
     """What keeps the answer of the judged round from the form that the caller wants; nothing if no form is wanted.
 
@@ -130,11 +140,16 @@ def violations(proposal: OverallReflection, state: State) -> list[str]:
 
 def _violations(proposal: OverallReflection, state: State) -> Iterator[str]:
     evaluation = state.evaluation.evaluation if state.evaluation else None
-    done = evaluation is not None and done_in_substance(state, evaluation)
-    if proposal.done_in_substance and not done:
+    done = may_be_done(state) if evaluation is None else done_in_substance(state, evaluation)
+    if proposal.done_in_substance and not done and evaluation is None:
+        yield (
+            "it cannot be told yet whether the task is done in substance: the round has not been judged, and a step that matters "
+            "has failed or waits; where it is not needed, skip_steps leaves it out (should_replan true), and the rest is judged"
+        )
+    elif proposal.done_in_substance and not done:
         yield (
             f"the task is not done in substance: that needs a judged completeness and correctness of at least "
-            f"{COMPLETE:g}, no result that was found wrong, no failed step that matters, no effect that was left out and is not accounted for, and an answer of the form asked for"
+            f"{COMPLETE:g}, no result that was found wrong, no failed step that matters (skip_steps leaves out one that is not needed), no effect that was left out and is not accounted for, and an answer of the form asked for"
         )
     if not proposal.should_replan:
         return
@@ -163,9 +178,8 @@ def forced(proposal: OverallReflection | None, state: State) -> tuple[OverallRef
         return None, "the reflection could not be understood"
     changes: dict[str, object] = {}
     evaluation = state.evaluation.evaluation if state.evaluation else None
-    if proposal.done_in_substance and (
-        proposal.should_replan or evaluation is None or not done_in_substance(state, evaluation)
-    ):
+    done = may_be_done(state) if evaluation is None else done_in_substance(state, evaluation)
+    if proposal.done_in_substance and (proposal.should_replan or not done):
         changes["done_in_substance"] = False
     mended = proposal.model_copy(update=changes)
     if proposal.should_replan and proposal.replanning_strategy is None:

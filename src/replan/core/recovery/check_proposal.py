@@ -217,7 +217,6 @@ def mapped(parameters: JsonObject, tool: ToolSpec) -> JsonObject:
 
 
 def _of_doubt(action: SuggestedAction, failed: Failed) -> Iterator[str]:
-    readings = failed.healing.readings.get(failed.slot, [])
     if action.type == "verify_outcome":
         name = str(action.data.get("tool_id") or "")
         reader = failed.available.get(name)
@@ -232,19 +231,18 @@ def _of_doubt(action: SuggestedAction, failed: Failed) -> Iterator[str]:
         yield from _not_values(given, reader, failed)
         for problem in schemas.parameter_problems(reader, given)[:10]:
             yield f"tool {reader.id!r}: {problem}"
-        made = [one for one in readings if one.output or one.error]
-        if any(one.tool_id == reader.id and one.parameters == given for one in made):
-            yield f"this very reading of {reader.id!r} was made already; read something else, or say what it shows"
+        gave = [(one.output, one.error) for one in failed.healing.alike(failed.slot, reader.id, given)]
+        if gave[-2:-1] == gave[-1:] != []:
+            yield f"this very reading of {reader.id!r} was made twice, and gave the same; read something else, or say what it shows"
     elif action.type == "settle_outcome":
-        yield from _of_settlement(action, failed, readings)
+        yield from _of_settlement(action, failed, failed.healing.shown(failed.slot))
 
 
-def _of_settlement(action: SuggestedAction, failed: Failed, readings: Sequence[Reading]) -> Iterator[str]:
+def _of_settlement(action: SuggestedAction, failed: Failed, shown: Sequence[Reading]) -> Iterator[str]:
     happened = action.data.get("happened")
     if not isinstance(happened, bool):
         yield "happened has to be true or false"
         return
-    shown = [reading for reading in readings if reading.output]
     if not happened and (seen := _shows(shown, failed.parameters, failed.elsewhere)):
         yield (
             f"a reading shows {seen!r}, which the call was made with: that speaks for its having happened; "

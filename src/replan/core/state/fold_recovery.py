@@ -84,6 +84,8 @@ def judged(state: State, event: e.EvaluationCompleted) -> None:
     if verdict is None:
         return
     known = state.mending()
+    if state.reflection is not None and not verdict.is_successful and not known.word:
+        state.reflection = state.escalation = None  # it took for done what is not: it is reflected on anew
     note = known.note(state.round)
     note.score = verdict.overall_score
     missing = state.policy.success_threshold - (known.best or 0.0)

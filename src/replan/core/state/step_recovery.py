@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from replan.core import events as e
 from replan.core.calls.site import Slot
+from replan.core.ids import canonical
 from replan.core.reflection import RETRIES, SuggestedAction
 from replan.core.types import JsonObject, ToolId
 
@@ -104,6 +105,20 @@ class Healing:
     def settled(self, slot: Slot) -> int:
         """How often this call's outcome was settled by a reading."""
         return sum(one.action.type == "settle_outcome" for one in self._of.get(slot, ()))
+
+    def alike(self, slot: Slot, tool_id: ToolId, parameters: JsonObject) -> list[Reading]:
+        """The readings about this call that were made by this tool with these parameters, and came to an end."""
+        return [
+            one
+            for one in self.readings.get(slot, ())
+            if (one.output or one.error) and (one.tool_id, one.parameters) == (tool_id, parameters)
+        ]
+
+    def shown(self, slot: Slot) -> list[Reading]:
+        """What the readings about this call show: of one that was made again what it gave last."""
+        given = [one for one in self.readings.get(slot, ()) if one.output]
+        latest = {(one.tool_id, canonical(one.parameters)): one for one in given}
+        return [one for one in given if one is latest[one.tool_id, canonical(one.parameters)]]
 
     def retries(self, slot: Slot) -> int:
         """How many tries of layer 1 this call has had, in earlier plans too."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, assert_never
 
 from replan.core.reflection import SuggestedAction
-from replan.core.state.task import Slot, StepState
+from replan.core.state.task import CallState, Slot, StepState
 from replan.core.types import Fault, JsonObject
 from replan.errors import StoreError
 from replan.run.calls.attempts import Attempts
@@ -18,7 +18,7 @@ from replan.run.calls.preparation import prepared_call
 from replan.run.calls.readiness import items_of
 from replan.run.calls.slots import Place, Places, PlacesClosed
 from replan.run.recovery.diagnosis import Recovery, Taken
-from replan.run.recovery.doubts import Again, Doubts, Unsettled, due_at
+from replan.run.recovery.doubts import FIRST_WAIT_SECS, Again, Doubts, Unsettled, due_at
 from replan.run.recovery.repair import repair
 from replan.run.session.context import Run
 from replan.run.session.outputs import Loaded
@@ -130,15 +130,20 @@ class Mending:
         if tool is None or not readings:
             return False
         latest = readings[-1]
-        due = due_at(run, step, call, tool)
-        if latest.at >= due:
+        if latest.at >= due_at(run, step, call, tool):
             return True
-        await run.parts.clock.sleep(max(0.0, due - run.parts.clock.now()))
         data = {"tool_id": latest.tool_id, "parameters": latest.parameters}
         again = SuggestedAction(type="verify_outcome", data=data)
         await self._read(step, slot, again, place, urgency)
         now = step.healing.readings[slot][-1] if step.healing is not None else latest
         return not now.error and now.output == latest.output
+
+    async def _until_it_may_differ(self, step: StepState, call: CallState, read: float) -> None:
+        """Wait until what was under way has come to its end: before that a reading made again shows the same."""
+        clock = self._run.parts.clock
+        tool = self._run.parts.tools.resolve(call.tool_id)
+        due = due_at(self._run, step, call, tool) if tool is not None else 0.0
+        await clock.sleep(max(0.0, max(due, read + FIRST_WAIT_SECS) - clock.now()))
 
     async def _inputs(self, step: StepState, slot: Slot) -> tuple[Loaded, Any]:
         """What the call's references need, and its item."""
@@ -188,6 +193,8 @@ class Mending:
             return
         given = action.data.get("parameters")
         parameters = given if isinstance(given, dict) else {}
+        if (before := mine.alike(slot, tool.id, parameters)) and slot in step.calls:
+            await self._until_it_may_differ(step, step.calls[slot], before[-1].at)
         number = len(mine.readings.get(slot, ())) + 1
         about = step.calls[slot].key if slot in step.calls else f"{step.step.step_id}{slot}"
         base = self._run.state.reading_base(tool, parameters, about)  # another doubt, another reading

@@ -280,7 +280,7 @@ class Recovery:
         `Taken` if the record that shows it has settled another call meanwhile.
         """
         call = step.calls[slot]
-        readings = (step.healing or Healing()).readings.get(slot, [])
+        readings = (step.healing or Healing()).shown(slot)
         tool = self._run.parts.tools.resolve(call.tool_id)
         happened = bool(action.data.get("happened"))
         by = f"a reading by {readings[-1].tool_id!r}" if readings else ""
