@@ -69,6 +69,7 @@ WAYS: dict[str, Any] = {
     },
     "another tool": lambda to: {
         "execution_plan": FAILS,
+        "evaluation": {**verdict(), "left_out_effects": [{"step": "s", "made_good_by": "s"}]},
         "step_reflection": [
             reflection("retry_with_tool", {"tool_id": "ship_slowly", "parameters": {"order": "O-1", "to": to}}, "tool_error"),
             reflection("retry_with_tool", {"tool_id": "ship_slowly", "parameters": {"order": "O-1", "to": "Hill 3, Rome"}}, "tool_error"),

@@ -16,6 +16,7 @@ from replan.testing import virtual_time
 from replan.tools import Catalog, ToolContext, tool
 from replan.tools.functions.source import FunctionSource
 
+PAID: dict[str, dict[str, str]] = {}
 PLAN = plan(
     step("p", "pay", parameters={"order": "o-1", "amount": 5}, repeat=True),
     step("q", "pay", "p", parameters={"order": "o-1", "amount": 5}, repeat=True),
@@ -32,7 +33,8 @@ async def spec_of(function: Any) -> Any:
 
 @pytest.mark.anyio
 async def test_the_verifier_takes_what_it_names_of_the_calls_parameters() -> None:
-    def paid(order: str, ctx: ToolContext) -> dict[str, str] | None: ...
+    def paid(order: str, ctx: ToolContext) -> dict[str, str] | None:
+        return PAID.get(ctx.key)
 
     @tool(verify=paid, verify_after_secs=7)
     def pay(order: str, amount: float) -> dict[str, str]: ...

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from replan.core.calls.readings import shortcoming
 from replan.core.data import schemas
 from replan.core.data.nothing import is_nothing
 from replan.core.ids import canonical, digest
@@ -79,7 +80,7 @@ def records(verifier: Verifier, call: JsonObject, output: Any) -> list[Found]:
             raise CannotTell(
                 f"it gave {canonical(output)[:80]}; None says that the call did not happen, and what it has given that it did"
             )
-        if error := _error_in(output):
+        if error := shortcoming(output) if isinstance(output, dict) else "":
             raise CannotTell(f"what it gave has {error!r}: that is no record")
         return [_found(verifier, call, output, output)]
     scope = {"output": output, "call": call}
@@ -97,26 +98,16 @@ def records(verifier: Verifier, call: JsonObject, output: Any) -> list[Found]:
             continue
         given = _selected(verifier.output, call, {**scope, "record": record}) if verifier.output else record
         found.append(_found(verifier, call, record, given, listed=listed))
-    if not found and (error := _error_in(output)):
-        raise CannotTell(f"the reading has {error!r}: that it shows nothing is no no")
+    if not found and (field := shortcoming(output, _looked_at(verifier))):
+        raise CannotTell(
+            f"the reading says by {field!r} that it is not the whole: that it shows nothing is no no"
+        )
     return found
 
 
-_ERRORS = frozenset({"error", "errors", "fault", "exception", "error_message", "errormessage", "error_code"})
-
-
-def _error_in(output: Any) -> str:
-    """The field by which an object says that the reading itself has failed; empty if none does."""
-    if not isinstance(output, dict):
-        return ""
-    return next(
-        (
-            str(name)
-            for name, value in output.items()
-            if str(name).lower() in _ERRORS and not is_nothing(value)
-        ),
-        "",
-    )
+def _looked_at(verifier: Verifier) -> set[str]:
+    """The fields that the expression names."""
+    return set(re.findall(r"[A-Za-z_]\w*", verifier.happened))
 
 
 def is_like(verifier: Verifier, call: JsonObject, other: JsonObject) -> bool:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from replan.core.calls.verify import scalars
 from replan.core.recovery.substitutes import is_declared
+from replan.core.references.refs import Reference, listed
+from replan.core.references.resolve import resolve
+from replan.core.state.outputs import artifacts_of, compose
 from replan.core.state.progress import CallState, Slot, StepState
 from replan.core.state.task import State
 from replan.core.types import JsonObject, StepId, ToolId, ToolSpec
+from replan.errors import UnresolvedReference
 
 NOT_LOST = frozenset({"repeated", "duplicate"})
 """Faults of calls that were not made because the same effect was meant, and had, elsewhere."""
@@ -83,7 +87,7 @@ class Effects:
 
     def lost(self, step: StepState) -> list[Lost]:
         """Each effect that the step was to have and has not, by the places of its calls."""
-        items = step.items if step.step.for_each is not None else None
+        items = None if step.step.for_each is None else self._items(step)
         places: list[int | None] = [None] if items is None else [*range(items)]
         planned: list[tuple[str | None, ToolId, JsonObject]] = [
             (action.action_id, action.tool, action.parameters) for action in step.step.actions
@@ -99,6 +103,26 @@ class Effects:
             elif (call is None or call.tool_id != tool_id) and self.has_effect(tool_id):
                 found.append(Lost.of(tool_id, parameters))
         return found
+
+    def _items(self, step: StepState) -> int | None:
+        """How many items the step goes through, or would have; None where that cannot be told."""
+        if step.items is not None:
+            return step.items
+        wanted = step.step.for_each or ""
+        found = listed(wanted)
+        if found is None:
+            try:
+                found = resolve(wanted, self._output)
+            except UnresolvedReference:
+                return None
+        return len(found) if isinstance(found, list) else None
+
+    def _output(self, ref: Reference) -> tuple[Any, str]:
+        """What a list refers to, as far as the log itself has it."""
+        step = self.by_name.get(ref.head)
+        if step is None or not step.has_output or artifacts_of(step):
+            raise UnresolvedReference(ref.raw, where="this task", why="it has no output at hand")
+        return compose(step, lambda output: output.value), f"the output of {ref.head!r}"
 
     def failed(self, step: StepState) -> list[Lost]:
         """Of a step that is done without the effect that it was for, that effect."""

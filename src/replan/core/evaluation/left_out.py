@@ -76,10 +76,12 @@ def _gone(known: Recovery, effects: Effects, spare: Mapping[StepId, list[CallSta
         line = _line(known, first, effects)
         owed: list[Lost] = []
         failed = False
+        since = line[0].gone if line else 0
         for step in line:
             had = spare[step.step.step_id]
-            made = min(len(owed), len(had))
-            owed, had[:made] = owed[made:], []
+            if step.meant >= since:  # what was there before had its effect for itself
+                made = min(len(owed), len(had))
+                owed, had[:made] = owed[made:], []
             failed = failed or _failed_effect(step) or _has_lost(step, effects)
             if _nothing_to_do(step) and not failed:
                 owed = []
@@ -108,14 +110,14 @@ def _of_steps(effects: Effects, state: State) -> Iterator[Undone]:
     """Steps that stand in the plan, or stood there and are done, without the effect that they were for."""
     for step in state.steps.values():
         if step.status == "skipped" and not _moot(step) and (lost := effects.lost(step)):
-            yield Undone(step, lost, step.born + 1, _never_ran(step))
+            yield Undone(step, lost, step.meant + 1, _never_ran(step))
     for step in (*state.earlier.values(), *state.steps.values()):
         if (step.status == "succeeded" or (step.status == "skipped" and _moot(step))) and _has_lost(
             step, effects
         ):
-            yield Undone(step, effects.failed(step), step.born + 1, _stood_in(step))
+            yield Undone(step, effects.failed(step), step.meant + 1, _stood_in(step))
         elif step.status == "succeeded" and (replaced := by_other_tools(step, effects)):
-            yield Undone(step, replaced, step.born + 1, in_words(step, replaced, effects), stand_in=True)
+            yield Undone(step, replaced, step.meant + 1, in_words(step, replaced, effects), stand_in=True)
 
 
 def _by_like_calls(
@@ -134,7 +136,7 @@ def _take(
     lost: Lost, one: Undone, effects: Effects, spare: Mapping[StepId, list[CallState]], *, alike: bool
 ) -> bool:
     for name, calls in spare.items():
-        born = effects.by_name[name].born
+        born = effects.by_name[name].meant
         if born < one.since or not (alike or born == one.step.gone):
             continue
         for call in calls:
@@ -190,7 +192,7 @@ def _refused(left: LeftOut, one: Undone, claim: Claim, free: Mapping[StepId, int
         return f"there is no step {name!r}"
     if not left.own[name]:
         return f"{step_words(step)} has had no effect of its own"
-    if step.born < one.since and not (one.stand_in and step is one.step):
+    if step.meant < one.since and not (one.stand_in and step is one.step):
         return f"{step_words(step)} was there before, for something else"
     if free[name] >= len(one.lost) or claim.in_one:
         return ""

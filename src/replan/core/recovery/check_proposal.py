@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -38,6 +38,10 @@ UNRECOVERABLE: frozenset[Category] = frozenset({"server_error", "external_error"
 
 def _nothing_known(text: str) -> bool:
     return False
+
+
+def _nowhere(tool: ToolSpec, parameters: JsonObject) -> str:
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,8 @@ class Failed:
     """Other calls of the tool that succeeded by themselves: what they were made with, and have given."""
     references: Sequence[str] = ()
     """Paths into the output that other steps refer to."""
+    made_elsewhere: Callable[[ToolSpec, JsonObject], str] = _nowhere
+    """Which other place of the plan makes a call, or is to make it, in words; empty if none does."""
     stands: Stands = _nothing_known
     """Whether a text stands in what the task has to go by."""
 
@@ -186,6 +192,11 @@ def _of_call(tool: ToolSpec, parameters: JsonObject, failed: Failed) -> Iterator
         yield f"tool {tool.id!r}: {problem}"
     if not failed.healing.tried().isdisjoint(bases(failed.seal_key, failed.task_id, tool, parameters)):
         yield f"this very call of {tool.id!r} was tried for this step already and failed; propose something new"
+    if place := failed.made_elsewhere(tool, parameters):
+        yield (
+            f"{place} makes this very call of {tool.id!r} already, or is to make it, and its effect does not stand for two: "
+            "propose something else"
+        )
 
 
 def _of_references(other: ToolSpec, failed: Failed) -> Iterator[str]:

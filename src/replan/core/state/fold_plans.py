@@ -35,7 +35,7 @@ def take_plan(state: State, plan: Plan) -> dict[StepId, StepState]:
             _ask_for(state, step)
         known = kept.pop(step.step_id, None)
         if known is None:
-            known = StepState(step, born=state.plans)
+            known = StepState(step, born=state.plans, meant=state.plans)
         elif known.step != step:
             state._ids = state._ids.union(ids_of(known.step))
             _leave_out_yes(state, known, step)
@@ -71,6 +71,7 @@ def _forget_calls(state: State, known: StepState, step: Step) -> None:
     """A step is written anew: what it has called as it was is the ledger's alone."""
     if all(getattr(known.step, name) == getattr(step, name) for name in _WHAT_IS_CALLED):
         return
+    known.meant = state.plans
     known.keep_calls(("unknown",))
     known.items = None
     state.ledger.free({step.step_id})
@@ -96,7 +97,7 @@ def replace_step(state: State, step: Step) -> None:
         _ask_for(state, lean)
     _leave_out_yes(state, known, lean)
     known.step = lean
-    known.born = state.plans
+    known.born = known.meant = state.plans
     known._actions = None
     known.keep_calls(("unknown",))
     known.items = None

@@ -7,6 +7,7 @@ from typing import Any
 
 from replan.core import events as e
 from replan.core.calls.site import READING, slot_of
+from replan.core.failures.faults import NOT_MADE
 from replan.core.state import fold_recovery
 from replan.core.state.fold_plans import reopen
 from replan.core.state.progress import CallState, Output, StepState, StepStatus
@@ -103,6 +104,8 @@ def _call_failed(state: State, event: e.CallFailed, ts: float) -> None:
     elif call := _result_of(state, event, ts):
         call.status = "failed" if event.retry_in_secs is None else "retrying"
         call.fault = event.error
+        if event.error.kind not in NOT_MADE:  # what it says it has not done, it may have half done
+            state.ledger.may_have_done(call)
         call.retries += event.retry_in_secs is not None and event.error.kind != "cancelled"
 
 

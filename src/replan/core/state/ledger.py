@@ -114,7 +114,7 @@ class Ledger:
     effects: int = 0
     """Goes up when a call that may change the world starts, and when it ends: a reading from before may be old."""
     _deeds: list[tuple[str, ToolId, JsonObject]] = field(default_factory=list)
-    """Effects that were had, in their order: what was called, by which tool, and with what."""
+    """Effects that were had, or may have been, in their order: what was called, by which tool, and with what."""
     _occurrences: dict[str, Place | Occurrences] = field(default_factory=dict)
     """By what is called: its only place, or all of them counted."""
 
@@ -228,6 +228,11 @@ class Ledger:
         )  # fmt: skip
         if call.effect != "reads":
             self._deeds.append((split_key(call.key)[0], call.tool_id, call.parameters))
+
+    def may_have_done(self, call: CallState) -> None:
+        """The call has failed, and may have had its effect all the same."""
+        if call.effect != "reads":
+            self._deeds.append(("", call.tool_id, call.parameters))
 
     def overwritten(self, base: str, tool_id: ToolId) -> bool:
         """True if what this `repeatable` call has set may have been changed since: to have it again is another call."""

@@ -76,6 +76,8 @@ class StepState:
     ended: float | None = None
     born: int = 1
     """The version of the plan that brought it, as it is."""
+    meant: int = 1
+    """The version of the plan that brought what it calls: it may have come to stand otherwise since."""
     gone: int = 0
     """The version of the plan that left it out; 0: it is in the plan."""
     former: list[CallState] | None = None

@@ -297,9 +297,13 @@ class State:
         """
         step = self.steps[place[0]] if self.recovery is not None else None
         changed = step is not None and step.healing is not None and place[1] in step.healing.overrides
-        if step is None or (not changed and step.born == 1):
+        before = self._made_before(base, place, step) if step is not None and not changed else None
+        if before is not None:
+            self.ledger.occupy(call_key(base, before), place)
+            return before
+        if step is None or (not changed and step.meant == 1):
             return self.ledger.occurrence(base, place)
-        born = step.born
+        meant = step.meant
         if not changed and is_meant_again(step.step, place[1].action_id):
             return self._once_more(base, place, step, one_of_several)
         if repeatable is not None and self.ledger.overwritten(base, repeatable):
@@ -312,9 +316,22 @@ class State:
                 return False
             if call.status != "succeeded" and call.effect == "reads":
                 return False  # under way: another like reading does no harm
-            return changed or known.born < born
+            return changed or known.meant < meant
 
         return self.ledger.later_occurrence(base, place, done)
+
+    def _made_before(self, base: str, place: Place, step: StepState) -> int | None:
+        """The number of this very call as the step has made it already, before it was due again."""
+        made = [
+            call
+            for call in step.former or ()
+            if call.status == "succeeded" and not call.reused and call.plan >= step.meant
+        ]
+        made.sort(key=lambda call: call.slot != place[1])
+        theirs = self.ledger.others(base, place).items()
+        taken = {number for other, number in theirs if other[0] == place[0]}
+        numbers = (split_key(call.key)[1] for call in made if base_of(call.key) == base)
+        return next((number for number in numbers if number not in taken), None)
 
     def _once_more(self, base: str, place: Place, step: StepState, one_of_several: Callable[[], bool]) -> int:
         """The occurrence of a place that says `repeat` in a later plan."""
@@ -323,7 +340,7 @@ class State:
 
         def together(other: Place) -> bool:
             known = self.steps.get(other[0])
-            return known is not None and known.born == step.born
+            return known is not None and known.meant == step.meant
 
         return self.ledger.once_more(base, place, together, one_of_several)
 

@@ -204,6 +204,7 @@ class Attempts:
                 return self._completed(call, outcome, started)
             self._count(call, started, outcome)
             wait = self._retry_in(call, outcome)
+            outcome = _of_all(call, outcome)
             if wait is None and (late := self._too_late(call, outcome)):
                 outcome = outcome.model_copy(update={"message": f"{outcome.message} ({late})"})
             self._run.record(CallFailed(**call.labels(), error=outcome, retry_in_secs=wait))
@@ -411,6 +412,16 @@ class Attempts:
         return (
             f"it asks to be called again in {wait:,.0f} s, when the time of {whose} is over" if whose else ""
         )
+
+
+def _of_all(call: Call, fault: Fault) -> Fault:
+    """What has become of the call by all of its attempts: a refusal of the latest says nothing of one that is in doubt."""
+    if call.doubt and fault.happened == "no":
+        text = f"{call.doubt}; asked again with its key: {fault.message}"
+        return fault.model_copy(update={"happened": "unknown", "message": text})
+    if not call.doubt and in_doubt(fault, call.tool):
+        call.doubt = fault.message
+    return fault
 
 
 def _report(run: Run, step_id: str, progress: Progress) -> None:

@@ -58,6 +58,8 @@ class Call:
     attempt: int = 1
     retries: int = 0
     """Faults that were let pass, not tries: one that a crash cut off was no fault of the call."""
+    doubt: str = ""
+    """Why an earlier attempt is in doubt, where one is: the same call was made again with its key."""
     until: float | None = None
     """When the step's own time is over, for this call and its retries together (in the event loop's time)."""
     gate: Gate | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from replan.beside import beside
+from replan.core.failures.faults import in_doubt
 from replan.core.state.task import Slot, StepState
 from replan.core.types import Fault, JsonObject
 from replan.run.calls.build import Call, CannotCall, Meant, NeedsApproval, meaning, prepare
@@ -61,6 +62,8 @@ def prepared_call(
             return known.fault or crashed_fault()
         call.attempt = known.attempt + 1
         call.retries = known.retries
+        if known.fault is not None and in_doubt(known.fault, call.tool):
+            call.doubt = known.fault.message
     elif step.healing is not None and (before := run.state.latest_try(call.key)) is not None:
         call.attempt = before.attempt + 1
     return call

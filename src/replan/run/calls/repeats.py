@@ -71,7 +71,7 @@ def _marked(
         found: Marked = cached[1]
         return found
     found = Marked()
-    for slot, item in _places(step, action_id, state, loaded):
+    for slot, item in places(step, action_id, state, loaded):
         written = step.step.parameters if action_id is None else step.action(action_id).parameters
         try:
             meant = outline(step, slot, state, tools, loaded, item)
@@ -93,7 +93,7 @@ def _marked(
     return found
 
 
-def _places(
+def places(
     step: StepState, action_id: ActionId | None, state: State, loaded: Loaded
 ) -> Iterator[tuple[Slot, Any]]:
     try:

@@ -27,6 +27,7 @@ from replan.core.types import Effect, Fault, JsonObject, ToolSpec
 from replan.errors import ModelError
 from replan.reasoning.diagnosis.reflector import StepProposal, reflect_on_step
 from replan.run.calls.build import Outline
+from replan.run.calls.rivals import made_elsewhere
 from replan.run.calls.shown import shown
 from replan.run.session.context import Run
 from replan.run.session.model_calls import RoleTalk
@@ -201,6 +202,9 @@ class Recovery:
             claims=self._claims(call) if doubt else (),
             given=self._given(call) if doubt else (),
             others=self._others(call) if doubt else (),
+            made_elsewhere=lambda tool, parameters: made_elsewhere(
+                step, slot, tool, parameters, self._run.state, self._run.parts.tools
+            ),
             stands=stands_in(self._run.state),
             wanted=meant.tool.output_schema if meant.tool is not None else None,
             references=_simple_paths(paths) if not step.step.actions and step.step.for_each is None else (),

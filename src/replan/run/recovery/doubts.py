@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from replan.core.calls import verify
 from replan.core.events import OutcomeSettled
-from replan.core.ids import base_of
+from replan.core.ids import base_of, canonical
 from replan.core.recovery.ladder import MOST_SETTLED
 from replan.core.state.task import CallState, StepState
 from replan.core.types import VERIFY, Fault, JsonObject, ToolSpec, Verifier
@@ -181,12 +181,26 @@ class Doubts:
             if one.key not in state.records and self._is_like(call, one, tool, verifier)
         ]
         if not verifier.happened:  # a function gives what the call has given
-            left = [one for one in found if one.record not in claims]
+            taken = {canonical(given) for given in self._told_by_others(call)}
+            left = [one for one in found if one.record not in claims and canonical(one.output) not in taken]
             whose = [verify.is_anothers(one.output, given) for one in left]
             if None in whose:
                 raise verify.CannotTell("what it finds may be a like call's, which has succeeded by itself")
             return [one for one, anothers in zip(left, whose, strict=True) if not anothers]
         return verify.unclaimed(found, claims, given)
+
+    def _told_by_others(self, call: CallState) -> list[Any]:
+        """What other calls of the tool gave when they were made, where that tells something: each is known by it."""
+        state = self._run.state
+        others = [
+            one.output.value
+            for one in state.took_effect.values()
+            if one.tool_id == call.tool_id
+            and one.key != call.key
+            and one.key not in state.records
+            and one.output
+        ]
+        return [value for value in others if isinstance(value, dict | list) and value]
 
     def _under_way(self, call: CallState, tool: ToolSpec, verifier: Verifier) -> int:
         """Like calls that run now: a record may be theirs."""

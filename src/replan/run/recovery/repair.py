@@ -10,13 +10,17 @@ from replan.core.plan.read import read_plan
 from replan.core.recovery.substitutes import EFFECT_WORDS, strongest
 from replan.core.state.known import stands_in
 from replan.core.state.step_recovery import Healing
-from replan.core.state.task import StepState
+from replan.core.state.task import StepState, actions_of
 from replan.core.types import Fault, JsonObject, Plan, Step, ToolSpec
 from replan.errors import ModelError, PlanInvalid
 from replan.reasoning.planning.replanner import CannotRepair, repair_step
+from replan.run.calls.build import outline
+from replan.run.calls.repeats import places
+from replan.run.calls.rivals import made_elsewhere
 from replan.run.rounds.plan_checks import allowed_tools, earlier_schemas, settled_steps, stand_ins, toolbox
 from replan.run.session.context import Run
 from replan.run.session.model_calls import RoleTalk
+from replan.run.session.outputs import Loaded
 from replan.run.views.steps import repair_view
 
 
@@ -106,6 +110,8 @@ def _checked(run: Run, step: StepState, new: Step, tools: list[ToolSpec]) -> tup
         found.append(f"step {made.step_id!r} would have to wait for {', '.join(late)}, which are not done")
     if not found and (again := _done_otherwise(step, made)):
         found.append(again)
+    if not found and (twice := _twice(run, step, made)):
+        found.append(twice)
     if not found and _same(made, step.step):
         found.append(
             "this is the step as it was, which failed; change its parameters, its tool or its inputs"
@@ -141,6 +147,29 @@ def _done_otherwise(step: StepState, new: Step) -> str:
     if not changed:
         return ""
     return f"{', '.join(map(repr, changed))} took effect already and would be done again in another form; leave it as it was"
+
+
+def _twice(run: Run, step: StepState, made: Step) -> str:
+    """What is wrong with a rewrite that makes a call which another step makes as well, or is to make."""
+    state, tools = run.state, run.parts.tools
+    anew = StepState(made, born=state.plans + 1)
+    try:
+        found = [one for action in actions_of(made) for one in places(anew, action, state, Loaded())]
+    except KeyError:
+        return ""
+    for slot, item in found:
+        try:
+            meant = outline(anew, slot, state, tools, Loaded(), item)
+        except KeyError:
+            continue
+        if meant.tool is None or meant.fault is not None:
+            continue
+        if place := made_elsewhere(step, slot, meant.tool, meant.parameters, state, tools):
+            return (
+                f"{place} makes this very call of {meant.tool.id!r} already, or is to make it, and its effect does not stand "
+                "for two; do what this step was for, or leave it to a new plan"
+            )
+    return ""
 
 
 def _stronger(run: Run, planned: Step, made: Step) -> str:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from typing import Any, NamedTuple, TypeVar
 
 from replan.beside import beside
+from replan.core.calls.site import slot_of
 from replan.core.data.pieces import AT_ONCE, MANY, PLAN_AT_ONCE, PLAN_BYTES, weight
 from replan.core.data.strict_json import NotStorable, write_strictly
 from replan.core.data.validation import faults, schema_problem
@@ -31,6 +32,7 @@ from replan.core.state.task import ENDED, Slot, State, StepState, TaskName
 from replan.core.types import JsonObject, Plan
 from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld
 from replan.ports import Listening, TaskSummary
+from replan.run.calls.rivals import made_elsewhere
 from replan.run.human_input.edits import edit_of
 from replan.run.human_input.signals import People
 from replan.run.orchestrator import drive
@@ -240,6 +242,8 @@ class Service:
         _json_size("parameters", parameters)
         edit = None if parameters is None else edit_of(asked, parameters)
         made = asked.parameters if edit is None else edit.over(asked.parameters)
+        if edit is not None:
+            self._check_made_once(state, asked, made)
         event = ApprovalResolved(
             approval_id=asked.approval_id,
             approved=approved,
@@ -313,6 +317,18 @@ class Service:
             if same and record.seq < said.seq:
                 who = getattr(record.event, "by", "") or "somebody"
                 raise InputError(f"{what} {id_of(said.event)!r} was answered just before by {who}")
+
+    def _check_made_once(self, state: State, asked: ApprovalRequested, made: JsonObject) -> None:
+        """`InputError` if the call, as a person has changed it, is one that another step makes: it would not be made."""
+        step, tool = state.steps.get(asked.step_id), self.parts.tools.resolve(asked.tool_id)
+        if step is None or tool is None:
+            return
+        slot = slot_of(asked.action_id, asked.index)
+        if place := made_elsewhere(step, slot, tool, made, state, self.parts.tools):
+            raise InputError(
+                f"{place} makes this very call of {tool.id!r} already, or is to make it, so that this one would not be made: "
+                "agree to the call as shown, give other parameters, or reject it"
+            )
 
     async def _open_state(self, task_id: str) -> State:
         state = await self.state(task_id)

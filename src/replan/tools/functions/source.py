@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dis
+import functools
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
-from types import AsyncGeneratorType, GeneratorType
+from types import AsyncGeneratorType, CodeType, GeneratorType
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
@@ -180,7 +182,7 @@ class FunctionTool:
             tool=self.spec.id,
             parameters={name: f"${{call.parameters.{name}}}" for name in wanted if name in there},
             after_secs=after_secs,
-            by_key=bool(self._arguments.injected),
+            by_key=_uses(self.function, self._arguments.injected),
         )
 
     async def __call__(self, call: ToolCall) -> Any:
@@ -336,3 +338,22 @@ def _declared_output(function: Callable[..., Any], options: ToolOptions) -> Json
         raise refused(
             function, f"output_schema is neither a JSON Schema nor a type that has one: {error}"
         ) from error
+
+
+def _uses(function: Callable[..., Any], names: Iterable[str]) -> bool:
+    """True if the function does something with one of these parameters; also where its code cannot be looked into."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    inner = inspect.unwrap(function)
+    method = None if inspect.isroutine(inner) else vars(type(inner)).get("__call__")
+    code = getattr(inner, "__code__", None) or getattr(method, "__code__", None)
+    nodes = [code] if isinstance(code, CodeType) else []
+    if not nodes:
+        return True
+    wanted = set(names)
+    while nodes:
+        node = nodes.pop()
+        if any(one.opname.startswith("LOAD") and one.argval in wanted for one in dis.get_instructions(node)):
+            return True
+        nodes += [const for const in node.co_consts if isinstance(const, CodeType)]
+    return False

@@ -1,0 +1,275 @@
+"""One call, one effect: a call that another place means, an attempt that is in doubt, a record that is another call's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from run_tasks import FakeTool, Ran, action, bench, plan, step, verdict
+
+from replan.core.calls.readings import shortcoming
+from replan.errors import ToolCallError
+from replan.testing import virtual_time
+
+NAME = {
+    "type": "object",
+    "properties": {"to": {"type": "string"}, "memo": {"type": "string"}},
+    "required": ["to"],
+}
+
+
+def reflection(kind: str, data: Any) -> dict[str, Any]:
+    return {
+        "root_cause_category": "parameter_error",
+        "is_recoverable": True,
+        "confidence": 90,
+        "suggested_action": {"type": kind, "data": data},
+    }
+
+
+REPLAN = reflection("trigger_overall_reflection", {"summary": "no"})
+
+
+def overall(**strategy: Any) -> dict[str, Any]:
+    return {
+        "problem_nature": "decomposition",
+        "should_replan": True,
+        "reflection_text": "again",
+        "replanning_strategy": strategy,
+    }
+
+
+class Bank:
+    """Pays everybody but those whose name begins with Bad."""
+
+    def __init__(self) -> None:
+        self.paid: list[str] = []
+
+    def pay(self, parameters: dict[str, Any]) -> dict[str, int]:
+        if parameters["to"].startswith("Bad"):
+            raise ToolCallError(f"no account {parameters['to']}; did you mean Zed?", kind="tool")
+        self.paid.append(parameters["to"])
+        return {"id": len(self.paid)}
+
+
+def run(bank: Bank, answers: dict[str, Any], given: dict[str, Any] | None = None, **policy: Any) -> Ran:
+    async def main() -> Ran:
+        tools = {
+            "pay": FakeTool(output=bank.pay, effect="once", parameters=NAME, delay_secs=0.1),
+            "tell": FakeTool(output=bank.pay, effect="once", parameters=NAME),
+        }
+        b = await bench(tools, {"evaluation": verdict(), **answers})
+        return (await b.run(given, evaluation="steps", **policy)).check()
+
+    return virtual_time(main())
+
+
+def pays(name: str, *to: str, shape: str = "list", needs: tuple[str, ...] = ()) -> dict[str, Any]:
+    if shape == "actions":
+        return step(name, "", *needs, actions=[action(f"{name}_{one}", "pay", to=one) for one in to])
+    if shape == "step":
+        return step(name, "pay", *needs, parameters={"to": to[0]})
+    items = "[" + ", ".join(f'"{one}"' for one in to) + "]"
+    return step(name, "pay", *needs, parameters={"to": "${item}"}, for_each=items)
+
+
+@pytest.mark.parametrize("shape", ["list", "actions"])
+@pytest.mark.parametrize("places", [1, 8])
+def test_a_call_is_not_corrected_into_one_that_still_waits_for_its_place(shape: str, places: int) -> None:
+    bank = Bank()
+    everybody = ("Bad", *(f"P{n}" for n in range(places + 1)), "Zed")
+    ran = run(
+        bank,
+        {
+            "execution_plan": [plan(pays("a", *everybody, shape=shape)), plan(pays("b", "Yul"))],
+            "step_reflection": [reflection("retry_with_params", {"to": "Zed"}), REPLAN],
+            "overall_reflection": overall(type="full_replan"),
+        },
+        parallel_max_concurrent=places,
+    )
+    assert bank.paid.count("Zed") == 1
+    reflected = ran.events("step_reflected")[0]
+    assert any(
+        "makes this very call of 'pay' already, or is to make it" in one for one in reflected.violations
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("step", "list"), ("list", "step"), ("list", "actions"), ("step", "step")]
+)
+def test_a_step_is_not_rewritten_into_the_call_of_a_later_one(first: str, second: str) -> None:
+    bank = Bank()
+    ran = run(
+        bank,
+        {
+            "execution_plan": plan(
+                pays("b", "Bad", shape=first), pays("c", "Zed", shape=second, needs=("b",))
+            ),
+            "step_reflection": [reflection("repair_step", {"hint": "Zed"}), REPLAN],
+            "step_repair": [pays("b", "Zed", shape=first), pays("b", "Yul", shape=first)],
+            "overall_reflection": {
+                "problem_nature": "external",
+                "should_replan": False,
+                "reflection_text": "x",
+            },
+        },
+    )
+    assert sorted(bank.paid) == ["Yul", "Zed"]
+    assert ran.result.is_success
+
+
+@pytest.mark.parametrize("shape", ["list", "actions", "step"])
+def test_each_effect_that_never_ran_counts_however_it_was_written(shape: str) -> None:
+    bank = Bank()
+    names = ("Ann", "Eve", "Ida")
+    held = [pays(f"p{n}", one, shape=shape, needs=("t",)) for n, one in enumerate(names)]
+    if shape != "step":
+        held = [pays("p", *names, shape=shape, needs=("t",))]
+    first = plan(step("t", "tell", parameters={"to": "Bad"}), *held)
+    then = plan(step("t2", "tell", parameters={"to": "Bob"}), pays("q", "Ann", shape="step"))
+    ran = run(
+        bank,
+        {
+            "execution_plan": [first, then],
+            "step_reflection": REPLAN,
+            "overall_reflection": overall(type="full_replan"),
+        },
+    )
+    assert not ran.result.is_success
+    assert bank.paid == ["Bob", "Ann"]
+
+
+def test_a_step_that_was_there_before_has_its_effect_for_itself() -> None:
+    bank = Bank()
+    ran = run(
+        bank,
+        {
+            "execution_plan": plan(
+                pays("a", "Bad", shape="step"), pays("b", "Bob", shape="step", needs=("a",))
+            ),
+            "step_reflection": REPLAN,
+            "overall_reflection": overall(type="skip_steps", step_ids=["a"]),
+        },
+    )
+    assert bank.paid == ["Bob"]
+    assert not ran.result.is_success
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_an_item_that_is_done_stays_done_where_the_step_is_due_again(*, beside: bool) -> None:
+    bank, fixed = Bank(), []
+
+    def pay(parameters: dict[str, Any]) -> Any:
+        if parameters["to"] == "Bad" and fixed:
+            bank.paid.append("Bad")
+            return {"id": 0}
+        return bank.pay(parameters)
+
+    async def main() -> Ran:
+        tools = {
+            "pay": FakeTool(output=pay, effect="once", parameters=NAME),
+            "mend": FakeTool(output=lambda _: fixed.append(1), effect="repeatable"),
+        }
+        rest = [step("b", "pay", parameters={"to": "Cid"}), step("f", "mend")]
+        if beside:
+            rest.insert(1, step("c", "pay", "b", parameters={"to": "Ann"}))
+        answers = {
+            "execution_plan": [plan(pays("a", "Cid", "Bad")), plan(*rest)],
+            "step_reflection": REPLAN,
+            "overall_reflection": overall(type="add_remediation_steps", suggestions=["mend"]),
+            "evaluation": verdict(),
+        }
+        return (await (await bench(tools, answers)).run(evaluation="steps")).check()
+
+    ran = virtual_time(main())
+    assert sorted(bank.paid) == sorted(["Ann", "Bad", "Cid"] if beside else ["Bad", "Cid"])
+    assert ran.result.is_success
+
+
+LOST = ToolCallError("no answer in time", kind="timeout")
+REFUSALS = {
+    "in progress": ToolCallError(
+        "a request with this key is in progress", kind="http", status=409, happened="no"
+    ),
+    "no right": ToolCallError("the token has expired", kind="http", status=401, happened="no"),
+    "its own": ToolCallError("the account is locked", kind="tool", happened="no"),
+    "not sent": ToolCallError("connection refused", kind="refused", happened="no"),
+}
+
+
+@pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
+def test_a_refusal_of_a_later_attempt_says_nothing_of_one_that_is_in_doubt(refusal: ToolCallError) -> None:
+    async def main() -> Ran:
+        pay = FakeTool(
+            fail=[LOST, *[refusal] * 9], effect="once", parameters=NAME, spec={"honours_key": True}
+        )
+        answers = {
+            "execution_plan": plan(pays("a", "Ann", shape="step")),
+            "step_reflection": reflection("retry_with_params", {"memo": "again"}),
+            "evaluation": verdict(),
+        }
+        return (await (await bench({"pay": pay}, answers)).run()).check()
+
+    ran = virtual_time(main())
+    assert {call.parameters.get("memo") for call in ran.source.calls} == {None}
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "outcome_unknown"
+    assert "asked again with its key" in ran.events("outcome_unknown")[0].reason
+
+
+@pytest.mark.parametrize("error", [LOST, ToolCallError("half done", kind="tool", happened="no")])
+def test_what_is_set_is_set_again_where_something_else_may_have_been_set_since(error: ToolCallError) -> None:
+    async def main() -> Ran:
+        parameters = {"type": "object", "properties": {"mode": {"type": "string"}}, "required": ["mode"]}
+        fails = iter([None, error])
+
+        def sets(given: dict[str, Any]) -> str:
+            if (one := next(fails, None)) is not None:
+                raise one
+            return given["mode"]
+
+        tools = {
+            "set": FakeTool(output=sets, effect="repeatable", parameters=parameters, spec={"max_retries": 0})
+        }
+        off, on = {"mode": "off"}, {"mode": "on"}
+        answers = {
+            "execution_plan": [
+                plan(step("a", "set", parameters=off), step("b", "set", "a", parameters=on)),
+                plan(step("c", "set", parameters=off)),
+            ],
+            "step_reflection": REPLAN,
+            "overall_reflection": overall(type="full_replan"),
+            "evaluation": verdict(),
+        }
+        return (await (await bench(tools, answers)).run(evaluation="steps")).check()
+
+    ran = virtual_time(main())
+    assert [call.parameters["mode"] for call in ran.source.calls] == ["off", "on", "off"]
+
+
+@pytest.mark.parametrize(
+    ("reading", "field"),
+    [
+        ({"payments": [], "success": False}, "success"),
+        ({"payments": [], "status": "failed"}, "status"),
+        ({"payments": [], "status": 503}, "status"),
+        ({"payments": [], "has_more": True}, "has_more"),
+        ({"payments": [], "nextPageToken": "x"}, "nextPageToken"),
+        ({"data": {"payments": [], "pageInfo": {"hasNextPage": True}}}, "hasNextPage"),
+        ({"items": [], "pages": 10, "complete": False}, "complete"),
+        ({"payments": [{}], "total": 9}, "total"),
+        ({"_shards": {"failed": 2}, "hits": {"hits": []}}, "_shards"),
+        ({"payments": [], "errors": ["x"]}, "errors"),
+        ({"payments": []}, ""),
+        ({"payments": [], "total": 0, "next": None, "success": True, "status": "ok"}, ""),
+        ({"payments": [{"status": "failed", "error": "no money"}]}, ""),
+        ([{"status": "failed"}], ""),
+    ],
+)
+def test_a_reading_says_itself_that_it_is_not_the_whole(reading: Any, field: str) -> None:
+    found = shortcoming(reading)
+    assert found == field or (field == "complete" and found in ("complete", "pages"))
+
+
+def test_what_the_declaration_looks_at_says_what_it_takes_it_to_say() -> None:
+    assert shortcoming({"ok": False}, {"output", "ok"}) == ""
