@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 _CHINESE = re.compile(r"[\u4e00-\u9fff]")
 _PLAIN = str.maketrans(
@@ -60,12 +61,17 @@ _TERMS: tuple[tuple[str, str], ...] = (
     (r"格式", "format"),
     (r"状态", "state"),
 )  # fmt: skip
-_RULES = tuple(
-    (re.compile(pattern.replace("~", r"[\u4e00-\u9fff]"), re.IGNORECASE), f" {words} ")
-    for pattern, words in _TERMS
-)
 _SECONDS = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)\s?(毫秒|秒钟?|分钟?|小?时)\s?(?:之?后|以后)")
 _UNITS = {"毫": "ms", "秒": "s", "分": "min", "小": "h", "时": "h"}
+
+
+@cache
+def _rules() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Compiled for the first Chinese text: that takes a tenth of all that importing Replan takes."""
+    return tuple(
+        (re.compile(pattern.replace("~", r"[\u4e00-\u9fff]"), re.IGNORECASE), f" {words} ")
+        for pattern, words in _TERMS
+    )
 
 
 def in_english(text: str) -> str:
@@ -74,6 +80,6 @@ def in_english(text: str) -> str:
         return text
     text = text.translate(_PLAIN).translate(_SIGNS)
     text = _SECONDS.sub(lambda found: f" try again in {found[1]} {_UNITS[found[2][0]]} ", text)
-    for pattern, words in _RULES:
+    for pattern, words in _rules():
         text = pattern.sub(words, text)
     return text
