@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -21,3 +22,9 @@ def no_weights(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     """Nobody finds the weights of the built-in model by chance: what needs them is marked `live`."""
     if request.node.get_closest_marker("live") is None:
         monkeypatch.setenv("REPLAN_MODELS_DIR", str(Path(__file__).parent / "no-weights"))
+
+
+def pytest_collection_finish() -> None:
+    """What collecting has made stays to the end: who looks at all objects, as tests of leaks do, need not look at it."""
+    gc.collect()
+    gc.freeze()

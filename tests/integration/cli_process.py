@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import warm_command
+
 COMMAND = [sys.executable, "-m", "replan.cli"]
 
 TOOLS = '''
@@ -94,7 +96,14 @@ def folder(path: Path, plan: Mapping[str, Any] | None = None) -> Path:
 def replan(
     *args: str, cwd: Path, env: Mapping[str, str] | None = None, stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end; stdout and stderr apart, as UTF-8."""
+    """Run the command to its end, in a process that starts warm; stdout and stderr apart, as UTF-8."""
+    return warm_command.run(args, cwd, environment(cwd, env), stdin, timeout=120)
+
+
+def replan_from_cold(
+    *args: str, cwd: Path, env: Mapping[str, str] | None = None, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """The same in a process that imports everything itself."""
     return subprocess.run(
         [*COMMAND, *args],
         cwd=cwd,

@@ -1,0 +1,199 @@
+"""Processes of the command that start warm: forked from one that has imported what the command needs.
+
+Most of what a short command costs is its imports. Each call is a process of its own all the same, with its own
+arguments, folder, environment, streams and exit code, which begins at `python -m replan.cli`.
+
+Run as a program, this file is the process that is forked from: it waits at the socket of its first argument, and ends
+when its standard input does.
+"""
+
+from __future__ import annotations
+
+import array
+import atexit
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+PRELOADED = (
+    *("replan.app", "replan.store.sqlite", "replan.llm.fallback", "replan.llm.opening", "replan.llm.wire"),
+    *("replan.llm.provider", "genai_prices.data", "openai.resources.chat.completions"),
+    *(
+        "typer.main",
+        "typer._adapters",
+        "rich.markup",
+        "rich.text",
+        "ulid",
+        "platformdirs.unix",
+        "jsonschema_rs",
+    ),
+    *("pydantic_ai.models.openai", "pydantic_ai.providers.openai", "mcp.client.stdio"),
+    *("anyio._backends._asyncio", "concurrent.futures.thread"),
+)
+"""Imported before the first fork, with all of `replan.cli`; nothing of these starts a thread."""
+
+
+# ── the test's side ──
+
+
+def run(
+    arguments: tuple[str, ...], cwd: Path, env: Mapping[str, str], stdin: str, timeout: float
+) -> subprocess.CompletedProcess[str]:
+    """The command run to its end; stdout and stderr apart, as UTF-8."""
+    command = [sys.executable, "-m", "replan.cli", *arguments]
+    ends = [os.pipe() for _ in range(3)]
+    (given, to), *told = ends
+    texts = [b"", b""]
+
+    def read(index: int) -> None:
+        with open(told[index][0], "rb") as stream:
+            texts[index] = stream.read()
+
+    def write() -> None:
+        with open(to, "wb") as stream:
+            stream.write(stdin.encode("utf-8"))
+
+    with socket.socket(socket.AF_UNIX) as asked:
+        asked.connect(_server())
+        request = {"arguments": arguments, "cwd": str(cwd), "env": dict(env)}
+        ours = [given, told[0][1], told[1][1]]
+        asked.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", ours))])
+        asked.sendall(json.dumps(request).encode() + b"\n")
+        for each in ours:
+            os.close(each)
+        work = [threading.Thread(target=read, args=(index,)) for index in range(2)]
+        work.append(threading.Thread(target=write))
+        for each in work:
+            each.start()
+        answers = asked.makefile("rb")
+        pid = int(answers.readline())
+        asked.settimeout(timeout)
+        try:
+            code = int(answers.readline())
+        except TimeoutError:
+            os.kill(pid, signal.SIGKILL)
+            raise subprocess.TimeoutExpired(command, timeout) from None
+        finally:
+            answers.close()
+        for each in work:
+            each.join(timeout)
+    out, err = (text.decode("utf-8") for text in texts)
+    return subprocess.CompletedProcess(command, code, out, err)
+
+
+@cache
+def _server() -> str:
+    """The socket of the process that is forked from: one for each worker, started when it is first needed."""
+    folder = tempfile.mkdtemp(prefix="replan-warm-")
+    path = str(Path(folder) / "s")
+    server = subprocess.Popen(
+        [sys.executable, __file__, path],
+        env={"PATH": os.environ.get("PATH", "")},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert server.stdin is not None
+    assert server.stdout is not None
+
+    def end() -> None:
+        server.stdin.close()  # type: ignore[union-attr]
+        server.stdout.close()  # type: ignore[union-attr]
+        server.wait()
+        Path(path).unlink(missing_ok=True)
+        Path(folder).rmdir()
+
+    atexit.register(end)
+    assert server.stdout.readline() == b"ready\n"
+    return path
+
+
+# ── the side of the process that is forked from ──
+
+
+def _preload() -> None:
+    import replan.cli
+
+    for module in pkgutil.walk_packages(replan.cli.__path__, "replan.cli."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    for name in PRELOADED:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+
+
+def _serve(path: str) -> dict[str, Any]:
+    """Returns in each new process of the command, with what it is to be; never in the one that is forked from."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(16)
+        os.write(1, b"ready\n")
+        while True:
+            _reap()
+            ready, _, _ = select.select([listener, 0], [], [])
+            if 0 in ready:
+                os._exit(0)
+            asked, _ = listener.accept()
+            if os.fork() == 0:
+                break
+            asked.close()
+    return _run_for(asked)
+
+
+def _reap() -> None:
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _run_for(asked: socket.socket) -> dict[str, Any]:
+    """Fork once more: the older waits and tells the exit code, the younger becomes the command."""
+    _, streams, _, _ = socket.recv_fds(asked, 1, 3)
+    request: dict[str, Any] = json.loads(asked.makefile("rb").readline())
+    pid = os.fork()
+    if pid == 0:
+        asked.close()
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+            os.close(stream)
+        return request
+    for stream in streams:
+        os.close(stream)
+    asked.sendall(f"{pid}\n".encode())
+    _, status = os.waitpid(pid, 0)
+    asked.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+    os._exit(0)
+
+
+def _become(request: dict[str, Any]) -> None:
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+    sys.path[0] = request["cwd"]
+    sys.argv = ["-m", *request["arguments"]]
+
+
+if __name__ == "__main__":
+    _preload()
+    _become(_serve(sys.argv[1]))
+    runpy.run_module("replan.cli", run_name="__main__", alter_sys=True)
