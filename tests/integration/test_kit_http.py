@@ -256,3 +256,27 @@ async def test_a_closed_source_opens_again() -> None:
         await source.aclose()
         await source.aclose()
         assert (await call(source, "http_get", url=url))["status"] == 200
+
+
+@pytest.mark.parametrize(
+    "name", ["Idempotency-Key", "idempotency-key", "X-Idempotency-Key", "idempotency_key"]
+)
+@pytest.mark.parametrize("method", ["POST", "PATCH", "PUT", "DELETE"])
+async def test_the_key_is_of_the_call_and_never_a_models(name: str, method: str) -> None:
+    async with served(echo) as url, closing(source_of(method)) as source:
+        said = await source.call(
+            ToolCall(
+                f"http_{method.lower()}", {"url": url, "headers": {name: "a model's", "X-A": "b"}}, "the-key"
+            )
+        )
+    sent = said["json"]["headers"]
+    assert sent[name.lower()] == "the-key"
+    assert sent["x-a"] == "b"
+    assert "a model's" not in str(sent)
+
+
+async def test_a_trace_of_a_model_takes_the_place_of_none() -> None:
+    async with served(echo) as url, closing(source_of("POST")) as source:
+        given = {"url": url, "headers": {"Traceparent": "00-1-1-01"}}
+        said = await source.call(ToolCall("http_post", given, "the-key"))
+    assert said["json"]["headers"]["traceparent"] != "00-1-1-01"

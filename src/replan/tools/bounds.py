@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection
 
 from replan.core.data.schemas import parameter_problems
@@ -17,6 +18,8 @@ MAX_RESULT_BYTES = 64 * 2**20
 IDLE_SECS = 2.0
 """A connection that was idle for longer is not used again. Many servers (uvicorn, Node.js, Apache) close theirs after
 5 s, and of a call that crosses that end nobody can tell whether it was made."""
+
+_KEY_HEADER = re.compile(r"(x-)?idempotency[-_]?key", re.IGNORECASE)
 
 
 def check_parameters(spec: ToolSpec, call: ToolCall) -> None:
@@ -42,6 +45,11 @@ def too_large(tool_id: str, limit: int) -> ToolCallError:
     return ToolCallError(
         f"the answer of {tool_id!r} is larger than {limit:,} bytes", kind="output", happened="unknown"
     )
+
+
+def is_idempotency_key(header: str) -> bool:
+    """True for a header that holds the key of a call: it is Replan's, never a model's."""
+    return _KEY_HEADER.fullmatch(header) is not None
 
 
 def traceparent(call: ToolCall) -> str:

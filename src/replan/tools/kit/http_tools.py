@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import json
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict
 
 from pydantic import Field
@@ -18,10 +18,11 @@ from replan.core.secrets import secrets_of_headers
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall
 from replan.tools.binary import data_url
-from replan.tools.bounds import traceparent
+from replan.tools.bounds import is_idempotency_key, traceparent
 from replan.tools.functions.context import current
 from replan.tools.functions.decorator import tool
 from replan.tools.kit.source import KitSource, time_left
+from replan.tools.large_json import parsed, taken
 from replan.tools.network.addresses import AddressRules
 from replan.tools.network.client import guarded_client, read_limited
 
@@ -61,7 +62,8 @@ def http(
     """Requests as tools, one for each of `methods`: `http_get` and so on.
 
     GET and HEAD read, and follow redirects; PUT and DELETE are repeatable (RFC 9110 §9.2.2), POST and PATCH once: these
-    get the call's key as `Idempotency-Key`. `headers` go with every request, also where a redirect leads: no secrets
+    get the call's key as `Idempotency-Key`, which is also what a header of that name (or `X-Idempotency-Key`) holds that a
+    model gives. `headers` go with every request, also where a redirect leads: no secrets
     there but `Authorization`, which only the first host gets. Only addresses that `rules` allow are reached; at most
     `most_bytes` of an answer are read. Raises `InputError` for an unknown method, or if httpx2 is missing.
     """
@@ -201,6 +203,11 @@ class _Requests:
         for field, value in (headers or {}).items():
             if problem := _problem_of_header(field, value):
                 raise ToolCallError(problem, kind="parameter", happened="no")
+            if field.lower() == "traceparent":
+                continue
+            if call.key and is_idempotency_key(field):
+                sent.pop("Idempotency-Key", None)  # under the name that was asked for
+                value = call.key
             sent[field] = value
         if self._client is None:
             self._client = guarded_client(self._rules, timeout=self._timeout_secs, headers=self._headers)
@@ -232,9 +239,10 @@ class _Requests:
                     status = response.status_code  # 303 leads to the result, 304 is one: nothing new
                     if status >= 400 or (response.is_redirect and status not in (303, 304)):
                         raise await _failure(response, tool_id)
-                    return _answer(response, await read_limited(response, self._most_bytes, tool_id))
+                    body = await read_limited(response, self._most_bytes, tool_id)
                 finally:
                     await response.aclose()
+            return await taken(partial(_answer, response, body), len(body))
         except TimeoutError as error:
             text = f"{request.url.host} had not answered in full after {secs:g} seconds"
             raise ToolCallError(text, kind="timeout", happened="unknown") from error
@@ -277,9 +285,9 @@ def _answer(response: httpx2.Response, body: bytes) -> Answer:
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json" or kind.endswith("+json"):
         try:
-            answer["json"] = json.loads(body)
+            answer["json"] = parsed(body)
             return answer
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             if not body:
                 return answer
             text = f"the answer of {response.url.host} says that it is JSON and is not: {error}"

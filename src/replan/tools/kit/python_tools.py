@@ -20,6 +20,7 @@ from replan.tools.functions.decorator import tool
 from replan.tools.kit.group_memory import within
 from replan.tools.kit.processes import plain_environment, run_program
 from replan.tools.kit.source import KitSource, time_left
+from replan.tools.large_json import parsed, taken
 
 _WORKER = Path(__file__).with_name("python_worker.py")
 
@@ -106,7 +107,7 @@ async def run_code(
                 "RLIMIT_CPU": math.ceil(limits.cpu_secs),
                 "RLIMIT_AS": limits.memory_mb * 2**20,
                 "RLIMIT_FSIZE": limits.file_mb * 2**20,
-                "RLIMIT_NPROC": limits.processes + _processes_of_this_user(),
+                "RLIMIT_NPROC": limits.processes + await asyncio.to_thread(_processes_of_this_user),
                 "RLIMIT_NOFILE": 256,
             },
         }
@@ -120,14 +121,14 @@ async def run_code(
                 "TMPDIR": str(folder),
                 "OPENBLAS_NUM_THREADS": "4",
             },
-            stdin=json.dumps(order).encode(),
+            stdin=await asyncio.to_thread(lambda: json.dumps(order).encode()),
             timeout_secs=time_left(limits.timeout_secs),
             max_output_bytes=max_output_bytes,
             pass_fds=(answer.writes,),
             watch=within(limits.memory_mb * 2**20),
         )
         printed = ended.stdout.text + (f"\n{ended.stderr.text}" if ended.stderr.text else "")
-        isolated, begun, said = answer.read()
+        isolated, begun, said = await answer.read()
         if "result" not in said and "error" not in said:
             text = _sudden_end(ended.exit_code, ended.stderr.text, limits)
             raise ToolCallError(text, happened="unknown" if begun or not isolated else "no")
@@ -139,7 +140,7 @@ async def run_code(
         return {"result": said["result"], "isolated": isolated}, printed
     finally:
         answer.close()
-        shutil.rmtree(base, ignore_errors=True)
+        await asyncio.to_thread(shutil.rmtree, base, True)  # the code may have left a hundred thousand files
 
 
 def _own_folder() -> Path:
@@ -174,9 +175,12 @@ class _Answer:
         except BlockingIOError:
             pass
 
-    def read(self) -> tuple[dict[str, Any], bool, dict[str, Any]]:
+    async def read(self) -> tuple[dict[str, Any], bool, dict[str, Any]]:
         """What isolates the code, whether it has begun, and what came of it; raises `ToolCallError` for what is none."""
         self._take()
+        return await taken(self._understood, len(self._data))
+
+    def _understood(self) -> tuple[dict[str, Any], bool, dict[str, Any]]:
         if len(self._data) > MAX_RESULT_BYTES:
             raise too_large("run_python", MAX_RESULT_BYTES)
         lines = bytes(self._data).split(b"\n")
@@ -200,8 +204,8 @@ class _Answer:
 
 def _object(line: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
+        found = parsed(line)
+    except ValueError:
         found = None
     if not isinstance(found, dict):
         text = "what came in the place of the code's answer is not a JSON object"

@@ -7,7 +7,8 @@ import json
 import os
 import re
 import sys
-from typing import TypedDict
+from functools import partial
+from typing import Any, TypedDict
 
 from replan.errors import ToolCallError
 from replan.tools.kit.globs import matcher
@@ -15,6 +16,7 @@ from replan.tools.kit.processes import plain_environment, run_program
 from replan.tools.kit.rooted import Root, kind_of
 from replan.tools.kit.source import time_left
 from replan.tools.kit.text import encoding_of
+from replan.tools.large_json import parsed, taken
 
 _MOST_BYTES = 50_000_000
 _MOST_OF_A_FILE = 10_000_000
@@ -22,11 +24,18 @@ _MOST_OF_A_LINE = 500
 _REGEX_SECS = 10.0
 
 # A pattern that backtracks for ever holds the interpreter's lock: in this process nothing could stop it.
+# It may take long to be compiled, too.
 _WORKER = """
 import json, re, sys
-pattern, flags, limit, longest, files = json.load(sys.stdin)
-found, regex = [], re.compile(pattern, flags)
-for path, text in files:
+given = sys.stdin.buffer
+pattern, flags, limit, longest, files = json.loads(given.readline())
+try:
+    found, regex = [], re.compile(pattern, flags)
+except (re.error, OverflowError, RecursionError) as error:
+    json.dump({"wrong": str(error)}, sys.stdout)
+    sys.exit()
+for path, size in files:
+    text = given.read(size).decode("utf-8", "surrogatepass")
     for number, line in enumerate(text.split("\\n"), 1):
         if regex.search(line):
             found.append([path, number, line])
@@ -57,14 +66,6 @@ async def search(
     folder: Root, query: str, path: str, pattern: str, regex: bool, ignore_case: bool, limit: int
 ) -> Hits:
     flags = re.IGNORECASE if ignore_case else 0
-    if regex:
-        try:
-            re.compile(query, flags)
-        except (re.error, OverflowError, RecursionError) as error:
-            text = (
-                f"query is not a regular expression: {error}; set regex to false to look for it as plain text"
-            )
-            raise ToolCallError(text, kind="parameter", happened="no") from error
     texts, skipped, more = await asyncio.to_thread(_texts, folder, path, pattern)
     if regex:
         found = await _by_process(query, flags, limit, texts)
@@ -126,12 +127,13 @@ def _plainly(
 async def _by_process(
     query: str, flags: int, limit: int, texts: list[tuple[str, str]]
 ) -> list[tuple[str, int, str]]:
+    order = await asyncio.to_thread(_order, [query, int(flags), limit, _MOST_OF_A_LINE], texts)
     try:
         ended = await run_program(
             [sys.executable, "-I", "-S", "-c", _WORKER],
             what="the search by a regular expression",
             env=plain_environment(),
-            stdin=json.dumps([query, int(flags), limit, _MOST_OF_A_LINE, texts]).encode(),
+            stdin=order,
             timeout_secs=time_left(_REGEX_SECS),
             max_output_bytes=20_000_000,
         )
@@ -144,4 +146,15 @@ async def _by_process(
         raise ToolCallError(text, kind="parameter", happened="no") from error
     if ended.exit_code != 0:
         raise ToolCallError(f"the search failed: {ended.stderr.text[-300:]}", happened="no")
-    return [(path, line, text) for path, line, text in json.loads(ended.stdout.text)]
+    said = await taken(partial(parsed, ended.stdout.text), len(ended.stdout.text))
+    if isinstance(said, dict):
+        text = f"query is not a regular expression: {said['wrong']}; set regex to false to look for it as plain text"
+        raise ToolCallError(text, kind="parameter", happened="no")
+    return [(path, line, text) for path, line, text in said]
+
+
+def _order(told: list[Any], texts: list[tuple[str, str]]) -> bytes:
+    """A line that says what is searched for and how long each text is, and the texts."""
+    written = [(path, text.encode("utf-8", "surrogatepass")) for path, text in texts]
+    sizes = [(path, len(data)) for path, data in written]
+    return b"".join([json.dumps([*told, sizes]).encode(), b"\n", *(data for _, data in written)])

@@ -13,6 +13,7 @@ from replan.core.secrets import KnownSecrets
 from replan.core.types import JsonObject
 from replan.errors import ToolCallError
 from replan.tools.binary import data_url
+from replan.tools.large_json import parsed
 from replan.tools.openapi.bodies import bare, is_json
 from replan.tools.openapi.document import Document, Node, Unusable
 from replan.tools.openapi.operations import Operation
@@ -141,15 +142,11 @@ def failure(
 
 
 def _json(data: bytes, title: str) -> Any:
-    def refuse(word: str) -> Any:
-        raise ValueError(f"{word} is not JSON")
-
     try:
-        value = json.loads(data, parse_constant=refuse)
-    except (ValueError, RecursionError) as error:
-        said = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        value = parsed(data)
+    except ValueError as error:
         start = data[:200].decode("utf-8", "replace")
-        text = f"{title} answered with what is not valid JSON ({said}); it begins: {start!r}"
+        text = f"{title} answered with what is not valid JSON ({error}); it begins: {start!r}"
         raise ToolCallError(text, kind="output", happened="unknown") from None
     if not _SURROGATE.search(data):
         return value

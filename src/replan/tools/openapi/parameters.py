@@ -7,6 +7,7 @@ import re
 from typing import Any, NamedTuple
 
 from replan.core.types import JsonObject
+from replan.tools.bounds import is_idempotency_key
 from replan.tools.openapi.dialect import shortened
 from replan.tools.openapi.document import Document, Unusable
 from replan.tools.openapi.operations import Operation
@@ -22,7 +23,6 @@ _IGNORED_HEADERS = frozenset(
 _FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _TEMPLATE = re.compile(r"\{([^{}/]+)\}")
 _HEADER = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
-_IDEMPOTENCY = re.compile(r"(x-)?idempotency[-_]?key", re.IGNORECASE)
 
 
 class Parameter(NamedTuple):
@@ -40,7 +40,7 @@ class Parameter(NamedTuple):
 
     @property
     def is_idempotency_key(self) -> bool:
-        return self.place == "header" and _IDEMPOTENCY.fullmatch(self.name) is not None
+        return self.place == "header" and is_idempotency_key(self.name)
 
 
 class Placed(NamedTuple):

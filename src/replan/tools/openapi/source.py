@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from replan.core.types import JsonObject, ToolSpec
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress, ToolCall, ToolProblem
 from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters, too_large, unknown_tool
+from replan.tools.large_json import taken
 from replan.tools.network.addresses import AddressRules
 from replan.tools.network.client import guarded_client
 from replan.tools.openapi import pages
@@ -212,7 +214,7 @@ class OpenApiSource:
             value: Any = await self._pages(tool, request, sender, report)
         else:
             answer = await sender.send(request)
-            value = _value(tool, answer)
+            value = await taken(partial(_value, tool, answer), len(answer.data))
         if tool.checked is not None and (wrong := schema_problems(tool.checked, value)):
             text = f"{tool.title}: the answer is not as the document says: {'; '.join(wrong[:5])}"
             raise ToolCallError(text, kind="output", happened="unknown")
@@ -226,7 +228,7 @@ class OpenApiSource:
         size, seen, by, last = 0, {request.url}, "", None
         for number in range(1, self._page_limit + 1):
             answer = await sender.send(request)
-            value = _value(tool, answer)
+            value = await taken(partial(_value, tool, answer), len(answer.data))
             size += len(answer.data)
             found = pages.items_of(value)
             if found is None:

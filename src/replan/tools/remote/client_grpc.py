@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,6 +17,7 @@ from replan.core.types import JsonObject
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress
 from replan.tools.bounds import too_large
+from replan.tools.large_json import taken
 from replan.tools.remote.grpc_forms import (
     CANCEL,
     EXECUTE,
@@ -118,7 +120,8 @@ class GrpcTransport:
                         case "error":
                             raise error_from_wire(error_value(event.error))
                         case "output_json":
-                            return self._output(event.output_json, request.tool)
+                            data = event.output_json
+                            return await taken(partial(self._output, data, request.tool), len(data))
                         case _:
                             text = f"{self._endpoint.url} sent an event that is neither progress, output nor error"
                             raise ToolCallError(text, kind="output", happened="unknown")

@@ -7,6 +7,7 @@ import contextlib
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -16,6 +17,7 @@ from replan.core.failures.faults import retry_after_secs
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress
 from replan.tools.bounds import IDLE_SECS, too_large
+from replan.tools.large_json import taken
 from replan.tools.remote.messages import (
     CANCEL_PATH,
     EXECUTE_PATH,
@@ -79,7 +81,8 @@ class HttpTransport:
         if answer.status_code != 200:
             raise self._refusal(answer, body)
         try:
-            return listing_from_wire(loads(body), source=self._source)
+            found = await taken(partial(loads, body), len(body))
+            return listing_from_wire(found, source=self._source)
         except ValueError as error:
             text = f"{self._endpoint.url} gave no list of tools as the protocol has it: {error}"
             raise TransportFailure(text, kind="output", happened="no") from error
@@ -96,7 +99,7 @@ class HttpTransport:
                 raise self._refusal(answer, await self._whole(answer, request.tool))
             lines = self._lines(answer, request.tool)
             async for line in lines:
-                event = self._event(line)
+                event = await taken(partial(self._event, line), len(line))
                 if "error" in event:
                     await _read_to_end(lines)
                     raise error_from_wire(event["error"])

@@ -13,6 +13,7 @@ from replan.core.failures.faults import FaultKind
 from replan.core.types import JsonObject, ToolSpec
 from replan.errors import ToolCallError
 from replan.ports import ToolProblem
+from replan.tools.large_json import parsed
 
 PROTOCOL = "replan-tools/1"
 LIST_PATH = "/v1/tools"
@@ -69,14 +70,7 @@ def dumps(value: Any) -> bytes:
 
 def loads(data: bytes | str) -> Any:
     """JSON of the other side; `ValueError` for all that is none, NaN and too deep a nesting included."""
-    try:
-        return json.loads(data, parse_constant=_no_constant)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
+    return parsed(data)
 
 
 def spec_to_wire(spec: ToolSpec) -> JsonObject:

@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import hmac
 from collections.abc import Awaitable, Callable, MutableMapping
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs
 
 from replan.errors import ToolCallError
 from replan.ports import Progress
+from replan.tools.large_json import taken
 from replan.tools.remote.messages import (
     CANCEL_PATH,
     EXECUTE_PATH,
@@ -86,7 +88,8 @@ class HttpApp:
         if path == LIST_PATH:
             await self._list(scope, headers, receive, send)
         elif path == CANCEL_PATH:
-            body = _object(await self._body(headers, receive))
+            sent = await self._body(headers, receive)
+            body = await taken(partial(_object, sent), len(sent))
             self._service.cancel(str(body.get("call_id", "")))
             await _send(send, 200, b"{}")
         else:
@@ -110,7 +113,8 @@ class HttpApp:
             await _send(send, 200, dumps(listing_to_wire(listing)), tag)
 
     async def _execute(self, headers: dict[str, bytes], receive: Receive, send: Send) -> None:
-        body = _object(await self._body(headers, receive))
+        sent = await self._body(headers, receive)
+        body = await taken(partial(_object, sent), len(sent))
         request: Execute = execute_from_wire(body, headers.get("traceparent", b"").decode("latin-1"))
         if STREAM_TYPE.encode() in headers.get("accept", b""):
             await _Streaming(self._service, request).answer(receive, send)
