@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from run_tasks import Bench, FakeSource, FakeTool, Ran, action, bench, plan, step, verdict
 
-from replan.core.events import CancelRequested, Record
-from replan.errors import StoreBusy, TaskEnded
-from replan.ports import ModelReply, ModelRequest, ToolCall
+from replan.core.events import (
+    TERMINAL,
+    AnyEvent,
+    ApprovalResolved,
+    CancelRequested,
+    QuestionAnswered,
+    Record,
+    TaskStarted,
+    UnknownEvent,
+)
+from replan.errors import StoreBusy, StoreUnusable, TaskEnded
+from replan.ports import Appended, Claim, ModelReply, ModelRequest, ToolCall
 from replan.testing import MemoryStore, ScriptedModel, virtual_time
 from replan.tools.functions.context import current
 from replan.tools.functions.source import FunctionSource
@@ -567,3 +576,69 @@ def test_calls_of_tools_are_told_when_most_of_them_are_used(
     wanted = [step(f"s{at}", "t", *needs[at], parameters={"x": at}) for at in range(steps)]
     ran = limited({"max_tool_calls": allowed}, wanted)
     assert [(one.limit, one.used, one.allowed) for one in ran.events("budget_warning")] == told
+
+
+class SpokenInto(MemoryStore):
+    """A store whose end of a task is on its way for a while, and a person writes meanwhile."""
+
+    def append(self, claim: Claim, events: Sequence[AnyEvent], **more: Any) -> asyncio.Future[Appended]:
+        if not isinstance(events[-1], TERMINAL):
+            return super().append(claim, events, **more)
+        written = super().append
+        landed: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
+
+        async def land() -> None:
+            for said in (
+                ApprovalResolved(approval_id="apr_1", approved=True),
+                QuestionAnswered(question_id="q_1", answer="yes"),
+            ):
+                await self.signal(claim.task_id, said, more["ts"])
+            await asyncio.sleep(0.01)
+            landed.set_result(written(claim, events, **more).result())
+
+        self.landing = asyncio.get_running_loop().create_task(land())
+        return landed
+
+
+def test_who_drives_and_the_log_agree_on_the_end_where_somebody_answers_as_it_lands() -> None:
+    async def main() -> None:
+        b = await bench({"t": FakeTool(output=1, effect="reads")}, store=SpokenInto())
+        task_id = await b.submit(plan(step("a", "t")))
+        own = await b.service.result_from(await b.service.drive(task_id))
+        assert (own.status, own.is_success) == ("succeeded", True)
+        logged = await b.service.result(task_id)
+        assert (own.status, own.final_output) == (logged.status, logged.final_output)
+
+    virtual_time(main())
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "driven"),
+    [
+        ("call_started", {"step_id": "a", "tool_id": "t", "effect": "once_a_day", "parameters": {}}, False),
+        ("plan_generated", {"plan": {"steps": "many"}}, False),
+        ("task_completed", {"final_output": 1, "score": "good"}, False),
+        ("llm_token", {"text": 5}, True),
+        ("budget_warning", {}, True),
+        ("step_dreamt", {"step_id": "a"}, True),
+    ],
+)
+def test_a_log_that_cannot_be_read_where_it_matters_is_not_driven(
+    kind: str, data: dict[str, Any], driven: bool
+) -> None:
+    async def main() -> None:
+        tool = FakeTool(output=1, effect="once")
+        b = await bench({"t": tool})
+        task_id = await b.submit(plan(step("a", "t")))
+        claim = await b.store.claim(task_id)
+        await b.store.append(claim, [TaskStarted(), UnknownEvent(type=kind, data=data)], ts=1.0, round=0)  # type: ignore[arg-type]
+        await b.store.release(claim)
+        if driven:
+            assert (await b.service.drive(task_id)).status == "succeeded"
+            return
+        for _ in range(2):  # it was given back
+            with pytest.raises(StoreUnusable, match=rf"number 3 of its log \({kind}\) cannot be read"):
+                await b.service.drive(task_id)
+        assert (await b.service.history(task_id))[-1].type == kind
+
+    virtual_time(main())

@@ -8,9 +8,9 @@ fields that it does not know are ignored by the fold and stay in the log.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 from pydantic_core import from_json, to_json
 
 from replan.core.calls.site import Slot, slot_of
@@ -569,7 +569,17 @@ AnyEvent: TypeAlias = KnownEvent | UnknownEvent
 TERMINAL = (TaskCompleted, TaskFailed, TaskCancelled, TaskTimedOut)
 
 KINDS: dict[str, type[Event]] = {kind.model_fields["type"].default: kind for kind in get_args(KnownEvent)}
-_ADAPTER: TypeAdapter[KnownEvent] = TypeAdapter(Annotated[KnownEvent, Field(discriminator="type")])
+_TOLD = (
+    LlmCallStarted,
+    LlmToken,
+    LlmCallCompleted,
+    ExecutionMode,
+    PlanRejected,
+    StepProgress,
+    ProgressUpdate,
+    BudgetWarning,
+)
+"""Kinds of which a task may lose one and still be what it is."""
 
 
 class Record(NamedTuple):
@@ -596,6 +606,14 @@ class Record(NamedTuple):
             "type": self.event.type,
             "data": data_of(self.event),
         }
+
+
+def misread(event: AnyEvent) -> bool:
+    """True for an event of a kind that we know, which holds what we do not, and without which the task would be another one.
+
+    A newer release has written it, or it is damaged: a payment that was begun would be forgotten.
+    """
+    return isinstance(event, UnknownEvent) and event.type in KINDS and KINDS[event.type] not in _TOLD
 
 
 def data_of(event: AnyEvent) -> JsonObject:

@@ -183,5 +183,50 @@ def test_a_large_value_that_does_not_fit_is_told_in_few_words_and_soon(
     assert max(map(len, found)) < 400
 
 
+LIST_OR_NULL = {"anyOf": [{"type": "array", "minItems": 25}, {"type": "null"}]}
+
+
+@pytest.mark.parametrize(
+    "fits",
+    [
+        LIST_OR_NULL,
+        {"oneOf": [{"maxItems": 22}, {"minItems": 25}]},
+        {"not": {"maxItems": 24}},
+        {"if": {"minItems": 25}, "then": {"maxItems": 5_000}, "else": {"maxItems": 3}},
+        {"if": {"maxItems": 22}, "then": {"items": {"type": "string"}}},
+        {"contains": {"const": 1_999}},
+        {"const": list(range(2_000))},
+        {"enum": [list(range(2_000))]},
+    ],
+)
+def test_of_a_large_value_only_what_does_not_fit_is_told(fits: dict[str, Any]) -> None:
+    schema = {"properties": {"rows": fits, "n": {"type": "integer"}}}
+    value = {"rows": list(range(2_000)), "n": "five"}
+    assert problems({"properties": {"rows": fits}}, value) == []
+    assert problems(schema, value) == ["n: 'five' is not of type 'integer'"]
+
+
+def test_items_are_told_in_their_order() -> None:
+    found = problems({"items": {"type": "integer"}}, ["a" if at in (2, 10) else at for at in range(12)])
+    assert [each.split(":")[0] for each in found] == ["[2]", "[10]"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "told"),
+    [
+        ({"propertyNames": {"minLength": 2}}, {"b": 1}, "'b' is too short"),
+        ({"properties": {"prices": {"propertyNames": {"minLength": 2}}}}, {"prices": {"b": 1}}, "prices: 'b' is too short"),
+        ({"items": {"propertyNames": {"pattern": "^x"}}}, [{"x": 1}, {"b": 1}], "[1]: 'b' does not match '^x'"),
+        ({"items": {"propertyNames": {"enum": ["a"]}}}, [{"b": {"b": 1}}], "[0]: 'b' is not one of ['a']"),
+        ({"items": {"items": {"propertyNames": {"anyOf": [{"const": "a"}, {"maxLength": 0}]}}}}, [[{"b": 1}]], "[0][0]: 'b' is not valid"),
+    ],
+)  # fmt: skip
+def test_a_wrong_name_is_told_wherever_its_object_stands(
+    schema: dict[str, Any], value: Any, told: str
+) -> None:
+    (found,) = problems(schema, value)
+    assert found.startswith(told)
+
+
 def test_a_large_value_that_fits_has_no_problem() -> None:
     assert problems(ROWS, rows(20_000)) == []

@@ -87,6 +87,29 @@ def test_what_is_read_is_asked_with_values_of_the_call() -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "secret"),
+    [
+        ("${call.parameters.pin}", True),
+        ('${call.parameters."card-no"}', True),
+        ('card ${ call . parameters . "card-no" } of ${call.key}', True),
+        ("${call.parameters}", True),
+        ("${call}", True),
+        ("${call.parameters | to_string(@)}", True),
+        ("${call.[key, parameters.pin]}", True),
+        ({"q": ["${call.parameters.pin}"]}, True),
+        ("${call.parameters.memo}", False),
+        ("${call.key} of ${call.tool}", False),
+        ("pin of the call", False),
+        ("$${call.parameters.pin}", False),
+    ],
+)
+def test_what_gets_a_secret_of_the_call_is_secret_in_the_reading(value: Any, secret: bool) -> None:
+    tool = ToolSpec(id="pay", effect="once", secrets=("card-no", "pin"))
+    found = secret_names(declared("output", parameters={"q": value, "n": 5}), tool)
+    assert found == (["q"] if secret else [])
+
+
+@pytest.mark.parametrize(
     ("happened", "output", "expected"),
     [
         ("output.payments", {"payments": [], "total": 0}, []),

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from replan.errors import AnswerInvalid
+from replan.errors import AnswerInvalid, ModelUnavailable, ReplanError
+from replan.ports import ModelReply
 from replan.reasoning.prompting.ask import Violations, ask_typed
 from replan.reasoning.prompting.prompts import Rendered
 
@@ -170,3 +171,31 @@ async def test_a_small_model_is_corrected_as_its_recordings_have_it(script: Any)
         "This answer cannot be used:\n- count has to be a whole number\n"
         "Mend every one of these, change nothing else, and answer with the whole corrected JSON object alone."
     )
+
+
+class Gone:
+    """A model that answers a few times and is gone then."""
+
+    style = "standard"
+
+    def __init__(self, error: Exception, *answers: str) -> None:
+        self.answers = list(answers)
+        self.error = error
+
+    async def ask(self, *_: Any) -> ModelReply:
+        if not self.answers:
+            raise self.error
+        return ModelReply(text=self.answers.pop(0))
+
+
+@pytest.mark.parametrize(
+    "error", [ModelUnavailable("gone"), ReplanError("max_llm_calls = 1"), TimeoutError()]
+)
+async def test_a_doubted_answer_stays_where_nobody_can_be_asked_again(error: Exception) -> None:
+    assert await ask(Gone(error, '{"count": 3}'), doubts=lambda count: ["so few?"]) == 3
+
+
+@pytest.mark.parametrize("answers", [(), ('{"count": "three"}',)])
+async def test_without_an_answer_the_error_is_told(answers: tuple[str, ...]) -> None:
+    with pytest.raises(ModelUnavailable):
+        await ask(Gone(ModelUnavailable("gone"), *answers), doubts=lambda count: ["so few?"])

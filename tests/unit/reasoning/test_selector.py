@@ -86,6 +86,18 @@ async def test_a_selection_that_is_no_use_twice_leaves_every_tool(script: Any, b
     assert found.dropped == (("'x' does not exist",) if "'x'" in str(bad) else ())
 
 
+@pytest.mark.parametrize("threshold", [50.0, 70.0, 92.5])
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_model_is_told_below_which_score_tools_are_dropped(
+    script: Any, threshold: float, again: bool
+) -> None:
+    talk = script({"tools": [], "changes_summary": "none"})
+    await select(talk, threshold=threshold, again=Reselection([], [], "", {}, "") if again else None)
+    told = talk.asked[0].prompt.instructions
+    assert f"below {threshold:g} are dropped" in told
+    assert "70" not in told or threshold == 70
+
+
 async def test_a_model_that_needs_no_tool_may_say_so(script: Any) -> None:
     found = await select(script({"tools": []}))
     assert found.tools == ()

@@ -126,10 +126,18 @@ def secret_names(verifier: Verifier, tool: ToolSpec) -> list[str]:
     return [
         name
         for name, value in verifier.parameters.items()
-        if any(
-            found[3] in tool.secrets for found in _PARAMETER.finditer(json.dumps(value, ensure_ascii=False))
-        )
+        if any(_takes_secret(ref, tool) for ref in references(_as_paths(value)))
     ]
+
+
+def _takes_secret(ref: Reference, tool: ToolSpec) -> bool:
+    """True if the reference to the call selects a secret parameter, or so much that one may be in it."""
+    if ref.head != "call" or ref.problem or not tool.secrets:
+        return False
+    begins = chains(ref.path) if ref.path and "@" not in ref.path else []
+    return not begins or any(
+        chain[:1] == ("parameters",) and (len(chain) == 1 or chain[1] in tool.secrets) for chain in begins
+    )
 
 
 def by_key(verifier: Verifier) -> bool:

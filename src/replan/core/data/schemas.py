@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+from replan.core.data.schema_parts import LISTED, NAMED, TooDeep, parts
 from replan.core.data.validation import SHOWN, faults, place
 from replan.core.types import JsonObject, ToolSpec
 
@@ -93,24 +94,73 @@ def _property(at: JsonObject, name: str) -> JsonObject | None:
 
 
 def closed(schema: JsonObject) -> JsonObject:
-    """The same schema, with no other fields than it names, at any depth, where it says nothing of them."""
-    return {
-        **({"additionalProperties": False} if isinstance(schema.get("properties"), dict) else {}),
-        **{name: _closed_part(name, part) for name, part in schema.items()},
-    }
+    """The same schema, with no other fields than it names, at any depth, where it says nothing of them.
+
+    Where several schemas describe one object together, it is closed as a whole, and none of them by itself.
+    """
+    try:
+        return _closed(schema, _described_together(schema), alone=True)
+    except TooDeep:
+        return schema
 
 
-_PARTS = ("properties", "$defs", "definitions", "patternProperties")
+_TOGETHER = ("allOf", "anyOf", "oneOf", "$ref", "if", "then", "else", "dependentSchemas")
 
 
-def _closed_part(name: str, part: Any) -> Any:
-    if isinstance(part, dict):
-        if name in _PARTS:
-            return {key: closed(one) if isinstance(one, dict) else one for key, one in part.items()}
-        return closed(part) if name in ("items", "additionalProperties") else part
-    if isinstance(part, list) and name in ("anyOf", "oneOf", "prefixItems"):
-        return [closed(one) if isinstance(one, dict) else one for one in part]
-    return part
+def _closed(schema: JsonObject, together: Collection[int], *, alone: bool) -> JsonObject:
+    """`together`: definitions, by identity, that describe an object with other schemas. So does this one unless `alone`."""
+    alone = alone and id(schema) not in together
+    describes = isinstance(schema.get("properties"), dict)
+    beside = any(word in schema for word in _TOGETHER)
+    made: JsonObject = {}
+    if describes and alone:
+        made["unevaluatedProperties" if beside else "additionalProperties"] = False
+    for name, part in schema.items():
+        if isinstance(part, dict):
+            if name in NAMED:
+                within = alone if name == "dependentSchemas" else True
+                part = {
+                    key: _closed(one, together, alone=within and name != "dependentSchemas")
+                    if isinstance(one, dict)
+                    else one
+                    for key, one in part.items()
+                }
+            elif name in ("items", "additionalProperties"):
+                part = _closed(part, together, alone=True)
+            elif name in ("then", "else"):
+                part = _closed(part, together, alone=False)
+        elif isinstance(part, list) and name in LISTED:
+            own = name == "prefixItems" or (alone and not describes and name != "allOf")
+            part = [_closed(one, together, alone=own) if isinstance(one, dict) else one for one in part]
+        made[name] = part
+    return made
+
+
+def _described_together(schema: JsonObject) -> set[int]:
+    """The definitions that are referred to where an object is described by several schemas, by identity."""
+    found: set[int] = set()
+    waiting = [
+        branch
+        for _, part in parts(schema)
+        if "allOf" in part or "properties" in part
+        for branch in _branches(part)
+    ]
+    while waiting:
+        branch = waiting.pop()
+        if "$ref" not in branch:
+            waiting += _branches(branch)
+        elif (target := _deref(branch, schema)) is not None and id(target) not in found:
+            found.add(id(target))
+            waiting += _branches(target)
+    return found
+
+
+def _branches(schema: JsonObject) -> list[JsonObject]:
+    """The schemas that describe the same value as this one."""
+    listed = [one for name in ("allOf", "anyOf", "oneOf") for one in schema.get(name) or ()]
+    single = [schema[name] for name in ("then", "else") if name in schema]
+    own = [{"$ref": schema["$ref"]}] if "$ref" in schema else []
+    return [one for one in (*listed, *single, *own) if isinstance(one, dict)]
 
 
 def _item(at: JsonObject, index: int) -> JsonObject | None:

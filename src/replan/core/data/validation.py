@@ -27,8 +27,16 @@ _DEEP = 200
 """Levels of a value that a schema with references is held against: the validator goes down by recursion."""
 _SHOWN_OF, _DEPTH_SHOWN = 200, 20
 """Characters of a value in a message, and levels."""
-_OF_THE_WHOLE = frozenset({"minItems", "minProperties", "contains", "required"})
+_OF_ANY_PART = frozenset(
+    {
+        "type", "additionalProperties", "propertyNames", "maxItems", "maxProperties", "uniqueItems", "falseSchema",
+        "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "pattern", "minLength", "maxLength",
+    }
+)  # fmt: skip
+"""What a shortened value breaks only where the whole one does."""
+_OF_THE_WHOLE = frozenset({"minItems", "minProperties", "contains", "minContains", "required"})
 """What may be missing only because the value was shortened."""
+_CONDITIONAL = frozenset({"then", "else", "dependentSchemas", "dependencies"})
 _NOT_CHECKED = frozenset({"$schema", "contentEncoding", "contentMediaType", "contentSchema"})
 _DRAFTS = {"draft-04": "Draft4", "draft-06": "Draft6", "draft-07": "Draft7", "2019-09": "Draft201909"}
 
@@ -134,7 +142,11 @@ def faults(schema: JsonObject, value: Any) -> list[Fault]:
         if (real := plain(value)) is not value:
             return faults(schema, real)
         return [Fault((), "", None, value, f"it is no JSON: {_reason(error)}")]
-    return sorted(found, key=lambda fault: [str(part) for part in fault.path])
+    return sorted(found, key=lambda fault: [_in_order(part) for part in fault.path])
+
+
+def _in_order(part: str | int) -> tuple[bool, int, str]:
+    return (True, 0, part) if isinstance(part, str) else (False, part, "")
 
 
 def schema_problem(schema: Any, root: str = "") -> str:
@@ -150,7 +162,7 @@ def schema_problem(schema: Any, root: str = "") -> str:
         meta = getattr(jsonschema_rs, f"{_draft(schema)}Validator")
         _of_metaschema(meta).validate(given)
     except jsonschema_rs.ValidationError as error:
-        found = _fault(error, given)
+        found = _found_in(error, given)
         where = "/".join([root, *map(str, found.path)])
         return f"no valid JSON Schema at {where or '/'}: {found.message[:300]}"
     except (TooDeep, RecursionError):
@@ -188,21 +200,43 @@ def _reason(error: Exception) -> str:
 
 
 def _found(validator: Any, value: Any) -> list[Fault]:
-    return [_fault(error, value) for error in validator.iter_errors(value)]
+    return [_found_in(error, value) for error in validator.iter_errors(value)]
 
 
 def _found_in_large(validator: Any, value: Any) -> list[Fault]:
-    """The validator makes every fault at once, so it gets the beginning of each list and object only."""
-    found = [each for each in _found(validator, _short(value)) if each.keyword not in _OF_THE_WHOLE]
-    if found:
-        return found
-    said = f"it does not fit the schema as a whole, or past the first {_ITEMS} items of one of its lists"
+    """The validator makes every fault at once, so it gets the beginning of each list and object only.
+
+    Of what it says then counts what holds of the whole value as well.
+    """
+    short = _short(value)
+    told, perhaps = [], ""
+    for error in validator.iter_errors(short):
+        if _holds_of_all(error, short, value):
+            told.append(_found_in(error, value))
+        elif not perhaps and error.kind.name not in _OF_THE_WHOLE:
+            perhaps = f"; perhaps {_found_in(error, value)}"
+    if told:
+        return told
+    said = f"it does not fit the schema as a whole, or past the first {_ITEMS} items of one of its lists{perhaps}"
     return [Fault((), "", None, value, said)]
 
 
-def _fault(error: Any, value: Any) -> Fault:
-    path, keyword = tuple(error.instance_path), error.kind.name
-    instance = _at(value, path)
+def _holds_of_all(error: Any, short: Any, value: Any) -> bool:
+    if not _CONDITIONAL.isdisjoint(error.schema_path):  # what the condition saw was shortened
+        return False
+    if error.kind.name in _OF_ANY_PART and error.schema_path[-1:] != ["contains"]:
+        return True
+    path = tuple(error.instance_path)
+    return bool(_at(short, path) == _at(value, path))
+
+
+def _found_in(error: Any, value: Any) -> Fault:
+    path = tuple(error.instance_path)
+    return _fault(error, path, _at(value, path))
+
+
+def _fault(error: Any, path: tuple[str | int, ...], instance: Any) -> Fault:
+    keyword = error.kind.name
     expected: Any = next(iter(error.kind.as_dict().values()), None)
     if keyword == "contains" or (
         keyword == "falseSchema" and error.schema_path[-1:] == ["additionalProperties"]
@@ -211,8 +245,8 @@ def _fault(error: Any, value: Any) -> Fault:
     if keyword == "additionalProperties" and expected is None:  # nothing is allowed beside what is described
         expected = list(instance)
     said = "" if keyword in _SAID else error.message
-    if keyword == "propertyNames":
-        said = _fault(expected, expected.instance).message
+    if keyword == "propertyNames":  # its path leads to the object, not into the name
+        said = _fault(expected, (), expected.instance).message
     return Fault(path, keyword, expected, instance, said)
 
 

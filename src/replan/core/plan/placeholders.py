@@ -88,10 +88,6 @@ _PROSE = frozenset(
     ]
 )
 """Names of parameters for people to read: "Your order" may be a subject, and "N/A" a remark."""
-_LATER = frozenset(
-    {"location", "place", "venue", "room", "date", "time", "when", "path", "file", "filename", "deadline"}
-)
-"""Names of parameters in which people write TBD, or call a file todo."""
 _WORDS = frozenset(
     [
         "status",

@@ -289,6 +289,8 @@ def _approval_requested(state: State, event: e.ApprovalRequested, ts: float) -> 
 
 
 def _approval_resolved(state: State, event: e.ApprovalResolved, ts: float) -> None:
+    if state.ended:  # it came as the end was on its way to the log: an ended task never changes
+        return
     state.status = "executing"
     state.waiting = None  # a second answer too: what is still open is waited for anew
     known = state.mending()
@@ -335,6 +337,8 @@ def _asked(state: State, event: e.QuestionAsked, ts: float) -> None:
 
 
 def _answered(state: State, event: e.QuestionAnswered, ts: float) -> None:
+    if state.ended:
+        return
     state.status = "reflecting"
     state.waiting = None
     known = state.mending()

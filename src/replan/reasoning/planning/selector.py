@@ -57,6 +57,8 @@ async def select_tools(
         "tools": fence("tools", tool_index(offered, limit=_INDEX_CHARS[style], effects=style != "small")),
         "data": data_text(task, data, style),
     }
+    if style != "small":
+        values["threshold"] = f"{threshold:g}"
     if again is None:
         prompt = load("select", style).render(**values)
     else:

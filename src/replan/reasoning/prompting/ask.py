@@ -73,7 +73,7 @@ async def ask_typed(
     has one left.
     `on_rejected(problems, attempt)` is told of each answer that was refused.
     `doubts`: what is strange about an answer that could be used; it goes back once, beside the corrections, and what
-    is said then counts, strange or not. Where that cannot be used, the first stays.
+    is said then counts, strange or not. Where that cannot be used, or nobody answers, the first stays.
     `alone`: nothing else of the task goes on meanwhile, so that `read` may do its work beside the event loop.
     """
     small = talk.style == "small"
@@ -97,7 +97,12 @@ async def ask_typed(
             max_tokens=_SMALL_MAX_TOKENS if small else None,
             unread=unread,
         )
-        reply = await talk.ask(role, request, prompt, attempt)
+        try:
+            reply = await talk.ask(role, request, prompt, attempt)
+        except Exception:
+            if doubted:
+                return doubted[0]
+            raise
         formless = False
         try:
             value = await _understood(reply.text, keys, read, alone=alone)

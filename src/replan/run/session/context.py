@@ -16,12 +16,12 @@ from pydantic_core import PydanticSerializationError
 
 from replan.beside import beside
 from replan.core.data.pieces import MANY, PLAN_AT_ONCE, weight
-from replan.core.events import AnyEvent, Record, TaskSubmitted
+from replan.core.events import AnyEvent, Record, TaskSubmitted, misread
 from replan.core.secrets import KnownSecrets, lost
 from replan.core.state.fold import apply, fold
 from replan.core.state.task import State, TaskName
 from replan.core.types import Usage
-from replan.errors import ReplanError, StaleWriter, StoreError
+from replan.errors import ReplanError, StaleWriter, StoreError, StoreUnusable
 from replan.ports import Appended, Claim, NewArtifact
 from replan.run.session.dependencies import Parts
 from replan.run.session.known_secrets import known_to, may_hold_secrets
@@ -126,6 +126,11 @@ class Run:
     async def _read(cls, claim: Claim, parts: Parts) -> Run:
         task_id = claim.task_id
         records = await parts.store.read(task_id)
+        if odd := next((one for one in records if misread(one.event)), None):
+            raise StoreUnusable(
+                f"task {task_id!r} is not driven: number {odd.seq} of its log ({odd.type}) cannot be read, so that what was done "
+                "might be done again; drive it with the release of Replan that has written it"
+            )
         name = TaskName(task_id, records[0].ts if records else 0.0)
         light = name in parts.light
         parts.light.pop(name, None)
