@@ -12,7 +12,7 @@ from replan.core.events import TaskCancelled, TaskCompleted, TaskFailed, TaskTim
 from replan.core.recovery.guard import may_reflect, must_stop
 from replan.core.reflection import NEW_STEPS, Strategy
 from replan.core.report.explain import broken_steps, cancelled, judged_failed, steps_failed, unjudged
-from replan.core.report.explain_doubts import outcome_unknown, question_about
+from replan.core.report.explain_doubts import outcome_unknown, question_about, with_account
 from replan.core.report.explain_recovery import (
     needs_a_person,
     no_answer_of_the_form,
@@ -94,7 +94,7 @@ def decide(state: State) -> Decision:
     if state.outcome is not None:
         return Stop()
     if state.cancel is not None:
-        return Finish(TaskCancelled(failure=cancelled(state)))
+        return Finish(TaskCancelled(failure=with_account(state, cancelled(state))))
     if state.waiting is not None:
         return Stop()
     if state.round == 0:
@@ -161,7 +161,7 @@ def _verdict(state: State) -> Decision:
     judged = state.evaluation
     evaluation = judged.evaluation if judged else None
     if judged is not None and evaluation is None:
-        return Finish(TaskFailed(failure=unjudged(state)))
+        return Finish(TaskFailed(failure=with_account(state, unjudged(state))))
     if judged is not None and evaluation is not None and satisfied(state, evaluation):
         missing = evaluation.failures if judged.by == "steps" else _left_out(evaluation)
         return _completed(state, evaluation, missing)
@@ -248,6 +248,7 @@ def _failed(state: State, failure: Failure) -> Finish:
 
 def failed_with(state: State, failure: Failure) -> TaskFailed:
     """The end of a task that did not succeed, with the answer that was last judged, if there is one."""
+    failure = with_account(state, failure)
     judged = state.evaluation or (state.recovery.evaluation if state.recovery else None)
     evaluation = judged.evaluation if judged else None
     if judged is None or evaluation is None:

@@ -355,8 +355,8 @@ class Failure(Frozen):
     question: str = ""
     """What only a person can say or do, alone; empty if there is no such thing."""
     done: tuple[str, ...] = ()
-    """Of a task with calls in doubt: the effects that have taken place."""
+    """The effects that have taken place: calls with their parameters."""
     undone: tuple[str, ...] = ()
-    """What is known not to have happened."""
+    """Of a task with calls in doubt: what is known not to have happened."""
     in_doubt: tuple[str, ...] = ()
     """Calls of which nobody knows whether they took effect, with what was read about them."""

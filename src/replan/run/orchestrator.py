@@ -208,7 +208,7 @@ class _Drive:
                 run.record(TaskWaiting(reason=str(error), until_resumed=True))
             elif error is not None:
                 close_running(run)
-                run.record(failed_with(run.state, with_account(run.state, self._failure(error))))
+                run.record(failed_with(run.state, self._failure(error)))
         await run.settle()  # an end that cannot be written is none
 
     def _record_stop(self) -> None:

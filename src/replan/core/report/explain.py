@@ -43,7 +43,7 @@ def cancelled(state: State) -> Failure:
         kind="cancelled",
         reason=f"cancelled{who}{why}",
         tried=attempts_made(state),
-        advice=_doubts(state) or ("Submit the task again to start over.",),
+        advice=_doubts(state) or (() if state.took_effect else ("Submit the task again to start over.",)),
     )
 
 

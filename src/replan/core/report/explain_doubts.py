@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from replan.core.ids import canonical
 from replan.core.report.explain import attempts_made, call_words, step_words
 from replan.core.state.task import CallState, State
@@ -9,6 +11,7 @@ from replan.core.types import Failure
 
 _MOST = 50
 """Lines of an account."""
+_ONLY_THE_REST = "What is listed as done has taken effect and stays so: ask for the rest only."
 
 
 def question_about(call: CallState) -> str:
@@ -46,7 +49,6 @@ def outcome_unknown(state: State) -> Failure:
             for call in calls
         ),
         call_key=first.key,
-        done=_done(state),
         undone=_undone(state),
         in_doubt=tuple(
             "; ".join([_of(call), *(f"read: {line}" for line in _readings(state, call))]) for call in calls
@@ -55,11 +57,14 @@ def outcome_unknown(state: State) -> Failure:
 
 
 def with_account(state: State, failure: Failure) -> Failure:
-    """Another end of a task that has a call in doubt: it says the same of it."""
-    if not state.in_doubt or failure.in_doubt:
-        return failure
-    known = outcome_unknown(state)
-    return failure.model_copy(update={"done": known.done, "undone": known.undone, "in_doubt": known.in_doubt})
+    """Every end says which effects the task has had; with a call in doubt also what it has not had, and what nobody can tell."""
+    told: dict[str, tuple[str, ...]] = {}
+    if state.in_doubt and not failure.in_doubt:
+        known = outcome_unknown(state)
+        told = {"undone": known.undone, "in_doubt": known.in_doubt}
+    if state.took_effect and not (failure.done and _ONLY_THE_REST in failure.advice):
+        told |= {"done": _done(state), "advice": (*failure.advice, _ONLY_THE_REST)}
+    return failure.model_copy(update=told) if told else failure
 
 
 def _cause(call: CallState) -> str:
@@ -69,7 +74,7 @@ def _cause(call: CallState) -> str:
 
 def _done(state: State) -> tuple[str, ...]:
     """Effects that have taken place."""
-    return tuple(_of(call) for call in state.took_effect.values())[:_MOST]
+    return tuple(_of(call) for call in islice(state.took_effect.values(), _MOST))
 
 
 def _undone(state: State) -> tuple[str, ...]:
