@@ -35,6 +35,8 @@ class Proposed(NamedTuple):
     """Whether a text stands in what the task has to go by."""
     may_repeat: bool = True
     """`repeat` may be said in it."""
+    held: Collection[StepId] = ()
+    """New ones that say `repeat` no more often than they did before: it needs no reason now."""
 
 
 def proposal_violations(plan: Proposed, resolve: Callable[[str], ToolSpec | None]) -> list[str]:
@@ -49,7 +51,11 @@ def proposal_violations(plan: Proposed, resolve: Callable[[str], ToolSpec | None
         for text in (
             *_not_values(call, call.tool, plan.stands),
             *_without_item(step, call, call.tool, may_repeat=plan.may_repeat),
-            *_meant_again(step, call, call.tool, reason, alike, first=plan.first),
+            *(
+                ()
+                if step.step_id in plan.held
+                else _meant_again(step, call, call.tool, reason, alike, first=plan.first)
+            ),
         )
     ]
 

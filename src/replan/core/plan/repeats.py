@@ -1,18 +1,19 @@
 """Whether a plan that makes one call with an effect twice means it (docs/reference/plans.md, "The same effect twice").
 
-`repeat: true` says so. Without it, only the order of the plan can: a call that does no more than set a state
+`repeat: true` says so; a step that is written anew keeps it. Without it, only the order of the plan can: a call that does no more than set a state
 (`cd temp`, `reboot`) is meant again where the plan puts another effect on the same thing between the two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from replan.core.ids import call_content
 from replan.core.plan.graph import Graph
 from replan.core.references.refs import meaning, rewritten
-from replan.core.types import JsonObject, StepId, ToolSpec
+from replan.core.types import JsonObject, Step, StepId, ToolId, ToolSpec
 
 
 class Deed(NamedTuple):
@@ -61,3 +62,36 @@ def _upstream(graph: Graph, step_id: StepId) -> set[StepId]:
             seen.add(one)
             stack.extend(graph.needs.get(one, ()))
     return seen
+
+
+Resolve = Callable[[str], ToolSpec | None]
+"""The tool that is meant by this name."""
+
+
+def marks(step: Step, resolve: Resolve) -> Counter[ToolId]:
+    """How often the step says `repeat` of each tool."""
+    if not step.actions:
+        return Counter([_named(step.tool, resolve)] if step.repeat else [])
+    return Counter(_named(one.tool, resolve) for one in step.actions if one.repeat or step.repeat)
+
+
+def with_marks(new: Step, old: Step, resolve: Resolve) -> Step:
+    """A step written anew that says `repeat` as often as it did before, whether it is one call now or several."""
+    left = marks(old, resolve)
+    if not left:
+        return new
+    why = next(filter(None, (old.repeat_reason, *(one.repeat_reason for one in old.actions))), "")
+    kept: JsonObject = {"repeat": True, "repeat_reason": why}
+    if not new.actions:
+        return new.model_copy(update=kept) if left[_named(new.tool, resolve)] else new
+    actions = []
+    for one in new.actions:
+        again = left[_named(one.tool, resolve)] > 0
+        left[_named(one.tool, resolve)] -= again
+        actions.append(one.model_copy(update=kept) if again else one)
+    return new.model_copy(update={"actions": tuple(actions), "repeat": False, "repeat_reason": ""})
+
+
+def _named(name: str, resolve: Resolve) -> ToolId:
+    tool = resolve(name)
+    return tool.id if tool is not None else name

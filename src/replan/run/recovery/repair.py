@@ -7,6 +7,7 @@ from replan.core.plan.check import check_plan
 from replan.core.plan.diff import diff_of
 from replan.core.plan.proposed import Proposed, proposal_violations
 from replan.core.plan.read import read_plan
+from replan.core.plan.repeats import marks, with_marks
 from replan.core.recovery.substitutes import EFFECT_WORDS, strongest
 from replan.core.state.known import stands_in
 from replan.core.state.step_recovery import Healing
@@ -36,9 +37,7 @@ async def repair(run: Run, step: StepState, fault: Fault, hint: str) -> str:
             raise PlanInvalid(["exactly one step is wanted"])
         asks = read.steps[0].requires_approval or step.step.requires_approval
         kept: JsonObject = {"step_id": step_id, "requires_approval": asks}
-        if step.step.repeat and read.steps[0].tool == step.step.tool:
-            kept |= {"repeat": True, "repeat_reason": step.step.repeat_reason}
-        return read.steps[0].model_copy(update=kept)
+        return with_marks(read.steps[0].model_copy(update=kept), step.step, run.parts.tools.resolve)
 
     made: dict[str, Step] = {}
 
@@ -96,9 +95,10 @@ def _checked(run: Run, step: StepState, new: Step, tools: list[ToolSpec]) -> tup
         f"the tool {name!r} was not selected for this task; there are: {', '.join(sorted(allowed)[:20])}"
         for name in strange
     ]
-    proposed = Proposed(checked.plan.steps, (made.step_id,), False, stands_in(state), may_repeat=False)
-    found += proposal_violations(proposed, run.parts.tools.resolve)
-    if _marks(made) - _marks(step.step):
+    mine, resolve = (made.step_id,), run.parts.tools.resolve
+    proposed = Proposed(checked.plan.steps, mine, False, stands_in(state), may_repeat=False, held=mine)
+    found += proposal_violations(proposed, resolve)
+    if marks(made, resolve) - marks(step.step, resolve):
         found.append(
             "`repeat` is not for a step that is rewritten, which does once what it was planned for: leave it out"
         )
@@ -184,13 +184,6 @@ def _stronger(run: Run, planned: Step, made: Step) -> str:
                 "a step that is rewritten may not do more; take a tool that does no more"
             )
     return ""
-
-
-def _marks(step: Step) -> set[tuple[str, str]]:
-    """The calls of the step that say `repeat`."""
-    if step.repeat:
-        return {("", tool) for tool in _named(step)}
-    return {(one.action_id, one.tool) for one in step.actions if one.repeat}
 
 
 def _replaced(plan: Plan, step: Step) -> Plan:

@@ -11,6 +11,7 @@ from replan.core.plan.check import Checked
 from replan.core.plan.diff import diff_of
 from replan.core.plan.new_ids import with_free_ids
 from replan.core.plan.read import PlanMisread, read_plan
+from replan.core.plan.repeats import with_marks
 from replan.core.recovery import strategies
 from replan.core.recovery.strategies import StrategyRefused
 from replan.core.references.refs import escape
@@ -184,6 +185,8 @@ async def _by_planner(
         new = with_free_ids(new, state.ids_used() - helped)
         if helps:
             _check_restated(run, plan, about, new)
+            known = {step.step_id: step for step in plan.steps if step.step_id in about}
+            new = [with_marks(step, known.get(step.step_id, step), run.parts.tools.resolve) for step in new]
             try:
                 made = strategies.with_remediation(plan, about, new)
             except StrategyRefused as refused:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from replan.core.plan.check import Checked, Toolbox, check_plan
 from replan.core.plan.proposed import Proposed, proposal_violations
+from replan.core.plan.repeats import marks
 from replan.core.recovery.guard import plan_repeats
 from replan.core.state.known import stands_in
 from replan.core.state.task import StepState
@@ -69,9 +70,14 @@ def check(
         before = {step.step_id: step for step in state.plan.steps} if state.plan is not None else {}
         new = [step.step_id for step in draft.steps if before.get(step.step_id) != step]
         new = [name for name in new if name not in settled_steps(run)]
-        found += proposal_violations(
-            Proposed(checked.plan.steps, new, state.plan is None, stands_in(state)), run.parts.tools.resolve
-        )
+        resolve = run.parts.tools.resolve
+        held = [
+            step.step_id
+            for step in checked.plan.steps
+            if (known := before.get(step.step_id)) and not marks(step, resolve) - marks(known, resolve)
+        ]
+        proposal = Proposed(checked.plan.steps, new, state.plan is None, stands_in(state), held=held)
+        found += proposal_violations(proposal, resolve)
     if not checked.plan.steps and policy.evaluation == "steps":
         found.append(
             "the plan has no steps, and with evaluation = steps there is no model to answer by itself"
