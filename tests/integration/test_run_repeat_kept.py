@@ -37,7 +37,9 @@ class Printer:
 
 
 def again(step_id: str, *needs: str, **fields: Any) -> dict[str, Any]:
-    return step(step_id, "voucher", *needs, **{"parameters": GIFT, "repeat": True, "repeat_reason": "", **fields})
+    return step(
+        step_id, "voucher", *needs, **{"parameters": GIFT, "repeat": True, "repeat_reason": "", **fields}
+    )
 
 
 FIRST = plan(again("a"), again("b", "a"))
