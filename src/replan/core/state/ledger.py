@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from replan.core.calls.site import Place
-from replan.core.calls.verify import scalars
+from replan.core.calls.things import Things, things_of
 from replan.core.ids import call_key, split_key
 from replan.core.state.progress import CallState, Output
 from replan.core.types import CallKey, Effect, JsonObject, StepId, ToolId, ToolSpec
@@ -32,6 +32,31 @@ class LedgerEntry:
     """How often the task had waited for a person by then."""
     parameters: JsonObject = field(default_factory=dict)
     """What it was made with, as the log has it."""
+
+
+@dataclass(slots=True)
+class Deed:
+    """An effect that was had, or may have been."""
+
+    base: str
+    """What was called, where it surely was had."""
+    tool_id: ToolId
+    parameters: JsonObject
+    _things: Things | None = None
+
+    @property
+    def things(self) -> Things:
+        """What it was about."""
+        if self._things is None:
+            self._things = things_of(self.parameters)
+        return self._things
+
+    def may_have_changed(self, other: Deed) -> bool:
+        """True if what the other has set may be another now."""
+        if self.tool_id == other.tool_id:
+            return _same_thing(self, other)
+        mine, theirs = self.things, other.things
+        return not mine.named or not theirs.named or mine.meet(theirs)
 
 
 @dataclass(slots=True)
@@ -113,8 +138,8 @@ class Ledger:
     waits: int = 0
     effects: int = 0
     """Goes up when a call that may change the world starts, and when it ends: a reading from before may be old."""
-    _deeds: list[tuple[str, ToolId, JsonObject]] = field(default_factory=list)
-    """Effects that were had, or may have been, in their order: what was called, by which tool, and with what."""
+    _deeds: list[Deed] = field(default_factory=list)
+    """Effects that were had, or may have been, in their order."""
     _occurrences: dict[str, Place | Occurrences] = field(default_factory=dict)
     """By what is called: its only place, or all of them counted."""
 
@@ -227,23 +252,18 @@ class Ledger:
             call.parameters,
         )  # fmt: skip
         if call.effect != "reads":
-            self._deeds.append((split_key(call.key)[0], call.tool_id, call.parameters))
+            self._deeds.append(Deed(split_key(call.key)[0], call.tool_id, call.parameters))
 
     def may_have_done(self, call: CallState) -> None:
         """The call has failed, and may have had its effect all the same."""
         if call.effect != "reads":
-            self._deeds.append(("", call.tool_id, call.parameters))
+            self._deeds.append(Deed("", call.tool_id, call.parameters))
 
-    def overwritten(self, base: str, tool_id: ToolId) -> bool:
+    def overwritten(self, base: str) -> bool:
         """True if what this `repeatable` call has set may have been changed since: to have it again is another call."""
-        since: list[tuple[ToolId, JsonObject]] = []
-        for other, by, parameters in reversed(self._deeds):
-            if other == base:
-                return any(
-                    _same_thing(parameters, later) if tool == tool_id else _share_a_value(parameters, later)
-                    for tool, later in since
-                )
-            since.append((by, parameters))
+        for at in range(len(self._deeds) - 1, -1, -1):
+            if (mine := self._deeds[at]).base == base:
+                return any(later.may_have_changed(mine) for later in self._deeds[at + 1 :])
         return False
 
     def reusable(self, key: CallKey, tool: ToolSpec) -> LedgerEntry | None:
@@ -256,15 +276,11 @@ class Ledger:
         return entry
 
 
-def _same_thing(one: JsonObject, other: JsonObject) -> bool:
+def _same_thing(one: Deed, other: Deed) -> bool:
     """Whether two calls of one tool that differ are about one thing: they agree in something, or there is only one to be about."""
-    names = one.keys() | other.keys()
+    mine, theirs = one.parameters, other.parameters
+    names = mine.keys() | theirs.keys()
     return len(names) <= 1 or any(
-        name in one and name in other and one[name] == other[name] for name in names
+        mine[name] == theirs[name] or things_of({"": mine[name]}).meet(things_of({"": theirs[name]}))
+        for name in mine.keys() & theirs.keys()
     )
-
-
-def _share_a_value(one: JsonObject, other: JsonObject) -> bool:
-    """Whether calls of two tools may be about one thing: a text or a number stands in both, or one says nothing of it."""
-    mine, theirs = set(scalars(one)), set(scalars(other))
-    return not mine or not theirs or not mine.isdisjoint(theirs)

@@ -287,13 +287,14 @@ class State:
         base: str,
         place: Place,
         one_of_several: Callable[[], bool] = lambda: False,
-        repeatable: ToolId | None = None,
+        *,
+        repeatable: bool = False,
     ) -> int:
         """Which of the like calls this place in the plan makes, from 1.
 
         The place keeps the number at once: another that asks before the call is recorded gets another number.
-        `one_of_several`: whether the plan marks like calls beside this one with `repeat`. `repeatable`: the tool's id, if its
-        effect is that.
+        `one_of_several`: whether the plan marks like calls beside this one with `repeat`. `repeatable`: whether the
+        tool's effect is that.
         """
         step = self.steps[place[0]] if self.recovery is not None else None
         changed = step is not None and step.healing is not None and place[1] in step.healing.overrides
@@ -306,7 +307,7 @@ class State:
         meant = step.meant
         if not changed and is_meant_again(step.step, place[1].action_id):
             return self._once_more(base, place, step, one_of_several)
-        if repeatable is not None and self.ledger.overwritten(base, repeatable):
+        if repeatable and self.ledger.overwritten(base):
             return self._once_more(base, place, step, lambda: False)
 
         def done(other: Place) -> bool:

@@ -335,8 +335,9 @@ def prepare(
         raise CannotCall(found.fault or Fault(category="tool_error", kind="unknown_tool", message=found.name))
     base = state.known_base(names)
     place = (step.step.step_id, slot)
-    repeatable = tool.id if tool.effect == "repeatable" else None
-    occurrence = state.occurrence(base, place, lambda: one_of_several(base, parameters), repeatable)
+    occurrence = state.occurrence(
+        base, place, lambda: one_of_several(base, parameters), repeatable=tool.effect == "repeatable"
+    )
     twin = state.twin(base, occurrence, place) if tool.effect == "once" else None
     if twin is not None and (text := unmeant(step, slot, tool, twin, state, tools)):
         raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))

@@ -101,7 +101,7 @@ def _sets_again(run: Run, plan: Plan) -> bool:
     return any(
         tool is not None
         and tool.effect == "repeatable"
-        and state.ledger.overwritten(state.base(tool, one.parameters), tool.id)
+        and state.ledger.overwritten(state.base(tool, one.parameters))
         for one in calls
         for tool in (run.parts.tools.resolve(one.tool),)
     )
