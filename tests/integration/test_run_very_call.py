@@ -273,3 +273,98 @@ def test_a_reading_says_itself_that_it_is_not_the_whole(reading: Any, field: str
 
 def test_what_the_declaration_looks_at_says_what_it_takes_it_to_say() -> None:
     assert shortcoming({"ok": False}, {"output", "ok"}) == ""
+
+
+@pytest.mark.parametrize("refused", [1, 2, 3])
+@pytest.mark.parametrize(("names", "marked", "in_all"), [("de", True, 2), ("d", True, 3), ("d", False, 2)])
+def test_a_later_plan_counts_what_is_done_whichever_call_was_refused(
+    refused: int, names: str, marked: bool, in_all: int
+) -> None:
+    """Several like calls are the effect that often in all; one that says `repeat` is one more, and one that does not is none."""
+    paid: list[int] = []
+    tries: list[int] = []
+
+    def pay(_: dict[str, Any]) -> str:
+        tries.append(1)
+        if len(tries) == refused:
+            raise ToolCallError("the card was refused", kind="tool")
+        paid.append(1)
+        return "paid"
+
+    def like(names: str, *, marked: bool = True) -> dict[str, Any]:
+        return plan(*(step(name, "pay", parameters={"to": "Ann"}, repeat=marked) for name in names))
+
+    async def main() -> Ran:
+        answers = {
+            "execution_plan": [like("abc"), like(names, marked=marked)],
+            "step_reflection": REPLAN,
+            "overall_reflection": [
+                overall(type="full_replan"),
+                {"problem_nature": "external", "should_replan": False, "reflection_text": "x"},
+            ],
+            "evaluation": verdict(),
+        }
+        tools = {"pay": FakeTool(output=pay, effect="once", parameters=NAME)}
+        return (await (await bench(tools, answers)).run(parallel_max_concurrent=1)).check()
+
+    virtual_time(main())
+    assert len(paid) == in_all
+
+
+def test_after_a_no_each_new_effect_is_asked_for_also_one_that_is_meant_again() -> None:
+    bank = Bank()
+
+    async def main() -> Ran:
+        tools = {
+            "pay": FakeTool(output=bank.pay, effect="once", parameters=NAME),
+            "wipe": FakeTool(effect="once", spec={"requires_approval": True}),
+        }
+        again = step("c", "pay", parameters={"to": "Ann"}, repeat=True)
+        answers = {
+            "execution_plan": [plan(pays("a", "Ann", shape="step"), step("w", "wipe", "a")), plan(again)],
+            "overall_reflection": [
+                overall(type="full_replan"),
+                {"problem_nature": "external", "should_replan": False, "reflection_text": "x"},
+            ],
+            "evaluation": verdict(),
+        }
+        return (await (await bench(tools, answers)).run(evaluation="steps")).check()
+
+    ran = virtual_time(main())
+    assert bank.paid == ["Ann"]
+    assert not ran.result.is_success
+
+
+@pytest.mark.parametrize("score", [95, 85])
+@pytest.mark.parametrize("with_tool", [True, False])
+def test_a_failed_step_with_an_effect_is_no_success_whatever_was_tried_in_its_place(
+    score: float, *, with_tool: bool
+) -> None:
+    """A reading that stood in for it, or an action beside it that only reads, does not make it a reading."""
+    stands_in = [reflection("retry_with_tool", {"tool_id": "look", "parameters": {}}), REPLAN]
+    lone = step("p", "pay", parameters={"to": "Bad"})
+    beside = step("p", actions=[action("a1", "look"), action("a2", "pay", to="${g.output.nothing}")])
+
+    async def main() -> Ran:
+        bank = Bank()
+        tools = {
+            "pay": FakeTool(output=bank.pay, effect="once", parameters=NAME),
+            "look": FakeTool(
+                output={"a": 1}, fail=[] if not with_tool else [ToolCallError("no view", kind="tool")]
+            ),
+            "greet": FakeTool(output={"a": 1}),
+        }
+        answers = {
+            "execution_plan": plan(step("g", "greet"), lone if with_tool else beside),
+            "step_reflection": stands_in if with_tool else REPLAN,
+            "overall_reflection": {
+                "problem_nature": "external",
+                "should_replan": False,
+                "reflection_text": "x",
+            },
+            "evaluation": verdict(score, success=True, correctness=97),
+        }
+        return (await (await bench(tools, answers)).run()).check()
+
+    ran = virtual_time(main())
+    assert not ran.result.is_success

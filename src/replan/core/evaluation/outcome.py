@@ -10,7 +10,7 @@ from replan.core.limits.policy import Policy
 from replan.core.recovery.guard import must_stop
 from replan.core.recovery.strategies import Standing, refusal
 from replan.core.reflection import OverallReflection, Strategy
-from replan.core.state.task import State, StepState
+from replan.core.state.task import Slot, State, StepState, actions_of
 from replan.core.types import Evaluation
 
 COMPLETE = 80.0
@@ -120,8 +120,10 @@ def _failed(state: State) -> list[StepState]:
 
 
 def _fatal(step: StepState) -> bool:
-    """True if the failed step should have had an effect, or was never called at all."""
-    return not step.calls or any(call.effect != "reads" for call in step.calls.values())
+    """True if the failed step should have had an effect, in whatever form it was; or may have, since it was never called."""
+    items = [None] if step.items is None else range(step.items)
+    planned = {Slot(action, item) for action in actions_of(step.step) for item in items}
+    return not planned <= step.calls.keys() or any(call.effect != "reads" for call in step.every_call())
 
 
 def violations(proposal: OverallReflection, state: State) -> list[str]:

@@ -24,11 +24,11 @@ class Asked(NamedTuple):
 
 def asked_of(state: State, step: StepState, slot: Slot, tool: ToolSpec, key: CallKey) -> Asked | None:
     """The yes that this call needs; None if it needs none."""
-    if once_more(state, step, tool, key):
-        if state.policy.interactive or needs_approval(state.policy, step.step, tool):
-            why = reason_of(step.step, slot)
-            return Asked(f"it is done already, and meant once more{f': {why}' if why else ''}")
-        return None
+    if once_more(state, step, tool, key) and (
+        state.policy.interactive or needs_approval(state.policy, step.step, tool)
+    ):
+        why = reason_of(step.step, slot)
+        return Asked(f"it is done already, and meant once more{f': {why}' if why else ''}")
     if is_after_a_no(state, step, slot, tool):
         return Asked(AFTER_A_NO)
     if needs_approval(state.policy, step.step, tool) or _goes_round_a_yes(state, step, slot, tool):

@@ -6,7 +6,7 @@ plan it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
@@ -70,11 +70,11 @@ class Occurrences:
     _free: list[int] = field(default_factory=list)
     """A heap of the numbers below `_next` that may be free."""
 
-    def of(self, place: Place) -> int:
-        """The number of this place, which keeps it from here on."""
+    def of(self, place: Place, done: Iterable[int] = ()) -> int:
+        """The number of this place, which keeps it from here on. `done`: those that it rather stands for than for a new call."""
         number = self.places.get(place)
         if number is None:
-            number = self._lowest()
+            number = min((one for one in done if one not in self._taken), default=0) or self._lowest()
             self.occupy(place, number)
         return number
 
@@ -162,7 +162,7 @@ class Ledger:
             return self.occurrence(base, place)
         like = self._many(base)
         known = like.places.get(place)
-        return known or like.shared(place, done) or like.of(place)
+        return known or like.shared(place, done) or like.of(place, self._done(base))
 
     def once_more(
         self, base: str, place: Place, together: Callable[[Place], bool], one_of_several: Callable[[], bool]
@@ -179,7 +179,7 @@ class Ledger:
         theirs = {number for other, number in occurrences.places.items() if together(other)}
         done = self._done(base) - theirs
         if not done or one_of_several():
-            return occurrences.of(place)
+            return occurrences.of(place, done)
         taken = done | set(occurrences.places.values())
         number = next(n for n in range(1, len(taken) + 2) if n not in taken)
         occurrences.occupy(place, number)
