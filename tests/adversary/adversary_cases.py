@@ -221,11 +221,13 @@ async def _whole(case: Case) -> Story:
     plan = Drafts(rng, source.specs).plan(rng.randint(1, 5)) if case.given else None
     await service.submit(Submission("do it", case.policy, METADATA, task_id=task_id, plan=plan))
     person = Person(case.person, service, task_id, rng)
-    cancelled = False
+    cancelled, patience = False, 10
     for _ in range(MOST_DRIVES):
         beside = asyncio.create_task(person.beside())
         try:
             state = await service.drive(task_id)
+            if state.waiting is not None and state.waiting.until_resumed and (patience := patience - 1) > 0:
+                continue  # its model may be there again
             if not state.ended and not await person.answers(state):
                 assert state.waiting is not None, "nobody drives it, and it waits for nobody"
                 cancelled = True

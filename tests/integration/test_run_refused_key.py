@@ -1,4 +1,4 @@
-"""A key that the model's endpoint refuses in the middle of a task: the task waits, and goes on with another key."""
+"""A model that refuses its key, or cannot be reached, in the middle of a task: the task waits, and goes on when it is resumed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from replan.errors import ModelUnavailable
 from replan.testing import virtual_time
 
 REFUSED = ModelUnavailable("https://models.test refuses access (status 401)", setup=True, refused=True)
+AWAY = ModelUnavailable("https://models.test cannot be reached (connection refused)", transient=True)
+FAULTS = {"key": REFUSED, "model": AWAY}
 PAY: dict[str, Any] = {"effect": "once"}
 GIVE_UP = reflection("trigger_overall_reflection", {"summary": "no"}, "tool_error")
 ANEW = overall(True, "tools", replanning_strategy={"type": "full_replan"})
+ASK = {"steps": [], "ask_first": "Pay whom?"}
 PAID = plan(step("p", "pay"), step("l", "look", "p"))
 POOR = verdict(30, success=False)
 
@@ -49,8 +52,19 @@ STAGES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 }  # fmt: skip
 
 
-def run(stage: str, *, again: int = 1, **policy: Any) -> list[Ran]:
-    fails, answers, _ = STAGES[stage]
+def run(stage: str, fault: ModelUnavailable, *, again: int = 1, **policy: Any) -> list[Ran]:
+    fails, given, _ = STAGES[stage]
+
+    def faulty(answer: Any) -> Any:
+        return (
+            [faulty(one) for one in answer]
+            if isinstance(answer, list)
+            else answer
+            if answer is not REFUSED
+            else fault
+        )
+
+    answers = {name: faulty(answer) for name, answer in given.items()}
 
     async def main() -> list[Ran]:
         made = await bench(tools(**fails), answers)
@@ -62,12 +76,13 @@ def run(stage: str, *, again: int = 1, **policy: Any) -> list[Ran]:
 
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("interactive", [True, False])
-def test_the_task_waits_says_why_and_goes_on_where_it_was(stage: str, interactive: bool) -> None:
-    first, last = run(stage, interactive=interactive)
+@pytest.mark.parametrize("kind", FAULTS)
+def test_the_task_waits_says_why_and_goes_on_where_it_was(stage: str, interactive: bool, kind: str) -> None:
+    fault = FAULTS[kind]
+    first, last = run(stage, fault, interactive=interactive)
     assert first.result.status == "waiting"
     (wanted,) = first.result.waiting_for
-    assert (wanted.kind, wanted.id) == ("key", "")
-    assert "refuses access (status 401)" in wanted.text
+    assert (wanted.kind, wanted.id, wanted.text) == (kind, "", str(fault))
     assert not first.events("evaluation_completed", evaluation=None)
     last.check()
     assert last.result.is_success
@@ -76,9 +91,10 @@ def test_the_task_waits_says_why_and_goes_on_where_it_was(stage: str, interactiv
     assert asked[1] == asked[0] + 1, "only what was not answered is asked again"
 
 
-def test_with_the_same_key_it_waits_again_and_is_asked_once_each_time() -> None:
+@pytest.mark.parametrize("kind", FAULTS)
+def test_where_nothing_has_changed_it_waits_again_and_is_asked_once_each_time(kind: str) -> None:
     async def main() -> tuple[Ran, int]:
-        made = await bench(tools(), {"execution_plan": PAID, "evaluation": REFUSED})
+        made = await bench(tools(), {"execution_plan": PAID, "evaluation": FAULTS[kind]})
         task_id = await made.submit()
         for _ in range(3):
             ran = await made.drive(task_id)
@@ -95,9 +111,8 @@ def test_with_the_same_key_it_waits_again_and_is_asked_once_each_time() -> None:
     [
         ModelUnavailable("no such model", setup=True),
         ModelUnavailable("status 400"),
-        ModelUnavailable("cannot be reached", transient=True),
     ],
-    ids=["not set up", "a bad request", "not reached"],
+    ids=["not set up", "a bad request"],
 )
 def test_other_faults_of_a_model_end_the_task_as_before(fault: ModelUnavailable) -> None:
     async def main() -> Ran:
@@ -109,13 +124,42 @@ def test_other_faults_of_a_model_end_the_task_as_before(fault: ModelUnavailable)
     assert ran.result.failure.kind == "unjudged"
 
 
-def test_a_key_that_is_refused_before_there_is_a_plan_ends_the_task() -> None:
+@pytest.mark.parametrize("kind", FAULTS)
+def test_before_there_is_a_plan_it_ends_the_task(kind: str) -> None:
     async def main() -> Ran:
-        return (await (await bench(tools(), {"execution_plan": REFUSED})).run()).check()
+        return (await (await bench(tools(), {"execution_plan": FAULTS[kind]})).run()).check()
 
     ran = virtual_time(main())
     assert ran.result.failure is not None
     assert ran.result.failure.kind == "model"
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_after_a_persons_answer_it_waits_though_there_is_no_plan_yet(kind: str) -> None:
+    async def main() -> list[Ran]:
+        answers = {"execution_plan": [ASK, FAULTS[kind], PAID], "evaluation": verdict()}
+        made = await bench(tools(), answers)
+        task_id = await made.submit(interactive=True)
+        asked = await made.drive(task_id)
+        await made.service.answer(task_id, "pay and look")
+        return [asked, await made.drive(task_id), await made.drive(task_id)]
+
+    asked, halted, last = virtual_time(main())
+    assert not asked.events("plan_generated")
+    assert [one.kind for one in halted.result.waiting_for] == [kind]
+    assert last.check().result.is_success
+
+
+def test_what_was_paid_before_the_model_went_away_is_paid_once_however_long_it_is_away() -> None:
+    async def main() -> list[Ran]:
+        made = await bench(tools(), {"execution_plan": PAID, "evaluation": [*[AWAY] * 4, verdict()]})
+        task_id = await made.submit()
+        return [await made.drive(task_id) for _ in range(5)]
+
+    *waits, last = virtual_time(main())
+    assert {ran.result.status for ran in waits} == {"waiting"}
+    assert last.check().result.is_success
+    assert last.source.counts["pay"] == 1
 
 
 # ── a script without an answer ────────────────────────────────────────────────

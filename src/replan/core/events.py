@@ -400,6 +400,8 @@ class TaskWaiting(Event):
     questions: tuple[str, ...] = ()
     until_resumed: bool = False
     """There is nothing to answer: what the reason says is to be put right, and the task resumed."""
+    because: Literal["key", "model"] = "key"
+    """Of such a one: the model refuses its key, or cannot be reached."""
 
 
 class EvaluationCompleted(Event):

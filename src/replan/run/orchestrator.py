@@ -50,7 +50,7 @@ from replan.run.session.budget_warnings import warn
 from replan.run.session.context import Run
 from replan.run.session.dependencies import Parts
 from replan.run.session.shielding import noticed
-from replan.run.session.stops import BudgetReached, KeyRefused
+from replan.run.session.stops import BudgetReached, Halted
 from replan.run.steps.executor import execute
 
 STOP_SECS = 1.5
@@ -204,8 +204,8 @@ class _Drive:
                 self._record_stop()
             elif isinstance(error, StoreError):
                 raise error
-            elif isinstance(error, KeyRefused):
-                run.record(TaskWaiting(reason=str(error), until_resumed=True))
+            elif isinstance(error, Halted):
+                run.record(TaskWaiting(reason=str(error), until_resumed=True, because=error.because))
             elif error is not None:
                 close_running(run)
                 run.record(failed_with(run.state, self._failure(error)))

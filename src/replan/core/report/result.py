@@ -72,10 +72,10 @@ class WaitingFor(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     kind: str
-    """`approval`, `outcome` (did a call take effect), `intervention` (what is needed for the task to go on), or `key` (the model
-    refuses its key: nothing is to be answered, and the task is resumed with another one)."""
+    """`approval`, `outcome` (did a call take effect), `intervention` (what is needed for the task to go on); or `key` (the model
+    refuses its key) and `model` (it cannot be reached), where nothing is to be answered, and the task is resumed."""
     id: str
-    """Of the approval or the question; empty for a key."""
+    """Of the approval or the question; empty where nothing is to be answered."""
     text: str
     """What is asked, alone."""
     background: str = ""

@@ -54,7 +54,7 @@ def waiting_for(state: State) -> tuple[WaitingFor, ...]:
     """What the task needs from a person."""
     known = state.recovery
     if state.waiting is not None and state.waiting.until_resumed:
-        return (WaitingFor(kind="key", id="", text=state.waiting.reason),)
+        return (WaitingFor(kind=state.waiting.because, id="", text=state.waiting.reason),)
     if known is None:
         return ()
     approvals = [agreed(one) for one in open_approvals(state)]

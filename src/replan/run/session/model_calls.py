@@ -21,7 +21,7 @@ from replan.run.session.context import Run
 from replan.run.session.known_secrets import learn_answer, may_hold_secrets
 from replan.run.session.model_requests import Asking
 from replan.run.session.outputs import storable
-from replan.run.session.stops import BudgetReached, KeyRefused
+from replan.run.session.stops import BudgetReached, Halted
 
 log = logging.getLogger("replan")
 _ABOUT_A_STEP = ("step_reflection", "step_repair")
@@ -46,7 +46,7 @@ class RoleTalk:
         return "standard" if self._model is None else self._model.style
 
     async def ask(self, role: Role, request: ModelRequest, prompt: Rendered, attempt: int) -> ModelReply:
-        """Ask once. `BudgetReached` before the call, `ModelUnavailable` or `KeyRefused` after it."""
+        """Ask once. `BudgetReached` before the call, `ModelUnavailable` or `Halted` after it."""
         run, model = self._run, self._model
         if run.stopping:
             raise asyncio.CancelledError
@@ -92,8 +92,11 @@ class RoleTalk:
                     duration_secs=time.perf_counter() - started, error=storable(f"{error}{before}"),
                 )
             )  # fmt: skip
-            if isinstance(error, ModelUnavailable) and error.refused and self._may_halt(request):
-                raise KeyRefused(str(error)) from error
+            if isinstance(error, ModelUnavailable) and self._may_halt(request):
+                if error.refused:
+                    raise Halted(str(error), "key") from error
+                if error.transient:
+                    raise Halted(str(error), "model") from error
             raise
         finally:
             asking.end()
@@ -111,8 +114,10 @@ class RoleTalk:
         return reply
 
     def _may_halt(self, request: ModelRequest) -> bool:
-        """True if the task can wait here for another key: it has come to a plan, and no step of it is at work."""
-        return self._run.state.plan is not None and request.schema_name not in _ABOUT_A_STEP
+        """True if the task can wait here: it has come to a plan, or to a person's answer, and no step is at work."""
+        state = self._run.state
+        begun = state.plan is not None or (state.recovery is not None and bool(state.recovery.answers))
+        return begun and request.schema_name not in _ABOUT_A_STEP
 
     def _without_secrets(self, request: ModelRequest) -> ModelRequest:
         """What is asked, in which no secret is: the one place where a prompt leaves."""
