@@ -77,6 +77,7 @@ def most_at_once(log: list[Record]) -> int:
 
 
 @pytest.mark.live
+@pytest.mark.prove  # a minute of two cores; `tests/contract/test_model.py` asks the same model for less
 def test_the_built_in_model_answers_it_now(tmp_path: Path) -> None:
     from replan.llm.local.weights import find
 

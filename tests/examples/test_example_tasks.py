@@ -106,6 +106,7 @@ async def test_recorded_plans_of_the_built_in_model_are_valid_and_right(name: st
 
 
 @pytest.mark.live
+@pytest.mark.prove  # a minute of two cores; `tests/contract/test_model.py` asks the same model for less
 async def test_the_built_in_model_makes_valid_plans_now() -> None:
     from replan.llm.local.model import LocalModel
     from replan.llm.local.weights import find
