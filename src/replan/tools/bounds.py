@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from replan.core.data.schemas import parameter_problems
-from replan.core.types import ToolSpec
 from replan.errors import ToolCallError
-from replan.ports import ToolCall
 from replan.tools.names import nearest
+
+if TYPE_CHECKING:
+    from replan.core.types import ToolSpec
+    from replan.ports import ToolCall
 
 MAX_RESULT_BYTES = 64 * 2**20
 """An answer may be that large, unless a source is told otherwise: it has to pass through memory."""

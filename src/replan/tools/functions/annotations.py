@@ -29,9 +29,6 @@ from pydantic import BeforeValidator
 from replan.ports import Progress
 from replan.tools.functions.decorator import innermost
 
-DATA_URL = "data:application/octet-stream;base64,"
-"""How bytes that are no UTF-8 text are written in JSON."""
-
 
 def evaluate(function: Callable[..., Any], name: str, annotation: Any, namespace: Mapping[str, Any]) -> Any:
     """An annotation of `function` with every forward reference in it resolved; `NameError` and others if it cannot."""

@@ -7,10 +7,12 @@ import contextlib
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar, Token
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from replan.errors import ToolCallError
-from replan.ports import Progress, ToolCall
+
+if TYPE_CHECKING:  # a process that runs one statement starts without what the rest of Replan is made of
+    from replan.ports import Progress, ToolCall
 
 T = TypeVar("T")
 _LOCK = threading.Lock()
@@ -81,6 +83,8 @@ class ToolContext:
 
     def report(self, message: str = "", progress: float | None = None, total: float | None = None) -> None:
         """Tell watchers how far the call is; after a cancellation it is not passed on."""
+        from replan.ports import Progress
+
         self.pass_on(Progress(message, progress, total))
 
     def pass_on(self, progress: Progress) -> None:
@@ -178,3 +182,9 @@ def enter(context: ToolContext) -> Token[ToolContext | None]:
 def leave(token: Token[ToolContext | None]) -> None:
     """Undo `enter`."""
     _CURRENT.reset(token)
+
+
+def time_left(most_secs: float) -> float:
+    """Seconds that a call may take by its own clock: a little less than its deadline, so that it can tell why."""
+    left = current().deadline_secs
+    return most_secs if left is None else max(0.01, min(most_secs, left * 0.95))

@@ -18,8 +18,9 @@ from replan.core.data.schemas import place
 from replan.core.data.strict_json import NotStorable, joined, not_finite, read_strictly
 from replan.errors import ToolCallError
 from replan.tools.bounds import MAX_RESULT_BYTES
-from replan.tools.functions.annotations import DATA_URL
 
+_DATA_URL = "data:application/octet-stream;base64,"
+"""How bytes that are no UTF-8 text are written in JSON."""
 _Path = tuple[str | int, ...]
 _MAX_DEPTH = 200
 _NO_FORM = "there is no JSON form for the type"
@@ -120,7 +121,7 @@ def _readable(value: Any, path: _Path = ()) -> Any:
         try:
             return binary.decode()
         except UnicodeDecodeError:
-            return DATA_URL + base64.b64encode(binary).decode()
+            return _DATA_URL + base64.b64encode(binary).decode()
     if isinstance(value, str):
         return joined(value, path)
     if isinstance(value, os.PathLike):

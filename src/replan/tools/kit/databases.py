@@ -10,8 +10,7 @@ from decimal import Decimal
 from typing import Any, Protocol, TypedDict
 
 from replan.errors import ToolCallError
-from replan.tools.functions.context import current
-from replan.tools.kit.source import time_left
+from replan.tools.functions.context import current, time_left
 
 Parameters = list[Any] | dict[str, Any]
 

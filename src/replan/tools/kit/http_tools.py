@@ -19,9 +19,9 @@ from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall
 from replan.tools.binary import data_url
 from replan.tools.bounds import is_idempotency_key, traceparent
-from replan.tools.functions.context import current
+from replan.tools.functions.context import current, time_left
 from replan.tools.functions.decorator import tool
-from replan.tools.kit.source import KitSource, time_left
+from replan.tools.kit.source import KitSource
 from replan.tools.large_json import parsed, taken
 from replan.tools.network.addresses import AddressRules
 from replan.tools.network.client import guarded_client, read_limited

@@ -11,9 +11,10 @@ from typing import Annotated, Any, Literal, TypedDict
 from pydantic import Field
 
 from replan.errors import InputError, ToolCallError
+from replan.tools.functions.context import time_left
 from replan.tools.functions.decorator import tool
 from replan.tools.kit.processes import plain_environment, run_program
-from replan.tools.kit.source import KitSource, time_left
+from replan.tools.kit.source import KitSource
 
 _ANSWERS = {
     "grep": (0, 1),

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from replan.core.secrets import KnownSecrets
-from replan.tools.functions.context import current
 from replan.tools.functions.source import FunctionSource
 
 
@@ -29,9 +28,3 @@ class KitSource(FunctionSource):
         await super().aclose()
         if self._close is not None:
             await self._close()
-
-
-def time_left(most_secs: float) -> float:
-    """Seconds that a call may take by its own clock: a little less than its deadline, so that it can tell why."""
-    left = current().deadline_secs
-    return most_secs if left is None else max(0.01, min(most_secs, left * 0.95))

@@ -25,10 +25,9 @@ from typing import Any, Literal, cast
 from replan.errors import ToolCallError
 from replan.tools import orphans
 from replan.tools.bounds import MAX_RESULT_BYTES
-from replan.tools.functions.context import current
+from replan.tools.functions.context import current, time_left
 from replan.tools.kit.databases import Changed, Parameters, Rows, Table, refused
 from replan.tools.kit.processes import plain_environment
-from replan.tools.kit.source import time_left
 from replan.tools.kit.sql_worker import IDLE_CODE
 
 MEMORY_BYTES = 2**30

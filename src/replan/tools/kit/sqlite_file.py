@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from replan.errors import ToolCallError
+from replan.tools.functions.context import time_left
 from replan.tools.kit.databases import Changed, Parameters, Rows, Table, interrupted, refused, rows_of
-from replan.tools.kit.source import time_left
 
 _MOST_VALUE = 64 * 2**20
 _READ = {
