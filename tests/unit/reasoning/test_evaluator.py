@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -63,6 +64,32 @@ async def test_a_judgement_costs_one_call_and_carries_the_answer(script: Any) ->
 async def test_a_filler_names_no_wrong_result(script: Any, written: Any) -> None:
     found = await judge(script({**answer(), "wrong_results": written}))
     assert found.wrong_results == ()
+
+
+class Tells:
+    """A value that tells in which thread it is written."""
+
+    def __init__(self) -> None:
+        self.threads: set[int] = set()
+
+    def __str__(self) -> str:
+        self.threads.add(threading.get_ident())
+        return "written"
+
+
+@pytest.mark.parametrize("large", [True, False])
+async def test_large_outputs_are_written_beside_the_event_loop(script: Any, large: bool) -> None:
+    output = Tells()
+    steps = [
+        StepReport(step_id=step.step_id, tool="x", output=[output, "x" * (60_000 if large else 60)])
+        for step in PLAN.steps
+    ]
+    talk = script(answer())
+    await judge(talk, steps=steps)
+    assert output.threads
+    assert (threading.get_ident() in output.threads) is not large
+    shown = evaluation_prompt("standard", TASK, PLAN, steps, None)
+    assert talk.asked[0].prompt.user == shown.user
 
 
 @pytest.mark.parametrize("style", ["standard", "small"])

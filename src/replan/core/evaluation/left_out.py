@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from replan.core.evaluation.effects_had import NOT_LOST, Effects, Lost, Resolve
@@ -12,7 +13,7 @@ from replan.core.report.explain import step_words
 from replan.core.state.progress import CallState, Slot, StepState
 from replan.core.state.recovery import Recovery
 from replan.core.state.task import State
-from replan.core.types import LeftOutEffect, StepId
+from replan.core.types import LeftOutEffect, StepId, ToolId
 
 
 class Undone(NamedTuple):
@@ -125,25 +126,63 @@ def _by_like_calls(
 ) -> list[Undone]:
     """What is left where each effect of the same tool that stands for no other stands for one that is like it."""
     left = list(found)
+    made = _Spare(effects, spare)
     for alike in (True, False):
         for n, one in enumerate(left):
-            owed = [lost for lost in one.lost if not _take(lost, one, effects, spare, alike=alike)]
+            owed = [lost for lost in one.lost if not made.take(lost, one, alike=alike)]
             left[n] = one._replace(lost=owed)
+    made.leave()
     return [one for one, before in zip(left, found, strict=True) if one.lost or not before.lost]
 
 
-def _take(
-    lost: Lost, one: Undone, effects: Effects, spare: Mapping[StepId, list[CallState]], *, alike: bool
-) -> bool:
-    for name, calls in spare.items():
-        born = effects.by_name[name].meant
-        if born < one.since or not (alike or born == one.step.gone):
-            continue
-        for call in calls:
-            if effects.by_same(lost.tool_id, call.tool_id) and (not alike or lost.shares(call)):
-                calls.remove(call)
-                return True
-    return False
+class _Spare:
+    """The effects that stand for no other, found by the values that they were made with, their tools and the plans of their steps."""
+
+    def __init__(self, effects: Effects, spare: Mapping[StepId, list[CallState]]) -> None:
+        self._effects = effects
+        self._spare = spare
+        self._taken: set[int] = set()
+        self._at: dict[tuple[str | None, ToolId, int], deque[int]] = {}
+        self._tools: dict[ToolId, None] = {}
+        self._same: dict[ToolId, list[ToolId]] = {}
+        """By the tool that was planned: those that have had its effect."""
+        self._plans: set[int] = set()
+        place = 0
+        for name, calls in spare.items():
+            plan = effects.by_name[name].meant
+            self._plans.add(plan)
+            for call in calls:
+                self._tools[call.tool_id] = None
+                for value in (None, *Lost.of(call.tool_id, call.parameters).values):
+                    self._at.setdefault((value, call.tool_id, plan), deque()).append(place)
+                place += 1
+
+    def take(self, lost: Lost, one: Undone, *, alike: bool) -> bool:
+        """Take the first effect that may stand for the lost one; with `alike` one that shares a value with it."""
+        if (tools := self._same.get(lost.tool_id)) is None:
+            tools = [tool for tool in self._tools if self._effects.by_same(lost.tool_id, tool)]
+            self._same[lost.tool_id] = tools
+        plans = [plan for plan in self._plans if plan >= one.since and (alike or plan == one.step.gone)]
+        values = lost.values if alike else (None,)
+        found = [self._first(key) for key in product(values, tools, plans)]
+        place = min((one for one in found if one is not None), default=None)
+        if place is not None:
+            self._taken.add(place)
+        return place is not None
+
+    def _first(self, key: tuple[str | None, ToolId, int]) -> int | None:
+        places = self._at.get(key)
+        while places and places[0] in self._taken:
+            places.popleft()
+        return places[0] if places else None
+
+    def leave(self) -> None:
+        """Leave those that were not taken."""
+        place = 0
+        for calls in self._spare.values():
+            count = len(calls)
+            calls[:] = [call for at, call in enumerate(calls, place) if at not in self._taken]
+            place += count
 
 
 class Claim(NamedTuple):

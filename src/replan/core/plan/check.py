@@ -255,9 +255,8 @@ class _Check:
             elif owner in steps:
                 out.append(owner)
             elif owner not in self.draft.earlier:
-                self.say(
-                    f"step {step.step_id!r} depends on {name!r}, which is not a step of this plan{known_steps(self.draft)}"
-                )
+                hint = known_steps(self.draft) if len(self.violations) < MOST_TOLD else ""
+                self.say(f"step {step.step_id!r} depends on {name!r}, which is not a step of this plan{hint}")
         return out
 
     def _implied(self, step: Step, calls: list[PlannedCall], references: list[Reference]) -> list[str]:
@@ -277,7 +276,8 @@ class _Check:
                 out.append(root)
         names.extend(name for call in calls for name in call.missing)
         if draft.writers:
-            for name in dict.fromkeys(names):
+            wanted = draft.sees[step.step_id] = dict.fromkeys(names)
+            for name in wanted:
                 out.extend(draft.writers_before(step.step_id, name))
         return out
 
@@ -352,7 +352,7 @@ def _each_meant(
     found: Sequence[tuple[StepId, PlannedCall, Deed]], graph: Graph, deeds: Mapping[StepId, Sequence[Deed]]
 ) -> bool:
     """True if the plan's order says of each two neighbours that both are meant."""
-    order = {step_id: at for at, step_id in enumerate(graph.topological())}
+    order = graph.places()
     names = sorted((name for name, _, _ in found), key=lambda name: order.get(name, -1))
     return all(
         meant_by_order(first, second, found[0][2], graph, deeds)

@@ -17,6 +17,7 @@ class Graph:
     needs: Mapping[StepId, tuple[StepId, ...]]
     needed_by: dict[StepId, list[StepId]] = field(default_factory=dict)
     _layers: list[list[StepId]] | None = None
+    _places: dict[StepId, int] | None = None
 
     @classmethod
     def of(cls, plan: Plan) -> Graph:
@@ -62,6 +63,12 @@ class Graph:
     def topological(self) -> list[StepId]:
         """Every step after what it needs; plan order among equals. Needs a graph without cycles."""
         return [step for layer in self.layers() for step in layer]
+
+    def places(self) -> Mapping[StepId, int]:
+        """Where each step stands in that order."""
+        if self._places is None:
+            self._places = {step: at for at, step in enumerate(self.topological())}
+        return self._places
 
     def layers(self) -> list[list[StepId]]:
         """Topological generations, for showing: execution does not wait for them."""

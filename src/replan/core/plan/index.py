@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -50,6 +50,8 @@ class Draft:
     position: dict[StepId, int] = field(default_factory=dict)
     writers: dict[str, list[StepId]] = field(default_factory=dict)
     """Metadata name → the steps whose tools write it, in plan order."""
+    sees: dict[StepId, Collection[str | None]] = field(default_factory=dict)
+    """The metadata that a step needs, and so waits for; None: all of it."""
 
     def owner(self, head: str) -> str:
         """The step that a reference's head belongs to."""
@@ -58,7 +60,7 @@ class Draft:
     def writers_before(self, step_id: StepId, name: str | None) -> list[StepId]:
         """The steps before this one, in plan order, whose writing of this metadata it sees; of any metadata for None.
 
-        The nearest that surely writes it, and those after that which may.
+        The nearest that surely writes it, and those after that which may; one that needs it itself waits for all before it.
         """
         mine = self.position[step_id]
         found: dict[StepId, None] = {}
@@ -66,7 +68,8 @@ class Draft:
             for one in reversed(self.writers.get(each, ())):
                 if self.position[one] < mine:
                     found[one] = None
-                    if self._surely_writes(one, each):
+                    sees = self.sees.get(one, ())
+                    if each in sees or None in sees or self._surely_writes(one, each):
                         break
         return list(found)
 

@@ -93,7 +93,7 @@ def read_plan(answer: JsonObject, *, plan_id: str, version: int = 1, task: str =
     steps: Sequence[Step | None] | None = _steps_as_written(answer)
     body = _clean(answer if steps is None else {**answer, "steps": []}, "the plan", faults)
     if faults:
-        raise PlanInvalid(faults)
+        raise PlanInvalid(_told(faults))
     declined = _declined(body)
     if steps is None:
         raw_steps = [] if declined and body.get("steps") in (None, "") else _steps_of(body)
@@ -114,8 +114,21 @@ def read_plan(answer: JsonObject, *, plan_id: str, version: int = 1, task: str =
         **declined,
     )
     if faults:
-        raise PlanMisread(faults, plan)
+        raise PlanMisread(_told(faults), plan)
     return plan
+
+
+MOST_TOLD = 100
+"""Faults of form that are told: nobody would read more, and they go back to the model."""
+_MOST_OF_ONE = 2_000
+"""Characters of one of them."""
+
+
+def _told(faults: Sequence[str]) -> list[str]:
+    found = [text if len(text) <= _MOST_OF_ONE else text[:_MOST_OF_ONE] + "…" for text in faults[:MOST_TOLD]]
+    if len(faults) > MOST_TOLD:
+        found.append(f"and {len(faults) - MOST_TOLD:,} more: mend these and everything that is like them")
+    return found
 
 
 _DECLINING = {
@@ -305,7 +318,9 @@ def _named(raw: JsonObject, fields: dict[str, tuple[str, ...]], where: str, faul
             _folded(key) in _SAY_NOTHING or key.startswith(("_", "x-")) or value in (None, "", [], {}, False)
         ):
             continue
-        elif near := difflib.get_close_matches(_folded(key), folded, 1, 0.8):
+        elif len(faults) >= MOST_TOLD:
+            faults.append("")  # it is counted only
+        elif near := difflib.get_close_matches(_folded(key)[:80], folded, 1, 0.8):
             faults.append(f"{where} has no field {key!r}; did you mean {folded[near[0]]!r}?")
             out.setdefault(folded[near[0]], value)
         else:

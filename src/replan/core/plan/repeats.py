@@ -37,13 +37,10 @@ def meant_by_order(
     parameters = len(properties) if isinstance(properties, dict) else 0
     if parameters > 1 or first == second:
         return False
-    after = set(graph.downstream([first]))
-    if second not in after:
+    order = graph.places()
+    if order.get(first, 0) > order.get(second, 0):
         first, second = second, first
-        after = set(graph.downstream([first]))
-        if second not in after:
-            return False
-    between = after & _upstream(graph, second)
+    between = _between(graph, first, second, order)
     return any(
         other.content != deed.content
         and other.tool.effect != "reads"
@@ -53,15 +50,23 @@ def meant_by_order(
     )
 
 
-def _upstream(graph: Graph, step_id: StepId) -> set[StepId]:
-    seen: set[StepId] = set()
-    stack = list(graph.needs.get(step_id, ()))
+def _between(graph: Graph, first: StepId, second: StepId, order: Mapping[StepId, int]) -> set[StepId]:
+    """The steps that stand on a way from the first to the second; only what lies between them in a topological order is looked at."""
+    begin = order.get(first, 0)
+    before: dict[StepId, None] = {}
+    stack = [second]
+    reached = False
     while stack:
-        one = stack.pop()
-        if one not in seen:
-            seen.add(one)
-            stack.extend(graph.needs.get(one, ()))
-    return seen
+        for need in graph.needs.get(stack.pop(), ()):
+            if need == first:
+                reached = True
+            elif order.get(need, 0) > begin and need not in before:
+                before[need] = None
+                stack.append(need)
+    if not reached:
+        return set()
+    after = set(graph.downstream([first], past=before.__contains__))
+    return after.intersection(before)
 
 
 Resolve = Callable[[str], ToolSpec | None]

@@ -43,10 +43,27 @@ class Metadata:
         at = self._positions.get(step_id)
         return self.all if at is None else self._of(bisect_left(self._places, at))
 
+    def add(self, step_id: StepId, added: JsonObject) -> None:
+        """The step has finished, and added this; only what comes after it changes."""
+        at = self._positions[step_id]
+        place = bisect_left(self._places, at)
+        if self._places[place : place + 1] == [at]:
+            self._added[place] = added
+        else:
+            self._places.insert(place, at)
+            self._added.insert(place, added)
+        self._merged = {count: merged for count, merged in self._merged.items() if count <= place}
+
     def _of(self, count: int) -> JsonObject:
         if count not in self._merged:
-            merged = dict(self._base)
-            for one in self._added[:count]:
+            known = max((one for one in self._merged if one < count), default=0)
+            merged = dict(self._merged[known] if known else self._base)
+            for one in self._added[known:count]:
                 merged.update(one)
+            if len(self._merged) >= _MOST_KEPT:
+                del self._merged[min(self._merged)]
             self._merged[count] = merged
         return self._merged[count]
+
+
+_MOST_KEPT = 8

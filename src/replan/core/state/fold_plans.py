@@ -30,6 +30,8 @@ def take_plan(state: State, plan: Plan) -> dict[StepId, StepState]:
     state._metadata = None
     kept = state.steps
     state.steps = {}
+    changed: list[Step] = []
+    anew: set[StepId] = set()
     for step in steps:
         if step.requires_approval:
             _ask_for(state, step)
@@ -37,23 +39,27 @@ def take_plan(state: State, plan: Plan) -> dict[StepId, StepState]:
         if known is None:
             known = StepState(step, born=state.plans, meant=state.plans)
         elif known.step != step:
-            state._ids = state._ids.union(ids_of(known.step))
+            changed.append(known.step)
             _leave_out_yes(state, known, step)
             if known.status != "succeeded":  # else it has done what it did before this plan
                 known.born = state.plans
-                _forget_calls(state, known, step)
+                if _forgets_calls(known, step, state.plans):
+                    anew.add(step.step_id)
         known.step = step
         known._actions = None
         state.steps[step.step_id] = known
     count(state)
+    gone = (*changed, *(one.step for one in kept.values()))
+    if gone:
+        state._ids = state._ids.union(*map(ids_of, gone))
+    if anew or kept:
+        state.ledger.free({*anew, *kept})
     if kept:
-        state._ids = state._ids.union(*(ids_of(one.step) for one in kept.values()))
         for one in kept.values():
             one.gone = state.plans
             _leave_out_yes(state, one)
         state.left_out += kept.values()
         state.earlier.update((name, one) for name, one in kept.items() if one.has_output)
-        state.ledger.free(set(kept))
     return kept
 
 
@@ -67,14 +73,14 @@ def _leave_out_yes(state: State, known: StepState, now: Step | None = None) -> N
         state.yes_left_out = state.plans
 
 
-def _forget_calls(state: State, known: StepState, step: Step) -> None:
-    """A step is written anew: what it has called as it was is the ledger's alone."""
+def _forgets_calls(known: StepState, step: Step, plans: int) -> bool:
+    """A step is written anew: what it has called as it was is the ledger's alone. True if it is."""
     if all(getattr(known.step, name) == getattr(step, name) for name in _WHAT_IS_CALLED):
-        return
-    known.meant = state.plans
+        return False
+    known.meant = plans
     known.keep_calls(("unknown",))
     known.items = None
-    state.ledger.free({step.step_id})
+    return True
 
 
 def count(state: State) -> None:

@@ -155,7 +155,8 @@ def _step_completed(state: State, event: e.StepCompleted, ts: float) -> None:
         _close(state, step, "succeeded", ts)
         if event.metadata:
             step.metadata = event.metadata
-            state._metadata = None
+            if state._metadata is not None:
+                state._metadata.add(event.step_id, event.metadata)
 
 
 def _step_failed(state: State, event: e.StepFailed, ts: float) -> None:

@@ -130,6 +130,9 @@ _GAP = 100_000
 """A number from a log may be anything: no more than this many before it are counted as free."""
 
 
+_NONE: frozenset[int] = frozenset()
+
+
 @dataclass(slots=True)
 class Ledger:
     """What the calls of a task have done so far."""
@@ -140,6 +143,8 @@ class Ledger:
     """Goes up when a call that may change the world starts, and when it ends: a reading from before may be old."""
     _deeds: list[Deed] = field(default_factory=list)
     """Effects that were had, or may have been, in their order."""
+    _further: dict[str, set[int]] = field(default_factory=dict)
+    """By what is called: which of the like calls are done, beside the first."""
     _occurrences: dict[str, Place | Occurrences] = field(default_factory=dict)
     """By what is called: its only place, or all of them counted."""
 
@@ -186,7 +191,8 @@ class Ledger:
         return number
 
     def _done(self, base: str) -> set[int]:
-        return {split_key(key)[1] for key in self.entries if key.startswith(f"{base}.")}
+        further = self._further.get(base, _NONE)
+        return {1, *further} if call_key(base, 1) in self.entries else set(further)
 
     def rounds_of(self, base: str) -> set[int]:
         """The rounds in which this call has succeeded."""
@@ -251,8 +257,11 @@ class Ledger:
             output, call.effect, call.effects_before, round, call.ended or call.started, self.waits,
             call.parameters,
         )  # fmt: skip
+        base, number = split_key(call.key)
+        if number != 1:
+            self._further.setdefault(base, set()).add(number)
         if call.effect != "reads":
-            self._deeds.append(Deed(split_key(call.key)[0], call.tool_id, call.parameters))
+            self._deeds.append(Deed(base, call.tool_id, call.parameters))
 
     def may_have_done(self, call: CallState) -> None:
         """The call has failed, and may have had its effect all the same."""

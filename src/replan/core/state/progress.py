@@ -110,7 +110,8 @@ class StepState:
         """The call at this place is made in another way from here on."""
         call = self.calls.pop(slot, None)
         if call is not None:
-            self.former = [*(self.former or ()), call]
+            self.former = self.former or []
+            self.former.append(call)
 
     def every_call(self) -> list[CallState]:
         """Every call that was made for it, in whatever form it had then; the latest last."""

@@ -21,6 +21,7 @@ from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
 from replan.reasoning.prompting.describe import people_text, shape
 from replan.reasoning.prompting.history import shorten
 from replan.reasoning.prompting.inlined import inline
+from replan.reasoning.prompting.large import put_together
 from replan.reasoning.prompting.prompts import Rendered, load
 from replan.reasoning.prompting.recovery_text import (
     ROOM,
@@ -89,7 +90,7 @@ async def reflect_on_step(
     )
     await answers.ask(
         talk,
-        step_prompt(style, view),
+        await put_together(lambda: step_prompt(style, view), view.done),
         "step_reflection",
         step_reflection_schema(
             style,
@@ -112,7 +113,7 @@ async def reflect_on_round(
     answers = _Answers(read_overall_reflection, check)
     await answers.ask(
         talk,
-        round_prompt(style, view),
+        await put_together(lambda: round_prompt(style, view), view.steps),
         "overall_reflection",
         overall_reflection_schema(style, ids, offered),
     )

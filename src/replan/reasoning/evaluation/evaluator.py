@@ -16,6 +16,7 @@ from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
 from replan.reasoning.prompting.describe import data_text, task_data, today_text
 from replan.reasoning.prompting.history import final_steps, render_steps, shorten
 from replan.reasoning.prompting.inlined import inline
+from replan.reasoning.prompting.large import put_together
 from replan.reasoning.prompting.prompts import Rendered, fence, load
 from replan.reasoning.prompting.read_values import spoken, texts, truth
 from replan.reasoning.prompting.recovery_text import tools_in_short
@@ -91,7 +92,10 @@ async def evaluate(
     found = await ask_typed(
         talk,
         "evaluation",
-        evaluation_prompt(talk.style, task, plan, steps, output_schema, asked, tools, enough),
+        await put_together(
+            lambda: evaluation_prompt(talk.style, task, plan, steps, output_schema, asked, tools, enough),
+            steps,
+        ),
         schema_name="evaluation",
         json_schema=evaluation_schema(talk.style, output_schema, [one.step_id for one in asked]),
         read=read,

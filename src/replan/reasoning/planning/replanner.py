@@ -17,6 +17,7 @@ from replan.reasoning.planning.planner import Planned, checked_again, objects_in
 from replan.reasoning.planning.replan_prompts import repair_prompt, replan_prompt
 from replan.reasoning.planning.replan_schemas import small_replan_schema, step_repair_schema
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
+from replan.reasoning.prompting.large import put_together
 from replan.reasoning.prompting.read_values import opened, spoken
 from replan.reasoning.prompting.recovery_view import RepairView, ReplanView
 from replan.reasoning.prompting.schemas import plan_schema
@@ -80,7 +81,7 @@ async def make_replan(
         planned = await ask_typed(
             talk,
             "planning",
-            replan_prompt(talk.style, view, tools),
+            await put_together(lambda: replan_prompt(talk.style, view, tools), view.steps),
             schema_name="execution_plan",
             json_schema=_small_schema(view, tools) if small else plan_schema(talk.style, tools),
             read=read,
@@ -183,7 +184,7 @@ async def repair_step(
     return await ask_typed(
         talk,
         "planning",
-        repair_prompt(talk.style, view),
+        await put_together(lambda: repair_prompt(talk.style, view), view.done),
         schema_name="step_repair",
         json_schema=step_repair_schema(
             talk.style, view.step, view.tools, _may_refer_to(view), view.task.metadata
