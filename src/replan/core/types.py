@@ -113,6 +113,8 @@ class Verifier(Frozen):
     """How long after the doubt arose a "no" counts; None: the tool's own limit once more."""
     by_key: bool = False
     """A function that is told the call's key."""
+    function: str = Field(default="", exclude=True, repr=False)
+    """Which function of this process looks: calls of tools that have the same one are looked for among the same records."""
 
 
 class ToolSpec(Frozen):

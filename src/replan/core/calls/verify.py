@@ -42,6 +42,12 @@ class Found(NamedTuple):
     text: str = ""
     listed: bool = False
     """One of a list: where another call has it, there would be another one for this call."""
+    has_key: bool = False
+    """It says itself which call it is of, or was selected from what says so."""
+
+    def of_call(self, key: str) -> Found:
+        """A record that was looked for by the call's key: it is this call's, though another's may read the same."""
+        return self._replace(record=digest(f"{key}\x00{self.text}"))
 
 
 class CannotTell(Exception):
@@ -82,7 +88,7 @@ def records(verifier: Verifier, call: JsonObject, output: Any) -> list[Found]:
             )
         if error := shortcoming(output) if isinstance(output, dict) else "":
             raise CannotTell(f"what it gave has {error!r}: that is no record")
-        return [_found(verifier, call, output, output)]
+        return [_found(call, output, output)]
     scope = {"output": output, "call": call}
     for named in _PARAMETER.finditer(verifier.happened):
         if named[3] and call["parameters"].get(named[3]) is None:
@@ -92,12 +98,13 @@ def records(verifier: Verifier, call: JsonObject, output: Any) -> list[Found]:
     listed = isinstance(value, list)
     if value is True or (isinstance(value, int | float) and not isinstance(value, bool) and value > 0):
         value = output
+    has_key = _takes_key(verifier.happened) and call["key"] in canonical(output)
     found = []
     for record in value if isinstance(value, list) and listed else [value]:
         if is_nothing(record):
             continue
         given = _selected(verifier.output, call, {**scope, "record": record}) if verifier.output else record
-        found.append(_found(verifier, call, record, given, listed=listed))
+        found.append(_found(call, record, given, listed=listed, has_key=has_key))
     if not found and (field := shortcoming(output, _looked_at(verifier))):
         raise CannotTell(
             f"the reading says by {field!r} that it is not the whole: that it shows nothing is no no"
@@ -110,15 +117,21 @@ def _looked_at(verifier: Verifier) -> set[str]:
     return set(re.findall(r"[A-Za-z_]\w*", verifier.happened))
 
 
-def is_like(verifier: Verifier, call: JsonObject, other: JsonObject) -> bool:
-    """True if a record that fits the one call fits the other too: the verifier looks at nothing that tells them apart."""
-    if by_key(verifier):
-        return False
+def by_key(verifier: Verifier) -> bool:
+    """True if the verifier is given the call's key to look by."""
+    return verifier.by_key or any(map(_takes_key, _texts(verifier)))
+
+
+def _takes_key(text: str) -> bool:
+    return bool(re.search(r"\bcall\s*\.\s*key\b", text))
+
+
+def parameters_looked_at(verifier: Verifier) -> set[str] | None:
+    """The call's parameters that the verifier goes by; None if it goes by all of them."""
     texts = " ".join(_texts(verifier))
     if re.search(r"\bcall\s*\.\s*parameters\s*(?![\s.])", texts):
-        return bool(call["parameters"] == other["parameters"])
-    names = {found[3] for found in _PARAMETER.finditer(texts) if found[3]}
-    return all(call["parameters"].get(name) == other["parameters"].get(name) for name in names)
+        return None
+    return {found[3] for found in _PARAMETER.finditer(texts) if found[3]}
 
 
 def secret_names(verifier: Verifier, tool: ToolSpec) -> list[str]:
@@ -140,49 +153,6 @@ def _takes_secret(ref: Reference, tool: ToolSpec) -> bool:
     )
 
 
-def by_key(verifier: Verifier) -> bool:
-    """True if the verifier looks for the very call, by its key."""
-    return verifier.by_key or any(re.search(r"\bcall\s*\.\s*key\b", text) for text in _texts(verifier))
-
-
-def unclaimed(found: Sequence[Found], claims: Iterable[str], given: Iterable[Any]) -> list[Found]:
-    """The records that speak for no other call.
-
-    `claims`: those that have settled one; `given`: what like calls have given that succeeded by themselves.
-    """
-    left = list(found)
-    for record in claims:
-        at = next((n for n, one in enumerate(left) if one.record == record), None)
-        if at is not None:
-            del left[at]
-    for output in given:
-        if left:
-            left.remove(max(left, key=lambda one: _likeness(output, one.text)))
-    return left
-
-
-def is_anothers(found: Any, others: Sequence[Any]) -> bool | None:
-    """Whether what a function has found is what a like call gave that succeeded by itself; None if that cannot be told.
-
-    It is this call's own where it can be compared with what each of the others gave, and differs.
-    """
-    if found in others:
-        return True
-    return None if any(not _comparable(found, other) for other in others) else False
-
-
-def _comparable(found: Any, other: Any) -> bool:
-    if isinstance(found, dict) and isinstance(other, dict):
-        return any(found[name] != other[name] for name in found.keys() & other.keys())
-    plain = isinstance(found, str | int | float) and not isinstance(found, bool)
-    return plain and type(found) is type(other)
-
-
-def _likeness(given: Any, text: str) -> int:
-    """How many telling values of what a call gave stand in the record."""
-    return sum(1 for value in scalars(given) if len(value) >= 3 and value in text)
-
-
 def scalars(value: Any) -> list[str]:
     """Every text and number in the value, as text."""
     nodes, out = [value], []
@@ -197,11 +167,11 @@ def scalars(value: Any) -> list[str]:
     return out
 
 
-def _found(verifier: Verifier, call: JsonObject, record: Any, given: Any, *, listed: bool = False) -> Found:
-    """A record that was looked for by the call's key is this call's, though another's may read the same."""
+def _found(
+    call: JsonObject, record: Any, given: Any, *, listed: bool = False, has_key: bool = False
+) -> Found:
     text = canonical(record)
-    of_key = f"{call['key']}\x00{text}" if by_key(verifier) else text
-    return Found(digest(of_key), None if given is True else given, text, listed)
+    return Found(digest(text), None if given is True else given, text, listed, has_key or call["key"] in text)
 
 
 def _happened(verifier: Verifier, call: JsonObject, scope: JsonObject) -> Any:

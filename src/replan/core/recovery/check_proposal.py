@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from replan.core.calls.claims import unclaimed
 from replan.core.calls.names import bases
 from replan.core.calls.site import Slot
-from replan.core.calls.verify import Found, scalars, unclaimed
+from replan.core.calls.verify import Found, scalars
 from replan.core.data import schemas
 from replan.core.data.nothing import is_nothing
 from replan.core.failures.signature import texts_in

@@ -13,9 +13,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from replan.core.calls import verify
+from replan.core.calls import claims, verify
+from replan.core.calls.things import things_of
 from replan.core.events import OutcomeSettled
-from replan.core.ids import base_of, canonical
+from replan.core.failures.faults import may_retry
+from replan.core.ids import base_of, call_key, canonical
 from replan.core.recovery.ladder import MOST_SETTLED
 from replan.core.state.task import CallState, StepState
 from replan.core.types import VERIFY, Fault, JsonObject, ToolSpec, Verifier
@@ -107,6 +109,15 @@ class Doubts:
         while True:
             try:
                 found = await self._look(step, call, tool, verifier, parameters, place, urgency)
+                keyed = False
+                if isinstance(found, list) and found and verify.by_key(verifier):
+                    known = await self._knows_the_key(
+                        step, call, tool, verifier, parameters, place, urgency, found
+                    )
+                    if isinstance(known, Fault):
+                        found = known
+                    elif keyed := known:
+                        found = [one.of_call(call.key) for one in found]
             except verify.CannotTell as error:
                 return Unsettled(f"{by} cannot tell: {error}")
             now = run.parts.clock.now()
@@ -118,10 +129,10 @@ class Doubts:
                 failed = 0
                 async with self._claiming:
                     try:
-                        left = self._unclaimed(call, tool, verifier, found)
+                        left = self._unclaimed(call, tool, verifier, found, keyed=keyed)
                     except verify.CannotTell as error:
                         return Unsettled(f"{by} cannot tell: {error}")
-                    sure = len(left) > self._under_way(call, tool, verifier)
+                    sure = keyed or len(left) > self._under_way(call, tool, verifier)
                     if left and sure:
                         given = await packed(left[0].output, run.state.policy.max_output_bytes)
                         return await self._happened(call, tool, given, by, left[0].record)
@@ -138,24 +149,45 @@ class Doubts:
 
     async def _look(
         self, step: StepState, call: CallState, tool: ToolSpec, verifier: Verifier,
-        parameters: JsonObject, place: Place, urgency: float,
+        parameters: JsonObject, place: Place, urgency: float, by: str | None = None,
     ) -> list[verify.Found] | Fault:  # fmt: skip
-        """One look at the world."""
-        value = verify.call_value(call.key, tool, parameters)
+        """One look at the world. `by`: the key that is looked for, if not the call's own."""
+        wanted = by or call.key
+        value = verify.call_value(wanted, tool, parameters)
         asked = verify.reading_parameters(verifier, value)
         reader = self._reader(tool, verifier)
         if reader is None:
             text = f"{verifier.tool!r} is not here, or may not be read with"
             return Fault(category="external_error", kind="unavailable", message=text)
-        about = self._run.state.reading_base(reader, asked, call.key)
+        about = self._run.state.reading_base(reader, asked, wanted)
         key = f"{about}.v{self._run.state.tool_calls + 1}"
-        reading = Call(step.step, call.slot.reading(), reader, asked, key, about=call.key)
+        reading = Call(step.step, call.slot.reading(), reader, asked, key, about=wanted)
         outcome = await self._make(reading, place, urgency)
         if isinstance(outcome, Fault):
             if outcome.kind == "output" and not verifier.happened:  # it would say the same again
                 raise verify.CannotTell(outcome.message)
             return outcome
         return verify.records(verifier, value, reading.answer)
+
+    async def _knows_the_key(
+        self, step: StepState, call: CallState, tool: ToolSpec, verifier: Verifier,
+        parameters: JsonObject, place: Place, urgency: float, found: list[verify.Found],
+    ) -> bool | Fault:  # fmt: skip
+        """Whether what was found was found by the call's key: it has it, or nothing is found by a key that no call has.
+
+        A reading may be handed a key and not look at it: then it finds what others have left.
+        """
+        if all(one.has_key for one in found):
+            return True
+        nobodys = call_key(base_of(call.key), 0)
+        try:
+            shown = await self._look(step, call, tool, verifier, parameters, place, urgency, by=nobodys)
+        except verify.CannotTell:
+            return True
+        if isinstance(shown, Fault):
+            reader = self._reader(tool, verifier)
+            return shown if reader is None or may_retry(shown, reader) else True
+        return not shown
 
     def _reader(self, tool: ToolSpec, verifier: Verifier) -> ToolSpec | None:
         """What looks; None: it is not here now, or may not be read with."""
@@ -171,34 +203,40 @@ class Doubts:
         return reader.model_copy(update={"secrets": (*reader.secrets, *hidden)}) if hidden else reader
 
     def _unclaimed(
-        self, call: CallState, tool: ToolSpec, verifier: Verifier, found: list[verify.Found]
+        self, call: CallState, tool: ToolSpec, verifier: Verifier, found: list[verify.Found], *, keyed: bool
     ) -> list[verify.Found]:
+        """The records that speak for no other call. `keyed`: they were found by the call's key."""
         state = self._run.state
-        claims = [record for key, record in state.records.items() if key != call.key]
-        given = [
-            one.output.value if one.output is not None else None
-            for one in state.took_effect.values()
-            if one.key not in state.records and self._is_like(call, one, tool, verifier)
+        taken = [record for key, record in state.records.items() if key != call.key]
+        if keyed:
+            return claims.unclaimed(found, taken, ())
+        others = [one for one in state.took_effect.values() if one.key not in state.records]
+        given = [_output(one) for one in others if self._is_like(call, one, tool, verifier)]
+        things = things_of(call.parameters)
+        foreign = [
+            _output(one)
+            for one in others
+            if one.tool_id != call.tool_id
+            and not self._is_like(call, one, tool, verifier)
+            and (not one.parameters or not call.parameters or things.meet(things_of(one.parameters)))
         ]
+        found = claims.without_others(found, call.parameters, foreign)
         if not verifier.happened:  # a function gives what the call has given
-            taken = {canonical(given) for given in self._told_by_others(call)}
-            left = [one for one in found if one.record not in claims and canonical(one.output) not in taken]
-            whose = [verify.is_anothers(one.output, given) for one in left]
+            told = {canonical(given) for given in self._told_by_others(call)}
+            left = [one for one in found if one.record not in taken and canonical(one.output) not in told]
+            whose = [claims.is_anothers(one.output, given) for one in left]
             if None in whose:
                 raise verify.CannotTell("what it finds may be a like call's, which has succeeded by itself")
             return [one for one, anothers in zip(left, whose, strict=True) if not anothers]
-        return verify.unclaimed(found, claims, given)
+        return claims.unclaimed(found, taken, given)
 
     def _told_by_others(self, call: CallState) -> list[Any]:
         """What other calls of the tool gave when they were made, where that tells something: each is known by it."""
         state = self._run.state
         others = [
-            one.output.value
+            _output(one)
             for one in state.took_effect.values()
-            if one.tool_id == call.tool_id
-            and one.key != call.key
-            and one.key not in state.records
-            and one.output
+            if one.tool_id == call.tool_id and one.key != call.key and one.key not in state.records
         ]
         return [value for value in others if isinstance(value, dict | list) and value]
 
@@ -206,12 +244,18 @@ class Doubts:
         """Like calls that run now: a record may be theirs."""
         return sum(self._is_like(call, one, tool, verifier) for one in self._run.state.running_calls())
 
-    @staticmethod
-    def _is_like(call: CallState, other: CallState, tool: ToolSpec, verifier: Verifier) -> bool:
-        if other.tool_id != call.tool_id or other.key == call.key:
+    def _is_like(self, call: CallState, other: CallState, tool: ToolSpec, verifier: Verifier) -> bool:
+        """True if the verifier finds of the other call what it finds of this one."""
+        if other.key == call.key:
             return False
+        theirs = tool
+        if other.tool_id != call.tool_id:
+            found = self._run.parts.tools.resolve(other.tool_id)
+            if found is None or found.verify is None or not claims.look_alike(verifier, found.verify):
+                return False
+            theirs = found
         mine = verify.call_value(call.key, tool, call.parameters)
-        return verify.is_like(verifier, mine, verify.call_value(other.key, tool, other.parameters))
+        return claims.is_like(verifier, mine, verify.call_value(other.key, theirs, other.parameters))
 
     def _did_not_happen(self, call: CallState, by: str) -> Settled:
         """It may be made again, but not for ever: what fails so often is down."""
@@ -246,6 +290,10 @@ class Doubts:
             ),
             artifacts=(given.stored,) if given is not None and given.stored is not None else (),
         )  # fmt: skip
+
+
+def _output(call: CallState) -> Any:
+    return call.output.value if call.output is not None else None
 
 
 def due_at(run: Run, step: StepState, call: CallState, tool: ToolSpec) -> float:

@@ -183,6 +183,7 @@ class FunctionTool:
             parameters={name: f"${{call.parameters.{name}}}" for name in wanted if name in there},
             after_secs=after_secs,
             by_key=_uses(self.function, self._arguments.injected),
+            function=_identity(self.function),
         )
 
     async def __call__(self, call: ToolCall) -> Any:
@@ -338,6 +339,11 @@ def _declared_output(function: Callable[..., Any], options: ToolOptions) -> Json
         raise refused(
             function, f"output_schema is neither a JSON Schema nor a type that has one: {error}"
         ) from error
+
+
+def _identity(function: Callable[..., Any]) -> str:
+    """The same for every tool that the function, or method of one object, is given to."""
+    return f"{id(getattr(function, '__func__', function))}:{id(getattr(function, '__self__', None))}"
 
 
 def _uses(function: Callable[..., Any], names: Iterable[str]) -> bool:
