@@ -445,7 +445,7 @@ class Replan:
 
     async def tasks(self, status: Sequence[str] = (), limit: int = 100) -> list[TaskSummary]:
         """The stored tasks, newest first."""
-        return await self.service.tasks(status, limit)
+        return await self.service.parts.store.list_tasks(status=status, limit=limit)
 
     async def summary(self, task_id: str) -> TaskSummary:
         """The task's row in the list."""

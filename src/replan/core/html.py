@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+from replan.core.words import beginning, text_of
+
 MOST_TEXT = 300
 MOST_ROWS = 200
 
@@ -34,5 +36,4 @@ def text_html(value: Any) -> str:
 
 def short(value: Any) -> str:
     """The beginning of a value, for one cell."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}…"
+    return beginning(text_of(value), MOST_TEXT)

@@ -13,6 +13,7 @@ from replan.llm.faults import EndpointError
 from replan.llm.relay import Relay
 from replan.ports import Model, ModelReply, ModelRequest, Priced
 
+FIRST_WAIT_SECS, LONGEST_WAIT_SECS = 0.5, 30.0
 _TOLD_SECS = 1.0
 """Who waits longer is told why."""
 
@@ -20,7 +21,7 @@ _TOLD_SECS = 1.0
 class RetryingModel:
     """A model whose transient faults are tried again, within one time limit for the whole.
 
-    Waits grow from `first_wait_secs` by two up to `longest_wait_secs`, each shortened by a random part of up to
+    Waits grow from `FIRST_WAIT_SECS` by two up to `LONGEST_WAIT_SECS`, each shortened by a random part of up to
     a half; a `retry_after` of the endpoint is waited for in full. `timeout_secs` holds where the request sets none.
     """
 
@@ -30,8 +31,6 @@ class RetryingModel:
         *,
         max_retries: int = 3,
         timeout_secs: float | None = None,
-        first_wait_secs: float = 0.5,
-        longest_wait_secs: float = 30.0,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rand: Callable[[], float] = random.random,
     ) -> None:
@@ -40,8 +39,6 @@ class RetryingModel:
         self.style: Literal["standard", "small"] = model.style
         self.max_retries = max_retries
         self.timeout_secs = timeout_secs
-        self._first = first_wait_secs
-        self._longest = longest_wait_secs
         self._sleep = sleep
         self._rand = rand
 
@@ -92,5 +89,5 @@ class RetryingModel:
         asked = getattr(error, "retry_after", None)
         if asked is not None:
             return max(0.0, float(asked))
-        grown = min(self._longest, self._first * 2.0 ** min(attempt - 1, 30))
+        grown = min(LONGEST_WAIT_SECS, FIRST_WAIT_SECS * 2.0 ** min(attempt - 1, 30))
         return grown * (1.0 - 0.5 * self._rand())

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 
 _SEPARATORS = re.compile(r"[\s_.\-]+")
+_LEAST_LIKE = 0.5
 
 
 def folded(name: str) -> str:
@@ -14,7 +15,7 @@ def folded(name: str) -> str:
     return _SEPARATORS.sub("", name).casefold()
 
 
-def nearest(name: str, candidates: Iterable[str], n: int = 3, cutoff: float = 0.5) -> list[str]:
+def nearest(name: str, candidates: Iterable[str], n: int = 3) -> list[str]:
     """The candidates most like `name`, best first; none that have little to do with it."""
     wanted = folded(name)
     matcher: SequenceMatcher[str] = SequenceMatcher(autojunk=False)
@@ -27,8 +28,10 @@ def nearest(name: str, candidates: Iterable[str], n: int = 3, cutoff: float = 0.
         shorter, longer = sorted((wanted, form), key=len)
         score = 0.6 + 0.4 * len(shorter) / len(longer) if len(shorter) > 2 and shorter in longer else 0.0
         matcher.set_seq1(form)
-        if matcher.real_quick_ratio() > max(score, cutoff) and matcher.quick_ratio() > max(score, cutoff):
+        if matcher.real_quick_ratio() > max(score, _LEAST_LIKE) and matcher.quick_ratio() > max(
+            score, _LEAST_LIKE
+        ):
             score = max(score, matcher.ratio())
-        if score >= cutoff:
+        if score >= _LEAST_LIKE:
             scored.append((-score, candidate))
     return list(dict.fromkeys(candidate for _, candidate in sorted(scored)))[:n]

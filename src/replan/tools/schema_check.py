@@ -7,8 +7,8 @@ from typing import Any
 
 from replan.core.data.schema_parts import LISTED, MAX_DEPTH, NAMED, SINGLE, TooDeep, parts
 from replan.core.data.validation import schema_problem
+from replan.core.pointers import LeadsNowhere, pointed
 from replan.core.types import JsonObject
-from replan.tools.pointers import LeadsNowhere, pointed
 
 _TYPES = frozenset(("null", "boolean", "integer", "number", "string", "array", "object"))
 

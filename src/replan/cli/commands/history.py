@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from replan.cli.commands.report import waiting_lines
-from replan.cli.live.story import story
+from replan.cli.live.story import short, story
 from replan.cli.terminal.again import again
 from replan.cli.terminal.terminal import Out
 from replan.cli.terminal.words import clean, counted, secs, times
@@ -65,7 +64,7 @@ def tell(out: Out, records: Sequence[Record], *, held: bool = True) -> None:
     when = datetime.fromtimestamp(state.created).strftime("%Y-%m-%d %H:%M:%S")
     out.line(f"  submitted {when}, driven for {secs(state.active_secs)}")
     if state.metadata:
-        out.line(f"  metadata: {_short(state.metadata, 300)}")
+        out.line(f"  metadata: {short(state.metadata, 300)}")
     _tell_models(out, records)
     for number, rejection in enumerate(state.rejections, 1):
         out.line(f"  plan {number} rejected: {clean('; '.join(rejection.violations), 1_000)}")
@@ -145,12 +144,12 @@ def _tell_step(out: Out, state: State, step: StepState, more: str) -> None:
 def _call(call: CallState) -> str:
     slot = f"{call.slot.words()}: " if call.slot.words() else ""
     attempt = f", try {call.attempt}" if call.attempt > 1 else ""
-    text = f"{slot}{call.tool_id}({_short(call.parameters, 160)}){attempt}: "
+    text = f"{slot}{call.tool_id}({short(call.parameters, 160)}){attempt}: "
     if call.reused:
         return text + "its recorded output was used again"
     if call.output is not None:
         kept = call.output.artifact
-        return text + (f"{kept.size} bytes, {kept.shape}" if kept else _short(call.output.value, 200))
+        return text + (f"{kept.size} bytes, {kept.shape}" if kept else short(call.output.value, 200))
     if call.status == "unknown":
         return text + f"outcome unknown (call key {call.key})"
     if call.fault is not None:
@@ -192,9 +191,4 @@ def _tell_end(out: Out, state: State, *, held: bool) -> None:
         for line in outcome.failure.advice:
             out.line(f"  to do: {clean(line, 1_000)}")
     if isinstance(outcome, e.TaskCompleted | e.TaskFailed) and outcome.final_output is not None:
-        out.line(f"answer: {_short(outcome.final_output, 2_000)}")
-
-
-def _short(value: Any, limit: int) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return clean(text, limit)
+        out.line(f"answer: {short(outcome.final_output, 2_000)}")

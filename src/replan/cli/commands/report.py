@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from replan.cli.terminal.again import again
 from replan.cli.terminal.terminal import Out, paint, say
 from replan.cli.terminal.words import clean, counted, secs
+from replan.core.words import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +28,7 @@ def tell_result(result: TaskResult, out: Out, *, json: bool, events: bool) -> No
         if result.is_success:
             out.answer(result.final_output)
         else:
-            say(f"no answer; partial output: {clean(_as_text(result.final_output), 2_000)}")
+            say(f"no answer; partial output: {clean(text_of(result.final_output), 2_000)}")
     for line in summary(result):
         say(line)
 
@@ -115,9 +116,3 @@ def waiting_lines(task_id: str, waiting: Sequence[WaitingFor]) -> list[str]:
     if waiting:
         lines.append(f"  then continue: {again('tasks', 'resume', task_id)}")
     return lines
-
-
-def _as_text(value: object) -> str:
-    from json import dumps
-
-    return value if isinstance(value, str) else dumps(value, ensure_ascii=False, default=str)

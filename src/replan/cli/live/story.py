@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,6 +10,7 @@ from replan.core import events as e
 from replan.core.events import Record
 from replan.core.reflection import Strategy, SuggestedAction
 from replan.core.types import Evaluation
+from replan.core.words import text_of
 
 _CATEGORIES = {
     "parameter_error": "wrong parameters",
@@ -165,8 +165,7 @@ def _place(event: Any) -> str:
 
 def short(value: Any, limit: int) -> str:
     """A value on one line."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return clean(text, limit)
+    return clean(text_of(value), limit)
 
 
 def story(records: Iterable[Record]) -> list[str]:

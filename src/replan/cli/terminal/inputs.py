@@ -9,6 +9,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from replan.core.words import beginning
 from replan.errors import InputError
 
 MOST_BYTES = 16 * 2**20
@@ -57,8 +58,9 @@ def value_of(text: str) -> Any:
     try:
         return _read(text)
     except _Unusable as error:
-        shown = text if len(text) <= 40 else text[:40] + "…"
-        raise InputError(f"{shown}: {error}; write it in double quotes if it is meant as a text") from None
+        raise InputError(
+            f"{beginning(text, 40)}: {error}; write it in double quotes if it is meant as a text"
+        ) from None
     except ValueError:
         return text
 

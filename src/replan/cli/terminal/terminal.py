@@ -166,9 +166,9 @@ def own_stdout() -> Iterator[Out]:
             real.close()
 
 
-def unicode_terminal(stream: IO[str] | None = None) -> bool:
-    """Whether the stream can show more than ASCII."""
-    encoding: str | None = getattr(stream or sys.stderr, "encoding", None)
+def unicode_terminal() -> bool:
+    """Whether standard error can show more than ASCII."""
+    encoding: str | None = getattr(sys.stderr, "encoding", None)
     try:
         "✓█…".encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from replan.core.data.schemas import problems
 from replan.core.memo import ByIdentity
+from replan.core.pointers import referred
 from replan.core.types import JsonObject
 
 _DEPTH = 12
@@ -111,8 +112,8 @@ def _followed(schema: JsonObject, value: Any, root: _Root, depth: int = 0) -> Js
     if depth > _DEPTH:
         return schema
     if isinstance(target := schema.get("$ref"), str):
-        found = _at(root.schema, target)
-        if found is None:
+        found = referred(root.schema, target)
+        if not isinstance(found, dict):
             return schema
         schema = {**found, **{name: part for name, part in schema.items() if name != "$ref"}}
         return _followed(schema, value, root, depth + 1)
@@ -164,15 +165,6 @@ def _together(one: JsonObject, other: JsonObject) -> JsonObject:
             for name in (*mine, *(name for name in theirs if name not in mine))
         }
     return whole
-
-
-def _at(root: JsonObject, target: str) -> JsonObject | None:
-    found: Any = root
-    for part in target.removeprefix("#").strip("/").split("/") if target.startswith("#") else ("",):
-        key = part.replace("~1", "/").replace("~0", "~")
-        if key:
-            found = found.get(key) if isinstance(found, dict) else None
-    return found if isinstance(found, dict) and target.startswith("#") else None
 
 
 _KINDS: dict[type, str] = {dict: "object", list: "array", str: "string"}

@@ -7,6 +7,7 @@ from typing import Any
 
 from replan.core.data.schema_parts import LISTED, NAMED, TooDeep, parts
 from replan.core.data.validation import SHOWN, faults, place
+from replan.core.pointers import referred
 from replan.core.types import JsonObject, ToolSpec
 
 __all__ = [
@@ -177,13 +178,7 @@ def _deref(at: JsonObject, root: JsonObject) -> JsonObject | None:
         target = at.get("$ref")
         if not isinstance(target, str):
             return at
-        if not target.startswith("#"):
-            return None
-        found: Any = root
-        for part in target[1:].strip("/").split("/"):
-            key = part.replace("~1", "/").replace("~0", "~")
-            if key:
-                found = found.get(key) if isinstance(found, dict) else None
+        found = referred(root, target)
         if not isinstance(found, dict):
             return None
         at = found

@@ -16,6 +16,7 @@ from replan.core.data.schema_parts import TooDeep, rewritten
 from replan.core.memo import MOST, ByIdentity
 from replan.core.secrets.masked import plain
 from replan.core.types import JsonObject
+from replan.core.words import beginning
 
 SHOWN = 10
 """Faults that are worth telling of one value."""
@@ -59,8 +60,7 @@ class Fault(NamedTuple):
         return self.said or _words(self)
 
     def __str__(self) -> str:
-        where, message = place(self.path), self.message
-        message = message if len(message) <= 300 else message[:300] + "…"
+        where, message = place(self.path), beginning(self.message)
         return f"{where}: {message}" if where else message
 
 
@@ -304,8 +304,7 @@ def _words(fault: Fault) -> str:
 def _shown(value: Any) -> str:
     if _is_large(value) or _is_deeper(value, _DEPTH_SHOWN):
         return f"a list of {len(value):,} items" if isinstance(value, list) else "an object of many parts"
-    text = repr(value[:_SHOWN_OF] if isinstance(value, str) else value)
-    return text if len(text) <= _SHOWN_OF else text[:_SHOWN_OF] + "…"
+    return beginning(repr(value[:_SHOWN_OF] if isinstance(value, str) else value), _SHOWN_OF)
 
 
 def _levels(value: Any) -> Iterator[list[Any]]:

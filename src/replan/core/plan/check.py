@@ -55,14 +55,13 @@ def check_plan(
     used: Collection[str] = (),
     settled: Collection[str] = (),
     ran: Mapping[tuple[StepId, str | None], ToolSpec | None] | None = None,
-    check_schemas: bool = True,
     secret: SecretMetadata | None = None,
 ) -> Checked:
     """The plan as it will run, and everything that is wrong with it.
 
     `earlier`: finished steps of earlier rounds that may be referred to, with their output schemas.
     `used`: ids that new steps may not take. `settled`: steps that are done or stay as they were checked: what they
-    call is not checked again. `ran`: what has run in place of what they plan, by step and action. `check_schemas=False` leaves the tools' parameters out.
+    call is not checked again. `ran`: what has run in place of what they plan, by step and action.
     `secret`: the metadata that hold secrets.
     """
     if len(plan.steps) > limits.max_steps:
@@ -70,7 +69,7 @@ def check_plan(
             plan, (f"the plan has {len(plan.steps)} steps; at most {limits.max_steps} are allowed",)
         )
     check = _Check(tools, Draft(metadata, earlier or {}, secret, ran or {}), limits, used, settled)
-    steps = check.run(plan.steps, check_schemas=check_schemas)
+    steps = check.run(plan.steps)
     made = plan.model_copy(update={"steps": tuple(steps)})
     return Checked(made, check.told(), check.graph(steps), check.constants)
 
@@ -112,7 +111,7 @@ class _Check:
             "and more of it: these are the first; mend them and everything that is like them",
         )
 
-    def run(self, given: Sequence[Step], *, check_schemas: bool) -> list[Step]:
+    def run(self, given: Sequence[Step]) -> list[Step]:
         read = [self._with_tools(step) for step in given]
         for step, calls in read:
             self._register(step, calls)
@@ -138,12 +137,11 @@ class _Check:
                 )
             elif says and step.step_id not in self.settled:
                 self.violations.extend(reference_violations(self.draft, step, found))
-        if check_schemas:
-            for step, calls in zip(steps, calls_of, strict=True):
-                if len(self.violations) >= MOST_TOLD:
-                    break
-                for call in calls if step.step_id not in self.settled else ():
-                    self._check_parameters(step, call)
+        for step, calls in zip(steps, calls_of, strict=True):
+            if len(self.violations) >= MOST_TOLD:
+                break
+            for call in calls if step.step_id not in self.settled else ():
+                self._check_parameters(step, call)
         self._check_repeats(steps, calls_of)
         return steps
 

@@ -13,6 +13,7 @@ from replan.core.data.native_calls import as_step
 from replan.core.data.nothing import is_filler
 from replan.core.data.strict_json import NotStorable, joined
 from replan.core.types import Action, JsonObject, Plan, Step
+from replan.core.words import kind_of
 from replan.errors import PlanInvalid
 
 MAX_DEPTH = 64
@@ -166,12 +167,12 @@ def _steps_of(body: Any) -> list[Any]:
             if isinstance(body, dict)
             else ""
         )
-        raise PlanInvalid([f"a plan is an object with a list `steps`; this is {_kind(body)}{has}"])
+        raise PlanInvalid([f"a plan is an object with a list `steps`; this is {kind_of(body)}{has}"])
     steps = body["steps"]
     read = _parsed(steps) if isinstance(steps, str) else steps
     if isinstance(read, list):
         return read
-    was = f"a text that holds no list: {steps[:80]!r}" if isinstance(steps, str) else _kind(steps)
+    was = f"a text that holds no list: {steps[:80]!r}" if isinstance(steps, str) else kind_of(steps)
     raise PlanInvalid([f"`steps` has to be a list of steps, not {was}; [] where no tool has to be called"])
 
 
@@ -272,7 +273,7 @@ def _step(raw: Any, where: str, at: int, faults: list[str]) -> Step | None:
 def _list_of_actions(raw: Any, where: str, faults: list[str]) -> list[Any]:
     actions = _parsed(raw) if isinstance(raw, str) else raw
     if not isinstance(actions, list):
-        faults.append(f"{where}: `actions` has to be a list, not {_kind(raw)}")
+        faults.append(f"{where}: `actions` has to be a list, not {kind_of(raw)}")
         return []
     return actions
 
@@ -280,7 +281,7 @@ def _list_of_actions(raw: Any, where: str, faults: list[str]) -> list[Any]:
 def _action(raw: Any, where: str, step_id: str, at: int, faults: list[str]) -> Action | None:
     if not isinstance(raw, dict):
         faults.append(
-            f"{where}: actions[{at}] has to be an object with action_id, tool and parameters, not {_kind(raw)}"
+            f"{where}: actions[{at}] has to be an object with action_id, tool and parameters, not {kind_of(raw)}"
         )
         return None
     raw = _with_reason(_named(as_step(raw) or raw, _ACTION_FIELDS, f"{where}, actions[{at}]", faults))
@@ -352,7 +353,7 @@ def _parameters(raw: Any, name: str, where: str, faults: list[str]) -> JsonObjec
     if isinstance(raw, str):
         faults.append(f"{where}: `parameters` is a text that holds no JSON object: {raw[:80]!r}")
     else:
-        faults.append(f"{where}: `parameters` has to be an object, not {_kind(raw)}")
+        faults.append(f"{where}: `parameters` has to be an object, not {kind_of(raw)}")
     return {}
 
 
@@ -381,7 +382,7 @@ def _list_reference(raw: Any, name: str, where: str, faults: list[str]) -> str |
 
 def _word(raw: Any, name: str, where: str, faults: list[str]) -> str:
     if not isinstance(raw, str):
-        faults.append(f"{where}: `{name}` has to be a text, not {_kind(raw)}")
+        faults.append(f"{where}: `{name}` has to be a text, not {kind_of(raw)}")
         return ""
     return raw.strip()
 
@@ -491,15 +492,3 @@ def _clean_text(text: str, where: str, faults: list[str]) -> str:
     except NotStorable as error:
         faults.append(f"{where} holds {error}")
         return ""
-
-
-def _kind(value: Any) -> str:
-    names = {
-        dict: "an object",
-        list: "a list",
-        str: "a text",
-        bool: "a truth value",
-        int: "a number",
-        float: "a number",
-    }
-    return "null" if value is None else names.get(type(value), type(value).__name__)

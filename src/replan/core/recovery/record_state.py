@@ -13,6 +13,7 @@ from typing import Any
 
 from replan.core.data.nothing import is_nothing
 from replan.core.types import JsonObject
+from replan.core.words import beginning
 
 _STATE = frozenset({"status", "state", "phase", "outcome", "disposition"})
 _AFFIRMED = frozenset(
@@ -260,5 +261,4 @@ def _latest(value: Any) -> float | None:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else text[:40] + "…"
+    return beginning(repr(value), 40)

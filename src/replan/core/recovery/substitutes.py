@@ -12,6 +12,7 @@ _EMPTY = frozenset(
     {"the", "and", "for", "with", "from", "that", "this", "get", "are", "its", "one", "all", "given"}
 )
 LIKE_ENOUGH = 0.12
+_MOST = 5
 
 
 EFFECT_WORDS: dict[Effect, str] = {
@@ -30,22 +31,16 @@ def strongest(tools: Iterable[ToolSpec]) -> Effect:
     return found
 
 
-def substitutes(
-    tool: ToolSpec, tools: Sequence[ToolSpec], most: int = 5, *, may: Effect | None = None
-) -> list[ToolId]:
+def substitutes(tool: ToolSpec, tools: Sequence[ToolSpec]) -> list[ToolId]:
     """Ids of the tools that are most like this one, those that are declared to do the same first; without it, and without those of a
-    stronger effect.
-
-    `may`: the effect that was planned, where that is stronger than this tool's.
-    """
-    limit = may or tool.effect
+    stronger effect."""
     ranked = [
         (1.0 if is_declared(tool, other) else likeness(tool, other), other.id)
         for other in tools
-        if other.id != tool.id and not other.is_stronger_than(limit)
+        if other.id != tool.id and not other.is_stronger_than(tool.effect)
     ]
     ranked.sort(key=lambda found: (-found[0], found[1]))
-    return [name for score, name in ranked[:most] if score >= LIKE_ENOUGH]
+    return [name for score, name in ranked[:_MOST] if score >= LIKE_ENOUGH]
 
 
 def is_declared(tool: ToolSpec, other: ToolSpec) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 from jmespath import exceptions, functions
 
 from replan.core.references.meter import Meter, Missing, PathError, plain_value
+from replan.core.words import beginning, kind_of
 
 _FUNCTIONS = functions.Functions()
 _TABLE = functions.Functions.FUNCTION_TABLE
@@ -331,21 +332,4 @@ def _to_number(left: Any, right: Any) -> str:
 
 def _first_line(error: Exception) -> str:
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return text if len(text) <= 300 else text[:300] + "…"
-
-
-def kind_of(data: Any) -> str:
-    """The kind of a JSON value in words."""
-    match data:
-        case None:
-            return "null"
-        case bool():
-            return "a truth value"
-        case int() | float():
-            return "a number"
-        case str():
-            return "a text"
-        case list():
-            return "a list"
-        case _:
-            return "an object"
+    return beginning(text)

@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 from jmespath import exceptions, functions, parser
 
 from replan.core.references.evaluate import evaluate
-from replan.core.references.evaluate import kind_of as kind_of
 from replan.core.references.meter import Meter
 from replan.core.references.meter import Missing as Missing
 from replan.core.references.meter import PathError as PathError

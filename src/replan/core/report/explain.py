@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from replan.core.state.task import CallState, State, StepState
 from replan.core.types import Evaluation, Failure, Fault
+from replan.core.words import beginning, one_line
 
 _ADVICE = {
     "parameter_error": "Check the values: the task may name something that does not exist, or the tool's description may mislead.",
@@ -260,8 +261,7 @@ def step_words(step: StepState) -> str:
 
 
 def _short(fault: Fault | None) -> str:
-    text = " ".join(fault.message.split()) if fault else "for an unknown reason"
-    return text if len(text) <= 300 else text[:300] + "…"
+    return beginning(one_line(fault.message)) if fault else "for an unknown reason"
 
 
 def _count(number: int, thing: str) -> str:
@@ -274,4 +274,4 @@ def _list(names: Sequence[str]) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= 200 else text[:200] + "…"
+    return beginning(text, 200)

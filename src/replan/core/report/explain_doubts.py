@@ -8,6 +8,7 @@ from replan.core.ids import canonical
 from replan.core.report.explain import attempts_made, call_words, step_words
 from replan.core.state.task import CallState, State
 from replan.core.types import Failure
+from replan.core.words import beginning, one_line
 
 _MOST = 50
 """Lines of an account."""
@@ -16,9 +17,9 @@ _ONLY_THE_REST = "What is listed as done has taken effect and stays so: ask for 
 
 def question_about(call: CallState) -> str:
     """What a person is asked of a call in doubt."""
-    why = f" ({_short(call.fault.message)})" if call.fault else ""
+    why = f" ({beginning(one_line(call.fault.message))})" if call.fault else ""
     return (
-        f"Did {call_words(call)} with {_short(str(call.parameters))} take effect? Nobody can tell{why}. "
+        f"Did {call_words(call)} with {beginning(one_line(str(call.parameters)))} take effect? Nobody can tell{why}. "
         "Look it up, and answer yes, no or cannot tell: yes keeps it as done (with what it gave as output), no makes it "
         "again, cannot tell ends the task."
     )
@@ -90,12 +91,12 @@ def _undone(state: State) -> tuple[str, ...]:
             why = step.fault.message
         else:
             why = "not started"
-        found.append(f"{step_words(step)}: {_short(why)}")
+        found.append(f"{step_words(step)}: {beginning(one_line(why))}")
     return tuple(found[:_MOST])
 
 
 def _of(call: CallState) -> str:
-    return f"{call_words(call)} with {_short(canonical(call.parameters))}"
+    return f"{call_words(call)} with {beginning(one_line(canonical(call.parameters)))}"
 
 
 def _readings(state: State, call: CallState) -> list[str]:
@@ -107,9 +108,4 @@ def _readings(state: State, call: CallState) -> list[str]:
         for one in made
         if one.output or one.error
     }
-    return [f"{asked} → {_short(gave)}" for asked, gave in told.items()]
-
-
-def _short(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= 300 else flat[:300] + "…"
+    return [f"{asked} → {beginning(one_line(gave))}" for asked, gave in told.items()]

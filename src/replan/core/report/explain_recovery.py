@@ -16,6 +16,7 @@ from replan.core.report.explain import (
 )
 from replan.core.state.task import State
 from replan.core.types import Failure
+from replan.core.words import beginning, one_line
 
 INTERVENTION = "user_intervention_required"
 """The kind of a failure that a person can mend."""
@@ -37,7 +38,7 @@ def needs_a_person(state: State) -> Failure:
     elif stop:
         reason += f"; going on is pointless: {stop}"
     elif reflection is not None and reflection.reflection_text:
-        reason += f"; {_short(reflection.reflection_text)}"
+        reason += f"; {beginning(one_line(reflection.reflection_text))}"
     return Failure(
         kind=INTERVENTION,
         reason=reason,
@@ -147,7 +148,9 @@ def steps_tried(state: State) -> list[str]:
             at = f" ({one.slot.words()})" if one.slot.words() else ""
             tool = f" ({one.tool_id})" if one.tool_id else ""
             end = f"; {what}" if what else ""
-            out.append(f"step {one.step_id!r}{at}{tool} failed: {_short(one.error.message)}{end}")
+            out.append(
+                f"step {one.step_id!r}{at}{tool} failed: {beginning(one_line(one.error.message))}{end}"
+            )
     return out
 
 
@@ -155,8 +158,3 @@ def sentences(*texts: str) -> str:
     """The texts one after the other, each a sentence."""
     kept = [text.strip() for text in texts if text.strip()]
     return " ".join(text if text[-1] in ".!?" else f"{text}." for text in kept)
-
-
-def _short(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= 300 else flat[:300] + "…"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any
-from urllib.parse import unquote
 
 from replan.core.memo import ByIdentity
+from replan.core.pointers import referred
 from replan.core.secrets.masked import MASK
 from replan.core.types import JsonObject, ToolSpec
 
@@ -21,20 +21,9 @@ def _pointed(root: Any, reference: str) -> Any:
     base, _, fragment = reference.partition("#")
     if base and (root := _named_parts(root).get(base)) is None:
         return None
-    if not fragment:
-        return root
-    if not fragment.startswith("/"):
+    if fragment and not fragment.startswith("/"):
         return _named_parts(root).get("#" + fragment)
-    at = root
-    for token in fragment[1:].split("/"):
-        key = unquote(token).replace("~1", "/").replace("~0", "~")
-        if isinstance(at, dict) and key in at:
-            at = at[key]
-        elif isinstance(at, list) and key.isdigit() and int(key) < len(at):
-            at = at[int(key)]
-        else:
-            return None
-    return at
+    return referred(root, "#" + fragment)
 
 
 def _parts(schema: Any) -> Iterator[JsonObject]:

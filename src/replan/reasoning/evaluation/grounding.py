@@ -5,12 +5,12 @@ Grounds are the task, its data, what people have said, and outputs; never what a
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from replan.core.words import text_of
 from replan.reasoning.prompting.view import StepReport, TaskView
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
@@ -55,7 +55,7 @@ def ungrounded_numbers(answer: Any, task: TaskView, steps: Sequence[StepReport])
         known.update(_numbers_in(source))
         known.update(_numbers_in_words(source))
     for step in steps:
-        known.update(_numbers_in([found.group() for found in _WHEN.finditer(_text(step.parameters))]))
+        known.update(_numbers_in([found.group() for found in _WHEN.finditer(text_of(step.parameters))]))
         known.update(_numbers_in(_output(step)))
     known.update({Decimal(len(steps)), Decimal(len([step for step in steps if step.status == "succeeded"]))})
     # a percentage may be said of a fraction
@@ -63,7 +63,7 @@ def ungrounded_numbers(answer: Any, task: TaskView, steps: Sequence[StepReport])
     return list(
         dict.fromkeys(
             written
-            for written in _NUMBER.findall(_LINK.sub(" ", _text(answer)))
+            for written in _NUMBER.findall(_LINK.sub(" ", text_of(answer)))
             if not any(_stands(reading, known) for reading in _readings(written))
         )
     )
@@ -79,8 +79,8 @@ def ungrounded_links(answer: Any, task: TaskView, steps: Sequence[StepReport]) -
 
 def ungrounded_codes(answer: Any, task: TaskView, steps: Sequence[StepReport]) -> list[str]:
     """Identifiers that a plan has made up and that the answer repeats, where neither the task nor an output has them."""
-    ground = _text([*_given(task), *(_output(step) for step in steps)]).casefold()
-    told = _text(answer).casefold()
+    ground = text_of([*_given(task), *(_output(step) for step in steps)]).casefold()
+    told = text_of(answer).casefold()
     values = (value for step in steps for value in _leaves(step.parameters))
     return list(
         dict.fromkeys(
@@ -93,7 +93,7 @@ def ungrounded_codes(answer: Any, task: TaskView, steps: Sequence[StepReport]) -
 
 def links_in(value: Any) -> set[str]:
     """Web and e-mail addresses, however they begin and end."""
-    return {bare(found) for found in _LINK.findall(_text(value))}
+    return {bare(found) for found in _LINK.findall(text_of(value))}
 
 
 def bare(link: str) -> str:
@@ -122,13 +122,9 @@ def _leaves(value: Any) -> Iterator[str]:
             yield from _leaves(item)
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
 def _numbers_in_words(value: Any) -> Iterator[Decimal]:
     """Of a text: numbers and months in words, hours of the afternoon."""
-    text = _text(value).casefold()
+    text = text_of(value).casefold()
     for word in _WORD.findall(text):
         if (number := _IN_WORDS.get(word)) is not None:
             yield Decimal(number)

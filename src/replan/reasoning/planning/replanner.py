@@ -141,7 +141,6 @@ async def repair_step(
     view: RepairView,
     new_step: Callable[[JsonObject], Step],
     check: Callable[[Step], Sequence[str]],
-    corrections: int = 1,
 ) -> Step:
     """Ask for the step written anew until it passes; its id stays what it is.
 
@@ -191,7 +190,7 @@ async def repair_step(
         ),
         read=read,
         needed=(),
-        corrections=corrections,
+        corrections=1,
     )
 
 

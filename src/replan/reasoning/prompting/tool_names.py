@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from replan.core.types import ToolSpec
 
+_NEAREST = 5
+
 
 class ToolNames:
     """Tools by whatever they may be called: id, alias, name; case, `-` and spaces do not matter."""
@@ -27,7 +29,7 @@ class ToolNames:
     def find(self, name: str) -> ToolSpec | None:
         return self._by_name.get(_fold(name))
 
-    def nearest_to(self, description: str, dropped: Sequence[str], count: int = 5) -> list[str]:
+    def nearest_to(self, description: str, dropped: Sequence[str]) -> list[str]:
         """Ids by likeness to what was named, then by words shared with the task."""
         ids = [tool.id for tool in self._tools]
         like: dict[str, None] = {}
@@ -38,8 +40,8 @@ class ToolNames:
         ranked = sorted(
             self._tools, key=lambda tool: -len(words & _words(f"{tool.id} {tool.name} {tool.description}"))
         )
-        like.update(dict.fromkeys(tool.id for tool in ranked[:count]))
-        return list(like)[:count]
+        like.update(dict.fromkeys(tool.id for tool in ranked[:_NEAREST]))
+        return list(like)[:_NEAREST]
 
 
 def _fold(name: str) -> str:

@@ -7,12 +7,13 @@ from typing import Any
 from replan.core.events import StepSkipped
 from replan.core.references.conditions import holds, roots, steps_in_condition
 from replan.core.references.meter import opened
-from replan.core.references.paths import PathError, kind_of
+from replan.core.references.paths import PathError
 from replan.core.references.refs import listed, references
 from replan.core.references.resolve import resolve
 from replan.core.secrets import reveal_known
 from replan.core.state.task import State, StepState
 from replan.core.types import Fault, Step, StepId
+from replan.core.words import kind_of
 from replan.errors import UnresolvedReference
 from replan.run.calls.build import CannotCall, Scope
 from replan.run.session.outputs import Loaded

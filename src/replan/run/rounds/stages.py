@@ -29,7 +29,7 @@ from replan.core.types import Evaluation, JsonObject, LeftOutEffect, Plan, StepI
 from replan.errors import AnswerInvalid, ModelError, PlanInvalid
 from replan.reasoning.evaluation.evaluator import evaluate, evaluate_by_steps, of_another_form
 from replan.reasoning.planning.planner import Planned, make_plan
-from replan.reasoning.planning.selector import Retriever, select_tools
+from replan.reasoning.planning.selector import select_tools
 from replan.reasoning.prompting.recovery_view import Reselection
 from replan.run.rounds.more_tools import with_more_tools
 from replan.run.rounds.no_plan import declined, stopped_by
@@ -45,12 +45,12 @@ JUDGE_TRIES = 2
 Phase = Literal["tool_selection", "replanning_tool_selection"]
 
 
-async def choose_tools(run: Run, retrieve: Retriever | None = None) -> None:
+async def choose_tools(run: Run) -> None:
     """Record which tools the plan may use: all of them, or what the model selects when there are many."""
     if take_all_tools(run):
         return
     try:
-        selected = await _select(run, retrieve)
+        selected = await _select(run)
     except ModelError as error:
         if run.state.replanning is None:
             raise
@@ -59,13 +59,12 @@ async def choose_tools(run: Run, retrieve: Retriever | None = None) -> None:
     run.record(selected)
 
 
-async def _select(run: Run, retrieve: Retriever | None) -> ToolSelectionCompleted:
+async def _select(run: Run) -> ToolSelectionCompleted:
     return await select_tools(
         RoleTalk(run, "selection"),
         task=view_of(run),
         tools=run.parts.record.told(run.parts.tools.specs()),
         threshold=run.state.policy.tool_selection_threshold,
-        retrieve=retrieve,
         again=_reselection(run),
     )
 

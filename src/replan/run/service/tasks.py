@@ -31,7 +31,7 @@ from replan.core.state.human_input import NoOutcome, outcome_of
 from replan.core.state.task import ENDED, Slot, State, StepState, TaskName
 from replan.core.types import JsonObject, Plan
 from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld
-from replan.ports import Listening, TaskSummary
+from replan.ports import Listening
 from replan.run.calls.rivals import made_elsewhere
 from replan.run.human_input.edits import edit_of
 from replan.run.human_input.signals import People
@@ -380,11 +380,6 @@ class Service:
         finally:
             following.cancel()
             await asyncio.wait({following})
-
-    async def tasks(
-        self, status: Sequence[str] = (), limit: int = 100, before: str | None = None
-    ) -> list[TaskSummary]:
-        return await self.parts.store.list_tasks(status=status, limit=limit, before=before)
 
     async def watch(
         self,

@@ -225,14 +225,14 @@ class Steps:
         if isinstance(outcome, Call):
             assert known is not None
             outcome = await self._reuse(outcome, known, loaded)
-        if isinstance(outcome, Fault) and self._takes(step, slot, outcome):
+        if isinstance(outcome, Fault) and self._mended().takes(step, slot, outcome):
             await self._mend(step, slot, outcome, place, calls, at)
         else:
             await self._came_out(step, outcome, place, calls, at)
 
     def _come_out(self, step: StepState, slot: Slot, outcome: Fault | JsonObject, place: Place) -> None:
         """The only call of a step has its outcome without having been made."""
-        if isinstance(outcome, Fault) and self._takes(step, slot, outcome):
+        if isinstance(outcome, Fault) and self._mended().takes(step, slot, outcome):
             self._announce(step, None)
             self._host.spawn(step, self._mend(step, slot, outcome, place, None, 0), place)
         else:
@@ -336,7 +336,7 @@ class Steps:
                     running.append(self._host.spawn(step, waits, place))
             elif isinstance(prepared, Parked):
                 calls.parked.append(prepared.call)
-            elif isinstance(prepared, Fault) and self._takes(step, slot, prepared):
+            elif isinstance(prepared, Fault) and self._mended().takes(step, slot, prepared):
                 mends = self._mend(step, slot, prepared, place, calls, at)
                 running.append(self._host.spawn(step, mends, place))
             else:
@@ -383,7 +383,7 @@ class Steps:
             if made is not None and made.status == "running":
                 close_call(self._run, made, "crashed", f"a fault of Replan: {error!r}")
             outcome = (made.fault if made else None) or internal_fault(error)
-        if isinstance(outcome, Fault) and self._takes(step, call.slot, outcome):
+        if isinstance(outcome, Fault) and self._mended().takes(step, call.slot, outcome):
             await self._mend(step, call.slot, outcome, place, calls, at)
         elif calls is None and not isinstance(outcome, Fault):
             self._host.end(step, outcome, place)
@@ -402,10 +402,6 @@ class Steps:
             calls.place = place
 
     # ── recovery ──
-
-    def _takes(self, step: StepState, slot: Slot, fault: Fault) -> bool:
-        """True if the failure is one to recover from."""
-        return self._mended().takes(step, slot, fault)
 
     def _mended(self) -> Mending:
         if self._mending is None:

@@ -67,16 +67,13 @@ def _plain_report(step: StepState) -> StepReport | None:
     return StepReport(step.step.step_id, step.step.name, call.tool_id, output=call.output.value)
 
 
-def history(run: Run, loaded: Loaded, whole: Collection[str] = ()) -> list[StepReport]:
+def history(run: Run, loaded: Loaded) -> list[StepReport]:
     """Every step of every plan that has done something, in the order of the plans: the one reading for all prompts."""
     state = run.state
     shown = [
         step for step in state.left_out if step.has_output or step.fault is not None or step.every_call()
     ]
-    return [
-        report_of(step, loaded, whole=step.step.step_id in whole, state=state)
-        for step in (*shown, *state.steps.values())
-    ]
+    return [report_of(step, loaded, whole=False, state=state) for step in (*shown, *state.steps.values())]
 
 
 def report_of(step: StepState, loaded: Loaded, *, whole: bool, state: State, told: bool = True) -> StepReport:

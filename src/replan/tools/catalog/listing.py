@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from replan.core.data.validation import unread_patterns
 from replan.core.types import ToolSpec
+from replan.core.words import beginning
 from replan.errors import ReplanError
 from replan.ports import Reporting, ToolSource, Watched
 from replan.tools.schema_check import problem_of
@@ -208,7 +209,7 @@ def _unread(spec: ToolSpec) -> str:
     )
     if not found:
         return ""
-    shown = ", ".join(repr(each if len(each) <= 80 else each[:80] + "…") for each in list(found)[:3])
+    shown = ", ".join(repr(beginning(each, 80)) for each in list(found)[:3])
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
     return f"not checked: {shown}{more} cannot be matched in linear time (ECMA-262 without look-around and back references)"
 

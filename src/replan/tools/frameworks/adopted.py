@@ -60,11 +60,6 @@ class AdoptedSource(ABC):
         self._listed: dict[str, AdoptedTool] | None = None
         self._problems: list[ToolProblem] = []
 
-    @property
-    def abandoned_threads(self) -> int:
-        """Threads that still run a synchronous tool whose call was cancelled."""
-        return self._threads.abandoned
-
     async def tools(self) -> Sequence[ToolSpec]:
         self._problems = []
         self._listed = await self._list()

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from replan.core.words import kind_of
 from replan.errors import InputError
 from replan.tools.expand import expanded
 from replan.tools.mcp.servers import HttpServer, OAuth, Server, StdioServer, checked
@@ -85,7 +86,7 @@ def from_table(table: Mapping[str, Any]) -> list[McpSource | UnusableServer]:
 def _servers_of(document: Any, where: str) -> Mapping[str, Any]:
     right = '{"mcpServers": {"name": {"command": …}}}'
     if not isinstance(document, dict):
-        raise InputError(f"{where}: it holds {_kind(document)}, not an object like {right}")
+        raise InputError(f"{where}: it holds {kind_of(document)}, not an object like {right}")
     nested = document.get("mcp")
     places = [document, nested if isinstance(nested, dict) else {}]
     for key in ("mcpServers", "servers"):
@@ -93,7 +94,7 @@ def _servers_of(document: Any, where: str) -> Mapping[str, Any]:
             if key in place:
                 if not isinstance(place[key], dict):
                     raise InputError(
-                        f"{where}: {key} is {_kind(place[key])}, not an object of servers by name"
+                        f"{where}: {key} is {kind_of(place[key])}, not an object of servers by name"
                     )
                 return place[key]  # type: ignore[no-any-return]
     has = ", ".join(map(repr, list(document)[:5])) or "nothing"
@@ -109,7 +110,7 @@ def _decoded(raw: bytes) -> str:
 
 def _source(name: str, entry: Any, where: str, workspace: Path) -> McpSource | UnusableServer | None:
     if not isinstance(entry, Mapping):
-        raise InputError(f"{where}: a server is an object with command or url, not {_kind(entry)}")
+        raise InputError(f"{where}: a server is an object with command or url, not {kind_of(entry)}")
     read = _Entry(entry, where, workspace)
     if read.flag("disabled") or not read.flag("enabled", True):
         return None
@@ -156,10 +157,10 @@ def _stdio(read: _Entry, command: Any) -> StdioServer:
         raise InputError(f"{read.where}: command is the program to start, a text; it is {command!r}")
     args = read.value("args") or []
     if not isinstance(args, list):
-        raise InputError(f'{read.where}: args is a list of texts, not {_kind(args)}: ["-y", "server"]')
+        raise InputError(f'{read.where}: args is a list of texts, not {kind_of(args)}: ["-y", "server"]')
     for index, arg in enumerate(args):
         if isinstance(arg, bool) or not isinstance(arg, str | int | float):
-            raise InputError(f"{read.where}: args[{index}] is {_kind(arg)}, not a text")
+            raise InputError(f"{read.where}: args[{index}] is {kind_of(arg)}, not a text")
     cwd = read.text("cwd")
     if cwd is not None and not Path(cwd).expanduser().is_dir():
         raise InputError(f"{read.where}: cwd {cwd!r} is not a folder")
@@ -208,7 +209,7 @@ def _oauth(read: _Entry) -> OAuth | None:
         return OAuth()
     if not isinstance(told, Mapping):
         raise InputError(
-            f"{read.where}: oauth is true or an object with clientId and the like, not {_kind(told)}"
+            f"{read.where}: oauth is true or an object with clientId and the like, not {kind_of(told)}"
         )
     inner = _Entry(told, f"{read.where}: oauth", read.workspace, expand=False)
     port = inner.number("callbackPort", "callback_port")
@@ -293,13 +294,13 @@ class _Entry:
         if found is None:
             return {}
         if not isinstance(found, Mapping):
-            raise InputError(f"{self.where}: {key} is an object of texts, not {_kind(found)}")
+            raise InputError(f"{self.where}: {key} is an object of texts, not {kind_of(found)}")
         texts: dict[str, str] = {}
         for name, value in found.items():
             if value is None:
                 continue  # VS Code: the variable is taken away; it was never given
             if isinstance(value, bool) or not isinstance(value, str | int | float):
-                raise InputError(f"{self.where}: {key}.{name} is {_kind(value)}, not a text")
+                raise InputError(f"{self.where}: {key}.{name} is {kind_of(value)}, not a text")
             texts[name] = str(value)
         return texts
 
@@ -327,17 +328,6 @@ class _Entry:
         if found is None or fits(found):
             return found
         raise InputError(f"{self.where}: {key} is {right}, not {json.dumps(found, default=str)[:80]}")
-
-
-def _kind(value: Any) -> str:
-    names: dict[type, str] = {
-        dict: "an object",
-        list: "a list",
-        str: "a text",
-        bool: "a truth value",
-        type(None): "null",
-    }
-    return names.get(type(value), "a number")
 
 
 _NOISE = re.compile(

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from replan.core.pointers import LeadsNowhere, pointed
 from replan.core.types import JsonObject
 from replan.errors import InputError
 from replan.tools.openapi.reading import MAX_DOCUMENT_BYTES, read_text
-from replan.tools.pointers import LeadsNowhere, pointed
 
 _LONGEST_CHAIN = 32
 

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
+from replan.core.pointers import unescaped
 from replan.core.types import JsonObject
 from replan.tools.openapi.dialect import plain_keywords, plain_text, with_null
 from replan.tools.openapi.document import Document, Node, Unusable
@@ -269,7 +270,7 @@ class Schemas:
     def _name(self, node: Node) -> str:
         key = (node.file, node.pointer)
         if key not in self._names:
-            last = node.pointer.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
+            last = unescaped(node.pointer.rpartition("/")[2])
             base = re.sub(r"[^A-Za-z0-9._-]+", "_", last).strip("_") or "schema"
             name, number = base, 1
             while name in self._targets:

@@ -1,0 +1,41 @@
+"""Values and texts in few words, as messages tell them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+
+def kind_of(value: Any) -> str:
+    """The kind of a JSON value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a truth value"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a text"
+        case list():
+            return "a list"
+        case Mapping():
+            return "an object"
+        case _:
+            return type(value).__name__
+
+
+def text_of(value: Any) -> str:
+    """A text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def one_line(text: str) -> str:
+    """The text with every run of white space as one space."""
+    return " ".join(text.split())
+
+
+def beginning(text: str, most: int = 300) -> str:
+    """The text, or as much of its beginning and "…"."""
+    return text if len(text) <= most else text[:most] + "…"
