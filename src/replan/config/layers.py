@@ -104,13 +104,13 @@ def _text_of(path: Path, name: str) -> str:
 
 def _place(name: str, text: str, message: str) -> str:
     """`file:line:column: what`, from the parser's message."""
-    match = re.search(r"\s*\(at line (\d+), column (\d+)\)$", message)
+    match = re.search(r"\(at line (\d+), column (\d+)\)$", message)
     if match:
         line, column = int(match[1]), int(match[2])
     else:
         line = text.count("\n") + 1
         column = len(text) - (text.rfind("\n") + 1) + 1
-    what = re.sub(r"\s*\(at [^()]*\)$", "", message)
+    what = re.sub(r"\(at [^()]*\)$", "", message).rstrip()
     return f"{name}:{line}:{column}: not valid TOML: {what[:1].lower()}{what[1:]}"
 
 

@@ -30,7 +30,9 @@ _SECONDS = re.compile(
 )
 """The prompts of a recovery tell how much time is used and left; a replay is faster than the model was."""
 _LEFT = re.compile(r"(?<=Left of the budget: )[^\\\n\"]*")
-_AMOUNT = re.compile(r"[\d.e+-]+ of ([\d.e+-]+)(?= (?:model calls|tokens|dollars|tool calls)\b)")
+_AMOUNT = re.compile(
+    r"(?<![\d.e+-])[\d.e+-]++ of ([\d.e+-]++)(?= (?:model calls|tokens|dollars|tool calls)\b)"
+)
 """What is left of the other limits depends on what steps beside the failed one have used by then."""
 _PIECE = 24
 """Characters of a replayed piece, as a model would stream them."""

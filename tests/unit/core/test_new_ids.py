@@ -105,3 +105,18 @@ def test_no_new_step_has_a_taken_id_and_every_edge_leads_where_it_led(
     for old, one in zip(steps, new, strict=True):
         assert one.dependencies == tuple(now[need] for need in old.dependencies)
         assert one.parameters == {need: f"${{{now[need]}.output}}" for need in old.parameters}
+
+
+@pytest.mark.parametrize(
+    ("when", "meant"),
+    [
+        pytest.param('a.output && "a".output', 'step_1.output && "step_1".output', id="in quotes"),
+        pytest.param("a.output == 'a", "step_1.output == 'a", id="a text that is not closed"),
+        pytest.param('a.output == "ab', 'step_1.output == "ab', id="a name that is not closed"),
+        pytest.param('a.output == "a\\"', 'step_1.output == "a\\"', id="closed by an escaped quote only"),
+    ],
+)
+def test_what_stands_in_quotes_is_no_name_but_of_a_field(when: str, meant: str) -> None:
+    new = with_free_ids([step("a"), step("b", "a", when=when)], {"a"})
+
+    assert new[1].when == meant

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cpu_time import cpu
 from replan.core.events import CallCompleted, PlanRejected
 from replan.core.secrets import (
     MASK,
@@ -751,3 +752,27 @@ def test_a_key_is_known_by_its_look(value: str) -> None:
 )
 def test_a_number_of_an_order_is_none(value: str) -> None:
     assert not looks_secret(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("--x.-token=hunter22 --verbose", "--x.-token=*** --verbose"),
+        ("étoken=hunter22", "étoken=***"),
+        ("a" * 300 + "://ann:hunter22@host/x", "a" * 300 + "://ann:***@host/x"),
+        ("wss://hunter22@host", "wss://***@host"),
+        ("very-long-name-of-a-scheme+https://ann@host", "very-long-name-of-a-scheme+https://ann@host"),
+        ("Server=h;" + " " * 90 + "Password=a b", "Server=h;" + " " * 90 + "Password=***"),
+        ("password=abc://u:hunter22&x@h y", "password=***@h y"),
+        ("echo x;--token=abcdefgh more words", "echo x;--token=*** more words"),
+    ],
+)
+def test_a_secret_is_found_by_what_stands_right_before_it(text: str, shown: str) -> None:
+    assert text_without_secrets(text) == shown
+
+
+@pytest.mark.parametrize("piece", ["a", "a.", "token=", "a=", "a-", "token: ", "Password=a b", "x://", ";  "])
+def test_a_long_command_line_is_looked_through_once(piece: str) -> None:
+    with cpu(2):
+        text_without_secrets(piece * (60_000 // len(piece)))
+        list(secrets_of_text(piece * (60_000 // len(piece))))

@@ -17,7 +17,7 @@ MOST_BYTES = 16 * 2**20
 MOST_LEVELS = 100
 MOST_DIGITS = 1_000
 """Of a whole number; JSON has no limit, and reading them takes ever longer."""
-_BRACKETS_AND_TEXTS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_BRACKETS_AND_TEXTS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
 def metadata_of(pairs: list[str], texts: Collection[str] = ()) -> dict[str, Any]:

@@ -18,7 +18,7 @@ _MOST = 2_000
 _SHORT = 3
 """Values of fewer characters are folded only where they are quoted: they occur in words."""
 
-_URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s\"'<>)\]]+", re.IGNORECASE)
+_URL = re.compile(r"\b[a-z][a-z0-9+.-]{0,40}://[^\s\"'<>)\]]+", re.IGNORECASE)
 _UUID = re.compile(r"[-+]?\b[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}\b", re.IGNORECASE)
 _TIME = re.compile(
     r"\b\d{4}-\d\d?-\d\d?(?:[t ]\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?\s*(?:z|[+-]\d\d:?\d\d)?)?|\b\d\d?:\d\d(?::\d\d)?(?:\.\d+)?\b",

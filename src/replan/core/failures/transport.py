@@ -69,7 +69,7 @@ _TIMED_OUT = re.compile(
     r"|DeadlineExceeded(Error)?|TimeLimitExceeded|TooSlowError)$"
 )
 _DISCONNECTED = re.compile(
-    r"(ConnectionError|ConnectionClosed\w*|ConnectionLost(Error)?|ConnectionReset(Error)?|ConnectionAborted(Error)?"
+    r"(ConnectionError|ConnectionClosed\w{0,40}|ConnectionLost(Error)?|ConnectionReset(Error)?|ConnectionAborted(Error)?"
     r"|Disconnected(Error)?)$"
 )
 _GRPC = {

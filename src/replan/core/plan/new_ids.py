@@ -9,7 +9,8 @@ from typing import Any
 from replan.core.references.refs import changed
 from replan.core.types import Action, Step
 
-_QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)""", re.DOTALL)
+_QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|`(?:[^`\\]|\\.)*+`?)""", re.DOTALL)
+"""What is not closed goes to the end."""
 _BEGINNING = re.compile(r"(?<![\w.\-])[A-Za-z_][\w\-]*")
 """A name at the beginning of a path."""
 
@@ -84,7 +85,7 @@ def _in_expression(text: str, names: Mapping[str, str]) -> str:
     for part in _QUOTED.split(text):
         last, before = before, part.rstrip() or before
         if _QUOTED.fullmatch(part):
-            quoted = part[0] == '"' and part[1:-1] in names and not last.endswith(".")
+            quoted = part[0] == part[-1] == '"' and part[1:-1] in names and not last.endswith(".")
             out.append(f'"{names[part[1:-1]]}"' if quoted else part)
             continue
         out.append(_BEGINNING.sub(lambda found: names.get(found[0], found[0]), part))

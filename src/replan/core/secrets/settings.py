@@ -10,15 +10,21 @@ from typing import Any
 from replan.core.secrets.masked import MASK
 from replan.core.secrets.names import WEB, is_secret_setting, looks_secret, secrets_of_url
 
-_USER = re.compile(r"\b(\w[\w+.-]*)://([^/?#\s:@]*)(?::([^/?#\s]*))?@")
-_NAMED = re.compile(r"([A-Za-z_][\w.-]*)=")
+_USER = re.compile(r"(?<=[\w+.-])://([^/?#\s:@]*)(?::([^/?#\s]*))?@")
+_SCHEME = re.compile(r"(?<![\w+.-])[+.-]*+(\w[\w+.-]*+)$")
+_LONGEST_SCHEME = 12
+"""Characters before `://` that are looked at for one of `WEB`."""
+_NAMED = re.compile(r"(?<![\w.-])([\w.-]++)=")
 _FLAG = re.compile(r"(?<!\S)--?([A-Za-z][\w-]*)\s+(?!-)")
-_HEADER = re.compile(r"([A-Za-z][\w-]*): *(?=[^\s/])")
+_HEADER = re.compile(r"(?<![\w-])([\w-]++): *+(?=[^\s/])")
+_NOT_A_NAME = re.compile(r"[^A-Za-z_]*+")
+"""What may stand before a name, without a blank between them."""
 _LINE = re.compile(r"([^\"'\n]+)")
 _VALUE = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^&;\s\"']+)")
 _OF_LIST = re.compile(r"([^;\"'\n]+)")
 """A value of `Server=h;Password=a b;User=u`, which goes as far as the next of them."""
-_GOES_ON = re.compile(r"[^;\"'\n]*;\s*[A-Za-z_][\w .-]*=")
+_GOES_ON = re.compile(r"[^;\"'\n]{0,4000}+;\s*+[A-Za-z_][\w .-]{0,200}=")
+_LOOKED_BACK = 4_000
 _IN_JSON = re.compile(
     r"(?P<quote>\\{0,8}[\"'])(?P<name>[A-Za-z_][\w.-]*)(?P=quote)\s*:\s*"
     r"(?:(?P=quote)(?P<text>.*?)(?<!\\)(?P=quote)|(?P<number>[^\s,{}\[\]\\\"']+))",
@@ -26,7 +32,7 @@ _IN_JSON = re.compile(
 )
 """`"name": "value"` in a text, also where the quotes are escaped."""
 _WORD = re.compile(r"[^\s\"'=:,;&@/]+")
-_URL = re.compile(r"\w[\w+.-]*://[^\s\"'<>]+")
+_URL = re.compile(r"(?<![\w+.-])[\w+.-]++://[^\s\"'<>]+")
 _VARIABLE = re.compile(r"(?:(?i:bearer|basic|token) +)?\$\{\w+\}")
 """A text that only names where the secret is."""
 _HOLDERS = re.compile(
@@ -47,7 +53,7 @@ def secrets_of_text(text: str) -> Iterator[tuple[str, str]]:
         yield name, text[start:end].rpartition(" ")[2]  # the token of `Bearer …`
     if "://" in text:
         for url in _URL.findall(text):
-            yield from secrets_of_url(url)
+            yield from secrets_of_url(url.lstrip("+.-"))
 
 
 def settings_without_secrets(value: Any) -> Any:
@@ -66,21 +72,23 @@ def _spans(text: str) -> list[tuple[int, int, str]]:
     """Where the text holds secrets, in order, and what they are called."""
     found: list[tuple[int, int, str]] = []
     for match in _USER.finditer(text):
-        if match[3] is not None:
-            found.append((*match.span(3), "password"))
-        elif match[1].lower() in WEB:
-            found.append((*match.span(2), "user"))
+        if match[2] is not None:
+            found.append((*match.span(2), "password"))
+        elif _scheme_before(text, match.start()) in WEB:
+            found.append((*match.span(1), "user"))
     for pattern, form in ((_NAMED, _VALUE), (_FLAG, _VALUE), (_HEADER, _LINE)):
+        told = 0  # what stands in a value is a part of it
         for match in pattern.finditer(text):
-            if not is_secret_setting(match[1]):
+            name = _NOT_A_NAME.sub("", match[1], count=1)
+            if match.end() < told or not is_secret_setting(name):
                 continue
-            if pattern is _NAMED and (
-                text[: match.start()].rstrip()[-1:] == ";" or _GOES_ON.match(text, match.end())
-            ):
+            start = match.end(1) - len(name)
+            if pattern is _NAMED and (_is_after_another(text, start) or _GOES_ON.match(text, match.end())):
                 form = _OF_LIST
             value = form.match(text, match.end())
             if value is not None and value.lastindex is not None:
-                found.append((*value.span(value.lastindex), match[1]))
+                found.append((*value.span(value.lastindex), name))
+                told = value.end()
     found += [
         (*match.span("number" if match["text"] is None else "text"), match["name"])
         for match in _IN_JSON.finditer(text)
@@ -91,9 +99,23 @@ def _spans(text: str) -> list[tuple[int, int, str]]:
         found.append((0, len(text), ""))
     kept: list[tuple[int, int, str]] = []
     for start, end, name in sorted(found, key=lambda span: (span[0], -span[1])):
-        if start < end and (not kept or start >= kept[-1][1]) and not _VARIABLE.fullmatch(text, start, end):
+        if start == end or _VARIABLE.fullmatch(text, start, end):
+            continue
+        if not kept or start >= kept[-1][1]:
             kept.append((start, end, name))
+        elif end > kept[-1][1]:
+            kept[-1] = (kept[-1][0], end, kept[-1][2])
     return kept
+
+
+def _scheme_before(text: str, end: int) -> str:
+    found = _SCHEME.search(text, max(0, end - _LONGEST_SCHEME), end)
+    return found[1].lower() if found else "-"
+
+
+def _is_after_another(text: str, start: int) -> bool:
+    """True if what stands before is the end of another one of a list."""
+    return text[max(0, start - _LOOKED_BACK) : start].rstrip()[-1:] == ";"
 
 
 def _marked(text: str, spans: list[tuple[int, int, str]]) -> str:

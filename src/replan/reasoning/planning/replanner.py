@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -121,8 +120,9 @@ def _small_schema(view: ReplanView, tools: Sequence[ToolSpec]) -> JsonObject:
 
 def _next_ids(view: ReplanView) -> list[str]:
     """The free ids from the first one on."""
-    found = re.fullmatch(r"(.*?)(\d+)", view.next_id)
-    stem, number = (found[1], int(found[2])) if found else ("step_", 1)
+    stem = view.next_id.rstrip("0123456789")
+    digits = view.next_id[len(stem) :]
+    stem, number = (stem, int(digits)) if digits else ("step_", 1)
     taken = {*view.used_ids, *view.kept, *view.failed}
     free: list[str] = []
     while len(free) < _NEW_IDS:

@@ -196,7 +196,7 @@ def _env_file(read: _Entry) -> dict[str, str]:
         if quoted := re.fullmatch(r"""(["'])(.*?)\1(?:\s+#.*)?""", value):
             value = quoted[2].replace("\\n", "\n") if quoted[1] == '"' else quoted[2]
         else:
-            value = re.sub(r"(^|\s+)#.*$", "", value)
+            value = re.sub(r"(?:^|(?<!\s)\s+)#.*$", "", value)
         found[name] = value
     return found
 

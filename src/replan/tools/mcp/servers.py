@@ -158,12 +158,13 @@ _RUNNERS = frozenset(
     ("npx", "npm", "uvx", "uv", "node", "python", "python3", "py", "bun", "bunx", "pipx", "deno", "docker", "sh", "bash",
      "env", "run", "tool", "exec", "x")
 )  # fmt: skip
+_VERSION = "0123456789."
 _NAMELESS = frozenset(("index", "main", "server", "cli", "dist", "build", "src", "bin", "lib", "__main__"))
 _AFFIXES = re.compile(r"^(mcp[-_]server[-_]|server[-_]|mcp[-_])|([-_]mcp|[-_]server)$")
 
 
 def _runs_others(command: str) -> bool:
-    return re.sub(r"[\d.]+$", "", Path(command).name.removesuffix(".exe")) in _RUNNERS
+    return Path(command).name.removesuffix(".exe").rstrip(_VERSION) in _RUNNERS
 
 
 def _name_of(word: str) -> str:
@@ -171,7 +172,7 @@ def _name_of(word: str) -> str:
     package = word.rpartition("/")[2] if word.startswith("@") else word
     for part in reversed(Path(package).parts):
         stem = re.sub(r"([@=].*|\.(py|m?js|cjs|ts|exe))$", "", part)
-        if re.sub(r"[\d.]+$", "", stem) in _RUNNERS:
+        if stem.rstrip(_VERSION) in _RUNNERS:
             return ""
         if stem and stem != "/" and stem not in _NAMELESS:
             return _AFFIXES.sub("", stem) or stem

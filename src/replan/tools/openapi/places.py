@@ -55,7 +55,8 @@ class Place(NamedTuple):
             words = [self.path.name.split(".")[0], self.path.absolute().parent.name]
         else:
             host = urlsplit(str(self.url)).hostname or ""
-            words = [] if re.fullmatch(r"[\d.]+|.*:.*|localhost", host) else host.split(".")
+            is_address = ":" in host or not host.strip("0123456789.")
+            words = [] if is_address or host == "localhost" else host.split(".")
         for word in words:
             slug = re.sub(r"[^a-z0-9]+", "_", word.lower()).strip("_")[:30].strip("_")
             if slug and slug not in _GENERIC:
