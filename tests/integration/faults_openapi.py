@@ -61,6 +61,11 @@ class FaultyServer:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
 
+    def stop_listening(self) -> None:
+        """Take no further connections; the present ones stay."""
+        if self._server is not None:
+            self._server.close()
+
     async def kill(self) -> None:
         """As when its process is killed: no connection lives on, and none is taken."""
         if self._server is not None:
@@ -116,8 +121,7 @@ async def killed_after(server: FaultyServer, writer: asyncio.StreamWriter) -> No
     await right(server, writer)
     writer.write_eof()
     await writer.drain()
-    assert server._server is not None
-    server._server.close()
+    server.stop_listening()
 
 
 async def hang(server: FaultyServer, writer: asyncio.StreamWriter) -> None:

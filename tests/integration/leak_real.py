@@ -19,7 +19,7 @@ from replan import Replan, tool
 from replan.config import Settings
 from replan.core.state.task import State
 from replan.errors import ReplanError, TaskEnded
-from replan.run.orchestrator import _Drive
+from replan.run.orchestrator import Drive
 from replan.run.service.tasks import Service
 from replan.run.session.context import Run
 from replan.run.steps.executor import Executor
@@ -28,7 +28,7 @@ from replan.testing import EndpointFault, ScriptedEndpoint
 from replan.tools.functions.context import ToolContext
 from replan.tools.functions.source import FunctionSource
 
-OURS = (Run, State, Executor, _Drive, Service, SqliteStore, FunctionSource, Replan)
+OURS = (Run, State, Executor, Drive, Service, SqliteStore, FunctionSource, Replan)
 AT_ONCE = 5
 
 

@@ -20,7 +20,7 @@ from replan.errors import ConfigError, ModelUnavailable
 from replan.llm.fallback import FallbackModel
 from replan.llm.ladder import MODES, Ladder, Way
 from replan.llm.provider import open_model
-from replan.llm.wire import _Events, completion
+from replan.llm.wire import EventStream, completion
 from replan.ports import ModelReply, ModelRequest, Turn
 from replan.testing import EndpointFault, Habits, ScriptedEndpoint
 
@@ -383,7 +383,7 @@ async def test_however_a_stream_is_cut_and_decorated_its_data_comes_out(
     sent = [json.dumps({"choices": [{"delta": {"content": text}}]}, ensure_ascii=False) for text in texts]
     whole = as_events(*sent, "[DONE]", mark=mark.replace("{}", "%s").replace("%s", "{0}"), end=end)
     pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
-    events = [event async for event in _Events(_Body(pieces))]  # type: ignore[arg-type]
+    events = [event async for event in EventStream(_Body(pieces))]  # type: ignore[arg-type]
     lines = [event.decode().removeprefix("data: ").strip() for event in events]
     assert lines[: len(sent)] == sent
     assert json.loads(lines[-2])["choices"][0]["finish_reason"] == "stop"

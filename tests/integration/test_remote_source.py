@@ -223,7 +223,7 @@ async def test_a_list_that_changes_is_taken_up(protocol: str) -> None:
             self.changed = changed
 
         def put(self, *functions: Any) -> None:
-            self._tools = FunctionSource(functions)._tools
+            super().__init__(functions)
             self.changed()
 
     tools = Changing([echo])

@@ -224,7 +224,7 @@ class Pays:
     name = "pays"
 
     def __init__(self, effect: Any, *, secret: bool, hangs: bool) -> None:
-        self._spec = ToolSpec(
+        self.spec = ToolSpec(
             id="pay",
             parameters={
                 "type": "object",
@@ -238,7 +238,7 @@ class Pays:
         self.keys: list[str] = []
 
     async def tools(self) -> list[ToolSpec]:
-        return [self._spec]
+        return [self.spec]
 
     async def call(self, call: ToolCall) -> Any:
         self.keys.append(call.key)
@@ -280,7 +280,7 @@ async def test_a_call_with_a_secret_is_the_same_call_after_a_restart_and_its_key
     tried = {
         call_base(task_id, "pay", {"pin": f"{pin:04}"}, schema)
         for pin in range(4_700, 4_720)
-        for schema in (None, first._spec.parameters)
+        for schema in (None, first.spec.parameters)
     }
     assert (split_key(first.keys[0])[0] in tried) is not before
 

@@ -36,7 +36,7 @@ class LenientTransport(Transport):
             return response
         response.request = request
         if "event-stream" in response.headers.get("content-type", ""):
-            return _with(response, 200, stream=_Events(response))
+            return _with(response, 200, stream=EventStream(response))
         content = await response.aread()
         await response.aclose()
         status, content = completion(content)
@@ -129,7 +129,7 @@ def _with(response: httpx2.Response, status: int, *, json: bool = False, **body:
     return httpx2.Response(status, headers=headers, extensions=response.extensions, **body)
 
 
-class _Events(httpx2.AsyncByteStream):
+class EventStream(httpx2.AsyncByteStream):
     """The data of a stream of events, one line each."""
 
     def __init__(self, response: httpx2.Response) -> None:

@@ -70,7 +70,7 @@ async def drive(task_id: str, parts: Parts, *, steal: bool = False) -> State:
                 try:
                     waiting = run.state.waiting
                     if not run.state.ended and (waiting is None or waiting.until_resumed):
-                        await _Drive(run, people).attend()
+                        await Drive(run, people).attend()
                 finally:
                     state = run.state
                     if state.ended:
@@ -91,7 +91,7 @@ async def _spoken_since(state: State, task_id: str, parts: Parts) -> bool:
     return bool(await parts.store.read(task_id, state.last_seq, 1, signals_only=True))
 
 
-class _Drive:
+class Drive:
     """The loop of one claimed task, with whatever may stop it from outside.
 
     It runs in the task of whoever drives. What stops it cancels that task, and takes the cancellation back once

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from replan.errors import ToolCallError
-from replan.run.session import outputs
-from replan.run.session.outputs import pack
+from replan.run.session.outputs import has_long_number, pack
 
 
 def test_a_number_that_pythons_own_reader_refuses_is_no_output() -> None:
@@ -24,5 +23,5 @@ def test_a_text_of_digits_is_an_output(digits: str) -> None:
 def test_a_run_of_digits_is_found_wherever_it_stands(before: int, count: int, long: bool) -> None:
     for around in (b"x", b" 12 "):
         text = (around * before)[: max(0, before - 1)] + b"x" + b"7" * count + around * 2_000
-        assert outputs._has_long_number(text) is long
-        assert outputs._has_long_number(text[: text.rindex(b"7") + 1]) is long
+        assert has_long_number(text) is long
+        assert has_long_number(text[: text.rindex(b"7") + 1]) is long

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall
 from replan.tools.kit import time
-from replan.tools.kit.time_tools import _weekdays_added
+from replan.tools.kit.time_tools import weekdays_added
 
 pytestmark = pytest.mark.anyio
 
@@ -80,7 +80,7 @@ def test_weekdays_are_counted_one_by_one(start: date, count: int) -> None:
         day += timedelta(days=1 if count > 0 else -1)
         left -= day.weekday() < 5
     moment = datetime(start.year, start.month, start.day, tzinfo=UTC)
-    assert _weekdays_added(moment, count).date() == day
+    assert weekdays_added(moment, count).date() == day
 
 
 async def test_between() -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from replan.tools.mcp.stdio import _Lines
+from replan.tools.mcp.stdio import Lines
 from replan.tools.mcp.traffic import Traffic
 
 BODY = {"content": [{"type": "text", "text": "x" * 9_000}]}
@@ -21,7 +21,7 @@ IDS = {
 @pytest.mark.parametrize("where", list(IDS))
 def test_a_call_that_begins_within_a_large_answer_of_another_is_not_taken_along(where: str) -> None:
     traffic = Traffic()
-    lines = _Lines(traffic, max_bytes=5_000)
+    lines = Lines(traffic, max_bytes=5_000)
     answer = json.dumps(IDS[where]).encode()
     traffic.open[1] = "tools/call"
     told = lines.feed(answer[:6_000])
@@ -35,5 +35,5 @@ def test_a_call_that_begins_within_a_large_answer_of_another_is_not_taken_along(
 def test_a_late_answer_that_cannot_be_read_is_not_that_of_the_only_open_call() -> None:
     traffic = Traffic()
     traffic.open[2] = "tools/call"
-    assert _Lines(traffic, max_bytes=5_000).feed(json.dumps(IDS["first"]).encode() + b"\n") == []
-    assert _Lines(traffic, max_bytes=5_000).feed(b'{"jsonrpc":"2.0","id":1,"result":\n') == []
+    assert Lines(traffic, max_bytes=5_000).feed(json.dumps(IDS["first"]).encode() + b"\n") == []
+    assert Lines(traffic, max_bytes=5_000).feed(b'{"jsonrpc":"2.0","id":1,"result":\n') == []

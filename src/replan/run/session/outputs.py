@@ -68,12 +68,12 @@ def pack(value: Any, limit: int) -> Packed:
 def _written(piece: Any, depth: int) -> tuple[Any, bytes]:
     data = to_json(piece, inf_nan_mode="constants")
     plain = read_strictly(data, depth)
-    if not isinstance(plain, str) and _has_long_number(data):
+    if not isinstance(plain, str) and has_long_number(data):
         json.loads(data)  # a number that Python's own reader refuses would make the log unreadable
     return plain, data
 
 
-def _has_long_number(data: bytes) -> bool:
+def has_long_number(data: bytes) -> bool:
     """True if there are `_MANY_DIGITS` digits in a row: one of them stands at each so many."""
     for at in range(_MANY_DIGITS - 1, len(data), _MANY_DIGITS):
         before = data[at - _MANY_DIGITS + 1 : at + 1]

@@ -109,7 +109,7 @@ def _added(moment: datetime, amount: float, unit: str) -> datetime:
     if unit in ("days", "weeks"):
         return moment + timedelta(**{unit: whole})
     if unit == "weekdays":
-        return _weekdays_added(moment, whole)
+        return weekdays_added(moment, whole)
     months = moment.month - 1 + whole * (12 if unit == "years" else 1)
     year, month = moment.year + months // 12, months % 12 + 1
     if not 1 <= year <= 9999:
@@ -117,7 +117,7 @@ def _added(moment: datetime, amount: float, unit: str) -> datetime:
     return moment.replace(year=year, month=month, day=min(moment.day, calendar.monthrange(year, month)[1]))
 
 
-def _weekdays_added(moment: datetime, count: int) -> datetime:
+def weekdays_added(moment: datetime, count: int) -> datetime:
     """From a weekend on, the first weekday counts as one."""
     step = 1 if count >= 0 else -1
     while count and moment.weekday() > 4:

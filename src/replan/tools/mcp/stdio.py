@@ -41,7 +41,7 @@ async def stdio_transport(
     send_out, receive_out = anyio.create_memory_object_stream[SessionMessage](0)
 
     async def incoming() -> None:
-        lines = _Lines(traffic, max_bytes)
+        lines = Lines(traffic, max_bytes)
         try:
             async with send_in:
                 while chunk := await process.read():
@@ -78,7 +78,7 @@ async def stdio_transport(
             stream.close()
 
 
-class _Lines:
+class Lines:
     """Cuts output into lines and reads each as a message."""
 
     def __init__(self, traffic: Traffic, max_bytes: int) -> None:
