@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from replan.config.keys import IGNORED, MOVED, SECTIONS
 from replan.config.toml_lines import line_numbers
 from replan.config.values import Kind, kind_of
 from replan.errors import ConfigError
+from replan.files import MOST_DIGITS, MOST_LEVELS, Unusable, read_bounded, read_json, usable
 
 
 class Origin(NamedTuple):
@@ -53,9 +53,15 @@ def read_file(path: Path, name: str) -> Layer:
     """A TOML file as a layer; `name` is how it is called in messages. `ConfigError` when it cannot be read."""
     text = _text_of(path, name)
     try:
-        content = tomllib.loads(text)
+        content = usable(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{_place(name, text, str(error))}") from None
+    except RecursionError:
+        raise ConfigError(f"{name}: it is nested more than {MOST_LEVELS} levels deep") from None
+    except Unusable as error:
+        raise ConfigError(f"{name}: {error}") from None
+    except ValueError:  # Python's own limit of digits
+        raise ConfigError(f"{name}: a number has more than {MOST_DIGITS:,} digits") from None
     lines = line_numbers(text)
     given: list[Given] = []
     problems: list[str] = []
@@ -85,7 +91,7 @@ def read_file(path: Path, name: str) -> Layer:
 
 def _text_of(path: Path, name: str) -> str:
     try:
-        raw = path.read_bytes()
+        raw = read_bounded(path)
     except FileNotFoundError:
         raise ConfigError(f"{name}: there is no such configuration file") from None
     except IsADirectoryError:
@@ -192,7 +198,7 @@ def _parse(text: str, kind: Kind) -> Any:
 
 def _parse_table(text: str) -> Any:
     try:
-        value = json.loads(text or "{}")
+        value = read_json(text or "{}")
     except ValueError as error:
         raise ValueError(f'expected a JSON object like {{"name": {{…}}}} ({error})') from None
     return value
@@ -201,7 +207,7 @@ def _parse_table(text: str) -> Any:
 def _parse_list(text: str) -> list[Any]:
     if text.startswith("["):
         try:
-            value = json.loads(text)
+            value = read_json(text)
         except ValueError as error:
             raise ValueError(
                 f'expected a JSON list like ["a", "b"], or values between commas: a,b ({error})'

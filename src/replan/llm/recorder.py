@@ -19,9 +19,12 @@ from replan.core.ids import canonical, digest
 from replan.core.limits.prices import FREE, Price
 from replan.core.types import JsonObject
 from replan.errors import InputError, ModelUnavailable
+from replan.files import MOST_BYTES, read_bounded
 from replan.ports import Model, ModelReply, ModelRequest, Priced
 
 _FORMAT = 1
+_MOST_BYTES = 2**30
+"""Of a recording."""
 _DATE = re.compile(r"Today is \d{4}-\d{2}-\d{2}(?:, a [A-Z][a-z]+day)?\.")
 """The prompts tell the date; a recording has to serve on later days too."""
 _SECONDS = re.compile(
@@ -186,17 +189,19 @@ def _put(file: int, line: JsonObject) -> None:
 def _is_header(line: bytes) -> bool:
     try:
         value = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and value.get("replan_recording") == _FORMAT
 
 
 def _read(path: Path) -> tuple[JsonObject, list[JsonObject]]:
     try:
-        lines = path.read_bytes().split(b"\n")
+        with path.open("rb") as file:
+            known = _is_header(file.readline(MOST_BYTES))
+        lines = read_bounded(path, _MOST_BYTES).split(b"\n") if known else []
     except OSError as error:
         raise InputError(f"the recording {path} cannot be read: {error.strerror or error}") from error
-    if not _is_header(lines[0]):
+    if not lines:
         raise InputError(
             f"{path} is not a recording of Replan, or one of another release (--record makes one)"
         )
@@ -208,7 +213,7 @@ def _read(path: Path) -> tuple[JsonObject, list[JsonObject]]:
             call = json.loads(line)
             if not isinstance(call["key"], str) or ("reply" not in call and "error" not in call):
                 raise ValueError("neither a reply nor an error")
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(f"line {number} of the recording {path} cannot be read: {error}") from error
         calls.append(call)
     return json.loads(lines[0]), calls

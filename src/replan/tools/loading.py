@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from replan.errors import InputError, ReplanError
+from replan.files import read_bounded
 from replan.ports import ToolSource
 from replan.tools.catalog.catalog import Catalog
 from replan.tools.frameworks import gather
@@ -79,7 +80,7 @@ def _load_file(path: Path) -> ModuleType:
         hint = f"; it has {', '.join(inside)}" if inside else ""
         raise InputError(f"{path} is a folder; name a Python file in it{hint}")
     try:
-        source = path.read_bytes()
+        source = read_bounded(path)
     except FileNotFoundError:
         raise InputError(f"there is no file {path}{_near_files(path)}") from None
     except OSError as error:

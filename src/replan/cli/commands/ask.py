@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import signal
 import sys
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from replan.cli.commands.answers import call_words
 from replan.cli.terminal.terminal import say
 from replan.cli.terminal.words import clean
 from replan.errors import InputError, TaskEnded
+from replan.files import read_json
 
 if TYPE_CHECKING:
     from replan.app import Replan
@@ -71,7 +71,7 @@ async def _approval(replan: Replan, task_id: str, one: WaitingFor) -> bool:
 
 def _object(said: str) -> dict[str, Any]:
     try:
-        parameters: Any = json.loads(said)
+        parameters = read_json(said)
     except ValueError as error:
         at = f": {error}" if said.startswith("{") else ""
         raise InputError(f"{clean(said, 60)!r} is neither yes nor no, nor a JSON object{at}") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Collection
 from pathlib import Path
@@ -11,13 +10,7 @@ from typing import Any
 
 from replan.core.words import beginning
 from replan.errors import InputError
-
-MOST_BYTES = 16 * 2**20
-"""Of a file that an option names."""
-MOST_LEVELS = 100
-MOST_DIGITS = 1_000
-"""Of a whole number; JSON has no limit, and reading them takes ever longer."""
-_BRACKETS_AND_TEXTS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
+from replan.files import MOST_BYTES, Unusable, read_bounded, read_json
 
 
 def metadata_of(pairs: list[str], texts: Collection[str] = ()) -> dict[str, Any]:
@@ -56,8 +49,8 @@ def secrets_of(pairs: list[str]) -> dict[str, str]:
 def value_of(text: str) -> Any:
     """The JSON value that the text is, or else the text."""
     try:
-        return _read(text)
-    except _Unusable as error:
+        return read_json(text)
+    except Unusable as error:
         raise InputError(
             f"{beginning(text, 40)}: {error}; write it in double quotes if it is meant as a text"
         ) from None
@@ -65,51 +58,13 @@ def value_of(text: str) -> Any:
         return text
 
 
-class _Unusable(ValueError):
-    """JSON that cannot be worked with."""
-
-
 def json_value(text: str, what: str) -> Any:
     """The JSON value that an option gives; `what` names the option in messages."""
     try:
-        return _read(text)
+        return read_json(text)
     except ValueError as error:
         hint = "" if set(text) & set('{}[]"') else f"; a text is written in quotes: {what} '\"{text[:40]}\"'"
         raise InputError(f"{what} has to be JSON: {error}{hint}") from None
-
-
-def _read(text: str) -> Any:
-    """The JSON value; `ValueError` also for what is too deep or too large a number to be worked with."""
-    if _is_deep(text):
-        raise _Unusable(f"it is nested more than {MOST_LEVELS} levels deep")
-    return json.loads(text, parse_constant=_no_constant, parse_int=_whole, parse_float=_number)
-
-
-def _is_deep(text: str) -> bool:
-    """Whether brackets are nested too deep, outside of texts."""
-    depth = 0
-    for found in _BRACKETS_AND_TEXTS.finditer(text):
-        mark = found.group()
-        if mark in "[{":
-            depth += 1
-            if depth > MOST_LEVELS:
-                return True
-        elif mark in "]}":
-            depth -= 1
-    return False
-
-
-def _whole(digits: str) -> int:
-    if len(digits) > MOST_DIGITS:
-        raise _Unusable(f"a number of {len(digits):,} digits; at most {MOST_DIGITS:,} can be worked with")
-    return int(digits)
-
-
-def _number(text: str) -> float:
-    number = float(text)
-    if number in (float("inf"), -float("inf")):
-        raise _Unusable(f"{text[:40]} is larger than any number that can be worked with")
-    return number
 
 
 def json_object(text: str, what: str) -> dict[str, Any]:
@@ -120,19 +75,11 @@ def json_object(text: str, what: str) -> dict[str, Any]:
     return value
 
 
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
-
-
 def json_file(path: Path, what: str) -> Any:
     """The JSON document in a file, `-` for stdin; `what` names it in messages."""
     name = "stdin" if str(path) == "-" else str(path)
     try:
-        if name == "stdin":
-            raw = sys.stdin.buffer.read(MOST_BYTES + 1)
-        else:
-            with path.open("rb") as file:
-                raw = file.read(MOST_BYTES + 1)
+        raw = sys.stdin.buffer.read(MOST_BYTES + 1) if name == "stdin" else read_bounded(path)
     except FileNotFoundError:
         raise InputError(f"there is no {what} file {name}") from None
     except IsADirectoryError:
@@ -142,7 +89,7 @@ def json_file(path: Path, what: str) -> Any:
     if len(raw) > MOST_BYTES:
         raise InputError(f"{name}: the {what} file is larger than {MOST_BYTES:,} bytes")
     try:
-        return _read(raw.decode("utf-8-sig"))
+        return read_json(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise InputError(f"{name}: the {what} file is not UTF-8 text (byte {error.start})") from None
     except json.JSONDecodeError as error:

@@ -17,6 +17,7 @@ from replan.core.events import TaskSubmitted
 from replan.core.secrets import lost, with_places
 from replan.core.state.task import TaskName
 from replan.errors import InputError
+from replan.files import read_bounded
 
 _FORMS = "write NAME=env:VARIABLE or NAME=file:PATH"
 _MOST_BYTES = 1_000_000
@@ -45,16 +46,13 @@ def read_source(source: str, what: str) -> str | None:
             raise InputError(f"{what}: the environment has no {where}; set it, or give another source")
         return value
     try:
-        with Path(where).expanduser().open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-        text = data.decode("utf-8-sig").rstrip("\r\n")
+        text = read_bounded(Path(where).expanduser(), _MOST_BYTES).decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError:
         raise InputError(f"{what}: the file {where} is not UTF-8 text") from None
     except OSError as error:
         raise InputError(f"{what}: the file {where} cannot be read: {error.strerror or error}") from None
-    if not text or len(data) > _MOST_BYTES:
-        why = "is empty" if not text else f"is larger than {_MOST_BYTES:,} bytes"
-        raise InputError(f"{what}: the file {where} {why}")
+    if not text:
+        raise InputError(f"{what}: the file {where} is empty")
     return text
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from replan.core.words import kind_of
 from replan.errors import InputError
+from replan.files import Unusable, read_bounded, read_json
 from replan.tools.expand import expanded
 from replan.tools.mcp.servers import HttpServer, OAuth, Server, StdioServer, checked
 from replan.tools.mcp.source import McpSource
@@ -54,16 +55,20 @@ def from_file(path: str | Path) -> list[McpSource | UnusableServer]:
     """
     path = Path(path).expanduser()
     try:
-        text = _decoded(path.read_bytes())
+        text = _decoded(read_bounded(path))
     except FileNotFoundError:
         raise InputError(f"there is no file {path} with MCP servers") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {error}") from None
     try:
-        document = json.loads(text)
+        document = read_json(text)
+    except Unusable as error:
+        raise InputError(f"{path}: {error}") from None
     except ValueError as error:
         try:
-            document = json.loads(_strict(text))
+            document = read_json(_strict(text))
+        except Unusable as wrong:
+            raise InputError(f"{path}: {wrong}") from None
         except ValueError:
             raise InputError(f"{path} is not JSON: {error}") from None
     servers = _servers_of(document, str(path))
@@ -183,7 +188,7 @@ def _env_file(read: _Entry) -> dict[str, str]:
         return {}
     path = read.workspace / Path(told).expanduser()
     try:
-        lines = _decoded(path.read_bytes()).splitlines()
+        lines = _decoded(read_bounded(path)).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{read.where}: envFile {told!r} cannot be read: {error}") from None
     found: dict[str, str] = {}
@@ -330,11 +335,13 @@ class _Entry:
         raise InputError(f"{self.where}: {key} is {right}, not {json.dumps(found, default=str)[:80]}")
 
 
-_NOISE = re.compile(
-    r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|,(?=\s*(?:(?://[^\n]*|/\*.*?\*/)\s*)*[}\]])', re.DOTALL
-)
+_TEXT = r'"(?:\\.|[^"\\])*(?:"|\Z)'
+_COMMENT = re.compile(_TEXT + r"|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_COMMA = re.compile(_TEXT + r"|,(?=\s*[}\]])", re.DOTALL)
 
 
 def _strict(text: str) -> str:
-    """JSON with comments as JSON: comments and trailing commas gone, texts untouched."""
-    return _NOISE.sub(lambda found: found[0] if found[0].startswith('"') else " ", text)
+    """JSON with comments as JSON: comments, and then trailing commas, gone; texts untouched."""
+    for noise in (_COMMENT, _COMMA):
+        text = noise.sub(lambda found: found[0] if found[0].startswith('"') else " ", text)
+    return text

@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 from replan.core.pointers import LeadsNowhere, pointed
 from replan.core.types import JsonObject
 from replan.errors import InputError
+from replan.files import read_bounded
 from replan.tools.openapi.reading import MAX_DOCUMENT_BYTES, read_text
 
 _LONGEST_CHAIN = 32
@@ -88,9 +89,7 @@ class Document:
             assert self._folder is not None
             path = self._folder / file
             try:
-                if path.stat().st_size > MAX_DOCUMENT_BYTES:
-                    raise Unusable(f"{file} is larger than {MAX_DOCUMENT_BYTES:,} bytes")
-                self._files[file] = read_text(path.read_bytes(), file)
+                self._files[file] = read_text(read_bounded(path, MAX_DOCUMENT_BYTES), file)
             except OSError as error:
                 reason = error.strerror or type(error).__name__
                 raise Unusable(f"the reference {reference!r} cannot be read: {reason}") from None

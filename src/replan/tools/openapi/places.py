@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from replan.errors import InputError, ToolCallError
+from replan.files import read_bounded
 from replan.tools.openapi.reading import MAX_DOCUMENT_BYTES, read_text
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _read_file(path: Path, version: object) -> tuple[Any, object, str | None] | 
         found = (said.st_mtime_ns, said.st_size)
         if found == version:
             return None
-        data = path.read_bytes()
+        data = read_bounded(path, MAX_DOCUMENT_BYTES)
     except FileNotFoundError:
         raise InputError(f"there is no file {path}") from None
     except IsADirectoryError:

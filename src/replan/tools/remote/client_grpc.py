@@ -15,6 +15,7 @@ import grpc.aio
 
 from replan.core.types import JsonObject
 from replan.errors import InputError, ToolCallError
+from replan.files import read_bounded
 from replan.ports import Progress
 from replan.tools.bounds import too_large
 from replan.tools.large_json import taken
@@ -68,7 +69,7 @@ class GrpcTransport:
     def _read_certificates(self) -> grpc.ChannelCredentials:
         path = self._endpoint.ca_file
         try:
-            return grpc.ssl_channel_credentials(path.read_bytes() if path else None)
+            return grpc.ssl_channel_credentials(read_bounded(path) if path else None)
         except OSError as error:
             raise InputError(f"{path} cannot be read: {error}") from error
 

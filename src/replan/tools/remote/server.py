@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from replan.core.hosts import is_loopback
 from replan.errors import InputError
+from replan.files import read_bounded
 from replan.ports import ToolSource
 from replan.tools.remote.http_limits import BODY_SECS, HEADER_SECS, limited
 from replan.tools.remote.keys import TTL_SECS, Keys
@@ -211,7 +212,7 @@ async def _grpc(
             number = server.add_insecure_port(address)
         else:
             with _tls_errors(tls):
-                pair = (tls.key.read_bytes(), tls.certificate.read_bytes())
+                pair = (read_bounded(tls.key), read_bounded(tls.certificate))
                 number = server.add_secure_port(address, grpc.ssl_server_credentials([pair]))
     except RuntimeError as error:
         raise InputError(f"gRPC cannot listen on {address}: is the port taken? ({error})") from error
