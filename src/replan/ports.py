@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import Field
@@ -63,7 +64,7 @@ class ToolCall(NamedTuple):
     """Asks a person; None, or an answer of None: nobody answers, and the tool is told so."""
     effect: Effect | None = None
     """The tool's effect as the user has decided it; None: as its source says. It binds a source that sends again."""
-    late: Callable[[asyncio.Future[Any]], None] | None = None
+    late: Callable[[asyncio.Future[Any] | Future[Any]], None] | None = None
     """Told of what will end as the call's work ends, by a source whose work goes on after the call was stopped."""
 
 

@@ -12,7 +12,7 @@ from replan.ports import Clock, Ids, Model, Question, Store, Tools
 from replan.run.session.answer_checks import AnswerChecks
 from replan.run.session.feed import Feed
 from replan.run.session.given import Given
-from replan.run.session.late_answers import LateAnswers
+from replan.run.session.late_answers import LATE, LateAnswers
 from replan.run.session.tool_record import ToolRecord
 
 
@@ -31,8 +31,8 @@ class Parts:
     record: ToolRecord = field(default_factory=ToolRecord)
     """How the tools do."""
     answer_checks: AnswerChecks = field(default_factory=AnswerChecks)
-    late: LateAnswers = field(default_factory=LateAnswers)
-    """Answers to calls that were given up, still on their way."""
+    late: LateAnswers = LATE
+    """Answers to calls that were given up, still on their way: all that there are in the process."""
     secrets: KnownSecrets = field(default_factory=KnownSecrets)
     """The keys of models and sources: secret in every task."""
     given: Given = field(default_factory=Given)

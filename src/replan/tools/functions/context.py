@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -62,7 +63,7 @@ class ToolContext:
         self._thread = 0
         self._cancelled = False
         self._noticed = False
-        self._late: Callable[[asyncio.Future[Any]], None] | None = None
+        self._late: Callable[[Future[Any]], None] | None = None
         self._event: threading.Event | None = None
 
     @classmethod
@@ -127,7 +128,7 @@ class ToolContext:
 
         return work
 
-    def goes_on(self, answer: asyncio.Future[Any]) -> None:
+    def goes_on(self, answer: Future[Any]) -> None:
         """The call was stopped and its work goes on: `answer` will end as that ends."""
         if self._late is not None:
             self._late(answer)

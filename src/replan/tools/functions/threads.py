@@ -10,6 +10,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
+from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
@@ -28,7 +29,8 @@ class _Job(Generic[T]):
         self.function = function
         self.context = contextvars.copy_context()
         self.loop = loop
-        self.future = future
+        self.future: asyncio.Future[T] | Future[T] = future
+        """Who waits: in the loop; once it is left behind, whoever may, in any loop of the process."""
         self.done = False
         self.abandoned = False
         self.outcome: tuple[Any, Exception | None] = None, None
@@ -62,9 +64,7 @@ class DaemonThreads:
         """Threads that are still at work for a caller that has given up."""
         return self._abandoned
 
-    async def run(
-        self, function: Callable[[], T], left: Callable[[asyncio.Future[Any]], None] | None = None
-    ) -> T:
+    async def run(self, function: Callable[[], T], left: Callable[[Future[Any]], None] | None = None) -> T:
         """The function's result, or its exception; one that is no `Exception` comes as `ToolCallError`.
 
         `left` is told when the thread is left behind, and given what will have the result when it ends.
@@ -76,8 +76,10 @@ class DaemonThreads:
         try:
             return await future
         finally:
-            if (not future.done() or future.cancelled()) and self._abandon(job) and left is not None:
-                left(job.future)
+            if (not future.done() or future.cancelled()) and not loop.is_closed():
+                later = self._abandon(job)
+                if left is not None:
+                    left(later)
 
     def release(self) -> None:
         """Let the idle threads end; busy ones end after their function, later calls start new ones."""
@@ -100,22 +102,18 @@ class DaemonThreads:
                 raise ToolCallError(f"no thread could be started: {error}", kind="unavailable") from error
         inbox.put(job)
 
-    def _abandon(self, job: _Job[Any]) -> bool:
-        """Leave the job's thread to itself; its result goes to another future. True if somebody may wait for that."""
-        if job.loop.is_closed():
-            return False
-        later: asyncio.Future[Any] = job.loop.create_future()
-        later.add_done_callback(
-            lambda done: done.cancelled() or done.exception()
-        )  # nobody has to wait for it
+    def _abandon(self, job: _Job[T]) -> Future[T]:
+        """Leave the job's thread to itself; its result goes to another future, for whoever may wait for that."""
+        later: Future[T] = Future()
+        later.set_running_or_notify_cancel()  # nobody who waits for it can stop it
         with self._lock:
-            job.future = later
             if not job.done:
                 job.abandoned = True
+                job.future = later
                 self._abandoned += 1
-            else:
-                job.loop.call_soon(_settle, later, *job.outcome)  # it ended while it was being left
-        return True
+                return later
+        _settle(later, *job.outcome)  # it ended while it was being left
+        return later
 
     def _work(self, inbox: SimpleQueue[_Job[Any] | None], releases: int) -> None:
         while True:
@@ -151,11 +149,15 @@ class DaemonThreads:
             job.outcome = value, error
             if job.abandoned:
                 self._abandoned -= 1
+            waits = job.future
             stays = releases == self._releases
             if stays:
                 self._idle.append(inbox)  # before the answer: who gets it may call again at once
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
-            job.loop.call_soon_threadsafe(_settle, job.future, value, error)
+        if isinstance(waits, Future):
+            _settle(waits, value, error)
+        else:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+                job.loop.call_soon_threadsafe(_settle, waits, value, error)
         return stays
 
 
@@ -171,7 +173,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_reset_all)  # threads do not survive a fork
 
 
-def _settle(future: asyncio.Future[Any], value: Any, error: Exception | None) -> None:
+def _settle(future: asyncio.Future[Any] | Future[Any], value: Any, error: Exception | None) -> None:
     if future.done():
         return
     if error is not None:
