@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Literal, NewType, ParamSpec, Self, TypeAlias, TypeVar, cast
+from typing import Any, Literal, ParamSpec, Self, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-TaskId = NewType("TaskId", str)
 StepId: TypeAlias = str
 ActionId: TypeAlias = str
 ToolId: TypeAlias = str

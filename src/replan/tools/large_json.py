@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from replan.beside import seen_through
-from replan.core.data.pieces import AT_ONCE, read_in_pieces
+from replan.core.data.pieces import AT_ONCE
+from replan.core.json_reader import read_in_pieces
 
 T = TypeVar("T")
 _CONSTANT = re.compile(r"NaN|Infinity")

@@ -21,12 +21,14 @@ from histories import (
     planned,
     skipped,
     state_of,
+    submitted,
 )
 
+from replan.core import events as e
 from replan.core.events import PlanRejected
 from replan.core.report import explain
 from replan.core.report.explain_doubts import outcome_unknown
-from replan.core.types import Failure, Fault, LeftOutEffect, Step
+from replan.core.types import Failure, Fault, LeftOutEffect, Plan, Step
 
 IN_DOUBT = [
     *OPENED, PLANNED, *FOUND, begun("send"), called("once", **SENT_OF), missed(TIMED_OUT, **SENT_OF),
@@ -218,3 +220,29 @@ def test_what_the_judge_found_wrong_is_among_the_causes_and_the_task_is_not_call
     failure = explain.judged_failed(state, evaluation)
     assert failure.root_causes == ("8611 m is K2", "too short")
     assert "Look at the steps" in failure.advice[0]
+
+
+def test_an_account_of_thousands_of_failures_tells_the_first_and_how_many_more() -> None:
+    steps = tuple([Step(step_id=f"s{n}", tool="t") for n in range(2_000)])
+    plan = e.PlanGenerated(plan=Plan(plan_id="p", steps=steps))
+    failed = [broken(step.step_id) for step in steps]
+    told = explain.steps_failed(
+        state_of([submitted(), e.TaskStarted(), e.RoundStarted(round=1), plan, *failed])
+    )
+    assert len(told.root_causes) == 51
+    assert told.root_causes[-1] == "and 1,950 more"
+
+
+def test_an_account_of_thousands_of_doubts_tells_the_first_and_how_many_more() -> None:
+    each = Step(step_id="s", tool="pay", for_each="[]")
+    plan = e.PlanGenerated(plan=Plan(plan_id="p", steps=(each,)))
+    calls: list[e.AnyEvent] = []
+    for n in range(500):
+        of: dict[str, Any] = {"call_key": f"{n:032x}.1", "step_id": "s", "index": n, "tool_id": "pay"}
+        calls += [
+            e.CallStarted(**of, effect="once", parameters={"n": n}),
+            e.OutcomeUnknown(**of, reason="the answer was lost"),
+        ]
+    told = outcome_unknown(state_of([submitted(), e.TaskStarted(), e.RoundStarted(round=1), plan, *calls]))
+    for texts in (told.root_causes, told.advice, told.in_doubt):
+        assert (len(texts), texts[-1]) == (51, "and 450 more")

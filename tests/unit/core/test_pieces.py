@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
-from replan.core.data.pieces import PIECE, in_pieces, is_large, read_in_pieces, weight
+from replan.core.data.pieces import PIECE, in_pieces, is_large, weight
 from replan.core.data.strict_json import NotStorable, read_strictly
+from replan.core.json_reader import read_in_pieces
 
 LEAVES = (
     st.none()

@@ -311,3 +311,10 @@ def test_what_stops_or_orders_a_step_is_read_by_its_common_names() -> None:
     }  # fmt: skip
     (step,) = read_plan({"steps": [raw]}, plan_id="p").steps
     assert (step.when, step.requires_approval, step.dependencies) == ("a.output.due", True, ("a",))
+
+
+@pytest.mark.parametrize("written", ['["a", "b"]', "[a, b]", "a, b", ["a", "b"], '["a","b"]'])
+def test_dependencies_may_be_a_list_in_a_text(written: Any) -> None:
+    steps = [{"step_id": name, "tool": "t"} for name in "ab"]
+    plan = read_plan({"steps": [*steps, {"step_id": "c", "tool": "t", "dependencies": written}]}, plan_id="p")
+    assert plan.steps[2].dependencies == ("a", "b")

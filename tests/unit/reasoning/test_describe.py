@@ -210,3 +210,15 @@ def test_a_parameter_may_be_called_like_a_keyword(name: str) -> None:
 def test_values_in_a_schema_are_data() -> None:
     schema: JsonObject = {"default": {"$ref": "#/a", "definitions": 1}, "enum": [{"$defs": 2}]}
     assert inline(schema) == schema
+
+
+@pytest.mark.parametrize("style", ["standard", "small"])
+def test_what_one_tool_takes_and_gives_takes_a_bounded_part_of_a_prompt(style: str) -> None:
+    fields: JsonObject = {
+        f"field_{n}": {"type": "string", "description": "x" * 60, "enum": [f"{n}-{k}" for k in range(9)]}
+        for n in range(2_000)
+    }
+    schema: JsonObject = {"type": "object", "properties": fields}
+    tool = ToolSpec(id="wide", description="d" * 9_000, parameters=schema, output_schema=schema)
+    assert len(tool_lines([tool] * 20, style=style, limit=4_000)) < 20 * 6_000
+    assert len(tool_index([tool] * 20, limit=4_000)) < 20 * 1_000

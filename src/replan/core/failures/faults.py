@@ -2,7 +2,7 @@
 
 Decided in code, by the kind of failure, never by a model (specification §5): what was raised, with all that it
 carries (`carried`), tells whether the call may have happened; its words (`error_class`) only whose fault it is, and
-whether it may pass. Words may raise a doubt (`error_doubt`), and never clear one.
+whether it may pass. Words may raise a doubt (`speaks_of_doubt`), and never clear one.
 """
 
 from __future__ import annotations

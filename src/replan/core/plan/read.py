@@ -358,6 +358,8 @@ def _parameters(raw: Any, name: str, where: str, faults: list[str]) -> JsonObjec
 
 
 def _names(raw: Any, name: str, where: str, faults: list[str]) -> tuple[str, ...]:
+    if isinstance(raw, str) and isinstance(listed := _parsed(raw), list):
+        raw = listed
     if isinstance(raw, str):
         raw = [part.strip() for part in raw.strip("[]").split(",") if part.strip()]
     names = [_text(item) for item in raw] if isinstance(raw, list) else [""]

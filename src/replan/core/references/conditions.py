@@ -122,7 +122,7 @@ def unknown_statuses(text: str) -> list[str]:
 
 
 def waits_for_failure(text: str) -> list[str]:
-    """The steps whose status the condition compares with 'failed', as if it were looked at then."""
+    """The steps of which the condition asks whether they have failed: a step that has stops those that need it."""
     found: dict[str, None] = {}
 
     def visit(node: Any) -> None:

@@ -10,6 +10,8 @@ import json
 import re
 from typing import Any
 
+from replan.core.json_reader import read_in_pieces
+
 MOST_STEPS = 100_000
 """Looks at a value; some tens of milliseconds."""
 MOST_MADE = 16_000_000
@@ -136,7 +138,6 @@ _PLAIN = re.compile(r"\s*(?:true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[
 
 def _read(text: str) -> Any:
     try:
-        found = json.loads(text)
+        return read_in_pieces(text)
     except (ValueError, RecursionError):
         return text
-    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from replan.core.state.task import CallState, State, StepState
 from replan.core.types import Evaluation, Failure, Fault
@@ -105,10 +105,22 @@ def steps_failed(state: State) -> Failure:
     return Failure(
         kind="step",
         reason=reason,
-        root_causes=tuple(causes),
+        root_causes=few(causes),
         tried=attempts_made(state),
-        advice=tuple(advice),
+        advice=few(advice),
     )
+
+
+MOST_TOLD = 50
+"""Of one kind of thing in an account of a task."""
+
+
+def few(texts: Iterable[str]) -> tuple[str, ...]:
+    """The first of very many, and how many more there are: the log has them all."""
+    told = list(texts)
+    if len(told) <= MOST_TOLD:
+        return tuple(told)
+    return (*told[:MOST_TOLD], f"and {len(told) - MOST_TOLD:,} more")
 
 
 def judged_failed(state: State, evaluation: Evaluation) -> Failure:
@@ -231,10 +243,12 @@ def _refused(state: State) -> tuple[str, ...]:
 
 
 def _doubts(state: State) -> tuple[str, ...]:
-    return tuple(
-        f"Find out whether {call_words(call)} took effect (call key {call.key}) before you run it again."
-        for call in state.in_doubt.values()
-    )
+    return few(find_out(call) for call in state.in_doubt.values())
+
+
+def find_out(call: CallState) -> str:
+    """What a person does about a call in doubt."""
+    return f"Find out whether {call_words(call)} took effect (call key {call.key}) before you run it again."
 
 
 def attempts_made(state: State) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from replan.core.ids import canonical
-from replan.core.report.explain import attempts_made, call_words, step_words
+from replan.core.report.explain import attempts_made, call_words, few, find_out, step_words
 from replan.core.state.task import CallState, State
 from replan.core.types import Failure
 from replan.core.words import beginning, one_line
@@ -43,15 +43,12 @@ def outcome_unknown(state: State) -> Failure:
         kind="outcome_unknown",
         reason=f"nobody can tell whether {call_words(first)} took effect (call key {first.key})"
         + (f", and {len(calls) - 1} more are in doubt" if len(calls) > 1 else ""),
-        root_causes=tuple(_cause(call) for call in calls),
+        root_causes=few(_cause(call) for call in calls),
         tried=attempts_made(state),
-        advice=tuple(
-            f"Find out whether {call_words(call)} took effect (call key {call.key}) before you run it again."
-            for call in calls
-        ),
+        advice=few(find_out(call) for call in calls),
         call_key=first.key,
         undone=_undone(state),
-        in_doubt=tuple(
+        in_doubt=few(
             "; ".join([_of(call), *(f"read: {line}" for line in _readings(state, call))]) for call in calls
         ),
     )

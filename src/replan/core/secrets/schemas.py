@@ -112,12 +112,12 @@ class SecretParts:
     def holds(self) -> bool:
         """True if anything in the value may be a secret."""
         if self._holds is None:
-            self._holds = self.secret or any(_says_password(node, self._root) for node in self._nodes)
+            self._holds = self.secret or any(holds_secret(node, self._root) for node in self._nodes)
         return self._holds
 
 
-def _says_password(part: Any, root: Any) -> bool:
-    """True if a schema, or what it refers to, says `format: password` anywhere."""
+def holds_secret(part: Any, root: Any) -> bool:
+    """True if a part of a schema, or what it refers to in the whole, says `format: password` anywhere."""
     waiting, seen = [part], set[int]()
     while waiting:
         for at in _parts(waiting.pop()):
@@ -129,11 +129,6 @@ def _says_password(part: Any, root: Any) -> bool:
             named = (at.get("$ref"), at.get("$dynamicRef"))
             waiting += [_pointed(root, reference) for reference in named if isinstance(reference, str)]
     return False
-
-
-def holds_secret(part: Any, root: Any) -> bool:
-    """True if a part of a schema, or what it refers to in the whole, is or has a secret."""
-    return _says_password(part, root)
 
 
 def _secret_fields(schema: JsonObject) -> tuple[str, ...]:

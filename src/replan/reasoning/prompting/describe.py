@@ -25,7 +25,8 @@ _PEOPLE_CHARS = {"standard": 6_000, "small": 500}
 
 
 def tool_lines(tools: Sequence[ToolSpec], *, style: str, limit: int) -> str:
-    """Every tool, one after the other; descriptions are cut so that all of it stays near `limit` characters."""
+    """Every tool, one after the other; descriptions are cut so that all of them stay near `limit` characters, and what a tool
+    takes and gives is at `_MOST_OF_SHAPE`."""
     if not tools:
         return "(there are no tools)"
     each = max(60, limit // len(tools))
@@ -34,26 +35,34 @@ def tool_lines(tools: Sequence[ToolSpec], *, style: str, limit: int) -> str:
     return "\n\n".join(_entry(tool, each) for tool in tools)
 
 
+_MOST_OF_SHAPE = 2_000
+"""Characters at which what one tool takes, or gives, is cut where there is no more room."""
+_MOST_OF_NAMES = 400
+"""The same of the names of its parameters in a list of tools."""
+
+
 def tool_index(tools: Sequence[ToolSpec], *, limit: int, effects: bool = False) -> str:
     """Every tool in one line each: id, parameter names, description; with `effects` which of them have one."""
     each = max(40, limit // max(1, len(tools)))
     return "\n".join(
-        f"{tool.id}({', '.join(_properties(tool.parameters))})"
+        f"{tool.id}({shorten(', '.join(_properties(tool.parameters)), max(each, _MOST_OF_NAMES))})"
         f"{' [effect]' if effects and tool.effect != 'reads' else ''}: {shorten(one_line(tool.description), each)}"
         for tool in tools
     )
 
 
 def _line(tool: ToolSpec, each: int) -> str:
-    return f"{signature(tool)}: {shorten(one_line(tool.description or tool.name), each)}"
+    return f"{shorten(signature(tool), 2 * _MOST_OF_SHAPE)}: {shorten(one_line(tool.description or tool.name), each)}"
 
 
 def _entry(tool: ToolSpec, each: int) -> str:
     lines = [f"tool: {tool.id}", f"what: {shorten(one_line(tool.description or tool.name or tool.id), each)}"]
     lines.append(f"effect: {_EFFECTS[tool.effect]}{_change(tool)}")
-    lines.append(f"parameters: {shorten(_json(_trimmed(inline(tool.parameters))), max(each, 2_000))}")
+    lines.append(
+        f"parameters: {shorten(_json(_trimmed(inline(tool.parameters))), max(each, _MOST_OF_SHAPE))}"
+    )
     if tool.output_schema is not None:
-        lines.append(f"output: {shape(inline(tool.output_schema))}")
+        lines.append(f"output: {shorten(shape(inline(tool.output_schema)), max(each, _MOST_OF_SHAPE))}")
         if fields := _described_fields(inline(tool.output_schema)):
             lines.append(f"output fields: {shorten(fields, max(each, 1_000))}")
     else:

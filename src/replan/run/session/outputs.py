@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 from pydantic_core import PydanticSerializationError, to_json
 
 from replan.beside import beside, seen_through
-from replan.core.data.pieces import PIECE, in_pieces, is_large, read_in_pieces
+from replan.core.data.pieces import PIECE, in_pieces, is_large
 from replan.core.data.preview import artifact_of, holds_binary
 from replan.core.data.strict_json import not_storable, read_strictly
 from replan.core.ids import digest_of
+from replan.core.json_reader import read_in_pieces
 from replan.core.references.meter import opened
 from replan.core.secrets import lost
 from replan.core.state.outputs import artifacts_of, compose
