@@ -379,6 +379,10 @@ class TaskIndex(Protocol):
         self, *, status: Sequence[str] = (), limit: int = 100, before: str | None = None
     ) -> list[TaskSummary]: ...
     async def summary(self, task_id: str) -> TaskSummary: ...
+    def others(self) -> bool:
+        """True if another living process has this database open, or if that cannot be told."""
+        ...
+
     async def delete(self, task_id: str, *, unfinished: bool = False) -> None:
         """Remove a task with its log and artifacts. `TaskHeld` if somebody drives it; `InputError` if it has not ended,
         unless `unfinished` ones may go too."""

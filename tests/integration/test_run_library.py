@@ -18,6 +18,7 @@ from pydantic import BaseModel, field_validator
 from run_tasks import plan, step, verdict
 
 from replan import Replan, tool
+from replan.config import Settings
 from replan.core.events import CancelRequested, Record, TaskCompleted
 from replan.errors import (
     InputError,
@@ -674,6 +675,37 @@ async def test_whoever_waits_for_a_task_that_lost_its_driver_is_told(tmp_path: P
             told = asyncio.create_task(waiting.wait(task_id))
         with pytest.raises(ReplanError, match="nobody drives task"):
             await told
+
+
+@pytest.mark.parametrize("stays", [True, False], ids=["its turn comes", "its process has ended"])
+async def test_a_task_that_waits_its_turn_is_waited_for_as_long_as_somebody_may_begin_it(
+    tmp_path: Path, stays: bool
+) -> None:
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    @tool(effect="reads")
+    async def wait_for_it() -> str:
+        """Wait for a sign."""
+        begun.set()
+        await go.wait()
+        return "there"
+
+    plan = {"steps": [{"step_id": "step_1", "tool": "wait_for_it"}]}
+    one = Settings.model_validate({"orchestrator": {"max_concurrent_tasks": 1}})
+    options: dict[str, Any] = {"tools": [wait_for_it], "db": tmp_path / "log.db", "evaluation": "steps"}
+    async with Replan(**options) as waiting:
+        async with Replan(**options, settings=one) as driving:
+            await driving.submit("one", plan=plan)
+            second = await driving.submit("two", plan=plan)
+            await begun.wait()
+            assert (await waiting.summary(second)).status == "queued"
+            told = asyncio.create_task(waiting.wait(second))
+            if stays:
+                go.set()
+                assert (await told).is_success
+        if not stays:
+            with pytest.raises(ReplanError, match="nobody drives task"):
+                await told
 
 
 async def test_the_same_id_given_again_without_its_tools_does_not_end_the_task(tmp_path: Path) -> None:

@@ -734,3 +734,15 @@ async def test_of_many_who_listen_only_those_are_told_to_whom_people_wrote(tmp_p
     assert told == ["t7"]
     await other.aclose()
     await store.aclose()
+
+
+async def test_a_store_knows_whether_another_process_may_use_it(tmp_path: Path) -> None:
+    first = SqliteStore(tmp_path / "log.db")
+    assert not first.others()
+    second = SqliteStore(tmp_path / "log.db")
+    assert (first.others(), second.others()) == (True, True)
+    await first.aclose()
+    assert not second.others()
+    (tmp_path / "log.db.holders" / "1-dead").touch()
+    assert not second.others()
+    await second.aclose()

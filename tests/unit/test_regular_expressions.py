@@ -155,7 +155,11 @@ def test_the_expressions_of_the_source_are_found() -> None:
     found = {one.module for one in expressions()}
 
     assert len(expressions()) > 200
-    assert {"replan.core.secrets.names", "replan.tools.openapi.pages", "replan.cli.terminal.inputs"} <= found
+    assert {
+        "replan.core.secrets.names",
+        "replan.tools.openapi.pages",
+        "replan.tools.mcp.server_files",
+    } <= found
     assert set(BOUNDED) <= found
 
 

@@ -50,6 +50,14 @@ class Holders:
             return False
         return holder == self.mine or _locked(self._folder / holder)
 
+    def others(self) -> bool:
+        """True if another living process has the store open, or if that cannot be told."""
+        try:
+            names = [path for path in self._folder.iterdir() if path.name != self.mine]
+        except OSError:
+            return True
+        return any(map(_locked, names))
+
     def close(self) -> None:
         if self._fd is None:
             return

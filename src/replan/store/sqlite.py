@@ -354,6 +354,9 @@ class SqliteStore:
     async def summary(self, task_id: str) -> TaskSummary:
         return self._summary(await self._reader.row(task_id))
 
+    def others(self) -> bool:
+        return self._holders.others()
+
     def _summary(self, row: Row) -> TaskSummary:
         if row.holder == self._holders.mine:
             held = row.task_id in self._driven

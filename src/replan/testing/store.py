@@ -188,6 +188,9 @@ class MemoryStore:
         summaries = [self._summary(task_id) for task_id in newest_first]
         return [summary for summary in summaries if not status or summary.status in status][: max(limit, 0)]
 
+    def others(self) -> bool:
+        return False
+
     async def summary(self, task_id: str) -> TaskSummary:
         return self._summary(task_id)
 

@@ -370,7 +370,8 @@ class Service:
                 summary = await self.parts.store.summary(task_id)
                 if summary.status == "waiting" and not summary.held:
                     return  # for a person
-                gone = not summary.held and summary.status not in (*ENDED, "queued")
+                waits = summary.status == "queued" and self.parts.store.others()  # one of those may have it
+                gone = not (summary.held or summary.status in ENDED or waits)
                 alone = alone + 1 if gone else 0
                 if alone > 1:  # seen twice: not just between two drivers
                     raise ReplanError(
