@@ -6,7 +6,7 @@ plan it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
@@ -39,9 +39,11 @@ class Deed:
     """An effect that was had, or may have been."""
 
     base: str
-    """What was called, where it surely was had."""
+    """What was called."""
     tool_id: ToolId
     parameters: JsonObject
+    sure: bool = True
+    """False: the call has failed, and may have had it all the same."""
     _things: Things | None = None
 
     @property
@@ -266,13 +268,18 @@ class Ledger:
     def may_have_done(self, call: CallState) -> None:
         """The call has failed, and may have had its effect all the same."""
         if call.effect != "reads":
-            self._deeds.append(Deed("", call.tool_id, call.parameters))
+            self._deeds.append(Deed(split_key(call.key)[0], call.tool_id, call.parameters, sure=False))
 
-    def overwritten(self, base: str) -> bool:
-        """True if what this `repeatable` call has set may have been changed since: to have it again is another call."""
+    def overwritten(self, base: str, besides: Collection[str] = ()) -> bool:
+        """True if what this `repeatable` call has set may have been changed since: to have it again is another call.
+
+        `besides`: what is called together with it, and does not count.
+        """
         for at in range(len(self._deeds) - 1, -1, -1):
-            if (mine := self._deeds[at]).base == base:
-                return any(later.may_have_changed(mine) for later in self._deeds[at + 1 :])
+            mine = self._deeds[at]
+            if mine.sure and mine.base == base:
+                since = (later for later in self._deeds[at + 1 :] if later.base not in besides)
+                return any(later.may_have_changed(mine) for later in since)
         return False
 
     def reusable(self, key: CallKey, tool: ToolSpec) -> LedgerEntry | None:

@@ -88,22 +88,20 @@ def check(
 
 
 def _sets_again(run: Run, plan: Plan) -> bool:
-    """True if the plan sets something that it or another one has set to something else since: that is no second try."""
+    """True if the plan sets something that another one has set to something else since: that is no second try."""
     state = run.state
     done = settled_steps(run)
-    calls = (
-        one
+    found = [
+        (run.parts.tools.resolve(one.tool), one.parameters)
         for step in plan.steps
         if step.step_id not in done
         for one in (step.actions or (step,))
         if one.tool
-    )
+    ]
+    calls = [(tool, state.base(tool, parameters)) for tool, parameters in found if tool is not None]
+    own = {base for _, base in calls}
     return any(
-        tool is not None
-        and tool.effect == "repeatable"
-        and state.ledger.overwritten(state.base(tool, one.parameters))
-        for one in calls
-        for tool in (run.parts.tools.resolve(one.tool),)
+        tool.effect == "repeatable" and state.ledger.overwritten(base, besides=own) for tool, base in calls
     )
 
 
