@@ -225,3 +225,49 @@ def test_a_loop_of_payments_by_habit_pays_once() -> None:
     ran = again(*habit)
     assert not ran.result.is_success
     assert ran.source.counts["ship"] == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        pytest.param(
+            step("s", "order", parameters={"prices": {"b": 1}}),
+            "prices: 'b' is too short (less than 2 characters)",
+            id="a name that is too short",
+        ),
+        pytest.param(
+            step("s", "order", parameters={"prices": {"bb": 1}}, when="not " * 2_000 + "metadata.x == 1"),
+            "at most 2000 are allowed",
+            id="a condition that is too long",
+        ),
+        pytest.param(
+            step("s", "order", parameters={"prices": {"bb": 1}}, when="not " * 300 + "metadata.x == 1 and"),
+            "`when`",
+            id="a condition that is nested too deep",
+        ),
+        pytest.param(
+            step("s", "order", parameters={"prices": {"bb": "${f(" + "'a' item " * 4_000 + ")}"}}),
+            "at most 2000 are allowed",
+            id="a function around too much",
+        ),
+    ],
+)
+def test_what_is_wrong_in_an_odd_way_goes_back_to_the_model(wrong: dict[str, Any], told: str) -> None:
+    prices = {
+        "type": "object",
+        "propertyNames": {"minLength": 2},
+        "additionalProperties": {"type": "integer"},
+    }
+    order = FakeTool(
+        output=1, effect="reads", parameters={"type": "object", "properties": {"prices": prices}}
+    )
+
+    async def main() -> Ran:
+        answers = [plan(wrong), plan(step("s", "order", parameters={"prices": {"bb": 1}}))]
+        made = await bench({"order": order}, {"execution_plan": answers, "evaluation": verdict()})
+        return (await made.run(text="Order.")).check()
+
+    ran = virtual_time(main())
+    assert ran.state.status == "succeeded"
+    (rejected,) = ran.events("plan_rejected")
+    assert told in " ".join(rejected.violations)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 from replan.core.memo import ByIdentity
 
 
@@ -24,3 +27,21 @@ def test_the_oldest_are_let_go() -> None:
     for value in (values[0], values[1], values[2], values[1], values[0]):
         seen(value)
     assert again == [values[0], values[1], values[2], values[0]]
+
+
+def test_threads_may_ask_for_more_than_is_kept() -> None:
+    sizes = ByIdentity[int](len, most=50)
+    values = [[n] * (n % 7) for n in range(500)]
+
+    def ask() -> None:
+        for _ in range(20):
+            assert all(sizes(value) == len(value) for value in values)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            for each in [pool.submit(ask) for _ in range(3)]:
+                each.result()
+    finally:
+        sys.setswitchinterval(before)

@@ -47,7 +47,7 @@ def parse(text: str) -> tuple[Segment, ...]:
     return _parsed(text) if len(text) <= _MOST_KEPT else _read(text)
 
 
-_MOST_KEPT = 500
+_MOST_KEPT = 300
 """Characters of a text whose parts are kept: longer ones are rare, and would fill the memory."""
 
 
@@ -55,7 +55,7 @@ def _read(text: str) -> tuple[Segment, ...]:
     return tuple(_merge(segment for _, segment in _scan(text, literal=False)))
 
 
-_parsed = lru_cache(maxsize=8_192)(_read)
+_parsed = lru_cache(maxsize=16_384)(_read)
 
 
 def is_plain(text: str) -> bool:
