@@ -153,6 +153,6 @@ async def _tasks(
         return Replan(tools=[opened.source()], db=folder / name, settings=settings, evaluation="steps")
 
     kept = await stack.enter_async_context(replan("replan.db"))
-    with mock.patch("replan.app.open_store", return_value=MemoryStore()):
+    with mock.patch("replan.app.opening.open_store", return_value=MemoryStore()):
         unkept = await stack.enter_async_context(replan("unused.db"))
     return {SQLITE: ready(kept), MEMORY: ready(unkept)}

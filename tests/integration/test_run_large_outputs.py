@@ -169,20 +169,20 @@ def test_a_task_that_is_stopped_while_its_answer_is_checked_ends_as_stopped(by: 
             return ()
 
         made = await bench({"t": lambda _: "x" * 400_000})
-        made.service.parts.answer_checks.hold("task_1", check)
         budget = {"task_timeout_secs": 0.2 if by == "the deadline" else None}
-        task_id = await made.submit(
-            plan(step("a", "t")), budget=budget, output_schema={"type": "string"}, task_id="task_1"
-        )
-        driving = asyncio.create_task(made.service.drive(task_id))
-        await reached.wait()
-        if by == "a person":
-            await made.service.cancel(task_id)
-        loop.call_later(0.3, go.set)
-        try:
-            state = await driving
-        finally:
-            go.set()
+        with made.service.parts.answer_checks.held("task_1", check):
+            task_id = await made.submit(
+                plan(step("a", "t")), budget=budget, output_schema={"type": "string"}, task_id="task_1"
+            )
+            driving = asyncio.create_task(made.service.drive(task_id))
+            await reached.wait()
+            if by == "a person":
+                await made.service.cancel(task_id)
+            loop.call_later(0.3, go.set)
+            try:
+                state = await driving
+            finally:
+                go.set()
         assert state.status == ("cancelled" if by == "a person" else "timed_out")
         assert (await made.ran(task_id)).check().statuses() == {"a": "succeeded"}
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 
 from replan.core.state.task import State
@@ -70,15 +71,21 @@ class LocalEngine:
             waiter.set_result(False)
 
     async def _take(self, task_id: str) -> State:
-        has_place = await self._place(task_id)
-        _WITHIN.set(_WITHIN.get() | {(self, task_id)})
-        try:
+        async with self._place(task_id):
+            _WITHIN.set(_WITHIN.get() | {(self, task_id)})
             return await self._drive(task_id)
+
+    @asynccontextmanager
+    async def _place(self, task_id: str) -> AsyncIterator[None]:
+        """`async with`: a place, if the task needs one."""
+        has_place = await self._got_place(task_id)
+        try:
+            yield
         finally:
             if has_place:
                 self._give()
 
-    async def _place(self, task_id: str) -> bool:
+    async def _got_place(self, task_id: str) -> bool:
         if self._free:  # then nobody waits who could take it: places are handed on, not laid down
             self._free -= 1
             return True

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from replan.run.session.answer_checks import AnswerChecks
 
 
@@ -17,18 +19,23 @@ def positive(answer: Any) -> list[str]:
 
 def test_an_answer_has_to_pass_the_checks_of_every_caller() -> None:
     checks = AnswerChecks()
-    checks.hold("x", even)
-    checks.hold("x", positive)
-    assert checks.problems("x", -1) == ["it is odd", "it is negative"]
-    assert checks.problems("x", 2) == []
-    assert checks.problems("y", -1) == []
+    with checks.held("x", even), checks.held("x", positive):
+        assert checks.problems("x", -1) == ["it is odd", "it is negative"]
+        assert checks.problems("x", 2) == []
+        assert checks.problems("y", -1) == []
 
 
 def test_a_caller_that_leaves_takes_its_own_check_only() -> None:
     checks = AnswerChecks()
-    checks.hold("x", even)
-    checks.release("x", positive)
-    assert checks.problems("x", 1) == ["it is odd"]
-    checks.release("x", even)
-    checks.release("x", even)
+    with checks.held("x", even):
+        with checks.held("x", positive):
+            pass
+        assert checks.problems("x", -1) == ["it is odd"]
+    assert checks.problems("x", -1) == []
+
+
+def test_a_caller_that_leaves_with_an_error_takes_its_check_too() -> None:
+    checks = AnswerChecks()
+    with pytest.raises(ZeroDivisionError), checks.held("x", even):
+        raise ZeroDivisionError
     assert checks.problems("x", 1) == []

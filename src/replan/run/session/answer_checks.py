@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 AnswerCheck: TypeAlias = Callable[[Any], Sequence[str]]
@@ -15,15 +16,15 @@ class AnswerChecks:
     def __init__(self) -> None:
         self._checks: dict[str, list[AnswerCheck]] = {}
 
-    def hold(self, task_id: str, check: AnswerCheck) -> None:
-        """For a task whose request is the caller's own: an id alone may be another's."""
+    @contextmanager
+    def held(self, task_id: str, check: AnswerCheck) -> Iterator[None]:
+        """`with`: it holds inside, for a task whose request is the caller's own: an id alone may be another's."""
         self._checks.setdefault(task_id, []).append(check)
-
-    def release(self, task_id: str, check: AnswerCheck) -> None:
-        """The caller waits no longer. One that was never held changes nothing."""
-        left = [one for one in self._checks.pop(task_id, ()) if one is not check]
-        if left:
-            self._checks[task_id] = left
+        try:
+            yield
+        finally:
+            if left := [one for one in self._checks.pop(task_id, ()) if one is not check]:
+                self._checks[task_id] = left
 
     def problems(self, task_id: str, answer: Any) -> list[str]:
         """What is wrong with an answer, in words; empty if nothing."""

@@ -1,59 +1,45 @@
-"""The library: `Replan` puts the parts together and is what programs and the command use."""
+"""`Replan`: what programs and the command call, with all keywords written out."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Self, TypeVar, Unpack, overload
 
 from pydantic import SecretStr, TypeAdapter
 
+from replan.app.arguments import Arguments, Ask, Evaluation, Tools
+from replan.app.opening import opened
+from replan.app.running import NOT_OPEN, Running
 from replan.config import Settings
 from replan.config.options import Options, listed, mapping, policy_with, text_of
 from replan.core.events import Record
-from replan.core.limits.policy import Policy, within
+from replan.core.limits.policy import within
 from replan.core.report.result import TaskResult, WaitingFor
 from replan.core.secrets import KnownSecrets, secrets_of_settings
-from replan.core.state.task import State
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.core.types import JsonObject, Plan, ToolSpec
-from replan.engine.local import LocalEngine
-from replan.errors import InputError, ReplanError, StoreError, TaskHeld
-from replan.ports import Question, Store, TaskSummary, ToolSource, Warmable
+from replan.errors import InputError
+from replan.ports import TaskSummary, Warmable
 from replan.reasoning.prompting.prompts import check_all, load
 from replan.run.service.announcer import Announcer, OnEvent
 from replan.run.service.results import agreed
-from replan.run.service.sync import run_to_end
-from replan.run.service.tasks import Service, Submission, check_submission
+from replan.run.service.tasks import Service, Submission
 from replan.run.service.typed import answer_problems, typed_result
-from replan.run.session.answer_checks import AnswerCheck
-from replan.run.session.dependencies import Parts
 from replan.run.session.library_logs import keep_from_logs
-from replan.run.session.shielding import see_through
-from replan.run.session.tool_record import ToolRecord
 from replan.tools.catalog.direct import call_directly
 from replan.wiring import (
     ModelChoice,
     Models,
-    SystemClock,
     Ulids,
     database_path,
-    driver_name,
-    open_store,
     open_tools,
 )
 
 T = TypeVar("T")
-Evaluation: TypeAlias = Literal["model", "steps"]
-Tools: TypeAlias = Sequence[Callable[..., Any] | ToolSource | str]
-Ask: TypeAlias = Callable[[str, str, Question], Awaitable[JsonObject | None]]
-CANCEL_SECS = 3.0
-"""How long a cancelled caller waits for its task to end."""
 
 
 class Replan:
@@ -119,9 +105,9 @@ class Replan:
         if db is not None and not isinstance(db, Path):
             db = text_of("db", db)
         self._db = database_path(db if db is not None else self.settings.database_service.connection_string)
-        self._service: Service | None = None
-        self._engine: LocalEngine | None = None
-        self._process = os.getpid()
+        self._running: Running | None = None
+        self._closing = contextlib.AsyncExitStack()
+        """What closes the parts of the one that is open."""
 
     # ── life ──
 
@@ -136,67 +122,32 @@ class Replan:
 
     async def open(self) -> None:
         """Open the store and list the tools."""
-        if self._service is not None:
+        if self._running is not None:
             return
         check_all()
-        store = open_store(self._db, self.settings)
-        try:
-            self._catalog.remembered = dict(await store.remembered_tools())
-            await self._catalog.open()
-            await self._remember(store)
-            record = ToolRecord(tells=self._record_in_prompts)
-            await record.load(store)
-        except BaseException:
-            await self._catalog.aclose()  # sources that are tried again would go on with that
-            await store.aclose()
-            raise
-        parts = Parts(
-            store,
-            self._catalog,
-            self._models,
-            SystemClock(),
-            Ulids(),
-            driver=driver_name(),
-            record=record,
-            ask=self._ask,
-            secrets=self.secrets,
-        )
-        self._service = Service(parts)
-        most = self.settings.orchestrator.max_concurrent_tasks
-        self._process = os.getpid()
-        self._engine = LocalEngine(self._service.drive, most, self._service.hear_cancel)
-
-    async def _remember(self, store: Store) -> None:
-        """Keep the names that the sources have, where they are others than before."""
-        with contextlib.suppress(StoreError):
-            if self._catalog.remembered != await store.remembered_tools():
-                await store.remember_tools(self._catalog.remembered)
+        async with contextlib.AsyncExitStack() as closing:
+            self._running = await opened(
+                closing, self._db, self.settings, self._catalog, self._models, self._announcer,
+                ask=self._ask, record_tells=self._record_in_prompts, secrets=self.secrets,
+            )  # fmt: skip
+            self._closing = closing.pop_all()
 
     async def aclose(self) -> None:
         """Stop driving, close tools, models and store. What is stored stays resumable."""
-        service, engine = self._service, self._engine
-        self._service = self._engine = None
-        if service is None or engine is None or self._process != os.getpid():
-            return  # what a fork has inherited is its parent's to close
-        async with (
-            contextlib.AsyncExitStack() as closing
-        ):  # last in, first out; each whatever becomes of the others
-            closing.push_async_callback(see_through, service.parts.store.aclose())  # files are not left open
-            closing.push_async_callback(service.parts.record.flush, service.parts.store)
-            closing.push_async_callback(self._remember, service.parts.store)  # of sources that came late
-            closing.push_async_callback(self._catalog.aclose)
-            closing.push_async_callback(self._models.aclose)
-            if self._announcer is not None:
-                closing.push_async_callback(self._announcer.aclose)
-            closing.push_async_callback(engine.aclose)
+        running, self._running = self._running, None
+        if running is not None and running.here:
+            await self._closing.aclose()
 
     @property
     def service(self) -> Service:
         """The use cases that every front end calls."""
-        if self._service is None:
-            raise InputError("Replan is not open: use `async with Replan(...) as replan:`")
-        self._check_process()
-        return self._service
+        return self._open.service
+
+    @property
+    def _open(self) -> Running:
+        if self._running is None:
+            raise InputError(NOT_OPEN)
+        return self._running
 
     def warm(self) -> None:
         """Load the built-in model in the background, so that the first task does not wait for it."""
@@ -263,18 +214,7 @@ class Replan:
         wanted = self._submission(
             text, metadata, context, task_id, timeout, plan, evaluation, output_schema, secrets
         )
-        submitting = asyncio.ensure_future(self._submit(wanted, check))
-        try:
-            task_id = await asyncio.shield(submitting)
-            result = await self.wait(task_id)
-        except asyncio.CancelledError:
-            with contextlib.suppress(ReplanError):
-                task_id = await submitting  # it may be stored already
-                await self._cancel_and_wait(task_id)
-            raise
-        finally:
-            if check is not None and task_id is not None and self._service is not None:
-                self._service.parts.answer_checks.release(task_id, check)
+        result = await self._open.run(wanted, check)
         return result if adapter is None else typed_result(result, adapter, output_type)
 
     async def submit(
@@ -294,56 +234,11 @@ class Replan:
         wanted = self._submission(
             text, metadata, context, task_id, timeout, plan, evaluation, output_schema, secrets
         )
-        return await self._submit(wanted)
-
-    async def _submit(self, wanted: Submission, check: AnswerCheck | None = None) -> str:
-        """`check`: what its caller asks of the answer; it holds from before the task is driven."""
-        plan_bytes = check_submission(
-            wanted
-        )  # what is wrong with the request goes before what is wrong with the machine
-        self._check_models(
-            wanted.policy, plans=wanted.plan is None, judges=wanted.policy.evaluation == "model"
-        )
-        engine = self._engine_now()
-        task_id, new = await self.service.submit(wanted, plan_bytes)
-        if check is not None:
-            self.service.parts.answer_checks.hold(task_id, check)
-        seen = 0
-        if not new:
-            if (await self.service.state(task_id)).ended or engine.driving(task_id) is not None:
-                return task_id
-            seen = (await self.service.check_resumable(task_id)).last_seq
-        self._start(task_id, after=seen)
-        return task_id
+        return await self._open.submit(wanted)
 
     async def wait(self, task_id: str) -> TaskResult:
         """Wait for a task's end, whoever drives it; its result. Raises what stopped the driving, if that did."""
-        result = await self._ended(task_id)
-        if self._announcer is not None:
-            await self._announcer.told(task_id)
-        return result
-
-    async def _ended(self, task_id: str) -> TaskResult:
-        engine = self._engine_now()
-        if engine.within(task_id):
-            raise InputError(
-                f"task {task_id!r} would wait for its own end: a tool waits for other tasks only, such as it starts itself"
-            )
-        driving = engine.awaited(task_id)
-        if driving is not None:
-            try:
-                return await self.service.result_from(await asyncio.shield(driving))
-            except TaskHeld:
-                pass  # another process drives it
-            except asyncio.CancelledError:
-                task = asyncio.current_task()
-                if not driving.cancelled() or (task is not None and task.cancelling()):
-                    raise
-                raise ReplanError(
-                    f"Replan was closed before task {task_id!r} had ended; it can be resumed"
-                ) from None
-        await self.service.ended_elsewhere(task_id)
-        return await self.service.result(task_id)
+        return await self._open.wait(task_id)
 
     def watch(self, task_id: str, after: int = 0, *, ephemeral: bool = False) -> AsyncIterator[Record]:
         """Every event after `after`, live, to the task's end.
@@ -354,8 +249,7 @@ class Replan:
             raise InputError(
                 f"watch: after={after!r:.80} is no place in the log; give the `seq` of the last record that you have, or 0 for all"
             )
-        driving = self._engine_now().awaited(task_id)
-        return self.service.watch(task_id, after, ephemeral=ephemeral, driving=driving)
+        return self._open.watch(task_id, after, ephemeral=ephemeral)
 
     async def result(self, task_id: str) -> TaskResult:
         """What the task has come to so far."""
@@ -363,9 +257,7 @@ class Replan:
 
     async def cancel(self, task_id: str, reason: str = "", by: str = "") -> None:
         """Ask for the task's end; `TaskEnded` if it has ended."""
-        await self.service.cancel(task_id, reason, by)
-        if self._engine is not None:
-            self._engine.let_through(task_id)
+        await self._open.cancel(task_id, reason, by)
 
     async def approve(
         self,
@@ -413,22 +305,7 @@ class Replan:
         `InputError` or `ModelUnavailable` if a tool, a secret or a model that it goes on with is not here; it stays as it
         is. `secrets`: those of its secret metadata that its log names no source of, or another source.
         """
-        state = await self.service.check_resumable(task_id, secrets)
-        engine = self._engine_now()
-        if engine.driving(task_id) is not None:
-            raise TaskHeld(f"task {task_id!r} is being driven here already; wait for it or watch it")
-        given = state.submitted is not None and state.submitted.plan is not None
-        self._check_models(
-            state.policy,
-            plans=state.plan is None and not given,
-            judges=state.evaluation is None and state.policy.evaluation == "model",
-        )
-        started = self._start(task_id, after=state.last_seq)
-        engine.awaited(task_id)
-        await asyncio.shield(started)
-        if self._announcer is not None:
-            await self._announcer.told(task_id)
-        return await self.service.result(task_id)
+        return await self._open.resume(task_id, secrets)
 
     async def plan(
         self,
@@ -490,32 +367,6 @@ class Replan:
 
     # ── inside ──
 
-    async def _cancel_and_wait(self, task_id: str) -> None:
-        """Cancel the task of a caller that is being cancelled itself, and see it to its end if it runs here."""
-        driving = self._engine_now().driving(task_id)
-        await self.cancel(task_id, reason="its caller was cancelled", by="caller")
-        if driving is not None and (await self.service.parts.store.summary(task_id)).held:
-            await asyncio.wait({driving}, timeout=CANCEL_SECS)
-
-    def _start(self, task_id: str, after: int) -> asyncio.Task[State]:
-        driving = self._engine_now().start(task_id)
-        if self._announcer is not None:
-            self._announcer.follow(self.service, task_id, after, driving)
-        return driving
-
-    def _engine_now(self) -> LocalEngine:
-        if self._engine is None:
-            raise InputError("Replan is not open: use `async with Replan(...) as replan:`")
-        self._check_process()
-        return self._engine
-
-    def _check_process(self) -> None:
-        """Threads and locks do not come along into a fork: whoever waited for them would wait for ever."""
-        if self._process != os.getpid():
-            raise InputError(
-                "this Replan was opened in another process, before a fork: open one in each process, after the fork"
-            )
-
     def _submission(
         self,
         text: str,
@@ -554,15 +405,6 @@ class Replan:
             secrets=dict(secrets or {}),
         )
 
-    def _check_models(self, policy: Policy, *, plans: bool, judges: bool) -> None:
-        """Open the models that a task needs before it is driven: what was never set up does not end it."""
-        if plans:
-            _ = self._models["planning"]
-        if judges:
-            _ = self._models["evaluation"]
-        if policy.budget.max_cost_usd is not None and (plans or judges):
-            self._models.check_prices()
-
 
 def _typed(
     output_type: Any, schema: Mapping[str, Any] | None
@@ -573,58 +415,3 @@ def _typed(
         raise InputError("give output_type or output_schema, not both")
     adapter = TypeAdapter(output_type)
     return adapter, adapter.json_schema()
-
-
-class TaskArguments(TypedDict, total=False):
-    """What `Replan.run` takes beside the task's text and the form of its answer."""
-
-    metadata: Mapping[str, Any] | None
-    context: Mapping[str, Any] | None
-    task_id: str | None
-    timeout: float | None
-    plan: Mapping[str, Any] | None
-    secrets: Mapping[str, Any] | None
-
-
-class Arguments(Options, TaskArguments, total=False):
-    """What `Replan` and `Replan.run` take together."""
-
-    model: ModelChoice
-    db: str | Path | None
-    settings: Settings | None
-    endpoint: str | None
-    api_key: str | None
-    record: str | Path | None
-    replay: str | Path | None
-    ask: Ask | None
-    on_event: OnEvent | None
-
-
-@overload
-def run_sync(
-    text: str, tools: Tools = (), *, output_type: type[T], **arguments: Unpack[Arguments]
-) -> TaskResult[T]: ...
-
-
-@overload
-def run_sync(
-    text: str, tools: Tools = (), *, output_type: Any = None, **arguments: Unpack[Arguments]
-) -> TaskResult[Any]: ...
-
-
-def run_sync(
-    text: str, tools: Tools = (), *, output_type: Any = None, **arguments: Unpack[Arguments]
-) -> TaskResult[Any]:
-    """Run one task from code that is not async; takes what `Replan` and `Replan.run` take, by the same names.
-
-    Where an event loop runs already (a notebook), the task runs in a thread with a loop of its own.
-    """
-    given = dict(arguments)
-    task: dict[str, Any] = {name: given.pop(name) for name in TaskArguments.__annotations__ if name in given}
-    more: dict[str, Any] = given
-
-    async def main() -> TaskResult[Any]:
-        async with Replan(tools=tools, **more) as replan:
-            return await replan.run(text, output_type=output_type, **task)
-
-    return run_to_end(main)

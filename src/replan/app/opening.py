@@ -1,0 +1,70 @@
+"""Opens the parts of a `Replan`: the store, the list of its tools, the engine."""
+
+from __future__ import annotations
+
+import contextlib
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from replan.app.arguments import Ask
+from replan.app.running import Running
+from replan.config import Settings
+from replan.core.secrets import KnownSecrets
+from replan.engine.local import LocalEngine
+from replan.errors import StoreError
+from replan.ports import Store
+from replan.run.service.announcer import Announcer
+from replan.run.service.tasks import Service
+from replan.run.session.dependencies import Parts
+from replan.run.session.shielding import see_through
+from replan.run.session.tool_record import ToolRecord
+from replan.tools.catalog.catalog import Catalog
+from replan.wiring import Models, SystemClock, Ulids, driver_name, open_store
+
+
+async def opened(
+    closing: AsyncExitStack,
+    db: Path,
+    settings: Settings,
+    catalog: Catalog,
+    models: Models,
+    announcer: Announcer | None,
+    *,
+    ask: Ask | None,
+    record_tells: bool,
+    secrets: KnownSecrets,
+) -> Running:
+    """Open them; `closing` closes them again: last in, first out, each whatever becomes of the others."""
+    store = open_store(db, settings)
+    record = ToolRecord(tells=record_tells)
+    closing.push_async_callback(_see_closed, store)  # files are not left open
+    closing.push_async_callback(record.flush, store)
+    closing.push_async_callback(_remember, catalog, store)  # of sources that came late
+    closing.push_async_callback(catalog.aclose)  # sources that are tried again would go on with that
+    catalog.remembered = dict(await store.remembered_tools())
+    await catalog.open()
+    await _remember(catalog, store)
+    await record.load(store)
+    closing.push_async_callback(models.aclose)
+    if announcer is not None:
+        closing.push_async_callback(announcer.aclose)
+    parts = Parts(
+        store, catalog, models, SystemClock(), Ulids(),
+        driver=driver_name(), record=record, ask=ask, secrets=secrets,
+    )  # fmt: skip
+    service = Service(parts)
+    engine = LocalEngine(service.drive, settings.orchestrator.max_concurrent_tasks, service.hear_cancel)
+    running = Running(service, engine, models, announcer)
+    closing.push_async_callback(running.aclose)
+    return running
+
+
+async def _remember(catalog: Catalog, store: Store) -> None:
+    """Keep the names that the sources have, where they are others than before."""
+    with contextlib.suppress(StoreError):
+        if catalog.remembered != await store.remembered_tools():
+            await store.remember_tools(catalog.remembered)
+
+
+async def _see_closed(store: Store) -> None:
+    await see_through(store.aclose())

@@ -1,0 +1,184 @@
+"""What a `Replan` has while it is open: the use cases, and the engine with the tasks that are driven here."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import ExitStack
+
+from pydantic import SecretStr
+
+from replan.core.events import Record
+from replan.core.limits.policy import Policy
+from replan.core.report.result import TaskResult
+from replan.core.state.task import State
+from replan.engine.local import LocalEngine
+from replan.errors import InputError, ReplanError, TaskHeld
+from replan.run.service.announcer import Announcer
+from replan.run.service.tasks import Service, Submission, check_submission
+from replan.run.session.answer_checks import AnswerCheck
+from replan.wiring import Models
+
+CANCEL_SECS = 3.0
+"""How long a cancelled caller waits for its task to end."""
+NOT_OPEN = "Replan is not open: use `async with Replan(...) as replan:`"
+
+
+class Running:
+    """Submits tasks, drives them here, and waits for them."""
+
+    def __init__(
+        self, service: Service, engine: LocalEngine, models: Models, announcer: Announcer | None
+    ) -> None:
+        self._service = service
+        self._engine = engine
+        self._models = models
+        self._announcer = announcer
+        self._closed = False
+        self._process = os.getpid()
+
+    @property
+    def here(self) -> bool:
+        """True in the process that has opened it: what a fork has inherited is its parent's to close."""
+        return self._process == os.getpid()
+
+    @property
+    def service(self) -> Service:
+        self._check()
+        return self._service
+
+    @property
+    def engine(self) -> LocalEngine:
+        self._check()
+        return self._engine
+
+    def _check(self) -> None:
+        if self._closed:
+            raise InputError(NOT_OPEN)
+        if not self.here:  # threads and locks do not come along: whoever waited for them would wait for ever
+            raise InputError(
+                "this Replan was opened in another process, before a fork: open one in each process, after the fork"
+            )
+
+    async def aclose(self) -> None:
+        """Stop driving. What is stored stays resumable."""
+        self._closed = True
+        await self._engine.aclose()
+
+    async def run(self, wanted: Submission, check: AnswerCheck | None) -> TaskResult:
+        """Run a task to its end. If the caller is cancelled, so is the task."""
+        with ExitStack() as held:
+            submitting = asyncio.ensure_future(self._submit(wanted, check, held))
+            try:
+                return await self.wait(await asyncio.shield(submitting))
+            except asyncio.CancelledError:
+                with contextlib.suppress(ReplanError):
+                    await self._cancel_and_wait(await submitting)  # it may be stored already
+                raise
+
+    async def submit(self, wanted: Submission) -> str:
+        """Store a task and start it; its id."""
+        with ExitStack() as held:
+            return await self._submit(wanted, None, held)
+
+    async def _submit(self, wanted: Submission, check: AnswerCheck | None, held: ExitStack) -> str:
+        """`check`: what its caller asks of the answer, as long as it is `held`: from before the task is driven."""
+        plan_bytes = check_submission(
+            wanted
+        )  # what is wrong with it goes before what is wrong with the machine
+        self._check_models(
+            wanted.policy, plans=wanted.plan is None, judges=wanted.policy.evaluation == "model"
+        )
+        engine = self.engine
+        task_id, new = await self.service.submit(wanted, plan_bytes)
+        if check is not None:
+            held.enter_context(self.service.parts.answer_checks.held(task_id, check))
+        seen = 0
+        if not new:
+            if (await self.service.state(task_id)).ended or engine.driving(task_id) is not None:
+                return task_id
+            seen = (await self.service.check_resumable(task_id)).last_seq
+        self._start(task_id, after=seen)
+        return task_id
+
+    async def resume(self, task_id: str, secrets: Mapping[str, str | SecretStr] | None) -> TaskResult:
+        """Drive on a task that nobody holds, to its end or until it waits."""
+        state = await self.service.check_resumable(task_id, secrets)
+        engine = self.engine
+        if engine.driving(task_id) is not None:
+            raise TaskHeld(f"task {task_id!r} is being driven here already; wait for it or watch it")
+        given = state.submitted is not None and state.submitted.plan is not None
+        self._check_models(
+            state.policy,
+            plans=state.plan is None and not given,
+            judges=state.evaluation is None and state.policy.evaluation == "model",
+        )
+        started = self._start(task_id, after=state.last_seq)
+        engine.awaited(task_id)
+        await asyncio.shield(started)
+        await self._told(task_id)
+        return await self.service.result(task_id)
+
+    async def wait(self, task_id: str) -> TaskResult:
+        """Wait for a task's end, whoever drives it."""
+        result = await self._ended(task_id)
+        await self._told(task_id)
+        return result
+
+    async def _ended(self, task_id: str) -> TaskResult:
+        engine = self.engine
+        if engine.within(task_id):
+            raise InputError(
+                f"task {task_id!r} would wait for its own end: a tool waits for other tasks only, such as it starts itself"
+            )
+        driving = engine.awaited(task_id)
+        if driving is not None:
+            try:
+                return await self.service.result_from(await asyncio.shield(driving))
+            except TaskHeld:
+                pass  # another process drives it
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if not driving.cancelled() or (task is not None and task.cancelling()):
+                    raise
+                raise ReplanError(
+                    f"Replan was closed before task {task_id!r} had ended; it can be resumed"
+                ) from None
+        await self.service.ended_elsewhere(task_id)
+        return await self.service.result(task_id)
+
+    def watch(self, task_id: str, after: int, *, ephemeral: bool) -> AsyncIterator[Record]:
+        driving = self.engine.awaited(task_id)
+        return self.service.watch(task_id, after, ephemeral=ephemeral, driving=driving)
+
+    async def cancel(self, task_id: str, reason: str, by: str) -> None:
+        await self.service.cancel(task_id, reason, by)
+        self._engine.let_through(task_id)
+
+    async def _cancel_and_wait(self, task_id: str) -> None:
+        """Cancel the task of a caller that is being cancelled itself, and see it to its end if it runs here."""
+        driving = self.engine.driving(task_id)
+        await self.cancel(task_id, reason="its caller was cancelled", by="caller")
+        if driving is not None and (await self.service.parts.store.summary(task_id)).held:
+            await asyncio.wait({driving}, timeout=CANCEL_SECS)
+
+    def _start(self, task_id: str, after: int) -> asyncio.Task[State]:
+        driving = self.engine.start(task_id)
+        if self._announcer is not None:
+            self._announcer.follow(self.service, task_id, after, driving)
+        return driving
+
+    async def _told(self, task_id: str) -> None:
+        if self._announcer is not None:
+            await self._announcer.told(task_id)
+
+    def _check_models(self, policy: Policy, *, plans: bool, judges: bool) -> None:
+        """Open the models that a task needs before it is driven: what was never set up does not end it."""
+        if plans:
+            _ = self._models["planning"]
+        if judges:
+            _ = self._models["evaluation"]
+        if policy.budget.max_cost_usd is not None and (plans or judges):
+            self._models.check_prices()
