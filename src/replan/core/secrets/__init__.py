@@ -2,7 +2,7 @@
 
 `schemas` says what a schema calls secret, `names` what a name or a look does, `settings` what a command line or a
 configuration holds, `receivers` where secrets may go. `known` holds the values that are known to be secret and takes them out of texts and values, in all
-the ways that `spellings` lists. `masked` is a value that may be seen, while this process can still use what it stands for.
+the ways that `escapes` lists, by `index`. `masked` is a value that may be seen, while this process can still use what it stands for.
 """
 
 from replan.core.secrets.keys import usable_key

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import re
+import threading
 import weakref
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
 from replan.core.secrets.masked import MASK, Masked, is_mask
 from replan.core.secrets.names import is_reference
 from replan.core.secrets.schemas import secrets_in
-from replan.core.secrets.spellings import LONG, Spellings, is_plain_word
+from replan.core.secrets.spellings import Place, Spellings, is_plain_word, places_in
+from replan.core.secrets.written_in import written_in
 from replan.core.types import Frozen, JsonObject, ToolSpec
 
 E = TypeVar("E", bound=Frozen)
@@ -21,7 +20,7 @@ E = TypeVar("E", bound=Frozen)
 class KnownSecrets:
     """Values that are known to be secret, and texts and values without them.
 
-    Threads may read while others add: what is gone through is a copy.
+    Threads may read while others add.
 
     What those `above` know is known here as well, also what they come to know later: the keys of models and sources
     to every task. Nothing known costs nothing.
@@ -31,10 +30,9 @@ class KnownSecrets:
         "__weakref__",
         "_above",
         "_below",
-        "_count",
-        "_read_at",
+        "_chain",
+        "_chained_at",
         "_spelt",
-        "_texts",
         "_values",
         "any",
     )
@@ -47,10 +45,11 @@ class KnownSecrets:
         """Something is known to be secret: asked for every event, and often."""
         self._values: dict[str, set[str]] = {}
         """Each with the names that it was seen under."""
-        self._count = 0
-        self._read_at = -1
         self._spelt = Spellings()
-        self._texts: dict[str, frozenset[str]] = {}
+        """Of its own values."""
+        self._chain: tuple[KnownSecrets, ...] = (self,)
+        """Itself and all above it."""
+        self._chained_at = 0
         for other in above:
             self.also(other)
 
@@ -65,19 +64,22 @@ class KnownSecrets:
         """Know what another one knows, now and later."""
         if other is self or other in self._above:
             return
-        self._above.append(other)
-        if other._below is None:
-            other._below = weakref.WeakSet()
-        other._below.add(self)
-        if other:
-            self._know()
+        with _LOCK:
+            self._above.append(other)
+            if other._below is None:
+                other._below = weakref.WeakSet()
+            other._below.add(self)
+            _links[0] += 1
+            if other:
+                self._know()
 
     def _know(self) -> None:
         """There is something to hide now, here and below."""
         if not self.any:
             self.any = True
-            for other in list(self._below or ()):
-                other._know()
+            with _LOCK:
+                for other in self._below or ():
+                    other._know()
 
     def add(self, value: Any, name: str = "") -> None:
         """Take a value for a secret. What is empty, a truth value, or a mask is none (`Hunter***2` is no mask)."""
@@ -89,13 +91,13 @@ class KnownSecrets:
         names = self._values.get(text)
         if names is None:
             names = self._values[text] = set()
-            self._count += 1
+            self._spelt.add(text)
             self._know()
-            for key, part in _written_in(text):
+            for key, part in written_in(text):
                 self.add(part, key or name)
         if name and name not in names and len(names) < 20:
             names.add(name)
-            self._count += 1
+            self._spelt.name(name, text)
 
     def add_all(self, found: Iterable[tuple[str, Any]]) -> None:
         for name, value in found:
@@ -107,61 +109,38 @@ class KnownSecrets:
             if not is_reference(value):
                 self.add(value, name)
 
-    def _version(self) -> int:
-        return self._count + sum(each._version() for each in self._above)
-
-    def _all(self) -> Iterator[tuple[str, frozenset[str]]]:
-        """Every value with names of it. Read at once: another thread may come to know more meanwhile."""
-        for each in self._above:
-            yield from each._all()
-        for value, names in list(self._values.items()):
-            yield value, frozenset(names)
-
-    def _ready(self) -> bool:
-        """True if anything is known; then the texts to look for are those of everything that is."""
-        if not self:
-            return False
-        version = self._version()
-        if version != self._read_at:
-            for value, names in self._all():
-                known = self._texts.get(value)
-                if known is None or not names <= known:
-                    self._spelt.add(value, names - (known or _NO_FIELDS))
-                    self._texts[value] = names | (known or _NO_FIELDS)
-            self._read_at = version
-        return True
+    def _all(self) -> tuple[KnownSecrets, ...]:
+        if self._chained_at != _links[0]:
+            at = _links[0]
+            chain = dict.fromkeys([self, *(each for above in self._above for each in above._all())])
+            self._chain, self._chained_at = tuple(chain), at
+        return self._chain
 
     def hide(self, text: str) -> str:
         """The text without any secret that it quotes."""
-        return self._hidden(text) if self._ready() else text
+        return self._hidden(text) if self.any else text
 
     def _hidden(self, text: str) -> str:
-        if (pattern := self._spelt.quoted_in(text)) is not None:
-            text = _replaced(pattern, lambda found: MASK, text, self._spelt.longest)
-        if (pattern := self._spelt.named_in(text)) is not None:
-            text = _replaced(pattern, _value_masked, text, self._spelt.longest)
-        return text
+        parts: list[str] = []
+        at = 0
+        for place in self.places(text):
+            parts += (text[at : place.masked_from], MASK)
+            at = place.end
+        return "".join([*parts, text[at:]]) if parts else text
 
     def reach(self) -> int:
         """How many signs have to follow one to tell whether a secret begins there; 0 if nothing is known."""
-        return self._spelt.longest + 1 if self._ready() else 0
+        return max(each._spelt.longest for each in self._all()) + 1 if self.any else 0
 
-    def places(self, text: str, begin: int = 0) -> list[tuple[int, int, str]]:
-        """Where secrets are in a text from `begin` on, in order, and what is shown instead."""
-        if not self._ready():
-            return []
-        quoted, named = self._spelt.quoted_in(text), self._spelt.named_in(text)
-        found = [(*one.span(), MASK) for one in quoted.finditer(text, begin)] if quoted else []
-        found += [(*one.span(), _value_masked(one)) for one in named.finditer(text, begin)] if named else []
-        apart: list[tuple[int, int, str]] = []
-        for start, end, shown in sorted(found):
-            if not apart or start >= apart[-1][1]:
-                apart.append((start, end, shown))
-        return apart
+    def places(self, text: str, begin: int = 0) -> list[Place]:
+        """Where secrets are in a text from `begin` on, in order."""
+        return (
+            places_in([each._spelt for each in self._all() if each._values], text, begin) if self.any else []
+        )
 
     def masked(self, value: Any) -> Any:
         """The value without any secret, with `Masked` in the places; the same object where there is none."""
-        return self._masked(value, "", []) if self._ready() else value
+        return self._masked(value, "", []) if self.any else value
 
     def _masked(self, value: Any, name: str, met: list[str]) -> Any:
         """The same; what is masked in it is added to `met`."""
@@ -170,7 +149,9 @@ class KnownSecrets:
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, int | float):
-            return _made(MASK, value, met) if self._texts and self._is_secret(str(value), name) else value
+            whole = isinstance(value, float) and value.is_integer()
+            secret = self._is_secret(str(value), name) or (whole and self._is_secret(str(int(value)), name))
+            return _made(MASK, value, met) if secret else value
         if isinstance(value, dict):
             made = {self._key(key, met): self._masked(item, key, met) for key, item in value.items()}
             if len(made) < len(value):  # secret names that look alike now
@@ -210,10 +191,11 @@ class KnownSecrets:
 
     def _is_secret(self, text: str, name: str) -> bool:
         """True if the whole value is a known secret: a short or common one under its name only."""
-        names = self._texts.get(text)
-        if names is None:
-            return False
-        return name in names or not is_plain_word(text)
+        for each in self._all():
+            names = each._values.get(text)
+            if names is not None and (name in names or not is_plain_word(text)):
+                return True
+        return False
 
     def _key(self, key: Any, met: list[str]) -> Any:
         if not isinstance(key, str) or (shown := self._hidden(key)) == key:
@@ -226,7 +208,7 @@ class KnownSecrets:
 
         `lost`: it may hold what an earlier process has masked, whatever is known here.
         """
-        if not self._ready() and not lost:
+        if not self.any and not lost:
             return event
         met: list[str] = []
         made: E = self._masked(event, "", met)
@@ -249,34 +231,9 @@ def _made(shown: str, real: Any, met: list[str]) -> Masked:
     return made
 
 
-def _replaced(
-    pattern: re.Pattern[str], with_: Callable[[re.Match[str]], str], text: str, longest: int
-) -> str:
-    """The text with every match replaced; read piece by piece, so that a thread that does it lets others run."""
-    if len(text) <= _PIECE:
-        return pattern.sub(with_, text)
-    parts: list[str] = []
-    at = written = 0
-    while at < len(text):
-        found = pattern.search(text, at, min(len(text), at + _PIECE + longest + 1))
-        if found is None or found.start() >= at + _PIECE:
-            at += _PIECE
-            continue
-        parts += (text[written : found.start()], with_(found))
-        at = written = max(found.end(), found.start() + 1)
-    return text if not parts else "".join([*parts, text[written:]])
-
-
-_PIECE = 16_384
-
-
-def _value_masked(found: re.Match[str]) -> str:
-    text = found[0]
-    at = max(text.rfind(sign) for sign in ":=")
-    lead = re.match(r"[:=]\s?[\"']?", text[at:])
-    return text[: at + (lead.end() if lead else 1)] + MASK
-
-
+_LOCK = threading.RLock()
+_links = [0]
+"""How often one has been set above another."""
 _NO_FIELDS: frozenset[str] = frozenset()
 _STRUCTURE = frozenset(
     [
@@ -318,40 +275,6 @@ _STRUCTURE = frozenset(
     ]
 )
 """Fields of events that the log is read by: ids and words of ours, never what a user or a tool gave as a value."""
-
-
-_LINE = 20
-"""Characters from which on a line of a secret is one by itself."""
-
-
-def _written_in(text: str) -> Iterator[tuple[str, Any]]:
-    """The values in a secret that is itself JSON, as a file with a key is: references read into it; and the lines of any other,
-    since a key is also written with other ends of lines, indented, or without any."""
-    if text.lstrip()[:1] in ("{", "["):
-        try:
-            yield from _values_in(json.loads(text))
-        except (ValueError, RecursionError):
-            pass
-        else:
-            return
-    lines = [line.strip() for line in text.splitlines()]
-    if len(lines) > 1:
-        for line in lines:
-            dense = " " not in line and len(line) >= LONG
-            if (dense or len(line) >= _LINE) and not line.startswith("-----"):
-                yield "", line
-
-
-def _values_in(value: Any) -> Iterator[tuple[str, Any]]:
-    waiting: deque[tuple[str, Any]] = deque([("", value)])
-    while waiting:
-        name, value = waiting.popleft()
-        if isinstance(value, dict):
-            waiting += value.items()
-        elif isinstance(value, list):
-            waiting += [(name, item) for item in value]
-        else:
-            yield name, value
 
 
 class _Nothing(KnownSecrets):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from replan.core.secrets.known import KnownSecrets
+from replan.core.secrets.masked import MASK
 
 
 class Pieces:
@@ -40,15 +41,14 @@ class Pieces:
         before = len(self._before)
         parts: list[str] = []
         at = 0
-        for start, end, shown in self._known.places(self._before + self._held, before):
-            start, end = start - before, end - before
-            if start >= upto:
+        for start, masked_from, end in self._known.places(self._before + self._held, before):
+            if start - before >= upto:
                 break
-            if end > upto:
-                upto = start
+            if end - before > upto:
+                upto = start - before
                 break
-            parts += (self._held[at:start], shown)
-            at = end
+            parts += (self._held[at : masked_from - before], MASK)
+            at = end - before
         return "".join([*parts, self._cut(upto)[at:]])
 
     def _cut(self, upto: int) -> str:

@@ -1,16 +1,13 @@
-"""How secrets may be written in a text, and whether they are in one."""
+"""How the known values may be written in a text, and where they are in one."""
 
 from __future__ import annotations
 
-import base64
-import contextlib
-import html
-import json
-import re
-import unicodedata
-from collections.abc import Collection, Iterator
-from html.entities import codepoint2name
-from urllib.parse import quote, quote_plus
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from replan.core.secrets.beside_names import LONGEST_BETWEEN, BesideNames
+from replan.core.secrets.escapes import spellings
+from replan.core.secrets.index import Index, find
 
 SHORT, LONG = 4, 8
 """A value is hidden anywhere in a text from LONG characters on, as a word of its own from SHORT, else beside its name."""
@@ -19,9 +16,6 @@ _COMMON = frozenset(
      "local", "default", "password", "secret", "token", "basic", "bearer"]
 )  # fmt: skip
 """Values of no secrecy that stand where a secret would: hidden beside their names only."""
-_SIGNIFICANT_BASE64 = 10
-_BETWEEN = 5
-"""Signs between a name and its value, at the most."""
 
 
 def is_plain_word(value: str) -> bool:
@@ -30,104 +24,65 @@ def is_plain_word(value: str) -> bool:
 
 
 class Spellings:
-    """The ways in which the known values may be written.
+    """The ways in which some known values may be written."""
 
-    A pattern is made for a text, of what is in it: one of everything would have to be made anew with each value that
-    comes to be known, which takes a tenth of a second and more where there are many.
-    """
-
-    __slots__ = ("_anywhere", "_named", "_words", "longest")
+    __slots__ = ("index", "longest", "named")
 
     def __init__(self) -> None:
-        self._anywhere: dict[str, None] = {}
-        self._words: dict[str, None] = {}
-        self._named: dict[tuple[str, str], str] = {}
-        """Name and value of plain words; the value as it is looked for."""
+        self.index = Index()
+        self.named = BesideNames()
         self.longest = 0
 
-    def add(self, value: str, names: Collection[str]) -> None:
-        """Know one more value, or more names of it."""
+    def name(self, name: str, value: str) -> None:
+        """Know a name under which a value stands."""
         if is_plain_word(value):
-            self._named.update({(name, value): value.casefold() for name in names})
-            self.longest = max([self.longest, *(len(name) + len(value) + _BETWEEN for name in names)])
+            self.named.add(name, value)
+            self.longest = max(self.longest, len(name) + len(value) + LONGEST_BETWEEN)
+
+    def add(self, value: str) -> None:
+        """Know one more value."""
+        if is_plain_word(value):
             return
-        spelt = {text for text in _spellings(value) if len(text) >= SHORT}
-        if len(value) >= LONG:
-            spelt.update(_base64_cores(value))
-        (self._anywhere if len(value) >= LONG else self._words).update(dict.fromkeys(spelt))
-        self.longest = max(self.longest, *map(len, spelt))
-
-    def quoted_in(self, text: str) -> re.Pattern[str] | None:
-        """What finds the values that the text quotes, the longest first; None if it quotes none."""
-        either = _escaped(each for each in list(self._anywhere) if each in text)
-        if words := _escaped(each for each in list(self._words) if each in text):
-            either.append(rf"(?<![0-9A-Za-z])(?:{'|'.join(words)})(?![0-9A-Za-z])")
-        return re.compile("|".join(either)) if either else None
-
-    def named_in(self, text: str) -> re.Pattern[str] | None:
-        """What finds plain words beside their names; None if none of the words is in the text."""
-        if not self._named:
-            return None
-        folded = text.casefold()
-        beside = [
-            rf"\b{re.escape(name)}[\"']?\s?[:=]\s?[\"']?{re.escape(value)}"
-            for (name, value), seen in list(self._named.items())
-            if seen in folded
-        ]
-        return re.compile(rf"({'|'.join(beside)})(?![0-9A-Za-z])", re.IGNORECASE) if beside else None
+        texts = [text for text in spellings(value) if len(text) >= SHORT]
+        self.longest = max(self.longest, *map(len, texts))
+        self.index.add((text.encode("utf-8", "surrogatepass") for text in texts), word=len(value) < LONG)
 
 
-def _escaped(texts: Iterator[str]) -> list[str]:
-    return [re.escape(text) for text in sorted(texts, key=len, reverse=True)]
+class Place(NamedTuple):
+    """Where a text says a secret."""
+
+    start: int
+    masked_from: int
+    """What stands before it is seen: the name beside which a short value is secret."""
+    end: int
 
 
-def _spellings(value: str) -> Iterator[str]:
-    """The value as texts write it: as it is, quoted, escaped, in an address, in base64, and other writings of its letters."""
-    for each in {value, unicodedata.normalize("NFC", value), unicodedata.normalize("NFD", value)}:
-        yield from _spellings_of(each)
-    if not value.isascii():
-        yield "".join(_entity(letter) for letter in value)
-        with contextlib.suppress(UnicodeEncodeError):
-            yield from _percent(value.encode("latin-1"))
+def places_in(known: Sequence[Spellings], text: str, begin: int = 0) -> list[Place]:
+    """Where a text has any of the values, from `begin` on, in order; what overlaps is one place."""
+    data = text.encode("utf-8", "surrogatepass")
+    quoted = find([each.index for each in known], data)
+    if len(data) != len(text) and quoted:
+        quoted = _in_signs(data, quoted)
+    found = [Place(start, start, end) for start, end in quoted]
+    for each in known:
+        found += [Place(*place) for place in each.named.find(text)]
+    apart: list[Place] = []
+    for place in sorted(found):
+        if place.start < begin:
+            continue
+        if apart and place.start < (last := apart[-1]).end:
+            masked_from = min(last.masked_from, place.masked_from)
+            apart[-1] = Place(last.start, masked_from, max(last.end, place.end))
+        else:
+            apart.append(place)
+    return apart
 
 
-def _entity(letter: str) -> str:
-    name = codepoint2name.get(ord(letter))
-    return f"&{name};" if name else letter
-
-
-def _percent(value: str | bytes) -> Iterator[str]:
-    for quoted in (quote(value, safe=""), quote(value), quote_plus(value)):
-        yield quoted
-        yield re.sub(r"%[0-9A-F]{2}", lambda found: found[0].lower(), quoted)
-        yield quote(quoted, safe="")  # an address inside of another one
-
-
-def _spellings_of(value: str) -> Iterator[str]:
-    yield value
-    yield value.strip()
-    yield " ".join(value.split())
-    for ascii_only in (True, False):
-        escaped = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
-        yield escaped
-        yield json.dumps(escaped, ensure_ascii=ascii_only)[1:-1]
-        yield escaped.replace("/", "\\/")  # as PHP writes JSON
-    yield repr(value)[1:-1]
-    raw = value.encode("utf-8", "surrogatepass")
-    yield repr(raw)[2:-1]
-    yield raw.hex()
-    yield raw.hex().upper()
-    yield html.escape(value)
-    yield from _percent(value)
-
-
-def _base64_cores(value: str) -> Iterator[str]:
-    """The part of any base64 text around the value that the value alone decides."""
-    # HTTP's basic authentication is written in latin-1 by many clients
-    for raw in {value.encode("utf-8", "surrogatepass"), value.encode("latin-1", "replace")}:
-        for before in range(3):
-            text = base64.b64encode(b"\0" * before + raw).decode()
-            core = text[(0, 2, 3)[before] : (before + len(raw)) * 8 // 6]
-            if len(core) >= _SIGNIFICANT_BASE64:
-                yield core
-                yield core.replace("+", "-").replace("/", "_")
+def _in_signs(data: bytes, places: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same places, counted in characters."""
+    at = signs = 0
+    known: dict[int, int] = {}
+    for each in sorted({edge for place in places for edge in place}):
+        signs += len(data[at:each].decode("utf-8", "surrogatepass"))
+        known[each], at = signs, each
+    return [(known[start], known[end]) for start, end in places]

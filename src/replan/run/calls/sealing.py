@@ -31,13 +31,14 @@ async def sealed(packed: Packed, run: Run, tool: ToolSpec, limit: int) -> Packed
     known = run.secrets
     small = packed.stored is None and weight(packed.value, AT_ONCE) <= AT_ONCE
     found = secrets_of_schema(tool.output_schema, packed.value)
-    known.add_all(found if small else await seen_through(list, found))
-    if not known:
-        return packed
     if small:
+        known.add_all(found)
         masked = known.masked(packed.value)
         return packed if masked is packed.value else Sealed(masked)
-    made = await seen_through(_masked, KnownSecrets(known), packed, limit)
+    await seen_through(known.add_all, found)
+    if not known:
+        return packed
+    made = await seen_through(_masked, known, packed, limit)
     if made.artifact is not None:
         run.kept[made.artifact.artifact_id] = made.value
     return made

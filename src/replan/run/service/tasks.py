@@ -113,7 +113,8 @@ class Service:
             return task_id, event, known.masked_event(event)
 
         large = (
-            len(wanted.description) > AT_ONCE
+            bool(wanted.secrets)  # files are read, and may hold many
+            or len(wanted.description) > AT_ONCE
             or (
                 weight(wanted.plan, PLAN_AT_ONCE) > PLAN_AT_ONCE
                 if plan_bytes is None

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic_core import PydanticSerializationError
 
 from replan.beside import beside
-from replan.core.data.pieces import MANY, PLAN_AT_ONCE, weight
+from replan.core.data.pieces import AT_ONCE, MANY, PLAN_AT_ONCE, weight
 from replan.core.events import AnyEvent, Record, TaskSubmitted, misread
 from replan.core.secrets import KnownSecrets, lost
 from replan.core.state.fold import apply, fold
@@ -139,7 +139,8 @@ class Run:
             for one in records[:1]
             if isinstance(one.event, TaskSubmitted) and not light
         )
-        state = await beside(_opened, task_id, parts, records) if large else _opened(task_id, parts, records)
+        aside = large or any(_tells_much(one.event) for one in records[:1])
+        state = await beside(_opened, task_id, parts, records) if aside else _opened(task_id, parts, records)
         run = cls(parts, claim, state)
         run.large = large
         if run.state.policy.interactive or len(records) > 1 or may_hold_secrets(parts.tools):
@@ -297,6 +298,13 @@ class Run:
 async def _release(parts: Parts, claim: Claim) -> None:
     with contextlib.suppress(ReplanError):
         await parts.store.release(claim)
+
+
+def _tells_much(event: AnyEvent) -> bool:
+    """True for a request that is gone through beside the loop for its secrets: they may be files with many."""
+    return isinstance(event, TaskSubmitted) and (
+        bool(event.secrets) or weight([event.metadata, event.context], AT_ONCE) > AT_ONCE
+    )
 
 
 def _storable(event: AnyEvent) -> AnyEvent:
