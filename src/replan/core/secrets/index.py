@@ -6,7 +6,6 @@ stands: these alone are looked up. A shorter one is looked up at every byte.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator
 from sys import byteorder
 
@@ -20,56 +19,66 @@ _OF_WORDS = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRST
 
 
 class Index:
-    """Grows while others look: what they find is whole."""
+    """Grows while other threads look: what they find is whole. Nothing is ever taken out, and each step by itself is atomic."""
 
-    __slots__ = ("_far", "_lengths", "_lock", "_near", "_texts")
+    __slots__ = ("_begin", "_far", "_lengths", "_near", "_texts")
 
     def __init__(self) -> None:
         self._texts: dict[bytes, bool] = {}
         """Each, and whether it counts only where no letter or digit stands beside it."""
-        self._lengths: dict[bytes, tuple[int, ...]] = {}
-        """The lengths of those that begin alike, the longest first."""
-        self._far: dict[int, int] = {}
-        """Blocks of long ones, with the offsets (bits) at which they stand in them."""
-        self._near: dict[int, int] = {}
+        self._lengths: dict[bytes, set[int]] = {}
+        """The lengths of those that begin alike."""
+        self._begin: tuple[set[int], ...] = tuple(set() for _ in _OFFSETS)
+        """Blocks of long ones, by the offset at which they stand in them."""
+        self._far: set[int] = set()
+        """The same, all together."""
+        self._near: set[int] = set()
         """The beginnings of short ones."""
-        self._lock = threading.Lock()
 
     def add(self, texts: Iterable[bytes], *, word: bool) -> None:
         """Four bytes at least each."""
-        with self._lock:
-            for text in texts:
-                known = self._texts.get(text)
-                self._texts[text] = word and known is not False
-                if known is None:
-                    self._enter(text, len(text))
+        for text in texts:
+            known = text in self._texts
+            if word:
+                self._texts.setdefault(text, True)
+            else:
+                self._texts[text] = False
+            if not known:
+                self._enter(text)
 
-    def _enter(self, text: bytes, length: int) -> None:
-        far = length >= _FAR
+    def _enter(self, text: bytes) -> None:
+        far = len(text) >= _FAR
         begins = text[: _FAR if far else _BLOCK]
-        lengths = self._lengths.get(begins, ())
-        if length not in lengths:
-            self._lengths[begins] = tuple(sorted((*lengths, length), reverse=True))
+        self._lengths.setdefault(begins, set()).add(len(text))
         if not far:
-            self._near[from_bytes(begins, byteorder)] = 1
+            self._near.add(from_bytes(begins, byteorder))
             return
-        blocks = self._far
         for offset in _OFFSETS:
             block = from_bytes(text[offset : offset + _BLOCK], byteorder)
-            blocks[block] = blocks.get(block, 0) | 1 << offset
+            self._begin[offset].add(block)
+            self._far.add(block)
 
-    def _at(self, data: bytes, at: int, offsets: int, begins: int) -> Iterator[tuple[int, int]]:
-        """Those around a block that stands at this place."""
-        for offset in range(_BLOCK):
-            start = at - offset
-            if not offsets >> offset & 1 or start < 0:
-                continue
-            for length in self._lengths.get(data[start : start + begins], ()):
-                end = start + length
-                word = self._texts.get(data[start:end]) if end <= len(data) else None
-                if word is not None and not (word and _inside_a_word(data, start, end)):
-                    yield start, end
-                    break
+    def _found_far(self, data: bytes, blocks: list[int], at: int) -> Iterator[tuple[int, int]]:
+        for number, block in enumerate(blocks):
+            if block in self._far:
+                for offset in _OFFSETS:
+                    start = at + number * _BLOCK - offset
+                    if block in self._begin[offset] and start >= 0:
+                        yield from self._from(data, start, _FAR)
+
+    def _found_near(self, data: bytes, blocks: list[int], at: int) -> Iterator[tuple[int, int]]:
+        for number, block in enumerate(blocks):
+            if block in self._near:
+                yield from self._from(data, at + number * _BLOCK, _BLOCK)
+
+    def _from(self, data: bytes, start: int, begins: int) -> Iterator[tuple[int, int]]:
+        """The longest one that begins here."""
+        for length in sorted(self._lengths.get(data[start : start + begins], ()), reverse=True):
+            end = start + length
+            word = self._texts.get(data[start:end]) if end <= len(data) else None
+            if word is not None and not (word and _inside_a_word(data, start, end)):
+                yield start, end
+                return
 
 
 def find(indexes: Iterable[Index], data: bytes) -> list[tuple[int, int]]:
@@ -83,17 +92,13 @@ def find(indexes: Iterable[Index], data: bytes) -> list[tuple[int, int]]:
         if far:
             blocks = _blocks(data[at : at + _PIECE])
             for index in far:
-                if not index._far.keys().isdisjoint(blocks):
-                    for number, block in enumerate(blocks):
-                        if offsets := index._far.get(block):
-                            found += index._at(data, at + number * _BLOCK, offsets, _FAR)
-        for shift in range(_BLOCK) if near else ():
+                if not index._far.isdisjoint(blocks):
+                    found += index._found_far(data, blocks, at)
+        for shift in _OFFSETS if near else ():
             blocks = _blocks(data[at + shift : at + shift + _PIECE])
             for index in near:
-                if not index._near.keys().isdisjoint(blocks):
-                    for number, block in enumerate(blocks):
-                        if offsets := index._near.get(block):
-                            found += index._at(data, at + shift + number * _BLOCK, offsets, _BLOCK)
+                if not index._near.isdisjoint(blocks):
+                    found += index._found_near(data, blocks, at + shift)
     return found
 
 

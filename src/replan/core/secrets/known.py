@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
@@ -49,7 +48,7 @@ class KnownSecrets:
         """Of its own values."""
         self._chain: tuple[KnownSecrets, ...] = (self,)
         """Itself and all above it."""
-        self._chained_at = 0
+        self._chained_at: object = None
         for other in above:
             self.also(other)
 
@@ -64,22 +63,20 @@ class KnownSecrets:
         """Know what another one knows, now and later."""
         if other is self or other in self._above:
             return
-        with _LOCK:
-            self._above.append(other)
-            if other._below is None:
-                other._below = weakref.WeakSet()
-            other._below.add(self)
-            _links[0] += 1
-            if other:
-                self._know()
+        self._above.append(other)
+        if other._below is None:
+            other._below = weakref.WeakSet()
+        other._below.add(self)
+        _links[0] = object()
+        if other:
+            self._know()
 
     def _know(self) -> None:
         """There is something to hide now, here and below."""
         if not self.any:
             self.any = True
-            with _LOCK:
-                for other in self._below or ():
-                    other._know()
+            for other in list(self._below or ()):
+                other._know()
 
     def add(self, value: Any, name: str = "") -> None:
         """Take a value for a secret. What is empty, a truth value, or a mask is none (`Hunter***2` is no mask)."""
@@ -110,8 +107,7 @@ class KnownSecrets:
                 self.add(value, name)
 
     def _all(self) -> tuple[KnownSecrets, ...]:
-        if self._chained_at != _links[0]:
-            at = _links[0]
+        if self._chained_at is not (at := _links[0]):
             chain = dict.fromkeys([self, *(each for above in self._above for each in above._all())])
             self._chain, self._chained_at = tuple(chain), at
         return self._chain
@@ -231,9 +227,8 @@ def _made(shown: str, real: Any, met: list[str]) -> Masked:
     return made
 
 
-_LOCK = threading.RLock()
-_links = [0]
-"""How often one has been set above another."""
+_links = [object()]
+"""Another one each time that one is set above another."""
 _NO_FIELDS: frozenset[str] = frozenset()
 _STRUCTURE = frozenset(
     [
