@@ -158,13 +158,16 @@ def test_the_first_round_is_told_nothing_of_earlier_ones() -> None:
     ran = run(
         {"g": FakeTool(output=7, **READS)},
         {
-            "execution_plan": plan(step("a", "g")),
+            "execution_plan": [plan(step("a", "g")), plan(step("b", "g", parameters={"x": 2}))],
             "evaluation": verdict(20),
-            "overall_reflection": overall(),
+            "overall_reflection": [replan("full_replan"), overall()],
         },
     )
-    (asked,) = prompts(ran, "overall_reflection")
-    assert "rounds" not in asked.split("Verdict on the round", 1)[1].lower()
+    first, second = (
+        asked.split("Verdict on the round", 1)[1].lower() for asked in prompts(ran, "overall_reflection")
+    )
+    assert "rounds" not in first
+    assert "rounds" in second
 
 
 def test_a_plan_made_anew_and_a_failed_try_are_told_once_in_the_next_round() -> None:

@@ -73,7 +73,9 @@ def test_long_values_are_told_once() -> None:
         "overall_reflection": overall(),
     }
     ran = run(many(0), answers)
-    for asked in prompts(ran, "step_reflection"):
+    told = prompts(ran, "step_reflection")
+    assert len(told) == 2
+    for asked in told:
         assert asked.count('"n": 39') == 1
         assert "(rows in the output of r, " in asked
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from typing import Literal
 
 from replan.core.limits.breaker import Breaker
@@ -85,5 +86,7 @@ class FallbackModel:
         return Price(input=max(one.input for one in known), output=max(one.output for one in known))
 
     async def aclose(self) -> None:
-        for model in self._models:
-            await model.aclose()
+        """Close each, also where one before it cannot be closed."""
+        async with AsyncExitStack() as closing:
+            for model in reversed(self._models):
+                closing.push_async_callback(model.aclose)

@@ -93,11 +93,13 @@ class RecordingModel:
         return self._model.price() if isinstance(self._model, Priced) else FREE
 
     async def aclose(self) -> None:
-        await self._model.aclose()
-        with self._lock:
-            if self._file >= 0:
-                os.close(self._file)
-                self._file = -1
+        try:
+            await self._model.aclose()
+        finally:
+            with self._lock:
+                if self._file >= 0:
+                    os.close(self._file)
+                    self._file = -1
 
     def _write(self, request: ModelRequest, outcome: JsonObject) -> None:
         line = {"key": request_key(request), "request": request_of(request), **outcome}

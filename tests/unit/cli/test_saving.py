@@ -41,6 +41,37 @@ def test_a_link_stays_a_link_and_a_file_keeps_its_permissions(tmp_path: Path) ->
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(None, 0o640), (0o600, 0o600), (0o444, 0o444)],
+    ids=["new", "private", "for reading"],
+)
+def test_nobody_reads_what_is_written_who_may_not_read_the_file(
+    before: int | None, after: int, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    if before is not None:
+        file.write_text("before")
+        file.chmod(before)
+    usual = os.umask(0o027)
+    try:
+        save("after", file)
+    finally:
+        os.umask(usual)
+    assert stat.S_IMODE(file.stat().st_mode) == after
+    assert file.read_text() == "after"
+
+
+def test_no_link_that_lies_in_wait_is_followed(tmp_path: Path) -> None:
+    private = tmp_path / "private"
+    private.write_text("mine")
+    for name in (f".replan-{os.getpid()}.part", ".replan-.part"):
+        (tmp_path / name).symlink_to(private)
+    save("after", tmp_path / "file")
+    assert private.read_text() == "mine"
+    assert (tmp_path / "file").read_text() == "after"
+
+
 def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     pipe, read = tmp_path / "pipe", list[bytes]()
     os.mkfifo(pipe)

@@ -135,3 +135,19 @@ def test_retries_wait_in_virtual_time_and_stop_at_the_limit() -> None:
     tries, text = virtual_time(main())
     assert tries == 7  # waits of 0.5, 1, 2, 4, 8, 16 s; the next one would end after the limit
     assert text == "first is down"
+
+
+class Stuck(ScriptedModel):
+    async def aclose(self) -> None:
+        await super().aclose()
+        raise RuntimeError(f"{self.name} cannot be closed")
+
+
+@pytest.mark.parametrize("stuck", [{"a"}, {"b"}, {"a", "c"}, {"a", "b", "c"}])
+async def test_one_that_cannot_be_closed_leaves_no_other_open(stuck: set[str]) -> None:
+    models = [(Stuck if name in stuck else ScriptedModel)({}, name=name) for name in "abc"]
+
+    with pytest.raises(RuntimeError, match="cannot be closed"):
+        await FallbackModel(models).aclose()
+
+    assert [one.closed for one in models] == [True] * 3

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +184,26 @@ async def test_a_recording_holds_whole_lines_of_json_and_no_address(tmp_path: Pa
 )
 async def test_a_recording_serves_on_every_day_of_the_week(one: str, other: str, same: bool) -> None:
     assert (request_key(request(one)) == request_key(request(other))) is same
+
+
+def _leads_to(descriptor: str, folder: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return os.readlink(f"/proc/self/fd/{descriptor}").startswith(str(folder))
+    return False
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the system does not tell what is open")
+async def test_a_recording_is_closed_also_where_its_model_cannot_be(tmp_path: Path) -> None:
+    class Stuck(ScriptedModel):
+        async def aclose(self) -> None:
+            raise RuntimeError("cannot be closed")
+
+    recorder = RecordingModel(Stuck({"execution_plan": [{"n": 1}]}), tmp_path / "run.jsonl")
+    await recorder.ask(request())
+    (held,) = [each for each in os.listdir("/proc/self/fd") if _leads_to(each, tmp_path)]
+
+    with pytest.raises(RuntimeError, match="cannot be closed"):
+        await recorder.aclose()
+
+    assert not _leads_to(held, tmp_path)
+    assert ReplayModel(tmp_path / "run.jsonl").left == 1

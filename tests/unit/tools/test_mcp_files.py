@@ -85,6 +85,7 @@ def test_what_is_not_set_is_named() -> None:
 
 def test_a_file_of_claude_desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEY", "k-123456")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     path = written(
         tmp_path / "claude_desktop_config.json",
         {
@@ -109,7 +110,7 @@ def test_a_file_of_claude_desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     files, far = from_file(path)
     assert files.name == "files"
     assert isinstance(files.server, StdioServer)
-    assert files.server.args[2] == str(Path.home()) or files.server.args[2]
+    assert files.server.args[2] == str(tmp_path / "home")
     assert files.server.env == {"K": "k-123456", "N": "1"}
     assert isinstance(far.server, HttpServer)
     assert far.server.headers == {"Authorization": "Bearer k-123456"}

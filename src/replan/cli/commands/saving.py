@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import secrets
 import stat
 from pathlib import Path
 from typing import Any
@@ -46,11 +47,15 @@ def save(value: Any, file: Path) -> int:
 def _replace(file: Path, data: bytes) -> None:
     if file.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    part = file.with_name(f".replan-{os.getpid()}.part")
+    mode = stat.S_IMODE(file.stat().st_mode) if file.exists() else None
+    part = file.with_name(f".replan-{secrets.token_hex(8)}.part")  # a name that nobody can take beforehand
+    # What replaces a file that others may not read is not theirs to read while it is written.
+    written = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600)
     try:
-        part.write_bytes(data)
-        if file.exists():
-            part.chmod(stat.S_IMODE(file.stat().st_mode))
+        with open(written, "wb") as out:
+            out.write(data)
+        if mode is not None:
+            part.chmod(mode)
         part.replace(file)
     finally:
         part.unlink(missing_ok=True)
