@@ -116,6 +116,55 @@ def test_doctor_finds_what_is_missing_and_says_what_to_do(tmp_path: Path) -> Non
         assert "scripted" in model["todo"]
 
 
+def model_check(cwd: Path, env: dict[str, str]) -> dict[str, Any]:
+    done = replan("doctor", "--json", cwd=cwd, env=env)
+    found: dict[str, Any] = next(one for one in json.loads(done.stdout)["checks"] if one["name"] == "model")
+    return found
+
+
+def test_doctor_asks_an_endpoint_as_a_task_does(tmp_path: Path) -> None:
+    with ScriptedEndpoint({}) as endpoint:
+        base = endpoint.url.removesuffix("/v1")
+        proxy = {"http_proxy": "http://127.0.0.1:9"}
+        for url, more in (
+            (base, {}),
+            (f"{base.removeprefix('http://')}/v1", {}),
+            (f"{base}/v1/chat/completions", proxy),
+        ):
+            env = {"APP_LLM_ENDPOINT": url, "APP_LLM_DEFAULT_MODEL": "openai:scripted", **more}
+            assert model_check(tmp_path, env)["state"] == "ok", url
+
+
+@pytest.mark.parametrize(
+    ("env", "state", "says"),
+    [
+        pytest.param({"APP_LLM_ENDPOINT": "ftp://127.0.0.1/v1"}, "problem", "no endpoint", id="no address"),
+        pytest.param({"APP_LLM_ENDPOINT": "127.0.0.1:9"}, "problem", "cannot be reached", id="nobody there"),
+        pytest.param({"APP_LLM_ENDPOINT": "{}/nowhere"}, "problem", "did not list", id="no list, no name"),
+        pytest.param(
+            {"APP_LLM_ENDPOINT": "{}/nowhere", "APP_LLM_DEFAULT_MODEL": "m"},
+            "note",
+            "lists no models",
+            id="no list",
+        ),
+        pytest.param(
+            {"APP_LLM_ENDPOINT": "{}", "APP_LLM_DEFAULT_MODEL": "x:scripted"},
+            "problem",
+            "'x:scripted'",
+            id="another",
+        ),
+    ],
+)
+def test_doctor_says_what_a_task_would_meet_at_an_endpoint(
+    tmp_path: Path, env: dict[str, str], state: str, says: str
+) -> None:
+    with ScriptedEndpoint({}) as endpoint:
+        found = model_check(tmp_path, {name: value.format(endpoint.url) for name, value in env.items()})
+
+    assert found["state"] == state
+    assert says in found["found"]
+
+
 def test_models_are_listed_with_their_size_and_licence(tmp_path: Path) -> None:
     rows = json.loads(replan("model", "list", "--json", cwd=tmp_path).stdout)
     assert [row["name"] for row in rows if row["default"]] == ["qwen2.5-coder-1.5b"]

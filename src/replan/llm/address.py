@@ -37,6 +37,11 @@ def base_url(endpoint: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 
 
+def name_at(name: str) -> str:
+    """The name of a model as an endpoint knows it: without the provider that speaks the endpoint's protocol."""
+    return re.sub(r"^openai(-chat)?:", "", name)
+
+
 def key_for(url: str, api_key: str | None) -> str:
     """The key to send. One from the environment goes only to where it belongs; none is a word without meaning."""
     if api_key:
@@ -68,6 +73,13 @@ def new_client(url: str) -> Any:
         timeout=httpx2.Timeout(600.0, connect=10.0),
         follow_redirects=True,
     )
+
+
+async def served_by(endpoint: str, api_key: str | None) -> list[str]:
+    """The names of the models that an endpoint serves, asked for once and in the way in which a task asks it."""
+    url = base_url(endpoint)
+    async with new_client(url) as client:
+        return await served_models(client, url, key_for(url, api_key))
 
 
 async def served_models(client: Any, url: str, key: str) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -98,7 +97,7 @@ class ProviderModel:
         self._sampling = sampling or Sampling()
         self._url = None if endpoint is None else address.base_url(endpoint)
         self._given = name
-        self._name = re.sub(r"^openai(-chat)?:", "", name) if self._url else name
+        self._name = address.name_at(name) if self._url else name
         self._shown = "" if self._url is None else url_without_secrets(self._url)
         self.name = self._full_name()
         self._prices = prices or {}

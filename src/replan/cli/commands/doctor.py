@@ -169,47 +169,43 @@ def _model(settings: Settings) -> Finding:
     return Finding("model", "ok", f"built in: {file}")
 
 
-def _endpoint(url: str, api_key: str | None, model: str | None) -> Finding:
-    """Whether `GET {url}/models` answers, and knows the model."""
-    import json
-    import urllib.error
-    import urllib.request
+def _endpoint(endpoint: str, api_key: str | None, model: str | None) -> Finding:
+    """Whether the endpoint answers, in the way in which a task asks it, and knows the model."""
+    import asyncio
 
-    from replan.core.secrets import text_without_secrets
+    from replan.core.secrets import url_without_secrets
+    from replan.llm import address
+    from replan.llm.faults import EndpointError
+    from replan.llm.opening import require_library
 
-    shown = text_without_secrets(url)
-    if not url.startswith(("http://", "https://")):
-        return Finding("model", "problem", f"[llm] endpoint {shown!r} is no http:// or https:// URL")
-    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-    request = urllib.request.Request(url.rstrip("/") + "/models", headers=headers)
+    require_library()
+    shown = url_without_secrets(address.base_url(endpoint))
     try:
-        with urllib.request.urlopen(request, timeout=5) as answer:
-            listed = [str(item.get("id")) for item in json.load(answer).get("data", [])]
-    except urllib.error.HTTPError as error:
-        error.close()
-        if error.code in (401, 403):
-            return Finding(
-                "model", "problem", f"{shown} refuses the key (HTTP {error.code})", "set APP_LLM_API_KEY"
-            )
-        return Finding("model", "note", f"{shown} answers, but lists no models (HTTP {error.code})")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        return Finding(
-            "model", "problem", f"{shown} cannot be reached: {reason}", "start it, or correct [llm] endpoint"
-        )
-    except AttributeError:
-        return Finding("model", "note", f"{shown} answers, but lists no models")
-    if model and model.rpartition(":")[2] not in listed and model not in listed and listed:
-        known = ", ".join(listed[:8])
+        listed = asyncio.run(address.served_by(endpoint, api_key))
+    except EndpointError as error:
+        if error.status is None:
+            return Finding("model", "problem", str(error), "start it, or correct [llm] endpoint")
+        if error.refused:
+            return Finding("model", "problem", str(error), "set APP_LLM_API_KEY")
+        if model:
+            return Finding("model", "note", f"{shown} answers, but lists no models (HTTP {error.status})")
+        return Finding("model", "problem", str(error), "set [llm] default_model")
+    known = ", ".join(listed[:8])
+    if model and address.name_at(model) not in listed:
         return Finding(
             "model",
             "problem",
             f"{shown} does not know {model!r}",
             f"set [llm] default_model; it has: {known}",
         )
-    return Finding(
-        "model", "ok", f"{shown}" + (f", model {model}" if model else f", models: {', '.join(listed[:5])}")
-    )
+    if not model and len(listed) > 1:
+        return Finding(
+            "model",
+            "problem",
+            f"{shown} serves {len(listed)} models",
+            f"set [llm] default_model to one of {known}",
+        )
+    return Finding("model", "ok", f"{shown}, model {model or listed[0]}")
 
 
 def _tools(settings: Settings, specs: Sequence[str]) -> Iterator[Finding]:
