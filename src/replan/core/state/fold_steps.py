@@ -46,6 +46,8 @@ def _call_started(state: State, event: e.CallStarted, ts: float) -> None:
         call.retries, call.first = earlier.retries, earlier.first
     ledger.touch(call.effect)
     state._calls[call.key] = call
+    if call.effect == "once":
+        state.made.setdefault(call.tool_id, []).append(call)
     if step := state.steps.get(event.step_id):
         if (before := step.calls.get(slot)) is not None and before.key != call.key:
             step.put_away(slot)

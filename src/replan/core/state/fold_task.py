@@ -34,7 +34,7 @@ def _started(state: State, event: e.TaskStarted, ts: float) -> None:
 
 
 def _resumed(state: State, event: e.TaskResumed, ts: float) -> None:
-    state.started = True
+    state.started = state.resumed = True
     state.llm_running.clear()
     state.llm_since.clear()
     if state.waiting is not None and state.waiting.until_resumed:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from replan.core import events as e
-from replan.core.calls.names import bases, reading_base
+from replan.core.calls.names import bases, names_before, reading_base, written
 from replan.core.calls.site import Place
 from replan.core.calls.site import Slot as Slot
 from replan.core.ids import base_of, call_key, digest, split_key
@@ -85,6 +85,9 @@ class State:
     in_doubt: dict[str, CallState] = field(default_factory=dict)
     took_effect: dict[CallKey, CallState] = field(default_factory=dict)
     """Every `once` call of the task that has succeeded, whatever became of its step."""
+    made: dict[ToolId, list[CallState]] = field(default_factory=dict)
+    """The `once` calls of each tool that were begun, in their order."""
+    resumed: bool = False
     records: dict[CallKey, str] = field(default_factory=dict)
     """The record that each settled call was known by."""
     undone: dict[CallKey, int] = field(default_factory=dict)
@@ -129,6 +132,8 @@ class State:
         default=None, compare=False, repr=False
     )
     """Of which request, and what is secret of its metadata."""
+    _words: dict[ToolId, dict[str, int]] = field(default_factory=dict, compare=False, repr=False)
+    """The calls in `made` by their words, as far as somebody has asked; under "" how many of them were gone through."""
     _ids: frozenset[str] = frozenset()
     """Ids of steps and actions that a later plan has left out."""
     _owners: dict[ActionId, StepState] | None = field(default=None, compare=False, repr=False)
@@ -266,11 +271,27 @@ class State:
 
     def base(self, tool: ToolSpec, parameters: JsonObject) -> str:
         """What identifies the call by its content; as an older release wrote it, where the log has it so."""
-        return self.known_base(self.bases(tool, parameters))
+        return self.known_base(self.bases(tool, parameters), tool, parameters)
 
-    def known_base(self, names: list[str]) -> str:
-        """The one of these names (`bases`) that the log has, or would have."""
-        return next(filter(self.ledger.knows, names), names[0])
+    def known_base(self, names: list[str], tool: ToolSpec, parameters: JsonObject) -> str:
+        """The one of these names (`bases`) of a call that the log has, or would have."""
+        found = next(filter(self.ledger.knows, names), None)
+        if found is None and tool.effect == "once" and (self.resumed or self.plans > 1):
+            found = self._name_before(tool, parameters)
+        return found or names[0]
+
+    def _name_before(self, tool: ToolSpec, parameters: JsonObject) -> str | None:
+        """What the log calls it where the tool's schema was another when it was made: another release of the tool is no other call."""
+        made = self.made.get(tool.id)
+        if made is None:
+            return None
+        words = self._words.setdefault(tool.id, {})
+        for at in range(words.setdefault("", 0), len(made)):
+            words[written(tool.id, made[at].parameters)] = at
+        words[""] = len(made)
+        if (found := words.get(written(tool.id, parameters))) is not None:
+            return base_of(made[found].key)
+        return next(filter(self.ledger.knows, names_before(self.task_id, tool, parameters)), None)
 
     def constant_base(self, call: ConstantCall) -> str:
         """The same of a constant call."""

@@ -333,7 +333,7 @@ def prepare(
     tool, parameters = found.tool, found.parameters
     if found.fault is not None or tool is None:
         raise CannotCall(found.fault or Fault(category="tool_error", kind="unknown_tool", message=found.name))
-    base = state.known_base(names)
+    base = state.known_base(names, tool, parameters)
     place = (step.step.step_id, slot)
     occurrence = state.occurrence(
         base, place, lambda: one_of_several(base, parameters), repeatable=tool.effect == "repeatable"

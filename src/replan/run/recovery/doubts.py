@@ -145,7 +145,9 @@ class Doubts:
 
     def _is_of(self, call: CallState, tool: ToolSpec, parameters: JsonObject) -> bool:
         """True if the call was made with these parameters."""
-        return base_of(call.key) in self._run.state.bases(tool, parameters)
+        state = self._run.state
+        base, names = base_of(call.key), state.bases(tool, parameters)
+        return base in names or base == state.known_base(names, tool, parameters)
 
     async def _look(
         self, step: StepState, call: CallState, tool: ToolSpec, verifier: Verifier,
