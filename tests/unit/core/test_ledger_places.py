@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.core.calls.site import ONLY
+from cpu_time import cpu
+from replan.core.calls.site import ONLY, Place, Slot
 from replan.core.ids import call_base, call_key
-from replan.core.state.ledger import Ledger
+from replan.core.state.ledger import Ledger, Occurrences
 
 BASE = call_base("task_1", "send", {"to": "Ann"})
 A, B, C = ("a", ONLY), ("b", ONLY), ("c", ONLY)
@@ -51,3 +52,56 @@ def test_a_place_is_first_as_long_as_nobody_else_makes_the_call_or_has_made_it()
     assert ledger.occurrence("k", ("a", ONLY)) == 1
     assert ledger.occurrence("k", ("b", ONLY)) == 2
     assert not ledger.is_first("k", ("a", ONLY))  # they are counted from now on
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["in", "share", "free", "out"]), st.integers(0, 3), st.integers(0, 3), st.sets(st.integers(0, 3))),
+        max_size=40,
+    )
+)  # fmt: skip
+def test_a_number_is_shared_where_all_who_have_it_are_done(
+    moves: list[tuple[str, int, int, set[int]]],
+) -> None:
+    """As told by looking through all places each time."""
+    like, held = Occurrences(), dict[Place, int]()
+    for move, step, item, done in moves:
+        place = (f"s{step}", Slot(None, item))
+        if move == "in":
+            like.occupy(place, item + 1)
+            held[place] = item + 1
+        elif move == "free":
+            like.free({place[0]})
+            held = {one: number for one, number in held.items() if one[0] != place[0]}
+        elif move == "out":
+            like.leave(place)
+            held.pop(place, None)
+        elif place not in held:
+            names = {f"s{one}" for one in done} - {place[0]}
+            wanted = [
+                number
+                for number in sorted(set(held.values()))
+                if all(one[0] in names for one, theirs in held.items() if theirs == number)
+            ]
+            found = like.shared(place, lambda one, names=names: one[0] in names, place[0])
+            assert found == (wanted[0] if wanted else None)
+            held |= {place: found} if found is not None else {}
+        assert like.places == held
+        free = (f"s{step}", Slot("new", item))
+        number = like.of(free)
+        assert number not in held.values()
+        assert number == min(set(range(1, len(held) + 2)) - set(held.values()))
+        like.leave(free)
+
+
+def test_thousands_of_like_items_of_a_later_plan_get_their_numbers() -> None:
+    many = 3_000
+    ledger = Ledger()
+    for n in range(many):
+        ledger.occurrence(BASE, ("one", Slot(None, n)))
+    with cpu(6):
+        numbers = [
+            ledger.later_occurrence(BASE, ("two", Slot(None, n)), lambda place: place[0] == "one", "two")
+            for n in range(2 * many)
+        ]
+    assert numbers == list(range(1, 2 * many + 1))

@@ -107,16 +107,16 @@ class Graph:
         return [step for step in self.order if not self.needed_by[step]]
 
     def downstream(
-        self, starts: Iterable[StepId], *, past: Callable[[StepId], bool] = lambda _: True
+        self, starts: Iterable[StepId], *, past: Callable[[StepId], bool] | None = None
     ) -> list[StepId]:
-        """Everything that needs one of these, however far, each once. `past`: whether to go on beyond a step."""
+        """Everything that needs one of these, however far, each once. `past`: whether to go on beyond a step; unless told, always."""
         seen: dict[StepId, None] = {}
         stack = list(starts)
         while stack:
             for dependent in self.needed_by.get(stack.pop(), ()):
                 if dependent not in seen:
                     seen[dependent] = None
-                    if past(dependent):
+                    if past is None or past(dependent):
                         stack.append(dependent)
         return list(seen)
 

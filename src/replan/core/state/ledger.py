@@ -6,9 +6,11 @@ plan it is.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from itertools import chain
 
 from replan.core.calls.site import Place
 from replan.core.calls.things import Things, things_of
@@ -66,8 +68,10 @@ class Occurrences:
     """The like calls of a plan, counted from 1: each place has its number, and a freed number is given first."""
 
     places: dict[Place, int] = field(default_factory=dict)
-    _taken: dict[int, int] = field(default_factory=dict)
-    """Number → how many places have it: one, unless a log says otherwise."""
+    _holders: dict[int, dict[Place, None]] = field(default_factory=dict)
+    """Number → the places that have it: one, unless places of several plans share it, or a log says otherwise."""
+    _of_step: dict[StepId, Counter[int]] = field(default_factory=dict)
+    """The numbers of each step's places."""
     _next: int = 1
     _free: list[int] = field(default_factory=list)
     """A heap of the numbers below `_next` that may be free."""
@@ -76,13 +80,13 @@ class Occurrences:
         """The number of this place, which keeps it from here on. `done`: those that it rather stands for than for a new call."""
         number = self.places.get(place)
         if number is None:
-            number = min((one for one in done if one not in self._taken), default=0) or self._lowest()
+            number = min((one for one in done if one not in self._holders), default=0) or self._lowest()
             self.occupy(place, number)
         return number
 
     def _lowest(self) -> int:
         while self._free:
-            if (number := heappop(self._free)) not in self._taken:
+            if (number := heappop(self._free)) not in self._holders:
                 return number
         return self._next
 
@@ -94,18 +98,20 @@ class Occurrences:
         if known is not None:
             self._drop(place)
         self.places[place] = number
-        self._taken[number] = self._taken.get(number, 0) + 1
+        self._holders.setdefault(number, {})[place] = None
+        self._of_step.setdefault(place[0], Counter())[number] += 1
         for skipped in range(self._next, min(number, self._next + _GAP)):
             heappush(self._free, skipped)
         self._next = max(self._next, number + 1)
 
-    def shared(self, place: Place, with_these: Callable[[Place], bool]) -> int | None:
-        """The lowest number whose places are all of these: this place has it too from here on."""
-        holders: dict[int, list[Place]] = {}
-        for other, number in self.places.items():
-            holders.setdefault(number, []).append(other)
-        for number in sorted(holders):
-            if all(with_these(other) for other in holders[number]):
+    def shared(
+        self, place: Place, with_these: Callable[[Place], bool], none_of: StepId | None = None
+    ) -> int | None:
+        """The lowest number whose places are all of these: this place has it too from here on. `none_of`: no place of this
+        step is one of them."""
+        left = self._holders.keys() - self._of_step.get(none_of or "", {}).keys()
+        for number in chain([min(left)], sorted(left)) if left else ():
+            if all(with_these(other) for other in self._holders[number]):
                 self.occupy(place, number)
                 return number
         return None
@@ -122,9 +128,15 @@ class Occurrences:
 
     def _drop(self, place: Place) -> None:
         number = self.places.pop(place)
-        self._taken[number] -= 1
-        if not self._taken[number]:
-            del self._taken[number]
+        of_step, holders = self._of_step[place[0]], self._holders[number]
+        of_step[number] -= 1
+        if not of_step[number]:
+            del of_step[number]
+        if not of_step:
+            del self._of_step[place[0]]
+        del holders[place]
+        if not holders:
+            del self._holders[number]
             heappush(self._free, number)
 
 
@@ -159,17 +171,19 @@ class Ledger:
         """True if this place makes the call, and nobody else has or will; the place keeps the number, as above."""
         return self._occurrences.setdefault(base, place) == place and call_key(base, 1) not in self.entries
 
-    def later_occurrence(self, base: str, place: Place, done: Callable[[Place], bool]) -> int:
+    def later_occurrence(
+        self, base: str, place: Place, done: Callable[[Place], bool], none_of: StepId | None = None
+    ) -> int:
         """The same for a place that came with a later plan: it matches what was done before it.
 
-        `done` says which places are; their numbers are shared, so that no call is made again to make up for
-        something else.
+        `done` says which places are, none of the step `none_of`; their numbers are shared, so that no call is made again to make
+        up for something else.
         """
         if base not in self._occurrences:
             return self.occurrence(base, place)
         like = self._many(base)
         known = like.places.get(place)
-        return known or like.shared(place, done) or like.of(place, self._done(base))
+        return known or like.shared(place, done, none_of) or like.of(place, self._done(base))
 
     def once_more(
         self, base: str, place: Place, together: Callable[[Place], bool], one_of_several: Callable[[], bool]

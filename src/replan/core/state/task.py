@@ -340,7 +340,7 @@ class State:
                 return False  # under way: another like reading does no harm
             return changed or known.meant < meant
 
-        return self.ledger.later_occurrence(base, place, done)
+        return self.ledger.later_occurrence(base, place, done, None if changed else place[0])
 
     def _made_before(self, base: str, place: Place, step: StepState) -> int | None:
         """The number of this very call as the step has made it already, before it was due again."""
@@ -349,6 +349,8 @@ class State:
             for call in step.former or ()
             if call.status == "succeeded" and not call.reused and call.plan >= step.meant
         ]
+        if not made:
+            return None
         made.sort(key=lambda call: call.slot != place[1])
         theirs = self.ledger.others(base, place).items()
         taken = {number for other, number in theirs if other[0] == place[0]}
