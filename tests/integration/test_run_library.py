@@ -657,6 +657,14 @@ async def test_a_place_in_the_log_that_is_none_is_refused_in_words(db: Path, aft
             replan.watch(task_id, after)
 
 
+@pytest.mark.parametrize("wanted", [Callable[[int], str], Callable, object(), "Nowhere"])
+async def test_a_type_that_no_answer_can_have_is_refused_by_name(db: Path, wanted: Any) -> None:
+    async with Replan(ScriptedModel({}), [], db=db) as replan:
+        with pytest.raises(InputError, match=r"output_type: .* cannot be the form of an answer"):
+            await replan.run("do it", output_type=wanted)
+        assert await replan.tasks() == []
+
+
 async def test_whoever_waits_for_a_task_that_lost_its_driver_is_told(tmp_path: Path) -> None:
     begun = asyncio.Event()
 

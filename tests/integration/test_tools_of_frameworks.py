@@ -697,3 +697,31 @@ async def test_what_an_agent_within_a_tool_says_of_its_parameters_is_not_said_of
         fault = classify(error, spec)
     await source.aclose()
     assert (ran, fault.happened) == (["Ann"], "unknown")
+
+
+async def test_a_parameter_with_an_alias_is_offered_and_given_by_it() -> None:
+    class Route(BaseModel):
+        fr: str = Field(alias="from", description="where it begins")
+        to: str = "Oslo"
+
+    @lc_tool(args_schema=Route)
+    def route(fr: str, to: str = "Oslo") -> str:
+        """Find a way."""
+        return f"{fr} to {to}"
+
+    class ByName(BaseModel):
+        model_config = {"populate_by_name": True}
+        fr: str = Field(alias="from")
+
+    @lc_tool(args_schema=ByName)
+    def by_name(fr: str) -> str:
+        """Find a way."""
+        return fr
+
+    source = LangChainSource([route, by_name])
+    specs = {spec.id: spec.parameters for spec in await source.tools()}
+    assert (list(specs["route"]["properties"]), specs["route"]["required"]) == (["from", "to"], ["from"])
+    assert await call(source, "route", **{"from": "Rome"}) == "Rome to Oslo"
+    (name,) = specs["by_name"]["properties"]
+    assert await call(source, "by_name", **{name: "Rome"}) == "Rome"
+    await source.aclose()

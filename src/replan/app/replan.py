@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, overload
 
-from pydantic import SecretStr, TypeAdapter
+from pydantic import PydanticUndefinedAnnotation, PydanticUserError, SecretStr, TypeAdapter
 
 from replan.app.arguments import Arguments, Ask, Evaluation, Tools
 from replan.app.opening import opened
@@ -413,5 +413,11 @@ def _typed(
         return None, schema
     if schema is not None:
         raise InputError("give output_type or output_schema, not both")
-    adapter = TypeAdapter(output_type)
-    return adapter, adapter.json_schema()
+    try:
+        adapter = TypeAdapter(output_type)
+        return adapter, adapter.json_schema()
+    except (PydanticUserError, PydanticUndefinedAnnotation, TypeError) as error:
+        said = str(error).splitlines()[0].rstrip(".:")
+        raise InputError(
+            f"output_type: {output_type!r:.100} cannot be the form of an answer: {said}"
+        ) from error

@@ -133,6 +133,9 @@ def test_planning_that_failed_lists_every_violation_and_each_try() -> None:
     history = [*OPENED, PlanRejected(violations=("a", "b")), PlanRejected(violations=("c",), attempt=2)]
     failure = explain.planning_failed(state_of(history), ["c"])
     assert failure.reason == "no plan passed the checks: c"
+    assert explain.planning_failed(state_of(history), ["a", "b"]).reason == (
+        "no plan passed the checks: a (and 1 more)"
+    )
     assert failure.violations == ("c",)
     assert failure.tried == ("plan 1 was rejected: 2 errors", "plan 2 was rejected: 1 error")
 

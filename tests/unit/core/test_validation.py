@@ -67,6 +67,8 @@ def test_it_finds_faults_where_another_validator_finds_some(schema: dict[str, An
     [
         ({"properties": {"n": {"type": "integer"}}}, {"n": "x"}, "n: 'x' is not of type 'integer'"),
         ({"type": ["string", "null"]}, 1, "1 is not of type 'null', 'string'"),
+        ({"properties": {"n": {"type": "integer"}}}, {"n": None}, "n: null is not of type 'integer'"),
+        ({"type": "integer"}, True, "true is not of type 'integer'"),
         ({"required": ["a"]}, {}, "'a' is a required property"),
         ({"additionalProperties": False}, {"b": 1}, "Additional properties are not allowed ('b' was unexpected)"),
         ({"items": {"enum": [1, 2]}}, [3], "[0]: 3 is not one of [1, 2]"),

@@ -274,7 +274,7 @@ def wrong_none() -> str:
         pytest.param(wrong_bound, "-1 is less than the minimum of 0", id="a bound"),
         pytest.param(two_for_one, "is not of type 'object'", id="several in the place of one"),
         pytest.param(wrong_declared, "its output schema says: 'id' is a required property", id="declared"),
-        pytest.param(wrong_none, "None is not of type 'string'", id="nothing for a text"),
+        pytest.param(wrong_none, "null is not of type 'string'", id="nothing for a text"),
     ],
 )
 async def test_what_is_returned_has_to_be_what_is_annotated(function: Callable[..., Any], says: str) -> None:

@@ -124,10 +124,11 @@ def _tell_step(out: Out, state: State, step: StepState, more: str) -> None:
     if step.skip:
         out.line(f"    {clean(step.skip.reason)}")
     if step.healing is not None and step.healing.failures():
-        failed = len(step.healing.failures())
+        failed, over = len(step.healing.failures()), step.status == "failed"
         repairs = step.healing.repairs - step.healing.repairs_before
         rewritten = f", rewritten {times(repairs)}" if repairs else ""
-        out.line(f"    failed {times(failed)} before{rewritten}")
+        if failed > over or repairs:
+            out.line(f"    failed {times(failed)} {'in all' if over else 'before'}{rewritten}")
     earlier = [
         call for call in step.former or () if call.status != "failed"
     ]  # the failed ones stand in the story

@@ -302,6 +302,8 @@ def _words(fault: Fault) -> str:
 
 
 def _shown(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]  # as they are written
     if _is_large(value) or _is_deeper(value, _DEPTH_SHOWN):
         return f"a list of {len(value):,} items" if isinstance(value, list) else "an object of many parts"
     return beginning(repr(value[:_SHOWN_OF] if isinstance(value, str) else value), _SHOWN_OF)

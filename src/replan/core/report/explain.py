@@ -191,12 +191,17 @@ def unjudged(state: State) -> Failure:
 def planning_failed(state: State, violations: Sequence[str]) -> Failure:
     return Failure(
         kind="planning",
-        reason="no plan passed the checks" + (f": {violations[0]}" if violations else ""),
+        reason="no plan passed the checks"
+        + (f": {violations[0]}{_and_more(violations)}" if violations else ""),
         root_causes=tuple(violations),
         violations=tuple(violations),
         tried=refusals(state),
         advice=("Describe the task more precisely, offer the tools it needs, or use a stronger model.",),
     )
+
+
+def _and_more(texts: Sequence[str]) -> str:
+    return f" (and {len(texts) - 1} more)" if len(texts) > 1 else ""
 
 
 def refusals(state: State) -> tuple[str, ...]:

@@ -203,10 +203,27 @@ def _parameters(tool: BaseTool, injected: Injected) -> JsonObject:
             schema.setdefault("additionalProperties", False)
     schema.pop("title", None)
     schema.pop("description", None)
+    if other := _other_names(
+        tool.args_schema
+    ):  # what a call is checked against wants these; LangChain tells the field's
+        schema["properties"] = {
+            other.get(key, key): value for key, value in schema.get("properties", {}).items()
+        }
+        schema["required"] = [other.get(key, key) for key in schema.get("required", ())]
     if names := injected.names & set(schema.get("properties", ())):
         schema["properties"] = {key: value for key, value in schema["properties"].items() if key not in names}
         schema["required"] = [key for key in schema.get("required", ()) if key not in names]
     return schema
+
+
+def _other_names(model: Any) -> dict[str, str]:
+    """The names by which fields of the model are given, where those are not their own (`from`, which Python has for itself)."""
+    fields = getattr(model, "model_fields", None)
+    config = getattr(model, "model_config", None) or {}
+    if not isinstance(fields, dict) or config.get("populate_by_name") or config.get("validate_by_name"):
+        return {}
+    found = {name: getattr(field, "validation_alias", None) for name, field in fields.items()}
+    return {name: alias for name, alias in found.items() if isinstance(alias, str) and alias != name}
 
 
 def _takes_more(model: Any) -> bool:
