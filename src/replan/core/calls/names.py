@@ -46,7 +46,9 @@ def names_before(task_id: str, tool: ToolSpec, parameters: JsonObject) -> Iterat
     """How the call may have been named when its tool had fewer parameters: without some that are as their default is."""
     formed = one_form(tool.parameters, parameters)
     schemas = tool.parameters.get("properties", {})
-    defaults = {name: one["default"] for name, one in schemas.items() if "default" in one}
+    defaults = {
+        name: one["default"] for name, one in schemas.items() if isinstance(one, dict) and "default" in one
+    }
     filled = [name for name in defaults if name in formed and formed[name] == defaults[name]]
     for count in range(1, len(filled) + 1 if len(filled) <= MOST_NEW else 1):
         for new in combinations(filled, count):

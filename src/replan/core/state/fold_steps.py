@@ -133,7 +133,7 @@ def _outcome_settled(state: State, event: e.OutcomeSettled, ts: float) -> None:
         if event.artifact is not None:
             state.kept_apart = True
         _succeeded(state, call, Output(event.output, event.artifact, event.masked))
-        call.settled = True
+        call.settled = state.any_settled = True
     else:
         call.status = "failed"
         state.undone[event.call_key] = state.undone.get(event.call_key, 0) + 1

@@ -88,6 +88,8 @@ class State:
     made: dict[ToolId, list[CallState]] = field(default_factory=dict)
     """The `once` calls of each tool that were begun, in their order."""
     resumed: bool = False
+    any_settled: bool = False
+    """Of some call it was found out that it took effect; what it gave may not be known."""
     records: dict[CallKey, str] = field(default_factory=dict)
     """The record that each settled call was known by."""
     undone: dict[CallKey, int] = field(default_factory=dict)

@@ -27,6 +27,7 @@ from replan.core.types import Fault, JsonObject, Step, ToolSpec
 from replan.errors import UnresolvedReference
 from replan.ports import Gate, Tools
 from replan.run.calls.twins import unmeant
+from replan.run.calls.unsaid import referred_unsaid, unsaid
 from replan.run.session.outputs import Loaded
 
 
@@ -184,7 +185,11 @@ _LOST = (
 
 def _lost_fault(what: str) -> Fault:
     text = f"{what} a secret, which no log keeps, and the process that knew it has ended: give it as metadata, or refer to what holds it"
-    return Fault(category="dependency_error", kind="reference", message=text)
+    return _unread(text)
+
+
+def _unread(why: str) -> Fault:
+    return Fault(category="dependency_error", kind="reference", message=why)
 
 
 class Outline(NamedTuple):
@@ -233,6 +238,8 @@ def outline(
     if hidden is not None and (found := strays(tool, raw, step.step.for_each, hidden, at=slot.item)):
         fault = Fault(category="parameter_error", kind="parameter", message="; ".join(found[:10]))
         return Outline(name, tool, raw, raw, fault)
+    if text := referred_unsaid(raw, step.step.step_id, state, tools):
+        return Outline(name, tool, raw, raw, _unread(text))
     scope = Scope(step.step, state, loaded, item, slot.item)
     parameters, broken = _resolved(raw, scope)
     planned = parameters if changed is None else _resolved(written, scope)[0]
@@ -240,12 +247,15 @@ def outline(
         parameters = {**parameters, **new}
     if broken is not None:
         state.secrets.learn(tool, parameters)
-        fault = Fault(category="dependency_error", kind="reference", message=str(broken))
-        return Outline(name, tool, parameters, planned, fault)
+        return Outline(name, tool, parameters, planned, _unread(str(broken)))
+    given = parameters
     try:
-        parameters = _filled(tool, parameters, state.metadata_of(step.step.step_id))
+        parameters = _filled(tool, given, state.metadata_of(step.step.step_id))
     except SecretLost:
         return Outline(name, tool, parameters, planned, _lost_fault("the metadata hold"))
+    filled = [name for name in parameters if name not in given]
+    if filled and (text := unsaid(filled, step.step.step_id, state, tools)):
+        return Outline(name, tool, given, planned, _unread(text))
     state.secrets.learn(tool, parameters)
     if stands := [secret for secret in tool.secrets if parameters.get(secret) == MASK]:
         text = f"{', '.join(stands)}: {MASK} stands for a secret that is not shown, and is no value; refer to what holds it"
