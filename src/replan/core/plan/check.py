@@ -353,6 +353,6 @@ def _each_meant(
     order = graph.places()
     names = sorted((name for name, _, _ in found), key=lambda name: order.get(name, -1))
     return all(
-        meant_by_order(first, second, found[0][2], graph, deeds)
+        meant_by_order(first, second, found[0][2], graph, lambda name: deeds.get(name, ()))
         for first, second in itertools.pairwise(names)
     )

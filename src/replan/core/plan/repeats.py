@@ -29,9 +29,12 @@ class Deed(NamedTuple):
 
 
 def meant_by_order(
-    first: StepId, second: StepId, deed: Deed, graph: Graph, deeds: Mapping[StepId, Sequence[Deed]]
+    first: StepId, second: StepId, deed: Deed, graph: Graph, deeds: Callable[[StepId], Sequence[Deed]]
 ) -> bool:
-    """True if another effect stands between two like calls, so that the second is no slip of the pen."""
+    """True if another effect stands between two like calls, so that the second is no slip of the pen.
+
+    `deeds`: of a step.
+    """
     tool = deed.tool
     properties = tool.parameters.get("properties")
     parameters = len(properties) if isinstance(properties, dict) else 0
@@ -46,7 +49,7 @@ def meant_by_order(
         and other.tool.effect != "reads"
         and (other.tool.id == tool.id if parameters else other.tool.source == tool.source)
         for step_id in between
-        for other in deeds.get(step_id, ())
+        for other in deeds(step_id)
     )
 
 

@@ -111,10 +111,11 @@ def kept_before(plan: Plan, standing: Standing, start: StepId | None) -> tuple[S
 
 def with_suffix(plan: Plan, kept: Collection[StepId], new: Sequence[Step]) -> Plan:
     """The kept steps, and the new ones after them."""
+    names = frozenset(kept)
     prefix = [
-        _with(step, tuple(need for need in step.dependencies if need in kept))
+        _with(step, tuple(need for need in step.dependencies if need in names))
         for step in plan.steps
-        if step.step_id in kept
+        if step.step_id in names
     ]
     return plan.model_copy(update={"steps": (*prefix, *new)})
 
@@ -142,8 +143,8 @@ def with_remediation(plan: Plan, helped: Collection[StepId], new: Sequence[Step]
     steps: list[Step] = []
     for step in plan.steps:
         if step.step_id in helped:
-            if not any(one.step_id in {made.step_id for made in steps} for one in added):
-                steps += added
+            steps += added  # before the first of them
+            added = []
             made = restated.get(step.step_id, step)
             if step.requires_approval:
                 made = made.model_copy(update={"requires_approval": True})

@@ -459,9 +459,7 @@ def steps_referred(step: StepState, state: State) -> list[StepState]:
     if state.earlier:
         heads = {ref.head for ref in references_of(step.step)}
         heads.update(root for root, _ in (roots(step.step.when) if step.step.when else ()))
-        found += [one for name, one in state.earlier.items() if heads & {name, *_actions(one)}]
+        named = (state.earlier.get(head) or state.step_of_action(head) for head in sorted(heads))
+        left = {one.step.step_id: one for one in named if one is not None}
+        found += [one for name, one in left.items() if state.earlier.get(name) is one]
     return found
-
-
-def _actions(step: StepState) -> list[str]:
-    return [action.action_id for action in step.step.actions]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from replan.core.calls.site import Place, Slot
 from replan.core.plan.repeats import Deed, meant_by_order
 from replan.core.state.task import State, StepState, actions_of, is_meant_again
-from replan.core.types import Step, ToolSpec
+from replan.core.types import Step, StepId, ToolSpec
 from replan.ports import Tools
 
 
@@ -13,7 +13,10 @@ def unmeant(step: StepState, slot: Slot, tool: ToolSpec, twin: Place, state: Sta
     """Why this call is not made, where `twin` makes it too and nothing says that it is meant twice; empty if it is."""
     if is_meant_again(step.step, slot.action_id):
         return ""
-    deeds = {name: _deeds(one.step, state, tools) for name, one in state.steps.items()}
+
+    def deeds(name: StepId) -> list[Deed]:
+        return _deeds(state.steps[name].step, state, tools)
+
     mine = _deed(tool, step.step, slot.action_id, state)
     if meant_by_order(twin[0], step.step.step_id, mine, state.graph(), deeds):
         return ""

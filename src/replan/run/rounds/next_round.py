@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from typing import Any
 
 from replan.core.evaluation.outcome import default_strategy, forced, standing_of, violations
@@ -165,7 +165,10 @@ async def _by_planner(
     """Have the planner write the new steps, and record the plan once it has passed every check."""
     state, strategy = run.state, started.strategy
     helps = strategy.type == "add_remediation_steps"
-    stay = [name for name in kept if not helps or name not in about]
+    helped = frozenset(about) if helps else frozenset()
+    stay = [name for name in kept if name not in helped]
+    names = frozenset(stay)
+    staying = {step.step_id: step for step in plan.steps if step.step_id in names}
     usable = earlier_schemas(run, without=())
 
     def new_plan(answer: JsonObject) -> Plan:
@@ -180,15 +183,15 @@ async def _by_planner(
     def in_place(read: Plan) -> Plan:
         if read.declined:
             return read
-        new = [step for step in read.steps if not _is_restated(step, plan, stay)]
-        helped = {name for step in plan.steps if helps and step.step_id in about for name in ids_of(step)}
-        new = with_free_ids(new, state.ids_used() - helped)
+        new = [step for step in read.steps if not _is_restated(step, staying)]
+        again = {name for step in plan.steps if step.step_id in helped for name in ids_of(step)}
+        new = with_free_ids(new, state.ids_used() - again)
         if helps:
-            _check_restated(run, plan, about, new)
-            known = {step.step_id: step for step in plan.steps if step.step_id in about}
+            _check_restated(run, plan, helped, new)
+            known = {step.step_id: step for step in plan.steps if step.step_id in helped}
             new = [with_marks(step, known.get(step.step_id, step), run.parts.tools.resolve) for step in new]
             try:
-                made = strategies.with_remediation(plan, about, new)
+                made = strategies.with_remediation(plan, helped, new)
             except StrategyRefused as refused:
                 raise PlanInvalid([str(refused)]) from refused
         else:
@@ -237,7 +240,7 @@ async def _by_planner(
     _record(run, started, planned.plan, planned.task_type, planned.corrections)
 
 
-def _check_restated(run: Run, plan: Plan, helped: Sequence[StepId], new: Sequence[Step]) -> None:
+def _check_restated(run: Run, plan: Plan, helped: Collection[StepId], new: Sequence[Step]) -> None:
     """A helped step that is written again stays the call that it was: another tool would pass for it."""
     known = {step.step_id: _tools_of(run, step) for step in plan.steps if step.step_id in helped}
     if found := [
@@ -255,12 +258,14 @@ def _tools_of(run: Run, step: Step) -> list[str]:
     return sorted(tool.id if tool is not None else name for name, tool in found)
 
 
-def _is_restated(step: Step, plan: Plan, stay: Sequence[StepId]) -> bool:
+def _is_restated(step: Step, staying: Mapping[StepId, Step]) -> bool:
     """True if a planner that was to write new steps only has copied one that stays."""
-    if step.step_id not in stay:
-        return False
-    known = next(one for one in plan.steps if one.step_id == step.step_id)
-    return (step.tool, step.parameters, step.actions) == (known.tool, known.parameters, known.actions)
+    known = staying.get(step.step_id)
+    return known is not None and (step.tool, step.parameters, step.actions) == (
+        known.tool,
+        known.parameters,
+        known.actions,
+    )
 
 
 def _record(run: Run, started: ReplanningStarted, plan: Plan, task_type: str, corrections: int) -> None:

@@ -48,7 +48,10 @@ def check(
     if draft.declined:
         return Checked(draft, ())
     policy, state = run.state.policy, run.state
-    stay = {name for step in draft.steps if step.step_id in kept for name in _ids(step.step_id, state.steps)}
+    staying, done = frozenset(kept), settled_steps(run)
+    stay = {
+        name for step in draft.steps if step.step_id in staying for name in _ids(step.step_id, state.steps)
+    }
     named = [tool for name in kept if (step := state.steps.get(name)) for tool in _called(run, step)]
     if missed := _missed(run, draft, {tool.id for tool in (*tools, *named)}):
         raise NotSelected(missed)
@@ -60,7 +63,7 @@ def check(
         limits=policy.limits,
         earlier=earlier_schemas(run, without={step.step_id for step in draft.steps}),
         used=state.ids_used() - stay,
-        settled=settled_steps(run) & stay,
+        settled=done & stay,
         ran=stand_ins(run),
     )
     found = list(checked.violations)
@@ -69,7 +72,7 @@ def check(
     if proposed:
         before = {step.step_id: step for step in state.plan.steps} if state.plan is not None else {}
         new = [step.step_id for step in draft.steps if before.get(step.step_id) != step]
-        new = [name for name in new if name not in settled_steps(run)]
+        new = [name for name in new if name not in done]
         resolve = run.parts.tools.resolve
         held = [
             step.step_id

@@ -81,12 +81,12 @@ def done_calls(step: StepState) -> list[DoneCall]:
 
 
 def _items_by_tool(calls: Iterable[CallState]) -> dict[tuple[ToolId, Effect], list[int]]:
-    found: dict[tuple[ToolId, Effect], list[int]] = {}
+    found: dict[tuple[ToolId, Effect], dict[int, None]] = {}
     for call in calls:
-        items = found.setdefault((call.tool_id, call.effect), [])
-        if call.slot.item is not None and call.slot.item not in items:
-            items.append(call.slot.item)
-    return found
+        items = found.setdefault((call.tool_id, call.effect), {})
+        if call.slot.item is not None:
+            items[call.slot.item] = None
+    return {key: list(items) for key, items in found.items()}
 
 
 def failure_view(
