@@ -20,7 +20,7 @@ from typing import Any
 
 from bench.openapi.documents import DOCUMENTS, document
 from bench.openapi.measure import Measured, measure
-from replan.tools.openapi.reading import read_text
+from replan.tools.openapi.documents.reading import read_text
 
 
 def main() -> int:

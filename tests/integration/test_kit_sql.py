@@ -16,8 +16,8 @@ import pytest
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall
 from replan.tools.kit import data, load, sql
-from replan.tools.kit.duckdb_files import FolderOfData
-from replan.tools.kit.rooted import Root
+from replan.tools.kit.databases.duckdb_files import FolderOfData
+from replan.tools.kit.folders.rooted import Root
 
 pytestmark = pytest.mark.anyio
 

@@ -12,7 +12,7 @@ from replan.core.secrets import secret_names
 from replan.core.types import ToolSpec
 from replan.errors import InputError
 from replan.tools.openapi import OpenApiSource
-from replan.tools.openapi.reading import read_text
+from replan.tools.openapi.documents.reading import read_text
 
 pytestmark = pytest.mark.anyio
 FILE = Path(__file__).parent / "openapi_documents" / "everything.yaml"

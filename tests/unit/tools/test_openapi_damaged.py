@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from replan.core.types import ToolSpec
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall
-from replan.tools.openapi.document import Document
+from replan.tools.openapi.documents.document import Document
+from replan.tools.openapi.documents.operations import Filter
+from replan.tools.openapi.documents.reading import read_text
 from replan.tools.openapi.listing import UNEXPECTED, list_tools
-from replan.tools.openapi.operations import Filter
-from replan.tools.openapi.reading import read_text
 from replan.tools.openapi.tool import Settings
 from replan.tools.schema_check import problem_of
 

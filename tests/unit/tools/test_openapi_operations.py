@@ -11,12 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.tools.openapi.document import Document
+from replan.tools.openapi.documents.document import Document
+from replan.tools.openapi.documents.operations import (
+    Filter,
+    Operation,
+    description_of,
+    operations_of,
+    safe_id,
+)
+from replan.tools.openapi.documents.places import Place
+from replan.tools.openapi.documents.reading import read_text
 from replan.tools.openapi.listing import list_tools
-from replan.tools.openapi.operations import Filter, Operation, description_of, operations_of, safe_id
 from replan.tools.openapi.pages import next_page
-from replan.tools.openapi.places import Place
-from replan.tools.openapi.reading import read_text
 from replan.tools.openapi.tool import Settings
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from openapi_schema_validator import OAS30Validator
 
-from replan.tools.openapi.document import Document, Unusable
-from replan.tools.openapi.schemas import CUT, Schemas
+from replan.tools.openapi.documents.document import Document, Unusable
+from replan.tools.openapi.documents.schemas import CUT, Schemas
 
 
 def schemas(

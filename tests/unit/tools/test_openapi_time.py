@@ -16,7 +16,7 @@ from replan.errors import ToolCallError
 from replan.ports import ToolCall
 from replan.tools.openapi import OpenApiSource
 from replan.tools.openapi.answers import failure
-from replan.tools.openapi.operations import safe_id
+from replan.tools.openapi.documents.operations import safe_id
 from replan.tools.openapi.pages import next_page
 
 pytestmark = pytest.mark.anyio

@@ -12,12 +12,12 @@ from pydantic import Field
 from replan.errors import ToolCallError
 from replan.tools.binary import data_url
 from replan.tools.functions.decorator import tool
-from replan.tools.kit.file_writing import writing_tools
-from replan.tools.kit.globs import matcher
-from replan.tools.kit.rooted import Found, Root, kind_of
-from replan.tools.kit.searching import Hits, search
+from replan.tools.kit.folders.file_writing import writing_tools
+from replan.tools.kit.folders.globs import matcher
+from replan.tools.kit.folders.rooted import Found, Root, kind_of
+from replan.tools.kit.folders.searching import Hits, search
+from replan.tools.kit.folders.text import encoding_of, media_type, read_lines
 from replan.tools.kit.source import KitSource
-from replan.tools.kit.text import encoding_of, media_type, read_lines
 
 MOST_TEXT = 1_000_000
 MOST_BINARY = 20_000_000

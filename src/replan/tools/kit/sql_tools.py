@@ -16,10 +16,10 @@ from replan.core.types import ToolSpec
 from replan.errors import InputError, ToolCallError
 from replan.tools.functions.context import current
 from replan.tools.functions.decorator import tool
-from replan.tools.kit.databases import Changed, Database, Rows, Table
-from replan.tools.kit.rooted import Root
+from replan.tools.kit.databases.database import Changed, Database, Rows, Table
+from replan.tools.kit.databases.sql_process import DatabaseProcesses
+from replan.tools.kit.folders.rooted import Root
 from replan.tools.kit.source import KitSource
-from replan.tools.kit.sql_process import DatabaseProcesses
 
 MOST_BYTES = 1_000_000
 OUTLINE_SECS = 5.0

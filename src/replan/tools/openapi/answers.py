@@ -15,9 +15,9 @@ from replan.errors import ToolCallError
 from replan.tools.binary import data_url
 from replan.tools.large_json import parsed
 from replan.tools.openapi.bodies import bare, is_json
-from replan.tools.openapi.document import Document, Node, Unusable
-from replan.tools.openapi.operations import Operation
-from replan.tools.openapi.schemas import Schemas
+from replan.tools.openapi.documents.document import Document, Node, Unusable
+from replan.tools.openapi.documents.operations import Operation
+from replan.tools.openapi.documents.schemas import Schemas
 
 MAX_ERROR_BYTES = 65_536
 """So much of an error's body is read."""

@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 from replan.core.types import JsonObject
 from replan.tools.binary import from_data_url
-from replan.tools.openapi.document import Document, Node, Unusable
-from replan.tools.openapi.operations import Operation
-from replan.tools.openapi.schemas import Schemas
+from replan.tools.openapi.documents.document import Document, Node, Unusable
+from replan.tools.openapi.documents.operations import Operation
+from replan.tools.openapi.documents.schemas import Schemas
 from replan.tools.openapi.styles import pairs, text_of
 
 FORM = "application/x-www-form-urlencoded"

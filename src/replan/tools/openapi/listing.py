@@ -11,9 +11,9 @@ from typing import NamedTuple
 from replan.errors import InputError
 from replan.ports import ToolProblem
 from replan.tools.names import nearest
-from replan.tools.openapi.document import Document, Unusable
-from replan.tools.openapi.operations import Filter, Operation, operations_of
-from replan.tools.openapi.schemas import Schemas
+from replan.tools.openapi.documents.document import Document, Unusable
+from replan.tools.openapi.documents.operations import Filter, Operation, operations_of
+from replan.tools.openapi.documents.schemas import Schemas
 from replan.tools.openapi.security import Value, check_names
 from replan.tools.openapi.tool import (
     MOST_ANSWER_SCHEMAS,

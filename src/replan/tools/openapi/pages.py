@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urljoin, urlsplit, urlunsplit
 
 from replan.core.types import JsonObject
-from replan.tools.openapi.schemas import Schemas
+from replan.tools.openapi.documents.schemas import Schemas
 
 _ITEMS = ("items", "data", "results", "values", "entries", "records", "list", "elements", "value")
 _NEXT_URL = ("next", "next_url", "nextUrl", "next_page_url", "next_page_uri", "nextLink", "@odata.nextLink",

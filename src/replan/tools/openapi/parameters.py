@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from replan.core.types import JsonObject
 from replan.tools.bounds import is_idempotency_key
-from replan.tools.openapi.dialect import shortened
-from replan.tools.openapi.document import Document, Unusable
-from replan.tools.openapi.operations import Operation
-from replan.tools.openapi.schemas import Schemas
+from replan.tools.openapi.documents.dialect import shortened
+from replan.tools.openapi.documents.document import Document, Unusable
+from replan.tools.openapi.documents.operations import Operation
+from replan.tools.openapi.documents.schemas import Schemas
 from replan.tools.openapi.styles import DEFAULT_STYLE, STYLES, header_value, pairs, path_segment
 
 _IGNORED_HEADERS = frozenset(

@@ -15,8 +15,8 @@ from replan.core.secrets import secrets_of_headers
 from replan.core.types import JsonObject
 from replan.errors import InputError
 from replan.tools.names import nearest
-from replan.tools.openapi.document import Document, Unusable
-from replan.tools.openapi.operations import Operation
+from replan.tools.openapi.documents.document import Document, Unusable
+from replan.tools.openapi.documents.operations import Operation
 
 Value = str | Mapping[str, Any]
 """A key or token; or `{username, password}`; or `{client_id, client_secret, scopes?, token_url?}`."""

@@ -6,8 +6,8 @@ from typing import Any
 
 from replan.core.types import JsonObject
 from replan.tools.openapi.bodies import BYTES_HINT, FORM, MULTIPART, Body
+from replan.tools.openapi.documents.schemas import Schemas
 from replan.tools.openapi.parameters import Parameter
-from replan.tools.openapi.schemas import Schemas
 
 ABSENT = object()
 """No body."""

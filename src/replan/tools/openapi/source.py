@@ -21,13 +21,13 @@ from replan.tools.network.addresses import AddressRules
 from replan.tools.network.client import guarded_client
 from replan.tools.openapi import pages
 from replan.tools.openapi.answers import value_of
-from replan.tools.openapi.document import Document
+from replan.tools.openapi.documents.document import Document
+from replan.tools.openapi.documents.operations import Filter
+from replan.tools.openapi.documents.places import Place, read_document, shown_place
+from replan.tools.openapi.documents.servers import check_server
 from replan.tools.openapi.listing import Listing, list_tools
-from replan.tools.openapi.operations import Filter
-from replan.tools.openapi.places import Place, read_document, shown_place
 from replan.tools.openapi.requests import Answer, Request, Sender
 from replan.tools.openapi.security import ClientCredentials, Value
-from replan.tools.openapi.servers import check_server
 from replan.tools.openapi.tokens import ClientTokens
 from replan.tools.openapi.tool import Answers, OperationTool, Requests, Settings
 

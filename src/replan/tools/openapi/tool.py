@@ -13,13 +13,13 @@ from replan.tools.bounds import traceparent
 from replan.tools.openapi import pages
 from replan.tools.openapi.answers import Declared
 from replan.tools.openapi.bodies import bare, body_of, encode, is_json
-from replan.tools.openapi.document import Document, Unusable
-from replan.tools.openapi.operations import Operation, description_of
+from replan.tools.openapi.documents.document import Document, Unusable
+from replan.tools.openapi.documents.operations import Operation, description_of
+from replan.tools.openapi.documents.schemas import Schemas
+from replan.tools.openapi.documents.servers import base_url_of
 from replan.tools.openapi.parameters import Parameter, parameters_of, place
 from replan.tools.openapi.requests import Request
-from replan.tools.openapi.schemas import Schemas
 from replan.tools.openapi.security import Credentials, Value, credentials_of
-from replan.tools.openapi.servers import base_url_of
 from replan.tools.openapi.signature import ABSENT, Signature
 from replan.tools.schema_check import problem_of
 

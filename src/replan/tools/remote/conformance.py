@@ -12,10 +12,10 @@ from typing import Any, Literal, NamedTuple
 
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress
+from replan.tools.remote.client.endpoints import transport_to
+from replan.tools.remote.client.transport import Endpoint, Transport, checked_url
 from replan.tools.remote.conformance_http import http_rules
-from replan.tools.remote.endpoints import transport_to
 from replan.tools.remote.messages import Execute, Listing
-from replan.tools.remote.transport import Endpoint, Transport, checked_url
 from replan.tools.schema_check import problem_of
 
 PATIENCE_SECS = 10.0

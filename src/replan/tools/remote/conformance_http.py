@@ -6,8 +6,8 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from replan.tools.remote.client.transport import Endpoint
 from replan.tools.remote.messages import EXECUTE_PATH, HEALTH_PATH, LIST_PATH
-from replan.tools.remote.transport import Endpoint
 
 
 def http_rules(endpoint: Endpoint, broken: type[Exception]) -> dict[str, Callable[[], Awaitable[None]]]:

@@ -15,9 +15,9 @@ from replan.core.types import ToolSpec
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall, ToolProblem
 from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters, unknown_tool
-from replan.tools.remote.attempt import Attempt, Doubt
-from replan.tools.remote.endpoints import LIST_SECS, Peer, is_down, shared_store
-from replan.tools.remote.transport import Endpoint, checked_url
+from replan.tools.remote.client.attempt import Attempt, Doubt
+from replan.tools.remote.client.endpoints import LIST_SECS, Peer, is_down, shared_store
+from replan.tools.remote.client.transport import Endpoint, checked_url
 
 CANCEL_SECS = 2.0
 WATCH_SECS = 30.0

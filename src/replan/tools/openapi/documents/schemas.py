@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple
 
 from replan.core.pointers import unescaped
 from replan.core.types import JsonObject
-from replan.tools.openapi.dialect import plain_keywords, plain_text, with_null
-from replan.tools.openapi.document import Document, Node, Unusable
+from replan.tools.openapi.documents.dialect import plain_keywords, plain_text, with_null
+from replan.tools.openapi.documents.document import Document, Node, Unusable
 
 CUT = "not shown in full"
 """The `title` of a definition that was cut."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from replan.core.types import JsonObject
-from replan.tools.openapi.dialect import plain_text, shortened
-from replan.tools.openapi.document import Document, Unusable
+from replan.tools.openapi.documents.dialect import plain_text, shortened
+from replan.tools.openapi.documents.document import Document, Unusable
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
 _LONGEST_ID = 64

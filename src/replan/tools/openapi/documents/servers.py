@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from replan.errors import InputError
-from replan.tools.openapi.dialect import plain_text
-from replan.tools.openapi.document import Document, Unusable
-from replan.tools.openapi.operations import Operation
+from replan.tools.openapi.documents.dialect import plain_text
+from replan.tools.openapi.documents.document import Document, Unusable
+from replan.tools.openapi.documents.operations import Operation
 
 _VARIABLE = re.compile(r"\{([^{}]+)\}")
 

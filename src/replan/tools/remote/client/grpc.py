@@ -19,6 +19,7 @@ from replan.files import read_bounded
 from replan.ports import Progress
 from replan.tools.bounds import too_large
 from replan.tools.large_json import taken
+from replan.tools.remote.client.transport import Endpoint, TransportFailure
 from replan.tools.remote.grpc_forms import (
     CANCEL,
     EXECUTE,
@@ -37,7 +38,6 @@ from replan.tools.remote.messages import (
     listing_from_wire,
     loads,
 )
-from replan.tools.remote.transport import Endpoint, TransportFailure
 
 OVERHEAD_BYTES = 64 * 1024
 _STATE = grpc.ChannelConnectivity

@@ -12,10 +12,10 @@ from typing import Any, TypedDict
 
 from replan.errors import ToolCallError
 from replan.tools.functions.context import time_left
-from replan.tools.kit.globs import matcher
+from replan.tools.kit.folders.globs import matcher
+from replan.tools.kit.folders.rooted import Root, kind_of
+from replan.tools.kit.folders.text import encoding_of
 from replan.tools.kit.processes import plain_environment, run_program
-from replan.tools.kit.rooted import Root, kind_of
-from replan.tools.kit.text import encoding_of
 from replan.tools.large_json import parsed, taken
 
 _MOST_BYTES = 50_000_000

@@ -12,9 +12,9 @@ from replan.core.types import ToolSpec
 from replan.errors import ToolCallError
 from replan.ports import ToolCall
 from replan.tools.bounds import traceparent
-from replan.tools.remote.endpoints import LIST_SECS, Peer
+from replan.tools.remote.client.endpoints import LIST_SECS, Peer
+from replan.tools.remote.client.transport import TransportFailure
 from replan.tools.remote.messages import Execute, dumps
-from replan.tools.remote.transport import TransportFailure
 
 _BASE_DELAY, _MAX_DELAY = 0.1, 2.0
 

@@ -10,7 +10,15 @@ from typing import Any
 
 from replan.errors import ToolCallError
 from replan.tools.functions.context import time_left
-from replan.tools.kit.databases import Changed, Parameters, Rows, Table, interrupted, refused, rows_of
+from replan.tools.kit.databases.database import (
+    Changed,
+    Parameters,
+    Rows,
+    Table,
+    interrupted,
+    refused,
+    rows_of,
+)
 
 _MOST_VALUE = 64 * 2**20
 _READ = {

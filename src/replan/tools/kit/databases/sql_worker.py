@@ -69,13 +69,13 @@ def _answer(order: dict[str, Any], request: dict[str, Any], committing: Callable
 def _database(order: dict[str, Any], secs: float) -> Any:
     path, most = order["path"], order["most_bytes"]
     if order["kind"] == "sqlite":
-        from replan.tools.kit.sqlite_file import SqliteFile
+        from replan.tools.kit.databases.sqlite_file import SqliteFile
 
         return SqliteFile(
             Path(path), timeout_secs=secs, most_bytes=most, remember_keys=order["remember_keys"]
         )
-    from replan.tools.kit.duckdb_files import DuckdbFile, FolderOfData
-    from replan.tools.kit.rooted import Root
+    from replan.tools.kit.databases.duckdb_files import DuckdbFile, FolderOfData
+    from replan.tools.kit.folders.rooted import Root
 
     if order["kind"] == "duckdb":
         return DuckdbFile(Path(path), timeout_secs=secs, most_bytes=most)

@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 
 from replan.errors import ToolCallError
 from replan.tools.functions.decorator import tool
-from replan.tools.kit.rooted import Root, failed, kind_of
+from replan.tools.kit.folders.rooted import Root, failed, kind_of
 
 
 class Written(TypedDict):

@@ -26,9 +26,9 @@ from replan.errors import ToolCallError
 from replan.tools import orphans
 from replan.tools.bounds import MAX_RESULT_BYTES
 from replan.tools.functions.context import current, time_left
-from replan.tools.kit.databases import Changed, Parameters, Rows, Table, refused
+from replan.tools.kit.databases.database import Changed, Parameters, Rows, Table, refused
+from replan.tools.kit.databases.sql_worker import IDLE_CODE
 from replan.tools.kit.processes import plain_environment
-from replan.tools.kit.sql_worker import IDLE_CODE
 
 MEMORY_BYTES = 2**30
 _GRACE_SECS = 0.5
@@ -38,7 +38,7 @@ _LOOK_SECS = 0.05
 _KEPT_IDLE = 2
 _BOOT = (
     "import json, sys; order = json.loads(sys.stdin.buffer.readline()); sys.path[:] = order['sys_path']; "
-    "from replan.tools.kit.sql_worker import serve; serve(order)"
+    "from replan.tools.kit.databases.sql_worker import serve; serve(order)"
 )
 
 

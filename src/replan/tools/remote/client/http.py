@@ -18,6 +18,7 @@ from replan.errors import InputError, ToolCallError
 from replan.ports import Progress
 from replan.tools.bounds import IDLE_SECS, too_large
 from replan.tools.large_json import taken
+from replan.tools.remote.client.transport import Endpoint, TransportFailure
 from replan.tools.remote.messages import (
     CANCEL_PATH,
     EXECUTE_PATH,
@@ -32,7 +33,6 @@ from replan.tools.remote.messages import (
     listing_from_wire,
     loads,
 )
-from replan.tools.remote.transport import Endpoint, TransportFailure
 
 SILENCE_SECS = 60.0
 """A server sends a line every 30 s at least; one that has been silent for so long is lost."""

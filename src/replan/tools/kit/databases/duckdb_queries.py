@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from replan.tools.kit.databases import refused
+from replan.tools.kit.databases.database import refused
 
 _NODES = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
 _TABLE_FUNCTIONS = re.compile(

@@ -10,7 +10,7 @@ from replan.core.pointers import LeadsNowhere, pointed
 from replan.core.types import JsonObject
 from replan.errors import InputError
 from replan.files import read_bounded
-from replan.tools.openapi.reading import MAX_DOCUMENT_BYTES, read_text
+from replan.tools.openapi.documents.reading import MAX_DOCUMENT_BYTES, read_text
 
 _LONGEST_CHAIN = 32
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from replan.core.limits.breaker import Breaker
 from replan.errors import InputError, ToolCallError
+from replan.tools.remote.client.transport import Endpoint, Transport, TransportFailure
 from replan.tools.remote.messages import Listing
-from replan.tools.remote.transport import Endpoint, Transport, TransportFailure
 
 COOL_DOWN_SECS = 1.0
 LIST_SECS = 15.0
@@ -72,10 +72,10 @@ def shared_store(peers: Sequence[Peer]) -> bool:
 def transport_to(endpoint: Endpoint, source: str) -> Transport:
     try:
         if endpoint.scheme.startswith("grpc"):
-            from replan.tools.remote.client_grpc import GrpcTransport
+            from replan.tools.remote.client.grpc import GrpcTransport
 
             return GrpcTransport(endpoint, source)
-        from replan.tools.remote.client_http import HttpTransport
+        from replan.tools.remote.client.http import HttpTransport
 
         return HttpTransport(endpoint, source)
     except ImportError as error:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from replan.errors import InputError, ToolCallError
 from replan.files import read_bounded
-from replan.tools.openapi.reading import MAX_DOCUMENT_BYTES, read_text
+from replan.tools.openapi.documents.reading import MAX_DOCUMENT_BYTES, read_text
 
 if TYPE_CHECKING:
     import httpx2

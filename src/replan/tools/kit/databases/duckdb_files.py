@@ -12,10 +12,18 @@ from pathlib import Path
 import duckdb
 
 from replan.errors import ToolCallError
-from replan.tools.kit.databases import Changed, Parameters, Rows, Table, interrupted, refused, rows_of
-from replan.tools.kit.duckdb_queries import reading, the_only
-from replan.tools.kit.encodings import in_utf8
-from replan.tools.kit.rooted import Root, kind_of
+from replan.tools.kit.databases.database import (
+    Changed,
+    Parameters,
+    Rows,
+    Table,
+    interrupted,
+    refused,
+    rows_of,
+)
+from replan.tools.kit.databases.duckdb_queries import reading, the_only
+from replan.tools.kit.databases.encodings import in_utf8
+from replan.tools.kit.folders.rooted import Root, kind_of
 from replan.tools.names import nearest
 
 READERS = {

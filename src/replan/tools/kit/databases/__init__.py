@@ -1,0 +1,1 @@
+"""Databases in files, and the processes that their statements run in."""
