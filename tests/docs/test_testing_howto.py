@@ -1,0 +1,31 @@
+"""The tests of the how-to about tests pass as they are written, and its table names what is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from documents import ROOT, blocks_of
+
+from replan.testing.script import SCHEMA_NAMES
+
+PAGE = ROOT / "docs" / "how-to" / "testing.md"
+
+
+@pytest.mark.parametrize("block", blocks_of(PAGE, "python"), ids=lambda block: f"line {block.line}")
+def test_a_program_of_the_page_runs_and_its_tests_pass(
+    block: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "of_the_page"}
+    exec(compile(block.text, f"{PAGE.name}:{block.line}", "exec"), names)
+    for name, value in list(names.items()):
+        if name.startswith("test_"):
+            value()
+
+
+def test_the_page_names_every_answer_that_may_be_asked_for() -> None:
+    text = PAGE.read_text("utf-8")
+    later = {"workflow_slots"}  # nothing asks for it yet
+    assert {name for name in SCHEMA_NAMES if f"`{name}`" not in text} == later
