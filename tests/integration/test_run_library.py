@@ -653,7 +653,7 @@ async def test_a_tool_that_raises_what_ends_a_generator_ends_its_call(
 async def test_a_place_in_the_log_that_is_none_is_refused_in_words(db: Path, after: Any) -> None:
     async with opened(db) as replan:
         task_id = await replan.submit("do it", plan=ONE, evaluation="steps")
-        with pytest.raises(InputError, match=r"watch: after=.* is no place in the log"):
+        with pytest.raises(InputError, match=r"after: .* is no place in the log"):
             replan.watch(task_id, after)
 
 

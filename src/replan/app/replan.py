@@ -9,13 +9,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, overload
 
-from pydantic import PydanticUndefinedAnnotation, PydanticUserError, SecretStr, TypeAdapter
+from pydantic import SecretStr, TypeAdapter
 
 from replan.app.arguments import Arguments, Ask, Evaluation, Tools
+from replan.app.checked import checked
 from replan.app.opening import opened
 from replan.app.running import NOT_OPEN, Running
 from replan.config import Settings
 from replan.config.options import Options, listed, mapping, policy_with, text_of
+from replan.config.values import found
 from replan.core.events import Record
 from replan.core.limits.policy import within
 from replan.core.report.result import TaskResult, WaitingFor
@@ -61,6 +63,7 @@ class Replan:
     resumed.
     """
 
+    @checked
     def __init__(
         self,
         model: ModelChoice = None,
@@ -187,6 +190,7 @@ class Replan:
         secrets: Mapping[str, str | SecretStr] | None = None,
     ) -> TaskResult[Any]: ...
 
+    @checked
     async def run(
         self,
         text: str,
@@ -217,6 +221,7 @@ class Replan:
         result = await self._open.run(wanted, check)
         return result if adapter is None else typed_result(result, adapter, output_type)
 
+    @checked
     async def submit(
         self,
         text: str,
@@ -236,29 +241,30 @@ class Replan:
         )
         return await self._open.submit(wanted)
 
+    @checked
     async def wait(self, task_id: str) -> TaskResult:
         """Wait for a task's end, whoever drives it; its result. Raises what stopped the driving, if that did."""
         return await self._open.wait(task_id)
 
+    @checked
     def watch(self, task_id: str, after: int = 0, *, ephemeral: bool = False) -> AsyncIterator[Record]:
         """Every event after `after`, live, to the task's end.
 
         `ephemeral`: also what is not stored (tokens, progress), as records with seq 0.
         """
-        if not isinstance(after, int) or isinstance(after, bool) or after < 0:
-            raise InputError(
-                f"watch: after={after!r:.80} is no place in the log; give the `seq` of the last record that you have, or 0 for all"
-            )
         return self._open.watch(task_id, after, ephemeral=ephemeral)
 
+    @checked
     async def result(self, task_id: str) -> TaskResult:
         """What the task has come to so far."""
         return await self.service.result(task_id)
 
+    @checked
     async def cancel(self, task_id: str, reason: str = "", by: str = "") -> None:
         """Ask for the task's end; `TaskEnded` if it has ended."""
         await self._open.cancel(task_id, reason, by)
 
+    @checked
     async def approve(
         self,
         task_id: str,
@@ -275,6 +281,7 @@ class Replan:
             await self.service.resolve_approval(task_id, approval_id, approved=True, parameters=given, by=by)
         )
 
+    @checked
     async def approval(
         self,
         task_id: str,
@@ -285,18 +292,21 @@ class Replan:
         given = None if parameters is None else mapping("parameters", parameters, {"amount": 10})
         return agreed(await self.service.approval(task_id, approval_id, parameters=given))
 
+    @checked
     async def reject(
         self, task_id: str, approval_id: str | None = None, reason: str = "", by: str = ""
     ) -> None:
         """Do not agree to a call that waits; the reason is reflected on."""
         await self.service.resolve_approval(task_id, approval_id, approved=False, reason=reason, by=by)
 
+    @checked
     async def answer(
         self, task_id: str, text: str, question_id: str | None = None, output: Any = None, by: str = ""
     ) -> None:
         """Answer a question of a waiting task. Whether a call took effect: yes (with its `output`), no, or cannot tell."""
         await self.service.answer(task_id, text_of("the answer", text), question_id, output=output, by=by)
 
+    @checked
     async def resume(
         self, task_id: str, *, secrets: Mapping[str, str | SecretStr] | None = None
     ) -> TaskResult:
@@ -307,6 +317,7 @@ class Replan:
         """
         return await self._open.resume(task_id, secrets)
 
+    @checked
     async def plan(
         self,
         text: str,
@@ -320,14 +331,17 @@ class Replan:
         wanted = self._submission(text, metadata, None, None, None, plan, evaluation, None, secrets)
         return await self.service.plan_only(wanted)
 
+    @checked
     async def tasks(self, status: Sequence[str] = (), limit: int = 100) -> list[TaskSummary]:
         """The stored tasks, newest first."""
         return await self.service.parts.store.list_tasks(status=status, limit=limit)
 
+    @checked
     async def summary(self, task_id: str) -> TaskSummary:
         """The task's row in the list."""
         return await self.service.parts.store.summary(task_id)
 
+    @checked
     async def delete(self, task_id: str, *, unfinished: bool = False) -> None:
         """Remove a task with its log. The same id given again is a new task, whose effects are made again.
 
@@ -335,10 +349,12 @@ class Replan:
         """
         await self.service.parts.store.delete(task_id, unfinished=unfinished)
 
+    @checked
     async def history(self, task_id: str) -> list[Record]:
         """The task's whole log."""
         return await self.service.history(task_id)
 
+    @checked
     async def output(self, task_id: str, step_id: str, *, item: int | None = None) -> Any:
         """The whole output of a step of any plan, what is kept apart included; `item`: of one item, from 1."""
         return await self.service.output(task_id, step_id, item)
@@ -359,6 +375,7 @@ class Replan:
         """Sources and tools that could not be used, each with the reason."""
         return [str(problem) for problem in self._catalog.problems]
 
+    @checked
     async def call(self, tool_id: str, parameters: Mapping[str, Any]) -> Any:
         """Call one tool directly, within its limits. Its parameters are checked; nothing is recorded."""
         return await call_directly(
@@ -416,8 +433,8 @@ def _typed(
     try:
         adapter = TypeAdapter(output_type)
         return adapter, adapter.json_schema()
-    except (PydanticUserError, PydanticUndefinedAnnotation, TypeError) as error:
-        said = str(error).splitlines()[0].rstrip(".:")
+    except Exception as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".:")
         raise InputError(
-            f"output_type: {output_type!r:.100} cannot be the form of an answer: {said}"
+            f"output_type: {found(output_type)} cannot be the form of an answer, as a Pydantic model or list[str] can: {said}"
         ) from error

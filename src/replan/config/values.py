@@ -90,7 +90,7 @@ def found(value: Any) -> str:
         case None:
             return "nothing"
         case _:
-            return f"a {type(value).__name__} ({_cut(str(value))})"
+            return f"a {type(value).__name__} ({_cut(_told(value))})"
 
 
 def kind_name(value: Any) -> str:
@@ -108,6 +108,13 @@ def kind_name(value: Any) -> str:
             return "a table"
         case _:
             return f"a {type(value).__name__}"
+
+
+def _told(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception as error:  # noqa: BLE001 - an object of anybody's
+        return f"which raises {type(error).__name__} where it is told"
 
 
 def _cut(text: str) -> str:

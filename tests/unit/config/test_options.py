@@ -45,7 +45,7 @@ from replan.errors import ConfigError, InputError
         ({"modle": "m"}, "'modle' is not an option of Replan; did you mean 'model'?"),
         ({"sucess_threshold": 70}, "did you mean 'success_threshold'?"),
         ({"max_llm_call": 3}, "did you mean 'max_llm_calls'?"),
-        ({"db": 5}, "db: expected a text, found the number 5"),
+        ({"db": 5}, "db: expected a path, as a text or a pathlib.Path, found the number 5"),
         ({"model": 5}, "model: expected a text like"),
         ({"settings": {"db": "x.db"}}, "arguments of Replan are given by their own names"),
         ({"tools": len}, r"tools: expected a list, .*; write tools=\[len\]"),

@@ -1,0 +1,106 @@
+"""Whatever is given to `Replan` in place of an argument gets an error that names it."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replan import Replan, tool
+from replan.errors import InputError, ReplanError
+from replan.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+
+class Silent:
+    """It cannot be told."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+    __repr__ = __str__
+
+
+WRONG: list[Any] = [5, -1, 1.5, 10**400, b"x", "\x00", "\ud800", [], {}, [1], {1: 2}, object(), Silent(), {1}]
+PLAN = {"steps": [{"step_id": "a", "tool": "echo", "parameters": {"x": "1"}}]}
+
+
+@tool(effect="reads")
+def echo(x: str) -> str:
+    return x
+
+
+@pytest.mark.parametrize("value", [None, *WRONG], ids=lambda value: type(value).__name__)
+async def test_a_wrong_argument_of_a_call_is_never_a_raw_error(tmp_path: Path, value: Any) -> None:
+    async with Replan(ScriptedModel({}), [echo], db=tmp_path / "x.db", evaluation="steps") as replan:
+        task_id = (await replan.run("t", plan=PLAN)).task_id
+        calls: list[tuple[Any, dict[str, Any]]] = [
+            (replan.cancel, {"task_id": task_id, "reason": value}),
+            (replan.cancel, {"task_id": task_id, "by": value}),
+            (replan.reject, {"task_id": task_id, "reason": value}),
+            (replan.approve, {"task_id": task_id, "by": value}),
+            (replan.answer, {"task_id": task_id, "text": value}),
+            (replan.output, {"task_id": task_id, "step_id": value}),
+            (replan.output, {"task_id": task_id, "step_id": "a", "item": value}),
+            (replan.tasks, {"status": value}),
+            (replan.tasks, {"limit": value}),
+            (replan.run, {"text": "t", "plan": PLAN, "secrets": value}),
+            (replan.run, {"text": "t", "plan": PLAN, "timeout": value}),
+            (replan.run, {"text": "t", "plan": PLAN, "output_type": value}),
+            *((getattr(replan, name), {"task_id": value}) for name in ONE_TASK),
+        ]
+        for method, given in calls:
+            with contextlib.suppress(ReplanError):
+                await method(**given)
+
+
+ONE_TASK = ["wait", "result", "summary", "history", "delete", "resume", "approval"]
+
+
+@pytest.mark.parametrize("value", WRONG, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("name", ["db", "record", "replay", "endpoint", "api_key", "ask", "on_event"])
+def test_a_wrong_argument_at_the_start_is_named(name: str, value: Any, tmp_path: Path) -> None:
+    usable = isinstance(value, str) and (
+        (name == "api_key" and value != "\x00") or (name == "endpoint" and value == "\x00")
+    )
+    if usable:
+        pytest.skip("a text")
+    given: dict[str, Any] = {"db": tmp_path / "x.db", name: value}
+    with pytest.raises(ReplanError, match=name):
+        Replan(ScriptedModel({}), [echo], **given)
+
+
+async def test_an_error_says_what_would_be_right(tmp_path: Path) -> None:
+    async with Replan(ScriptedModel({}), [echo], db=tmp_path / "x.db") as replan:
+        with pytest.raises(InputError, match=r"reason: expected a text, found nothing"):
+            await replan.cancel("t", None)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=r"expected a list of statuses like \['failed'\]"):
+            await replan.tasks("failed")
+        with pytest.raises(InputError, match="did you mean 'succeeded'"):
+            await replan.tasks(["succeded"])
+        with pytest.raises(InputError, match="limit: expected a number from 1"):
+            await replan.tasks(limit=-1)
+        with pytest.raises(InputError, match="output_type: an empty text cannot be the form of an answer"):
+            await replan.run("t", plan=PLAN, output_type="")
+        with pytest.raises(InputError, match=r'secrets: expected a mapping like ."api_key": "env:API_KEY".'):
+            await replan.run("t", plan=PLAN, secrets="hunter2hunter2")  # type: ignore[call-overload]
+        with pytest.raises(TypeError, match="unexpected keyword"):
+            await replan.wait("t", until=5)  # type: ignore[call-arg]
+    with pytest.raises(InputError, match="db: the path is empty"):
+        Replan(db="")
+
+
+def test_a_key_of_the_wrong_type_is_not_told() -> None:
+    with pytest.raises(InputError) as raised:
+        Replan(api_key=b"hunter2hunter2")  # type: ignore[arg-type]
+    assert "hunter2" not in str(raised.value)
+
+
+def test_what_is_checked_is_called_and_documented_as_it_was() -> None:
+    assert inspect.iscoroutinefunction(Replan.run)
+    assert "task_id" in inspect.signature(Replan.wait).parameters
+    assert (Replan.cancel.__doc__ or "").startswith("Ask for the task's end")
