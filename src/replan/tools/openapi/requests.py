@@ -40,6 +40,16 @@ class Answer(NamedTuple):
     headers: httpx2.Headers
     data: bytes
     url: str
+    broken: ToolCallError | None = None
+    """Why its body could not be had."""
+
+    @property
+    def is_created(self) -> bool:
+        """It says by its status alone that what was asked for was made, whatever its body is."""
+        return self.status == _CREATED
+
+
+_CREATED = 201
 
 
 class Sender:
@@ -100,6 +110,9 @@ class Sender:
         for _ in range(_MOST_REDIRECTS + 1):
             answer = await self._once(request._replace(url=url), home)
             target = answer.headers.get("location")
+            if answer.status == 304 and request.method not in ("GET", "HEAD"):
+                text = f"{self._title}: answered 304, which says nothing of a {request.method}"
+                raise ToolCallError(text, kind="output", happened=self.happened)
             if answer.status == 304 or answer.status < 300 or answer.status >= 400 or target is None:
                 if 300 <= answer.status < 400 and answer.status != 304:
                     text = f"{self._title}: answered {answer.status} without saying where to go"
@@ -144,12 +157,15 @@ class Sender:
         away = origin(request.url) != home
         try:
             response = await self._client.send(made, stream=True)
+            broken = None
             try:
                 self.sent = True
                 if response.status_code >= 400:
                     data = await _head_of(response, MAX_ERROR_BYTES)
                 elif 300 <= response.status_code < 400:
                     data = b""
+                elif response.status_code == _CREATED:
+                    data, broken = await self._of_created(response)
                 else:
                     data = await read_limited(response, self._limit, self._tool_id)
             finally:
@@ -165,7 +181,20 @@ class Sender:
             raise self._failed("timeout", error, "gave no answer in time") from None
         except httpx2.HTTPError as error:
             raise self._failed("connection_lost", error, "broke off") from None
-        return Answer(response.status_code, response.headers, data, request.url)
+        return Answer(response.status_code, response.headers, data, request.url, broken)
+
+    async def _of_created(self, response: httpx2.Response) -> tuple[bytes, ToolCallError | None]:
+        """The body of an answer that has said already that the call took effect; or why it cannot be had."""
+        import httpx2
+
+        from replan.tools.network.client import read_limited
+
+        try:
+            return await read_limited(response, self._limit, self._tool_id), None
+        except ToolCallError as error:
+            return b"", error
+        except httpx2.HTTPError as error:
+            return b"", self._failed("output", error, "broke off")
 
     def _failed(self, kind: str, error: Exception, what: str) -> ToolCallError:
         said = str(error) or type(error).__name__

@@ -211,14 +211,16 @@ class OpenApiSource:
         self, tool: OperationTool, request: Request, sender: Sender, report: Callable[[Progress], None] | None
     ) -> Any:
         if tool.paginated:
-            value: Any = await self._pages(tool, request, sender, report)
-        else:
-            answer = await sender.send(request)
-            value = await taken(partial(_value, tool, answer), len(answer.data))
-        if tool.checked is not None and (wrong := schema_problems(tool.checked, value)):
-            text = f"{tool.title}: the answer is not as the document says: {'; '.join(wrong[:5])}"
-            raise ToolCallError(text, kind="output", happened="unknown")
-        return value
+            return _as_checked(tool, await self._pages(tool, request, sender, report))
+        answer = await sender.send(request)
+        try:
+            if answer.broken is not None:
+                raise answer.broken
+            return _as_checked(tool, await taken(partial(_value, tool, answer), len(answer.data)))
+        except ToolCallError as error:
+            if not answer.is_created or tool.spec.effect == "reads":
+                raise
+            return f"(it was made, as the server says by its status 201; its answer cannot be read: {error})"
 
     async def _pages(
         self, tool: OperationTool, request: Request, sender: Sender, report: Callable[[Progress], None] | None
@@ -259,6 +261,13 @@ def _secrets_of(value: Value) -> Iterator[tuple[str, str]]:
     yield "", str(value)
     if ":" in str(value):
         yield "password", str(value).partition(":")[2]
+
+
+def _as_checked(tool: OperationTool, value: Any) -> Any:
+    if tool.checked is not None and (wrong := schema_problems(tool.checked, value)):
+        text = f"{tool.title}: the answer is not as the document says: {'; '.join(wrong[:5])}"
+        raise ToolCallError(text, kind="output", happened="unknown")
+    return value
 
 
 def _value(tool: OperationTool, answer: Answer) -> Any:
