@@ -7,7 +7,7 @@ A person's plan is not held to it: who writes `TODO` into a plan of their own ma
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import NamedTuple
 
 from replan.core.ids import call_content
@@ -27,7 +27,7 @@ class Proposed(NamedTuple):
 
     steps: Sequence[Step]
     """All of the plan's."""
-    new: Collection[StepId]
+    new: Set[StepId]
     """Those that the model has written."""
     first: bool
     """Nothing was planned before."""
@@ -35,7 +35,7 @@ class Proposed(NamedTuple):
     """Whether a text stands in what the task has to go by."""
     may_repeat: bool = True
     """`repeat` may be said in it."""
-    held: Collection[StepId] = ()
+    held: Set[StepId] = frozenset()
     """New ones that say `repeat` no more often than they did before: it needs no reason now."""
 
 

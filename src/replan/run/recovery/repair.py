@@ -95,7 +95,7 @@ def _checked(run: Run, step: StepState, new: Step, tools: list[ToolSpec]) -> tup
         f"the tool {name!r} was not selected for this task; there are: {', '.join(sorted(allowed)[:20])}"
         for name in strange
     ]
-    mine, resolve = (made.step_id,), run.parts.tools.resolve
+    mine, resolve = {made.step_id}, run.parts.tools.resolve
     proposed = Proposed(checked.plan.steps, mine, False, stands_in(state), may_repeat=False, held=mine)
     found += proposal_violations(proposed, resolve)
     if marks(made, resolve) - marks(step.step, resolve):

@@ -71,14 +71,13 @@ def check(
         found += [f"a source of tools cannot be used: {problem}" for problem in run.parts.tools.problems[:5]]
     if proposed:
         before = {step.step_id: step for step in state.plan.steps} if state.plan is not None else {}
-        new = [step.step_id for step in draft.steps if before.get(step.step_id) != step]
-        new = [name for name in new if name not in done]
+        new = {step.step_id for step in draft.steps if before.get(step.step_id) != step} - done
         resolve = run.parts.tools.resolve
-        held = [
+        held = {
             step.step_id
             for step in checked.plan.steps
             if (known := before.get(step.step_id)) and not marks(step, resolve) - marks(known, resolve)
-        ]
+        }
         proposal = Proposed(checked.plan.steps, new, state.plan is None, stands_in(state), held=held)
         found += proposal_violations(proposal, resolve)
     if not checked.plan.steps and policy.evaluation == "steps":
