@@ -98,7 +98,7 @@ class Drive:
     the loop has let go.
     """
 
-    __slots__ = ("deadline", "failed", "heard", "people", "run", "stopped", "task")
+    __slots__ = ("deadline", "failed", "heard", "people", "run")
 
     def __init__(self, run: Run, people: People) -> None:
         self.run = run
@@ -108,9 +108,6 @@ class Drive:
         self.deadline = None if budget is None else now + budget - run.state.active_secs
         self.heard = run.state.last_seq
         """Up to where people's signals have been taken in."""
-        self.task: asyncio.Task[Any] | None = None
-        """Whoever runs the loop, as long as it may be stopped."""
-        self.stopped = False
         self.failed: Exception | None = None
         """What went wrong beside the loop, as people's words were taken in."""
 
@@ -120,34 +117,31 @@ class Drive:
         assert task is not None
         cancels = task.cancelling()
         self._begin()
-        self.task = task
         timer, loop = None, asyncio.get_running_loop()
         late = self.deadline is not None and loop.time() >= self.deadline  # nothing is begun any more
         if self.deadline is not None:
-            timer = loop.call_at(self.deadline, self._stop)
-        self.run.when_broken = self._stop
+            timer = loop.call_at(self.deadline, run.stop)
         self.people.attend(self._take_in, self._fail)
         error: BaseException | None = None
         try:
-            while not late:
-                while (work := self._next()) is not None:
-                    await work
-                if run.state.waiting is None or run.stopping:
-                    break
-                await run.settle()
-                await self._take_in()  # an answer may have come just now
-                if run.state.waiting is not None:
-                    break
+            with run.stoppable():
+                while not late:
+                    while (work := self._next()) is not None:
+                        await work
+                    if run.state.waiting is None or run.stopping:
+                        break
+                    await run.settle()
+                    await self._take_in()  # an answer may have come just now
+                    if run.state.waiting is not None:
+                        break
         except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 - recorded as the task's end
             error = raised
         finally:
-            self.task = None
             self.people.close()
-            self.run.when_broken = None
             if timer is not None:
                 timer.cancel()
         try:
-            if self.stopped:
+            if run.stopped:
                 if not isinstance(
                     error, asyncio.CancelledError
                 ):  # it has been put off, and comes at this wait
@@ -157,8 +151,7 @@ class Drive:
             if task.cancelling() > cancels:
                 # Not the task's end: what runs is cut off, as by a crash, and goes on at the next start.
                 raise error if isinstance(error, asyncio.CancelledError) else asyncio.CancelledError
-            self.stopped = self.stopped or late
-            await self._conclude(error)
+            await self._conclude(error, stopped=run.stopped or late)
         finally:
             error = None  # it holds this frame
 
@@ -169,19 +162,12 @@ class Drive:
             self.heard = record.seq
             apply(run.state, record.event, record.ts)
             if isinstance(record.event, CancelRequested):
-                self._stop()
-        if run.when_told is not None:
-            run.when_told()
-
-    def _stop(self) -> None:
-        """Stop the loop: a person wants it, time is up, or the log is lost."""
-        if self.task is not None and not self.stopped:
-            self.stopped = self.run.stopping = True
-            self.task.cancel()
+                run.stop()
+        run.people_heard()
 
     def _fail(self, error: Exception) -> None:
         self.failed = error
-        self._stop()
+        self.run.stop()
 
     def _begin(self) -> None:
         run = self.run
@@ -193,14 +179,14 @@ class Drive:
 
     # ── ends ──
 
-    async def _conclude(self, error: BaseException | None) -> None:
+    async def _conclude(self, error: BaseException | None, *, stopped: bool) -> None:
         """Record how the loop ended, if it has not done so: stopped, or with an error."""
         run = self.run
         if run.broken is not None:
             raise run.broken.with_traceback(None)
-        if not run.state.ended and (error is not None or self.stopped or run.state.waiting is None):
+        if not run.state.ended and (error is not None or stopped or run.state.waiting is None):
             error = self.failed or error
-            if self.stopped and self.failed is None:
+            if stopped and self.failed is None:
                 self._record_stop()
             elif isinstance(error, StoreError):
                 raise error

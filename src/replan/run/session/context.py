@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from pydantic_core import PydanticSerializationError
@@ -63,6 +63,8 @@ class Run:
     __slots__ = (
         "_batch",
         "_flying",
+        "_listener",
+        "_loop",
         "asking",
         "broken",
         "claim",
@@ -73,11 +75,10 @@ class Run:
         "parts",
         "secrets",
         "state",
+        "stopped",
         "stopping",
         "task_id",
         "told",
-        "when_broken",
-        "when_told",
     )
 
     def __init__(self, parts: Parts, claim: Claim, state: State) -> None:
@@ -92,16 +93,17 @@ class Run:
         """Values of artifacts that hold secrets, which their stored form does not."""
         self.broken: StoreError | None = None
         """Why the log can no longer be written."""
-        self.when_broken: Callable[[], None] | None = None
-        """Called in the event loop once it is."""
-        self.when_told: Callable[[], None] | None = None
-        """Called when people's events have been taken in."""
         self.large = False
         """Its log, or the plan that came with it, is not gone through in the event loop."""
         self.closed = False
+        self._loop: asyncio.Task[Any] | None = None
+        """Whoever runs the loop, as long as it may be stopped."""
+        self._listener: Callable[[], None] | None = None
+        self.stopped = False
+        """The loop was stopped: by a person, at the deadline, or as the log was lost."""
         self.stopping = False
         """Nothing new is begun: what runs is being stopped."""
-        self.asking: dict[object, Usage] | None = None
+        self.asking: dict[object, Usage] = {}
         """What each model call under way has used beyond its first request."""
         self.told: set[str] | None = None
         """Sentences for people that are said once."""
@@ -146,6 +148,35 @@ class Run:
         if run.state.policy.interactive or len(records) > 1 or may_hold_secrets(parts.tools):
             run.state.seal_key = await parts.store.seal_key()
         return run
+
+    @contextmanager
+    def stoppable(self) -> Iterator[None]:
+        """`with`: `stop` cancels the task that is inside, once."""
+        self._loop = asyncio.current_task()
+        try:
+            yield
+        finally:
+            self._loop = None
+
+    def stop(self) -> None:
+        """Stop the loop: a person wants it, time is up, or the log is lost."""
+        if self._loop is not None and not self.stopped:
+            self.stopped = self.stopping = True
+            self._loop.cancel()
+
+    @contextmanager
+    def heard_by(self, listener: Callable[[], None]) -> Iterator[None]:
+        """`with`: it is called whenever people's events have been taken in."""
+        self._listener = listener
+        try:
+            yield
+        finally:
+            self._listener = None
+
+    def people_heard(self) -> None:
+        """People's events have been taken in."""
+        if self._listener is not None:
+            self._listener()
 
     def record(self, *events: AnyEvent, artifacts: Sequence[NewArtifact] = ()) -> Batch:
         """Record facts: they are in the state now, and in the log once the batch is durable."""
@@ -251,8 +282,7 @@ class Run:
             error = found
         if self.broken is None:
             self.broken = error
-            if self.when_broken is not None:
-                asyncio.get_running_loop().call_soon(self.when_broken)
+            asyncio.get_running_loop().call_soon(self.stop)
         for waiter in batch.waiters:
             if not waiter.done():
                 waiter.set_exception(error)

@@ -64,7 +64,6 @@ class RoleTalk:
                 text=_as_text(request), tokens=asking.asked.input_tokens,
             )
         )  # fmt: skip
-        asking.begin()
 
         pieces = Pieces(run.secrets, whole=may_hold_secrets(run.parts.tools))
 
@@ -77,29 +76,28 @@ class RoleTalk:
 
         started = time.perf_counter()
         streaming = run.state.policy.enable_streaming
-        try:
-            watched = request.model_copy(update={"watcher": asking})
-            reply = await self._answer(model, watched, on_text if streaming else None)
-        except Exception as error:
-            before = f"; before that: {asking.because}" if isinstance(error, BudgetReached) else ""
-            said = tuple(run.secrets.hide(part) if isinstance(part, str) else part for part in error.args)
-            if said != error.args:  # an endpoint that repeats the key, say
-                error.args = said
-            await self._take_out()
-            run.record(
-                LlmCallCompleted(
-                    call_id=call_id, role=role, model=model.name, usage=asking.with_all(Usage()),
-                    duration_secs=time.perf_counter() - started, error=storable(f"{error}{before}"),
-                )
-            )  # fmt: skip
-            if isinstance(error, ModelUnavailable) and self._may_halt(request):
-                if error.refused:
-                    raise Halted(str(error), "key") from error
-                if error.transient:
-                    raise Halted(str(error), "model") from error
-            raise
-        finally:
-            asking.end()
+        with asking.under_way():
+            try:
+                watched = request.model_copy(update={"watcher": asking})
+                reply = await self._answer(model, watched, on_text if streaming else None)
+            except Exception as error:
+                before = f"; before that: {asking.because}" if isinstance(error, BudgetReached) else ""
+                said = tuple(run.secrets.hide(part) if isinstance(part, str) else part for part in error.args)
+                if said != error.args:  # an endpoint that repeats the key, say
+                    error.args = said
+                await self._take_out()
+                run.record(
+                    LlmCallCompleted(
+                        call_id=call_id, role=role, model=model.name, usage=asking.with_all(Usage()),
+                        duration_secs=time.perf_counter() - started, error=storable(f"{error}{before}"),
+                    )
+                )  # fmt: skip
+                if isinstance(error, ModelUnavailable) and self._may_halt(request):
+                    if error.refused:
+                        raise Halted(str(error), "key") from error
+                    if error.transient:
+                        raise Halted(str(error), "model") from error
+                raise
         reply = reply.model_copy(update={"text": storable(reply.text)})
         await self._learn_beside(reply.text)
         await self._take_out()

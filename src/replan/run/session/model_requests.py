@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from replan.core.events import LlmCallStarted, ProgressUpdate
 from replan.core.limits.budget import in_flight, limit_reached
 from replan.core.limits.prices import total
@@ -31,20 +34,18 @@ class Asking:
         """Raise `BudgetReached` if a limit forbids one more request of this size."""
         run = self._run
         running = [_size(call) for call in run.state.llm_running.values()]
-        more = total((run.asking or {}).values())
+        more = total(run.asking.values())
         used = in_flight(run.state.usage, running, more)
         if limit := limit_reached(run.state.policy.budget, used, what="llm", asked=self.asked):
             raise BudgetReached(limit)
 
-    def begin(self) -> None:
-        """The call is under way: what it uses counts for those beside it."""
-        if self._run.asking is None:
-            self._run.asking = {}
+    @contextmanager
+    def under_way(self) -> Iterator[None]:
+        """`with`: the call is under way, and what it uses counts for those beside it, until it is recorded."""
         self._run.asking[self] = self.more
-
-    def end(self) -> None:
-        """It is over, and recorded."""
-        if self._run.asking is not None:
+        try:
+            yield
+        finally:
             self._run.asking.pop(self, None)
 
     def sending(self, because: str = "") -> None:
@@ -61,7 +62,7 @@ class Asking:
 
     def _use(self, more: Usage) -> None:
         self.more = more
-        if self._run.asking is not None and self in self._run.asking:
+        if self in self._run.asking:
             self._run.asking[self] = more
 
     def tell(self, message: str, *, once: bool = False) -> None:

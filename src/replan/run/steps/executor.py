@@ -114,21 +114,21 @@ class Executor:
             self._start()
         except BaseException as error:  # noqa: BLE001 - raised below, after what has been started has ended
             self.stop(error)
-        self._run.when_told = self._look
-        try:
-            self._check_idle()
-            await self._idle
-            while self._halt is None and (self._tasks or self._places.waiting):  # somebody has just spoken
-                self._idle = asyncio.get_running_loop().create_future()
+        with self._run.heard_by(self._look):
+            try:
+                self._check_idle()
                 await self._idle
-            if self._halt is not None:
-                await self._wind_down(self._halt)
-        except asyncio.CancelledError:
-            self._run.stopping = True
-            await self._abandon()
-            raise
-        finally:
-            self._run.when_told = None
+                while self._halt is None and (
+                    self._tasks or self._places.waiting
+                ):  # somebody has just spoken
+                    self._idle = asyncio.get_running_loop().create_future()
+                    await self._idle
+                if self._halt is not None:
+                    await self._wind_down(self._halt)
+            except asyncio.CancelledError:
+                self._run.stopping = True
+                await self._abandon()
+                raise
         if self._halt is not None:
             raise self._halt
         if self._state.escalation is not None:

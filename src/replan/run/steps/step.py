@@ -6,7 +6,8 @@ A step of one plain call starts in the turn of the event loop in which it gets i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from replan.beside import beside
@@ -165,42 +166,47 @@ class Steps:
         if step.status == "pending":
             self._run.record(StepReady(step_id=step.step.step_id))
         while True:
-            try:
-                async with place.away(urgency):
-                    await self._attempts.admitted(call, urgency)
-            except BaseException as error:
-                self._attempts.leave(call)
-                if isinstance(error, BudgetReached):
+            with self._unused_goes_back(call):
+                try:
+                    async with place.away(urgency):
+                        await self._attempts.admitted(call, urgency)
+                except BudgetReached as error:
                     self._host.stop(error)
-                elif not isinstance(error, PlacesClosed):
-                    raise
-                return
-            if self._state.escalation is not None and step.status != "running":  # nothing new is started
-                self._attempts.leave(call)
-                return
-            prepared = prepared_call(self._run, step, call.slot, loaded, item)
-            known = self._attempts.known(prepared) if isinstance(prepared, Call) else None
-            if isinstance(prepared, Call) and known is None:
-                if prepared.tool.id != call.tool.id:  # changed in the meantime: it has limits of its own
-                    self._attempts.leave(call)
-                    call = prepared
-                    continue
-                prepared.gate, call.gate = call.gate, None
-                break
-            self._attempts.leave(call)
+                    return
+                except PlacesClosed:
+                    return
+                if self._state.escalation is not None and step.status != "running":  # nothing new is started
+                    return
+                prepared = prepared_call(self._run, step, call.slot, loaded, item)
+                known = self._attempts.known(prepared) if isinstance(prepared, Call) else None
+                if isinstance(prepared, Call) and known is None:
+                    if prepared.tool.id != call.tool.id:  # changed in the meantime: it has limits of its own
+                        call = prepared
+                        continue
+                    prepared.gate, call.gate = call.gate, None
+                    break
             await self._without_call(step, call.slot, prepared, known, loaded, place, calls, at)
             return
         begun = (
             () if calls is not None or step.status == "running" else (StepStarted(step_id=step.step.step_id),)
         )
-        try:
-            batch = self._attempts.begin(prepared, *begun)
-        except (PlacesClosed, BudgetReached) as stop:
-            self._attempts.leave(prepared)
-            if isinstance(stop, BudgetReached):
+        with self._unused_goes_back(prepared):
+            try:
+                batch = self._attempts.begin(prepared, *begun)
+            except PlacesClosed:
+                return
+            except BudgetReached as stop:
                 self._host.stop(stop)
-            return
-        await self._see_through(step, prepared, batch, place, calls, at)
+                return
+            await self._see_through(step, prepared, batch, place, calls, at)
+
+    @contextmanager
+    def _unused_goes_back(self, call: Call) -> Iterator[None]:
+        """`with`: a right to make the call that is neither used inside nor passed on goes back."""
+        try:
+            yield
+        finally:
+            self._attempts.leave(call)
 
     async def _without_call(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -38,33 +39,32 @@ async def call_directly(
     if found := parameter_problems(spec, given):
         raise InputError(f"the parameters do not fit tool {spec.id!r}: " + secrets.hide("; ".join(found)))
     gate = catalog.gate(spec.id)
-    if gate is not None:
-        await gate.enter()
-        gate.begin()
     task = asyncio.current_task()
-    try:
-        return await _within(spec.timeout_secs, catalog, ToolCall(spec.id, given, key))
-    except GeneratorExit as error:
-        if not _is_running(task):  # our own coroutine is closed
-            raise
-        raise ToolCallError(
-            f"tool {spec.id!r} raised GeneratorExit, which ends a generator, not a call"
-        ) from error
-    except ToolCallError as error:
-        error.args = tuple(secrets.hide(part) if isinstance(part, str) else part for part in error.args)
-        raise
-    except ReplanError:
-        raise
-    except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        raise ToolCallError(
-            secrets.hide(
-                f"tool {spec.id!r} raised {text_of(error)} ({Path(where.filename).name}:{where.lineno})"
-            )
-        ) from error
-    finally:
+    with contextlib.ExitStack() as held:
         if gate is not None:
-            gate.leave()
+            await gate.enter()
+            gate.begin()
+            held.callback(gate.leave)
+        try:
+            return await _within(spec.timeout_secs, catalog, ToolCall(spec.id, given, key))
+        except GeneratorExit as error:
+            if not _is_running(task):  # our own coroutine is closed
+                raise
+            raise ToolCallError(
+                f"tool {spec.id!r} raised GeneratorExit, which ends a generator, not a call"
+            ) from error
+        except ToolCallError as error:
+            error.args = tuple(secrets.hide(part) if isinstance(part, str) else part for part in error.args)
+            raise
+        except ReplanError:
+            raise
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            raise ToolCallError(
+                secrets.hide(
+                    f"tool {spec.id!r} raised {text_of(error)} ({Path(where.filename).name}:{where.lineno})"
+                )
+            ) from error
 
 
 def _is_running(task: asyncio.Task[Any] | None) -> bool:
