@@ -17,8 +17,9 @@ from replan.core.ids import base_of, call_base
 from replan.core.recovery import ladder
 from replan.core.recovery.check_proposal import Failed, free_records, settled_output, violations
 from replan.core.recovery.evidence import quoted, signs_of, sure
+from replan.core.recovery.same_cause import known_remedy
 from replan.core.references.refs import whole
-from replan.core.reflection import RETRIES, ActionType, SuggestedAction
+from replan.core.reflection import RETRIES, ActionType, StepReflection, SuggestedAction
 from replan.core.secrets import as_seen
 from replan.core.state.known import stands_in
 from replan.core.state.step_recovery import Healing
@@ -120,12 +121,17 @@ class Recovery:
             summary = f"{reason} for step {step.step.step_id!r}: {fault.message}"
             action = SuggestedAction(type=allowed[0], data={"summary": summary})
             return self._record(probe, action, "code", reason)
+        failed = self._failed(step, slot, meant, allowed, counted, doubt)
+        if not doubt and (known := known_remedy(step, slot, probe, meant.planned)) is not None:
+            taken = StepReflection(root_cause_category="unknown", suggested_action=known.action)
+            if not violations(taken, failed):
+                why = f"as for {known.of.slot.words()}, which failed in the same way"
+                return self._record(probe, known.action, "code", why)
         talk = RoleTalk(self._run, "reflection")
         view = failure_view(
             self._run, step, slot, fault, meant, allowed=allowed, healing=counted, in_doubt=doubt,
             style=talk.style,
         )  # fmt: skip
-        failed = self._failed(step, slot, meant, allowed, counted, doubt)
         try:
             found = await reflect_on_step(talk, view, lambda proposal: violations(proposal, failed))
         except ModelError as error:

@@ -132,12 +132,28 @@ def failure_view(
         allowed=allowed,
         counters=_counters(healing, slot, run.state.policy.older, step.calls.get(slot)),
         budget=budget_left(run),
-        repeats=["the same error has come twice: another try of the same kind will not help"]
-        if healing.repeated(slot)
-        else [],
+        repeats=[
+            *(
+                ["the same error has come twice: another try of the same kind will not help"]
+                if healing.repeated(slot)
+                else []
+            ),
+            *(_of_others(step.healing, healing, slot) if style != "small" else []),
+        ],
         in_doubt=in_doubt,
         trusted=run.state.policy.trust_model_settlement,
     )
+
+
+def _of_others(known: Healing | None, now: Healing, slot: Slot) -> list[str]:
+    """Another item that failed in the same way, and what was done about it."""
+    latest = now.latest(slot)
+    if known is None or latest is None or slot.item is None:
+        return []
+    for one in known.failures():
+        if one.slot != slot and one.signature == latest.signature:
+            return [f"{one.slot.words()} failed in the same way; then: {_line(one.action, 'standard')}"]
+    return []
 
 
 def _substitutes(tool: ToolSpec, tools: Sequence[ToolSpec], *, effects: bool) -> list[ToolId]:
