@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from run_tasks import plan, step
 
-from replan import Replan, TaskResult, ToolContext, tool
+from replan import Replan, RetryLater, TaskResult, ToolContext, tool
+from replan.errors import ToolCallError
 from replan.testing import ScriptedModel
 
 PAID: list[Any] = []
@@ -145,3 +146,46 @@ def test_a_call_that_was_cut_off_is_made_again_with_its_key_by_a_newer_release(t
     assert asyncio.run(main()).succeeded
     assert len(KEYS) == 2
     assert len(set(KEYS)) == 1
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        ToolCallError("409: a request with this key is in progress", kind="http", status=409, happened="no"),
+        ToolCallError("no such account", happened="no"),
+        PermissionError("token expired"),
+        ValueError("the reference is taken"),
+        RetryLater("busy", after_secs=0.001),
+    ],
+    ids=lambda one: type(one).__name__ + str(one)[:3],
+)
+def test_a_refusal_of_the_second_attempt_says_nothing_of_the_one_that_was_cut_off(
+    tmp_path: Path, refusal: Exception
+) -> None:
+    begun = asyncio.Event()
+
+    async def first(to: str) -> str:
+        """Pay."""
+        begun.set()
+        await asyncio.Event().wait()
+        return "paid"
+
+    async def second(to: str) -> str:
+        """Pay."""
+        raise refusal
+
+    def replan(pay: Callable[..., Any]) -> Replan:
+        named = tool(effect="once", name="pay", honours_key=True, retries=1)(pay)
+        return Replan(ScriptedModel({}), tools=[named], db=str(tmp_path / "t.db"), evaluation="steps")
+
+    async def main() -> TaskResult:
+        async with replan(first) as one:
+            given = {"steps": [{"step_id": "a", "tool": "pay", "parameters": {"to": "Ann"}}]}
+            await one.submit("Pay Ann.", plan=given, task_id="t1")
+            await begun.wait()
+        async with replan(second) as one:
+            return await one.resume("t1")
+
+    result = asyncio.run(main())
+    assert result.failure is not None
+    assert result.failure.kind == "outcome_unknown"

@@ -62,7 +62,9 @@ def prepared_call(
             return known.fault or crashed_fault()
         call.attempt = known.attempt + 1
         call.retries = known.retries
-        if known.fault is not None and in_doubt(known.fault, call.tool):
+        if known.status == "running" and call.tool.effect == "once":
+            call.doubt = "an earlier attempt was cut off"
+        elif known.fault is not None and in_doubt(known.fault, call.tool):
             call.doubt = known.fault.message
     elif step.healing is not None and (before := run.state.latest_try(call.key)) is not None:
         call.attempt = before.attempt + 1
