@@ -817,3 +817,13 @@ async def test_words_of_a_lost_connection_raise_a_doubt_whatever_the_error_begin
         assert in_doubt(classify(await failed(source, "fail", text=text), spec), spec)
         text = "Input validation error: 'timeout' is a required property"
         assert not in_doubt(classify(await failed(source, "fail", text=text), spec), spec)
+
+
+@pytest.mark.parametrize("code", [-32602, -32601, -32600, -32000, -32603])
+@pytest.mark.parametrize("said", ["row 4 is no row", "Unknown tool: code"])
+async def test_nor_does_the_code_of_an_error(code: int, said: str) -> None:
+    async with opened(tools={"code": {"errors_are_clean": False}}) as source:
+        spec = specs(await source.tools())["code"]
+        fault = classify(await failed(source, "code", code=code, message=said), spec)
+    assert in_doubt(fault, spec)
+    assert said in fault.message

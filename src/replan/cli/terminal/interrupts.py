@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
+from replan.cli.terminal.again import again
 from replan.cli.terminal.exits import INTERRUPTED
 
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -38,12 +39,12 @@ def interrupts(task_id: str, first: Callable[[str], None], over: Callable[[], bo
         if over():
             over_since = over_since or time.monotonic()
             if time.monotonic() - over_since > _LEAVING_SECS:
-                _stop_at_once(f"task {task_id} has ended: `replan tasks result {task_id}`")
+                _stop_at_once(f"task {task_id} has ended: `{again('tasks', 'result', task_id)}`")
         elif pressed == 1:
             name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
             loop.call_soon_threadsafe(first, name)
         else:
-            _stop_at_once(f"`replan tasks resume {task_id}` goes on from the log")
+            _stop_at_once(f"`{again('tasks', 'resume', task_id)}` goes on from the log")
 
     before: dict[int, Any] = {
         number: signal.signal(number, on_signal)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import IO, TYPE_CHECKING, Any
 
+from replan.cli.terminal.again import again
 from replan.errors import InputError
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class Out:
             self._stream = None
             raise InputError(
                 f"stdout cannot be written: {error.strerror or error}; what a task has given stays in the log: "
-                "`replan tasks result ID` shows it"
+                f"`{again('tasks', 'result')} ID` shows it"
             ) from None
 
     def json(self, value: Any, *, compact: bool = False) -> None:

@@ -128,6 +128,10 @@ class McpSource:
                 error.args = (self._hidden(error),)
                 if error.kind in ("parameter", "unknown_tool", "output"):
                     self._changed()
+                if tool.spec.errors_are_clean is False and error.kind in ("parameter", "unknown_tool"):
+                    raise ToolCallError(
+                        str(error), happened="unknown"
+                    ) from error  # a part may have been done
                 raise
         raise AssertionError("unreachable")
 
