@@ -235,3 +235,30 @@ def test_a_plan_that_is_misread_a_thousand_times_is_told_in_few_words(answer: An
         read_plan(answer, plan_id="p")
     assert len(found.value.violations) <= 101
     assert sum(map(len, found.value.violations)) < 40_000
+
+
+def test_like_effects_far_apart_in_a_long_chain_are_asked_to_say_that_they_are_meant() -> None:
+    switch = ToolSpec(
+        id="on", source="s", effect="once", parameters={"type": "object", "properties": {"x": {}}}
+    )
+
+    def chain(count: int) -> tuple[str, ...]:
+        steps = [
+            Step(
+                step_id=f"s{n}",
+                tool="on",
+                parameters={"x": n % (count // 2)},
+                dependencies=(f"s{n - 1}",) if n else (),
+            )
+            for n in range(count)
+        ]
+        plan = Plan(plan_id="p", steps=tuple(steps))
+        return check_plan(
+            plan, Toolbox(lambda name: switch, lambda name: []), metadata={}, limits=PlanLimits()
+        ).violations
+
+    assert chain(200) == ()
+    with cpu(6):
+        told = chain(MANY)
+    assert "make the same call of 'on'" in told[0]
+    assert len(told) <= 101

@@ -20,7 +20,7 @@ from replan.core.plan.constant import ConstantCall, constant_call
 from replan.core.plan.graph import Graph
 from replan.core.plan.index import Draft, PlannedCall, metadata_name, references_of
 from replan.core.plan.receivers import SecretMetadata
-from replan.core.plan.repeats import Deed, meant_by_order
+from replan.core.plan.repeats import Deed, Room, meant_by_order
 from replan.core.references.conditions import read_condition, roots
 from replan.core.references.refs import Reference, listed, meaning, rewritten
 from replan.core.secrets import takes_secrets
@@ -328,10 +328,11 @@ class _Check:
                 if call.tool.effect == "once" and step.step_id not in self.settled:
                     items = rewritten(step.for_each, meaning) if step.for_each else ""
                     alike.setdefault(f"{deed.content}\x00{items}", []).append((step.step_id, call, deed))
+        room = Room()
         for found in alike.values():
             if len(found) < 2 or all(call.repeat for _, call, _ in found):
                 continue
-            if _each_meant(found, self.graph(steps), deeds):
+            if _each_meant(found, self.graph(steps), deeds, room):
                 continue
             places = " and ".join(call.where for _, call, _ in found[:5])
             self.say(
@@ -347,12 +348,15 @@ class _Check:
 
 
 def _each_meant(
-    found: Sequence[tuple[StepId, PlannedCall, Deed]], graph: Graph, deeds: Mapping[StepId, Sequence[Deed]]
+    found: Sequence[tuple[StepId, PlannedCall, Deed]],
+    graph: Graph,
+    deeds: Mapping[StepId, Sequence[Deed]],
+    room: Room,
 ) -> bool:
     """True if the plan's order says of each two neighbours that both are meant."""
     order = graph.places()
     names = sorted((name for name, _, _ in found), key=lambda name: order.get(name, -1))
     return all(
-        meant_by_order(first, second, found[0][2], graph, lambda name: deeds.get(name, ()))
+        meant_by_order(first, second, found[0][2], graph, lambda name: deeds.get(name, ()), room)
         for first, second in itertools.pairwise(names)
     )

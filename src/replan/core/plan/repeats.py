@@ -28,8 +28,22 @@ class Deed(NamedTuple):
         return cls(tool, call_content(tool.id, rewritten(parameters, meaning), tool.parameters))
 
 
+class Room:
+    """How many steps may be looked at for what the order of a plan says; a plan that wants more has to say `repeat`."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, steps: int = 400_000) -> None:
+        self.left = steps
+
+
 def meant_by_order(
-    first: StepId, second: StepId, deed: Deed, graph: Graph, deeds: Callable[[StepId], Sequence[Deed]]
+    first: StepId,
+    second: StepId,
+    deed: Deed,
+    graph: Graph,
+    deeds: Callable[[StepId], Sequence[Deed]],
+    room: Room | None = None,
 ) -> bool:
     """True if another effect stands between two like calls, so that the second is no slip of the pen.
 
@@ -43,7 +57,7 @@ def meant_by_order(
     order = graph.places()
     if order.get(first, 0) > order.get(second, 0):
         first, second = second, first
-    between = _between(graph, first, second, order)
+    between = _between(graph, first, second, order, room or Room())
     return any(
         other.content != deed.content
         and other.tool.effect != "reads"
@@ -53,14 +67,20 @@ def meant_by_order(
     )
 
 
-def _between(graph: Graph, first: StepId, second: StepId, order: Mapping[StepId, int]) -> set[StepId]:
+def _between(
+    graph: Graph, first: StepId, second: StepId, order: Mapping[StepId, int], room: Room
+) -> set[StepId]:
     """The steps that stand on a way from the first to the second; only what lies between them in a topological order is looked at."""
     begin = order.get(first, 0)
     before: dict[StepId, None] = {}
     stack = [second]
     reached = False
     while stack:
-        for need in graph.needs.get(stack.pop(), ()):
+        needs = graph.needs.get(stack.pop(), ())
+        room.left -= 1 + len(needs)
+        if room.left < 0:
+            return set()
+        for need in needs:
             if need == first:
                 reached = True
             elif order.get(need, 0) > begin and need not in before:
