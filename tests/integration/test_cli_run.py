@@ -213,3 +213,18 @@ def test_a_tool_that_raises_is_named_with_its_place_and_is_no_fault_of_replan(tm
     assert done.returncode == 1
     assert "tool 'fail' raised ValueError: because (tools.py:" in done.stderr
     assert "fault of Replan" not in done.stderr
+
+
+@pytest.mark.parametrize("form", [(), ("--json", "-q"), ("--events",)], ids=["answer", "json", "events"])
+def test_what_a_file_of_tools_prints_as_it_is_imported_is_kept_off_stdout(
+    tmp_path: Path, form: tuple[str, ...]
+) -> None:
+    tools = folder(tmp_path) / "tools.py"
+    noise = 'import sys\nprint("imported!")\nsys.stdout.write("no newline")\n'
+    head, future, rest = tools.read_text("utf-8").partition("from __future__ import annotations\n")
+    tools.write_text(f"{head}{future}{noise}{rest}" if future else noise + head, "utf-8")
+    done = replan(*BY_STEPS, *form, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "imported!" not in done.stdout
+    assert "no newline" not in done.stdout
+    assert "imported!" in done.stderr

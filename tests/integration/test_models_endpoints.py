@@ -705,3 +705,17 @@ async def test_of_several_models_the_one_that_answered_is_named() -> None:
         reply = await model.ask(request())
         await model.aclose()
     assert reply.endpoint.startswith("scripted@")
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+async def test_an_answer_that_is_far_too_large_is_read_no_further_and_not_asked_for_again(
+    streamed: bool,
+) -> None:
+    with ScriptedEndpoint({"execution_plan": {"steps": [], "reasoning": "x" * 5_000_000}}) as server:
+        async with asking(server) as model:
+            with pytest.raises(
+                ModelUnavailable, match=r"sends an answer of more than 4,000,000 bytes"
+            ) as raised:
+                await model.ask(request(), (lambda piece: None) if streamed else None)
+    assert not raised.value.transient
+    assert len(server.requests) == (2 if streamed else 1)  # a broken stream is asked for as a whole

@@ -104,3 +104,13 @@ def test_what_is_checked_is_called_and_documented_as_it_was() -> None:
     assert inspect.iscoroutinefunction(Replan.run)
     assert "task_id" in inspect.signature(Replan.wait).parameters
     assert (Replan.cancel.__doc__ or "").startswith("Ask for the task's end")
+
+
+@pytest.mark.parametrize("depth", [3_000, 100_000])
+async def test_a_schema_that_is_nested_too_deep_is_refused_in_words(tmp_path: Path, depth: int) -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(depth):
+        schema = {"type": "object", "properties": {"a": schema}}
+    async with Replan(ScriptedModel({}), [echo], db=tmp_path / "x.db") as replan:
+        with pytest.raises(InputError, match="output_schema"):
+            await replan.run("t", plan=PLAN, output_schema=schema)

@@ -9,6 +9,10 @@ from replan.errors import ModelUnavailable
 _TRANSIENT = frozenset({408, 409, 425, 429})
 
 
+class AnswerTooLarge(Exception):
+    """No answer is that large."""
+
+
 class EndpointError(ModelUnavailable):
     """A model's endpoint failed or refused.
 

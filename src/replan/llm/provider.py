@@ -17,7 +17,7 @@ from replan.core.secrets import url_without_secrets
 from replan.core.types import Usage
 from replan.errors import ModelUnavailable
 from replan.llm import address, faults, forms, opening
-from replan.llm.faults import EndpointError
+from replan.llm.faults import AnswerTooLarge, EndpointError
 from replan.llm.ladder import Ladder, Mode, Way
 from replan.llm.relay import Relay
 from replan.llm.retry import RetryingModel
@@ -289,6 +289,8 @@ class ProviderModel:
         )
 
         where = self._where()
+        if (large := _too_large(error)) is not None:
+            return EndpointError(f"{where} does not answer as a chat model does: {large}")
         if isinstance(error, ModelHTTPError):
             return faults.of_status(
                 where, error, quota=isinstance(error, ModelQuotaExceededError), key=self._key_advice()
@@ -328,6 +330,14 @@ class ProviderModel:
             return EndpointError(f"{error}{slip}", status=404, setup=True)
         near = difflib.get_close_matches(self._name, names, n=3) or names[:8]
         return EndpointError(f"{error}; it serves: {', '.join(near)}", status=404, setup=True)
+
+
+def _too_large(error: BaseException) -> BaseException | None:
+    """What ended the reading of an answer, under what libraries made of it."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, AnswerTooLarge):
+        cause = cause.__cause__ or cause.__context__
+    return cause
 
 
 async def _form_of(text: str, fields: Sequence[str]) -> Form:

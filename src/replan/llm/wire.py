@@ -16,6 +16,7 @@ from typing import Any
 import httpx2
 
 from replan.connections import Transport
+from replan.llm.faults import AnswerTooLarge
 
 _FINISHED = re.compile(r'"finish_reason"\s*:\s*"')
 _ARGUMENTS = re.compile(r'"arguments"\s*:\s*[^\s"]')
@@ -25,6 +26,12 @@ _OTHER_CHOICE = re.compile(r'"index"\s*:\s*[1-9]')
 _OF_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 _UNKNOWN = 502
 """The status of an error that tells none: the other side could not do it now."""
+
+
+MOST_BYTES = 4_000_000
+"""Of one answer, or of one event of a stream: some hundred times what the longest plans have."""
+MOST_STREAMED = 64_000_000
+"""Of a stream, which says much beside each few letters."""
 
 
 class LenientTransport(Transport):
@@ -37,10 +44,26 @@ class LenientTransport(Transport):
         response.request = request
         if "event-stream" in response.headers.get("content-type", ""):
             return _with(response, 200, stream=EventStream(response))
-        content = await response.aread()
-        await response.aclose()
+        try:
+            content = b"".join([piece async for piece in _bounded(response.aiter_bytes(), MOST_BYTES)])
+        finally:
+            await response.aclose()
         status, content = completion(content)
         return _with(response, status, content=content, json=content.lstrip()[:1] == b"{")
+
+
+async def _bounded(pieces: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes]:
+    """The pieces of an answer; `AnswerTooLarge` before they would be too many to be read in the event loop."""
+    size = 0
+    async for piece in pieces:
+        size += len(piece)
+        if size > most:
+            raise _too_large(most)
+        yield piece
+
+
+def _too_large(most: int) -> AnswerTooLarge:
+    return AnswerTooLarge(f"it sends an answer of more than {most:,} bytes, and is not read further")
 
 
 def completion(content: bytes) -> tuple[int, bytes]:
@@ -138,7 +161,7 @@ class EventStream(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         finished = False
         last: dict[str, Any] = {}
-        async for data in _data(self._response.aiter_bytes()):
+        async for data in _data(_bounded(self._response.aiter_bytes(), MOST_STREAMED)):
             if data.startswith("[DONE]"):
                 if not finished:
                     yield _event(json.dumps({**last, "choices": [_THE_END], "usage": None}))
@@ -181,6 +204,8 @@ async def _data(pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
     rest, lines = "", list[str]()
     async for piece in pieces:
         *whole, rest = re.split(r"\r\n|\n|\r(?!\Z)", rest + decode(piece))
+        if len(rest) > MOST_BYTES:
+            raise _too_large(MOST_BYTES)
         for line in whole:
             if line:
                 lines.append(line)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from replan.cli.terminal.terminal import secrets, warn
+from replan.cli.terminal.terminal import own_stdout, secrets, warn
 from replan.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,16 +42,17 @@ def open_replan(
     from replan.core.secrets import secrets_of_settings
 
     secrets().add_all(secrets_of_settings([endpoint, *(tools or ())]))  # before anything can go wrong with it
-    replan = Replan(
-        model,
-        list(tools or ()),
-        db=db,
-        settings=settings,
-        endpoint=endpoint,
-        record=record,
-        replay=replay,
-        **policy,
-    )
+    with own_stdout():  # files of tools may print as they are imported
+        replan = Replan(
+            model,
+            list(tools or ()),
+            db=db,
+            settings=settings,
+            endpoint=endpoint,
+            record=record,
+            replay=replay,
+            **policy,
+        )
     secrets().also(replan.secrets)
     return replan
 

@@ -472,6 +472,7 @@ def check_submission(wanted: Submission) -> int:
     if twice := sorted(wanted.secrets.keys() & wanted.metadata.keys()):
         raise InputError(f"{', '.join(twice)}: given both as metadata and as a secret; give it once")
     schema = wanted.policy.output_schema
+    _json_size("output_schema", schema)
     if schema is not None and (problem := schema_problem(schema)):
         raise InputError(f"output_schema: {problem}")
     if schema is not None and (
