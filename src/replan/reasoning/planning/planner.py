@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from replan.core.plan.check import Checked
@@ -49,24 +49,11 @@ async def make_plan(
     whose plan (names folded, dependencies united) is the one returned. `on_rejected(violations, attempt)` is
     told of each refused answer. `PlanInvalid` with the last full list when none passed.
     """
-    refused = 0
-
-    def note(problems: tuple[str, ...], attempt: int) -> None:
-        nonlocal refused
-        refused = attempt
-        on_rejected(problems, attempt)
-
-    def check_of_small(plan: Plan) -> Checked | Sequence[str]:
-        found = check(plan)
-        violations = found.violations if isinstance(found, Checked) else found
-        if not violations:
-            return strict_problems(plan, tools) or found
-        return [*violations, *hints(plan, tools)]
 
     def read(answer: Any) -> Planned:
         if talk.style != "small":
             return read_planned(answer, new_plan, check)
-        planned = read_planned(answer, lambda answer: name_fields(new_plan(answer), tools), check_of_small)
+        planned = read_small(answer, new_plan, check, tools, {})
         plan = planned.plan
         if problems := [
             *objects_in_texts(plan, tools),
@@ -76,13 +63,40 @@ async def make_plan(
             raise Violations(problems)
         return checked_again(planned, loosen(planned.plan, tools), check)
 
+    return await ask_plan(
+        talk,
+        plan_prompt(talk.style, task, tools),
+        plan_schema(talk.style, tools, filled=task.metadata),
+        read,
+        corrections=corrections,
+        on_rejected=on_rejected,
+    )
+
+
+async def ask_plan(
+    talk: Talk,
+    prompt: Rendered,
+    json_schema: JsonObject,
+    read: Callable[[Any], Planned],
+    *,
+    corrections: int,
+    on_rejected: Callable[[tuple[str, ...], int], None],
+) -> Planned:
+    """Ask until an answer can be `read` as a plan; `PlanInvalid` with the last full list when none could."""
+    refused = 0
+
+    def note(problems: tuple[str, ...], attempt: int) -> None:
+        nonlocal refused
+        refused = attempt
+        on_rejected(problems, attempt)
+
     try:
         planned = await ask_typed(
             talk,
             "planning",
-            plan_prompt(talk.style, task, tools),
+            prompt,
             schema_name="execution_plan",
-            json_schema=plan_schema(talk.style, tools, filled=task.metadata),
+            json_schema=json_schema,
             read=read,
             alone=True,
             instead=INSTEAD_OF_STEPS,
@@ -128,6 +142,24 @@ def read_planned(
         workflow_id=_word(answer.get("workflow_id")),
         reasoning=str(answer.get("reasoning") or ""),
     )
+
+
+def read_small(
+    answer: Any,
+    new_plan: Callable[[JsonObject], Plan],
+    check: Callable[[Plan], Checked | Sequence[str]],
+    tools: Sequence[ToolSpec],
+    earlier: Mapping[str, JsonObject | None],
+) -> Planned:
+    """The same of a small model's answer: fields are named for it, and it is told where those are that it means."""
+
+    def strictly(plan: Plan) -> Checked | Sequence[str]:
+        found = check(plan)
+        if violations := _violations(found):
+            return [*violations, *hints(plan, tools, earlier)]
+        return strict_problems(plan, tools, earlier) or found
+
+    return read_planned(answer, lambda answer: name_fields(new_plan(answer), tools, earlier), strictly)
 
 
 def checked_again(planned: Planned, loose: Plan, check: Callable[[Plan], Checked | Sequence[str]]) -> Planned:

@@ -6,13 +6,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from replan.core.plan.check import Checked
-from replan.core.plan.read import INSTEAD_OF_STEPS, PlanMisread
+from replan.core.plan.read import PlanMisread
 from replan.core.types import JsonObject, Plan, Step, ToolSpec
-from replan.errors import AnswerInvalid, ModelError, PlanInvalid
+from replan.errors import ModelError, PlanInvalid
 from replan.reasoning.planning.fields import hints, item_problems, name_fields, strict_problems
 from replan.reasoning.planning.invented import invented_links
 from replan.reasoning.planning.loosen import loosen
-from replan.reasoning.planning.planner import Planned, checked_again, objects_in_texts, read_planned
+from replan.reasoning.planning.planner import (
+    Planned,
+    ask_plan,
+    checked_again,
+    objects_in_texts,
+    read_planned,
+    read_small,
+)
 from replan.reasoning.planning.replan_prompts import repair_prompt, replan_prompt
 from replan.reasoning.planning.replan_schemas import small_replan_schema, step_repair_schema
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
@@ -47,26 +54,11 @@ async def make_replan(
     `PlanInvalid` with the last full list when none passed.
     """
     small = talk.style == "small"
-    refused = 0
-
-    def note(problems: tuple[str, ...], attempt: int) -> None:
-        nonlocal refused
-        refused = attempt
-        on_rejected(problems, attempt)
-
-    def check_of_small(plan: Plan) -> Checked | Sequence[str]:
-        found = check(plan)
-        violations = found.violations if isinstance(found, Checked) else found
-        if not violations:
-            return strict_problems(plan, tools, view.usable) or found
-        return [*violations, *hints(plan, tools, view.usable)]
 
     def read(answer: Any) -> Planned:
         if not small:
             return read_planned(answer, new_plan, check)
-        planned = read_planned(
-            answer, lambda answer: name_fields(new_plan(answer), tools, view.usable), check_of_small
-        )
+        planned = read_small(answer, new_plan, check, tools, view.usable)
         plan = planned.plan
         if problems := [
             *objects_in_texts(plan, tools),
@@ -76,22 +68,14 @@ async def make_replan(
             raise Violations(problems)
         return checked_again(planned, _loosened(plan, tools, view), check)
 
-    try:
-        planned = await ask_typed(
-            talk,
-            "planning",
-            await put_together(lambda: replan_prompt(talk.style, view, tools), view.steps),
-            schema_name="execution_plan",
-            json_schema=_small_schema(view, tools) if small else plan_schema(talk.style, tools),
-            read=read,
-            alone=True,
-            instead=INSTEAD_OF_STEPS,
-            corrections=corrections,
-            on_rejected=note,
-        )
-    except AnswerInvalid as error:
-        raise PlanInvalid(error.problems) from error
-    return planned.model_copy(update={"corrections": refused})
+    return await ask_plan(
+        talk,
+        replan_prompt(talk.style, view, tools),
+        _small_schema(view, tools) if small else plan_schema(talk.style, tools),
+        read,
+        corrections=corrections,
+        on_rejected=on_rejected,
+    )
 
 
 def _outputs(done: Sequence[StepReport]) -> list[Any]:
