@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from replan.core import events as e
+from replan.core.data.strict_json import storable
 from replan.core.state.request import request_of
 from replan.core.state.task import ENDED, TaskStatus, status_of
 from replan.core.tools.stats import ToolKey, ToolStats
@@ -128,7 +129,7 @@ class SqliteStore:
             row = db.execute(
                 "INSERT INTO task (task_id, request, status, description, created, epoch) "
                 "VALUES (?, ?, 'queued', ?, ?, ?)",
-                (task_id, request, _storable(event.description), ts, secrets.randbits(_EPOCH_BITS)),
+                (task_id, request, storable(event.description), ts, secrets.randbits(_EPOCH_BITS)),
             ).lastrowid
             db.execute("INSERT INTO event VALUES (?, 1, ?, 0, ?, ?)", (row, ts, event.type, data))
             return True
@@ -456,8 +457,3 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-def _storable(text: str) -> str:
-    """Text that SQLite can keep: lone surrogates are replaced."""
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replan.core.data.strict_json import storable, storable_value
 from replan.core.secrets import KnownSecrets, secrets_in
 from replan.core.types import ToolSpec
 from replan.errors import ToolCallError
 from replan.run.calls.shown import shown
-from replan.run.session.outputs import pack, storable, storable_value
+from replan.run.session.outputs import pack
 
 PASSWORD = {"type": "string", "format": "password"}
 TOOL = ToolSpec(

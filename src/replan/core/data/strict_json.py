@@ -71,6 +71,22 @@ def not_storable(value: Any, error: Exception) -> NotStorable:
     return _first(value, ()) or NotStorable(str(error).removeprefix("Error serializing to JSON: "))
 
 
+def storable(text: str) -> str:
+    """The text without the lone halves of surrogate pairs, which nothing can store."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def storable_value(value: Any) -> Any:
+    """The value with every text in it storable, keys too."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, dict):
+        return {storable(str(name)): storable_value(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable_value(item) for item in value]
+    return value
+
+
 def joined(text: str, path: _Path = ()) -> str:
     """The text with halves of a sign that stand side by side made one; raises `NotStorable` for a half that stands alone."""
     try:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from replan.beside import beside
+from replan.core.data.strict_json import storable
 from replan.core.events import AnyEvent, CallCompleted, CallFailed, CallStarted, OutcomeUnknown, StepProgress
 from replan.core.failures.carried import carried
 from replan.core.failures.faults import classify, in_doubt, may_retry
@@ -31,7 +32,7 @@ from replan.run.calls.shown import shown
 from replan.run.calls.slots import Place, Places, PlacesClosed
 from replan.run.session.budget_warnings import warn
 from replan.run.session.context import Batch, Run
-from replan.run.session.outputs import Packed, added_metadata, pack_small, packed, storable
+from replan.run.session.outputs import Packed, added_metadata, pack_small, packed
 from replan.run.session.stops import BudgetReached
 
 BASE_DELAY = 0.2

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from replan.beside import beside
 from replan.core.calls.site import slot_of
 from replan.core.data.pieces import AT_ONCE, MANY, PLAN_AT_ONCE, PLAN_BYTES, weight
-from replan.core.data.strict_json import NotStorable, write_strictly
+from replan.core.data.strict_json import NotStorable, storable, write_strictly
 from replan.core.data.validation import faults, schema_problem
 from replan.core.events import (
     TERMINAL,
@@ -42,7 +42,7 @@ from replan.run.service.results import open_approvals, result_of
 from replan.run.session.dependencies import Parts
 from replan.run.session.given import read_secret, source_of
 from replan.run.session.known_secrets import in_clear, known_to, places_of
-from replan.run.session.outputs import Loaded, read_back, storable
+from replan.run.session.outputs import Loaded, read_back
 from replan.run.session.shielding import noticed
 
 MAX_DESCRIPTION = 200_000

@@ -16,6 +16,7 @@ from pydantic_core import PydanticSerializationError
 
 from replan.beside import beside
 from replan.core.data.pieces import AT_ONCE, MANY, PLAN_AT_ONCE, weight
+from replan.core.data.strict_json import storable_value
 from replan.core.events import AnyEvent, Record, TaskSubmitted, misread
 from replan.core.secrets import KnownSecrets, lost
 from replan.core.state.fold import apply, fold
@@ -26,7 +27,6 @@ from replan.ports import Appended, Claim, NewArtifact
 from replan.run.session.dependencies import Parts
 from replan.run.session.known_secrets import known_to, may_hold_secrets
 from replan.run.session.library_logs import keep_from_logs
-from replan.run.session.outputs import storable_value
 from replan.run.session.redaction import LateSecrets
 from replan.run.session.shielding import see_through
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from replan.beside import beside
 from replan.core.data.pieces import ANSWER_AT_ONCE
+from replan.core.data.strict_json import storable
 from replan.core.events import LlmCallCompleted, LlmCallStarted, LlmToken, ProgressUpdate
 from replan.core.secrets import Pieces
 from replan.core.types import Role, Usage
@@ -20,7 +21,6 @@ from replan.run.session.budget_warnings import warn
 from replan.run.session.context import Run
 from replan.run.session.known_secrets import learn_answer, may_hold_secrets
 from replan.run.session.model_requests import Asking
-from replan.run.session.outputs import storable
 from replan.run.session.stops import BudgetReached, Halted
 
 log = logging.getLogger("replan")

@@ -88,22 +88,6 @@ def has_long_number(data: bytes) -> bool:
 _DIGITS = b"0123456789"
 
 
-def storable(text: str) -> str:
-    """The text without the lone halves of surrogate pairs, which nothing can store."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
-
-
-def storable_value(value: Any) -> Any:
-    """The value with every text in it storable, keys too."""
-    if isinstance(value, str):
-        return storable(value)
-    if isinstance(value, dict):
-        return {storable(str(name)): storable_value(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [storable_value(item) for item in value]
-    return value
-
-
 async def read_back(data: bytes, *, masked: bool = False) -> Any:
     """A value that was kept apart. `masked`: what its secrets were is lost."""
 

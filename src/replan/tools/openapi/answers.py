@@ -7,7 +7,7 @@ import re
 from http import HTTPStatus
 from typing import Any
 
-from replan.core.data.strict_json import NotStorable, whole_text
+from replan.core.data.strict_json import NotStorable, storable, storable_value, whole_text
 from replan.core.failures.faults import retry_after_secs
 from replan.core.secrets import KnownSecrets
 from replan.core.types import JsonObject
@@ -122,7 +122,7 @@ def failure(
     body: Any = None
     if is_json(kind) or data.lstrip()[:1] in (b"{", b"["):
         try:
-            body = _without_surrogates(json.loads(data))
+            body = storable_value(json.loads(data))
         except (ValueError, RecursionError):
             body = None
     text = _said(body) if body is not None else _text(data, headers.get("content-type", "")) or ""
@@ -157,22 +157,11 @@ def _json(data: bytes, title: str) -> Any:
         raise ToolCallError(text, kind="output", happened="unknown") from None
 
 
-def _without_surrogates(value: Any) -> Any:
-    """Half of a pair is no character, and nothing that stores text takes it."""
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, list):
-        return [_without_surrogates(each) for each in value]
-    if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(each) for key, each in value.items()}
-    return value
-
-
 def _text(data: bytes, content_type: str = "") -> str | None:
     """The text, by the charset that is named, else UTF-8; None if it is no text in that."""
     named = re.search(r"charset=\"?([\w.:-]+)", content_type, re.IGNORECASE)
     try:
-        return str(_without_surrogates(data.decode(named[1] if named else "utf-8")))
+        return storable(data.decode(named[1] if named else "utf-8"))
     except (UnicodeError, LookupError):
         return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from replan.core.data.strict_json import storable
 from replan.core.types import JsonObject
 from replan.ports import Progress, ToolProblem
 from replan.tools.remote.messages import (
@@ -42,7 +43,7 @@ def listing_message(listing: Listing, known: str) -> Any:
         revision=listing.revision,
         tools=tools,
         problems=[
-            pb.Problem(**{name: _whole(text) for name, text in each.items()})
+            pb.Problem(**{name: storable(text) for name, text in each.items()})
             for each in problems_to_wire(problems)
         ],
         keys=pb.Keys(store=listing.key_store, durable=listing.keys_are_durable),
@@ -59,7 +60,7 @@ def _tool_message(tool: JsonObject) -> Any:
         if name != field.name:
             found[field.name] = dumps(value) if value else b""
         elif value is not None:
-            found[field.name] = _whole(value) if name in _WORDS else value
+            found[field.name] = storable(value) if name in _WORDS else value
     return pb.Tool(**found)
 
 
@@ -92,14 +93,10 @@ def _tool_value(tool: Any) -> JsonObject:
     return found
 
 
-def _whole(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
-
-
 def progress_event(progress: Progress) -> Any:
     return pb.ExecuteToolEvent(
         progress=pb.Progress(
-            message=_whole(progress.message),
+            message=storable(progress.message),
             progress=progress.progress,
             total=progress.total,
         )
@@ -115,7 +112,7 @@ def progress_value(message: Any) -> Progress:
 
 
 def error_message(error: JsonObject) -> Any:
-    return pb.Error(**{**error, "message": _whole(error.get("message", ""))})
+    return pb.Error(**{**error, "message": storable(error.get("message", ""))})
 
 
 def error_value(message: Any) -> JsonObject:
