@@ -209,7 +209,8 @@ BOTH = Step(step_id="both", actions=(A, B))
         pytest.param([step("s", "add", a="$${x}", b=1)], "is not of type 'number'", id="an escape is a text"),
         pytest.param(
             [S1, step("s", "find", query="${step_1.output.total}")],
-            "step 's': query has to be a text, and ${step_1.output.total} gives a whole number",
+            "step 's': query has to be a text, and ${step_1.output.total} gives a whole number; "
+            "as a text it is ${step_1.output.total | to_string(@)}",
             id="the producer gives another type",
         ),
         pytest.param(

@@ -234,6 +234,9 @@ def test_a_value_comes_through_a_whole_reference_unchanged_and_through_a_text_as
         ("${step_1[0]}", "an output is written ${step_1.output[0]}"),
         ("${step_1.outputx}", "an output is written ${step_1.output.outputx}"),
         ("${step_1.output x}", "an output is written"),
+        ("${step_1.output * 2}", "no arithmetic in a reference"),
+        ("${step_1.output + step_2.output}", "no arithmetic in a reference"),
+        ("${step_1.output /100}", "no arithmetic in a reference"),
         ("${step_1.output.}", "an output is written ${step_1.output}"),
         ("${step_1.actions}", "an output is written"),
         ("${step_1.output.a-b}", 'written in double quotes: "like-this"'),
@@ -333,3 +336,9 @@ def test_a_large_value_that_is_put_in_whole_once_costs_nothing() -> None:
     found = resolve({"all": "${a}", "first": "${a.output.rows[0].text}"}, lambda ref: (large, "it"))
     assert found["all"] is large
     assert len(found["first"]) == 1_000
+
+
+def test_a_reference_that_calculates_is_not_offered_as_text_nor_in_another_form() -> None:
+    (found,) = references({"cents": "${step_1.output * 2}"})
+    assert "$${" not in found.problem
+    assert "an output is written" not in found.problem

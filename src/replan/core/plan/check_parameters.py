@@ -9,7 +9,7 @@ from replan.core.data.validation import Fault, faults
 from replan.core.plan.check_references import given_types
 from replan.core.plan.index import Draft, PlannedCall, metadata_name
 from replan.core.plan.receivers import strays
-from replan.core.references.refs import has_references, is_plain, references, whole
+from replan.core.references.refs import Reference, has_references, is_plain, references, whole
 from replan.core.secrets import MASK
 from replan.core.types import Step, ToolSpec
 
@@ -50,8 +50,17 @@ def parameter_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterato
         if not schemas.can_fit(given, needed):
             yield (
                 f"{call.where}: {schemas.place(path)} has to be {schemas.words_of(needed)}, "
-                f"and {ref.raw} gives {schemas.words_of(given)}"
+                f"and {ref.raw} gives {schemas.words_of(given)}{_as_text(ref, needed, given)}"
             )
+
+
+def _as_text(ref: Reference, needed: Collection[str] | None, given: Collection[str] | None) -> str:
+    """How a number is written where a text is needed; empty where that is not what is wrong."""
+    if not needed or "string" not in needed or not given or not {"integer", "number"}.issuperset(given):
+        return ""
+    if "|" in ref.raw or not ref.raw.startswith("${"):
+        return ""
+    return f"; as a text it is {ref.raw[:-1]} | to_string(@)}}"
 
 
 def _written_by_steps(draft: Draft, step: Step, call: PlannedCall) -> set[str]:

@@ -114,7 +114,7 @@ class _Search:
         tool = self._tool.id
         return (
             f"tool {tool!r}: {'.'.join(path)} is not declared as secret, and {raw} would put a secret of the metadata "
-            f'there; leave it out, or declare the parameter: [tools.rules."{tool}"] secrets = ["{path[0]}"]'
+            f'there; leave it out, or declare the parameter: [tools.rules."{tool}"] secrets = ["{path[0]}"]; where the task cannot be done without it, that is for whoever runs the task to declare: say so in `cannot`'
         )
 
     # ── what references carry ──

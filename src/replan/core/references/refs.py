@@ -247,6 +247,7 @@ def _word(raw: str, head: str, rest: str) -> Reference:
 
 
 _OUTPUT = re.compile(r"\.\s*outputs?(?![A-Za-z0-9_-])")
+_ARITHMETIC = re.compile(r"[-+*/%]\s*[\w(.]|.*\s[-+*/%]\s+[\w(.]")
 _ACTIONS = re.compile(r"\.\s*actions\s*\.\s*([A-Za-z_][A-Za-z0-9_-]*)")
 
 
@@ -260,6 +261,12 @@ def _of_step(raw: str, head: str, rest: str) -> Reference:
         return _with_path(raw, head, action, path)
     name = head if action is None else f"{head}.actions.{action}"
     rest = _OUTPUT.sub("", rest, count=1).strip().removesuffix(".")
+    if _ARITHMETIC.match(rest):
+        hint = (
+            "there is no arithmetic in a reference; plan what finds the value out, and nothing that needs what is worked out "
+            "from it: that is written as a value by the plan after, once the output is shown"
+        )
+        return Reference(raw, head, action, "", f"{_short(raw)}: {hint}")
     wanted = "${" + name + ".output" + (rest if rest[:1] in ("", ".", "[") else "." + rest) + "}"
     return Reference(
         raw, head, action, "", f"{_short(raw)}: an output is written {wanted}; {_literal_hint(raw)}"
