@@ -83,6 +83,7 @@ def test_the_task_waits_says_why_and_goes_on_where_it_was(stage: str, interactiv
     assert first.result.status == "waiting"
     (wanted,) = first.result.waiting_for
     assert (wanted.kind, wanted.id, wanted.text) == (kind, "", str(fault))
+    assert first.result.reason == f"the task is waiting: {fault}"
     assert not first.events("evaluation_completed", evaluation=None)
     last.check()
     assert last.result.is_success

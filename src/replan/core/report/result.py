@@ -167,10 +167,13 @@ class TaskResult(BaseModel, Generic[T]):
 
     @property
     def reason(self) -> str:
-        """Why the task did not succeed, in a sentence; empty if it did."""
+        """Why the task did not succeed, or what it waits for, in a sentence; empty if it did."""
         if self.is_success:
             return ""
-        return self.failure.reason if self.failure is not None else f"the task is {self.status}"
+        if self.failure is not None:
+            return self.failure.reason
+        waits = f": {self.waiting_for[0].text}" if self.waiting_for else ""
+        return f"the task is {self.status}{waits}"
 
     @property
     def succeeded(self) -> bool:
