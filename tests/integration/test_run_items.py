@@ -211,3 +211,38 @@ def test_calls_of_an_earlier_form_of_a_step_are_kept() -> None:
     assert told.calls[0].output == 7
     again = fold(ran.records)
     assert [call.tool_id for call in again.steps["s"].every_call()] == ["find", "broken", "find"]
+
+
+@pytest.mark.parametrize("way", [{}, {"evaluation": "steps"}])
+@pytest.mark.parametrize(("effect", "bad"), [("once", "Bo"), ("reads", "Bo"), ("once", "Ann")])
+def test_items_that_a_plan_does_without_are_in_the_shortfall_whoever_judges(
+    way: dict[str, Any], effect: Any, bad: str
+) -> None:
+    def invite(parameters: Any) -> Any:
+        if parameters["to"] == bad:
+            raise ValueError("there is no such mailbox")
+        return {"invited": parameters["to"]}
+
+    async def main() -> Ran:
+        made = await bench(
+            {"invite": FakeTool(output=invite, effect=effect)},
+            {
+                "execution_plan": plan(
+                    step(
+                        "i",
+                        "invite",
+                        parameters={"to": "${item}"},
+                        for_each=["Ann", "Bo"],
+                        allow_failed_items=True,
+                    )
+                ),
+                "step_reflection": reflection("trigger_overall_reflection", {"summary": "no"}, "tool_error"),
+                "evaluation": verdict(),
+            },
+        )
+        return (await made.run(**way)).check()
+
+    ran = virtual_time(main())
+    assert ran.result.is_success
+    number = ["Ann", "Bo"].index(bad) + 1
+    assert any(f"is without item {number}, which failed" in one for one in ran.result.shortfall)

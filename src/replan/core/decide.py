@@ -11,7 +11,14 @@ from replan.core.evaluation.outcome import answer_faults, default_strategy, done
 from replan.core.events import TaskCancelled, TaskCompleted, TaskFailed, TaskTimedOut
 from replan.core.recovery.guard import may_reflect, must_stop
 from replan.core.reflection import NEW_STEPS, Strategy
-from replan.core.report.explain import broken_steps, cancelled, judged_failed, steps_failed, unjudged
+from replan.core.report.explain import (
+    broken_steps,
+    cancelled,
+    judged_failed,
+    steps_failed,
+    unjudged,
+    without_items,
+)
 from replan.core.report.explain_doubts import outcome_unknown, question_about, with_account
 from replan.core.report.explain_recovery import (
     needs_a_person,
@@ -163,7 +170,7 @@ def _verdict(state: State) -> Decision:
     if judged is not None and evaluation is None:
         return Finish(TaskFailed(failure=with_account(state, unjudged(state))))
     if judged is not None and evaluation is not None and satisfied(state, evaluation):
-        missing = evaluation.failures if judged.by == "steps" else _left_out(evaluation)
+        missing = evaluation.failures if judged.by == "steps" else _left_out(state, evaluation)
         return _completed(state, evaluation, missing)
     if not state.reflects:
         return _failed(state, _why(state))
@@ -180,7 +187,7 @@ def _verdict(state: State) -> Decision:
     if reflection.done_in_substance and evaluation is None:
         return Evaluate()  # whether it is so the judge says
     if reflection.done_in_substance and evaluation is not None and done_in_substance(state, evaluation):
-        missing = tuple(dict.fromkeys((*evaluation.failures, *_left_out(evaluation))))
+        missing = tuple(dict.fromkeys((*evaluation.failures, *_left_out(state, evaluation))))
         return _completed(state, evaluation, missing)
     return _ask_or_fail(state, needs_a_person(state))
 
@@ -210,7 +217,7 @@ def _ended_by_word(state: State) -> Decision:
     if faults := answer_faults(state):
         return _failed(state, no_answer_of_the_form(state, faults))
     judged = (
-        (*evaluation.failures, *_left_out(evaluation))
+        (*evaluation.failures, *_left_out(state, evaluation))
         if evaluation is not None
         else ("the result was not judged",)
     )
@@ -231,9 +238,12 @@ def _why(state: State) -> Failure:
     return judged_failed(state, evaluation) if evaluation is not None and not broken else steps_failed(state)
 
 
-def _left_out(evaluation: Evaluation) -> tuple[str, ...]:
-    """The effects that were planned and not had, each with how it is accounted for."""
-    return tuple(one.told for one in evaluation.left_out)
+def _left_out(state: State, evaluation: Evaluation) -> tuple[str, ...]:
+    """The effects that were planned and not had, each with how it is accounted for, and the items that the plan did without."""
+    items = (
+        without_items(step) for step in state.steps.values() if step.status == "succeeded" and step.left_out
+    )
+    return (*(one.told for one in evaluation.left_out), *items)
 
 
 def _completed(state: State, evaluation: Evaluation, shortfall: tuple[str, ...] = ()) -> Finish:

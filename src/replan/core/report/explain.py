@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from replan.core.calls.site import items_in_words
 from replan.core.state.task import CallState, State, StepState
 from replan.core.types import Evaluation, Failure, Fault
 from replan.core.words import beginning, one_line
@@ -277,6 +278,11 @@ def step_words(step: StepState) -> str:
     """`step 'step_2' (pay)`."""
     what = step.step.tool or "actions"
     return f"step {step.step.step_id!r} ({what})"
+
+
+def without_items(step: StepState) -> str:
+    """A step that its plan lets do without some items, in words."""
+    return f"{step_words(step)} is without {items_in_words(step.left_out)}, which failed"
 
 
 def _short(fault: Fault | None) -> str:

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, Literal
 
 from replan.beside import beside
-from replan.core.calls.site import items_in_words
 from replan.core.data.pieces import MANY, is_large
 from replan.core.data.schemas import problems
 from replan.core.evaluation.left_out import Claim, accounted, left_out
@@ -21,7 +20,7 @@ from replan.core.events import (
 )
 from replan.core.plan.check import Checked
 from replan.core.plan.read import PlanMisread, read_plan
-from replan.core.report.explain import step_words
+from replan.core.report.explain import without_items
 from replan.core.secrets import SecretLost, reveal
 from replan.core.state.outputs import artifacts_of
 from replan.core.state.progress import StepState
@@ -243,7 +242,7 @@ def _by_steps(run: Run, loaded: Loaded, final: list[StepState]) -> Evaluation:
         missing=[one.what for one in left if not one.effect],
         without=[
             *(
-                _without(step)
+                without_items(step)
                 for step in state.steps.values()
                 if step.status == "succeeded" and step.left_out
             ),
@@ -291,8 +290,3 @@ def _checked_shape(run: Run, verdict: Evaluation) -> Evaluation:
         return verdict
     found = problems(schema, answer) or run.parts.answer_checks.problems(run.task_id, answer)
     return of_another_form(verdict, found) if found else verdict
-
-
-def _without(step: StepState) -> str:
-    """A step that its plan lets do without some items, in words."""
-    return f"{step_words(step)} is without {items_in_words(step.left_out)}, which failed"
