@@ -80,7 +80,7 @@ class TaskUnfinished(InputError):
 
     def __init__(self, task_id: str, status: str) -> None:
         super().__init__(
-            f"task {task_id!r} has not ended ({status}): deleting it loses work; cancel it first, or force it"
+            f"task {task_id!r} has not ended ({status}): deleting it loses work; cancel it first, or say that it may be lost (unfinished=True, --force)"
         )
 
 

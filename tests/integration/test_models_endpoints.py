@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.usage import RequestUsage
 
 from replan import Replan, tool
 from replan.config import Settings
@@ -19,6 +21,7 @@ from replan.core.limits.policy import Budget
 from replan.errors import ConfigError, ModelUnavailable
 from replan.llm.fallback import FallbackModel
 from replan.llm.faults import AnswerTooLarge
+from replan.llm.forms import usage_of
 from replan.llm.ladder import MODES, Ladder, Way
 from replan.llm.provider import open_model
 from replan.llm.wire import EventStream, completion
@@ -724,3 +727,14 @@ async def test_a_stream_without_an_end_is_read_no_further(line_ends: bool) -> No
     piece = b": ping\n" * 100_000 if line_ends else b"x" * 700_000
     with pytest.raises(AnswerTooLarge, match="not read further"):
         _ = [event async for event in EventStream(_Body([b"data: {", *[piece] * 100]))]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("told", "counted"),
+    [(10.2, 11), (7, 7), (-5, 0), ("12", 0), (float("inf"), 0), (float("nan"), 0), (True, 0)],
+)
+def test_usage_that_an_endpoint_lies_about_loses_no_answer(told: Any, counted: int) -> None:
+    used = RequestUsage()
+    used.input_tokens = used.output_tokens = told
+    usage = usage_of(ModelResponse(parts=[], usage=used, model_name="scripted"))
+    assert (usage.input_tokens, usage.output_tokens) == (counted, counted)

@@ -114,3 +114,13 @@ async def test_a_schema_that_is_nested_too_deep_is_refused_in_words(tmp_path: Pa
     async with Replan(ScriptedModel({}), [echo], db=tmp_path / "x.db") as replan:
         with pytest.raises(InputError, match="output_schema"):
             await replan.run("t", plan=PLAN, output_schema=schema)
+
+
+async def test_tools_are_told_only_of_a_replan_that_is_open(tmp_path: Path) -> None:
+    replan = Replan(ScriptedModel({}), [echo], db=tmp_path / "x.db")
+    with pytest.raises(InputError, match="not open"):
+        await replan.tools()
+    async with replan:
+        assert [spec.id for spec in await replan.tools()] == ["echo"]
+    with pytest.raises(InputError, match="not open"):
+        await replan.tools()

@@ -368,6 +368,7 @@ class Replan:
 
     async def tools(self) -> list[ToolSpec]:
         """Every tool that tasks may use."""
+        _ = self._open  # before that none is listed
         return self._catalog.specs()
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -108,10 +109,22 @@ def thoughts_of(response: ModelResponse) -> str:
 def usage_of(response: ModelResponse) -> Usage:
     try:
         cost = float(response.cost().total_price)
-    except (LookupError, ValueError, AssertionError):
+    except (LookupError, ValueError, AssertionError, TypeError):
         cost = 0.0  # no price known
     used = response.usage
-    return Usage(llm_calls=1, input_tokens=used.input_tokens, output_tokens=used.output_tokens, cost_usd=cost)
+    return Usage(
+        llm_calls=1,
+        input_tokens=_count(used.input_tokens),
+        output_tokens=_count(used.output_tokens),
+        cost_usd=cost,
+    )
+
+
+def _count(told: object) -> int:
+    """Tokens that an endpoint tells of, which may be a fraction; 0 for what is no number of anything."""
+    if isinstance(told, bool) or not isinstance(told, int | float) or not 0 <= told < math.inf:
+        return 0
+    return math.ceil(told)
 
 
 def listed_price(library: LibraryModel) -> Price | None:
