@@ -296,17 +296,24 @@ def plans(story: Story) -> Iterator[str]:
 
 def same_plans(story: Story) -> Iterator[str]:
     """No whole plan is run that was tried before under whatever ids, unless that had failed of something outside, or it
-    says that it means its effect once more, and the round of the one before was better than those before it."""
+    says that it means its effect once more, and the round of the one before was better than those before it; or another
+    plan came between, which may have set otherwise what this one sets (`repeatable`)."""
     known = story.driven.recovery
     better = {note.number: note.better for note in known.rounds} if known is not None else {}
     outside = {note.number: note.outside for note in known.rounds} if known is not None else {}
     volatile = {spec.id for spec in story.source.specs if spec.volatile}
+    setting = {spec.id for spec in story.source.specs if spec.effect == "repeatable"}
     tried: dict[str, int] = {}
+    latest = ""
     for record in story.records:
         event = record.event
-        if not isinstance(event, e.PlanGenerated | e.PlanUpdated) or _tools(event.plan.steps) & volatile:
+        if not isinstance(event, e.PlanGenerated | e.PlanUpdated):
             continue
-        whole = prints_of(event.plan)[0]
+        whole, before = prints_of(event.plan)[0], latest
+        latest = whole
+        if _tools(event.plan.steps) & volatile or (whole != before and _tools(event.plan.steps) & setting):
+            tried.setdefault(whole, record.round)
+            continue
         anew = isinstance(event, e.PlanGenerated) or event.strategy == "full_replan"
         again = _repeats(event.plan.steps) and better.get(tried.get(whole, 0), False)
         if anew and whole in tried and not outside.get(tried[whole], False) and not again:
