@@ -727,3 +727,32 @@ def test_what_a_reading_gave_before_it_was_made_again_shows_nothing_any_more() -
     assert ran.result.failure is not None
     assert ran.result.failure.kind == "outcome_unknown"
     assert shop.paid == ["order-17"]
+
+
+@pytest.mark.parametrize("spread", [{"for_each": ["order-17", "order-17"]}, {}])
+def test_the_record_of_a_like_call_is_told_as_taken(spread: dict[str, Any]) -> None:
+    """Two like payments lose their answers, and there is one record."""
+    shop = Shop(takes_effect=False, fails=9)
+    tools = {**shop.tools(), "payments": FakeTool(output=[record("booked")], **READS)}
+    pay = {"parameters": {"order": "order-17"}, "repeat": True, **spread}
+    steps = [step("p", "pay", **pay)] if spread else [step("p", "pay", **pay), step("q", "pay", "p", **pay)]
+
+    async def main() -> Ran:
+        made = await bench(
+            tools,
+            {
+                "execution_plan": plan(*steps),
+                "evaluation": verdict(),
+                "overall_reflection": overall(),
+                "step_reflection": [VERIFY, quoting("booked"), VERIFY, quoting("booked")],
+            },
+        )
+        return (await made.run()).check()
+
+    ran = virtual_time(main())
+    asked = [one.turns[0].text for one in ran.model.requests if one.schema_name == "step_reflection"]
+    assert "stand for no other call" not in asked[0]
+    assert "~~~ settled\n- the call in p" in asked[-1]
+    assert "p-found" in asked[-1].split("~~~ settled")[1]
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "outcome_unknown"

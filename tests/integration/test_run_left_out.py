@@ -228,3 +228,15 @@ def test_a_judge_who_does_not_account_is_told_the_step_and_not_the_words_of_its_
     assert "does not account for this: step 'a'" in judged[-1].turns[-1].text
     assert "no money" in judged[-1].turns[0].text
     assert "no money" not in judged[-1].turns[-1].text
+
+
+@BY_STEPS_AND_MODEL
+def test_of_a_step_whose_place_another_took_in_vain_it_is_said_so_and_not_that_it_was_left_out(
+    way: dict[str, Any],
+) -> None:
+    first = [to("r", "look", "Ann"), to("a", "pay", "Bad", "r")]
+    ran = run(first, [to("s", "look", "Ann"), to("b", "pay", "Ann", when="s.output.open")], **way)
+    assert not ran.result.is_success
+    assert ran.result.failure is not None
+    assert "step 'b' (pay), which took its place, was skipped" in ran.result.failure.reason
+    assert "left it out" not in ran.result.failure.reason

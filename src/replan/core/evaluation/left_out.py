@@ -96,7 +96,7 @@ def _gone(known: Recovery, effects: Effects, spare: Mapping[StepId, list[CallSta
             owed = owed[_has_lost(end, effects) :]
         if owed or not done:
             last = [step for step in line if step.step.step_id in known.dropped][-1]
-            yield Undone(last, owed, last.gone, _left(last), skipped.get(last.gone, ""))
+            yield Undone(last, owed, last.gone, _left(last, end), skipped.get(last.gone, ""))
 
 
 def _line(known: Recovery, first: StepId, effects: Effects) -> list[StepState]:
@@ -243,10 +243,13 @@ def _refused(left: LeftOut, one: Undone, claim: Claim, free: Mapping[StepId, int
     return f"{step_words(step)} {missing}; if its one effect really is several of them, say in in_one how"
 
 
-def _left(step: StepState) -> str:
+def _left(step: StepState, end: StepState) -> str:
     """A step of an earlier plan that nothing made up for, in words."""
     why = f": {step.fault.message}" if step.fault is not None else ""
-    return f"{step_words(step)} of an earlier plan {step.status}{why}, and a later plan left it out"
+    what = f"{step_words(step)} of an earlier plan {step.status}{why}"
+    if end is step:
+        return f"{what}, and a later plan left it out"
+    return f"{what}, and {step_words(end)}, which took its place, {'was skipped' if _moot(end) else 'has not done it'}"
 
 
 def _never_ran(step: StepState) -> str:

@@ -196,6 +196,13 @@ def step_prompt(style: str, view: FailureView) -> Rendered:
         "history": joined(
             section("Tried before for this step, the latest last:", "tries", tries_text(tries, style)),
             section("Readings since:", "readings", readings_text(view.readings, style)),
+            ""
+            if small
+            else section(
+                "Like calls that were in doubt too; their records stand for no other call:",
+                "settled",
+                lines_text(view.settled, style),
+            ),
             section("Seen more than once:", "repeats", lines_text(view.repeats, style)),
         ),
         "limits": joined(

@@ -79,6 +79,8 @@ class FailureView:
     repeats: Sequence[str] = ()
     """What has been seen twice, in words; empty if nothing."""
     in_doubt: bool = False
+    settled: Sequence[str] = ()
+    """Like calls that were in doubt too, each with the record that it was settled by."""
     trusted: bool = False
     """A reading that a call in doubt did not happen leads to a second one, with nobody asked."""
     plan: Plan | None = None

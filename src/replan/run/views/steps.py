@@ -141,8 +141,23 @@ def failure_view(
             *(_of_others(step.healing, healing, slot) if style != "small" else []),
         ],
         in_doubt=in_doubt,
+        settled=_settled(run, tool, step.calls.get(slot)) if in_doubt else (),
         trusted=run.state.policy.trust_model_settlement,
     )
+
+
+def _settled(run: Run, tool: ToolSpec | None, mine: CallState | None) -> list[str]:
+    """The other calls of the tool that were in doubt and have happened, with what the record of each says."""
+    state = run.state
+    return [
+        f"the call in {' '.join(filter(None, (call.step_id, call.slot.words())))}: "
+        + json.dumps(call.output.value if call.output is not None else None, ensure_ascii=False, default=str)
+        for key in state.records
+        if (call := state.took_effect.get(key)) is not None
+        and tool is not None
+        and call.tool_id == tool.id
+        and (mine is None or key != mine.key)
+    ]
 
 
 def _of_others(known: Healing | None, now: Healing, slot: Slot) -> list[str]:
