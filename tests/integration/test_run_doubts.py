@@ -270,6 +270,7 @@ def test_a_person_says_whether_it_happened(took_effect: bool, said: str) -> None
     assert first.result.status == "waiting"
     assert first.result.waiting_for[0].kind == "outcome"
     assert "'pay'" in first.result.waiting_for[0].text
+    assert 'with {"order":"order-17"} take effect' in first.result.waiting_for[0].text
     assert ran.result.is_success
     assert shop.paid == ["order-17"]
     assert ran.events("outcome_settled")[0].by == "Ann"

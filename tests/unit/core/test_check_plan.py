@@ -154,6 +154,8 @@ BOTH = Step(step_id="both", actions=(A, B))
         pytest.param([step("s", x="a ${s.output}")], "${s.output} refers to its own step", id="own output"),
         pytest.param([step("s", x={"k": ["${"]})], "has no closing braces", id="unclosed"),
         pytest.param([step("s", x={"${zzz}": 1})], "'zzz' is not a step", id="in a key"),
+        pytest.param([step("s", x="${zzz.iban}")], "'zzz' is not a step", id="a field of no step"),
+        pytest.param([step("s", x="${zzz.output * 2}")], "'zzz' is not a step", id="a sum of no step"),
         pytest.param([step("s", x="${item}")], "${item} is known only inside a step with `for_each`", id="item"),
         pytest.param([step("s", x="${index}")], "${index} is known only inside", id="index"),
         pytest.param([step("s", x="${metadata.team}")], "the metadata has no 'team'; it has: nothing", id="metadata"),

@@ -35,7 +35,10 @@ def known_steps(draft: Draft) -> str:
 
 
 def _problem(draft: Draft, step: Step, ref: Reference) -> str:
-    if ref.problem:
+    owner = draft.owner(ref.head)
+    if ref.problem and (
+        not ref.head or ref.head in WORDS or owner in draft.steps or ref.head in draft.earlier
+    ):
         return ref.problem
     if ref.head in ("item", "index"):
         if step.for_each is None:
@@ -45,7 +48,6 @@ def _problem(draft: Draft, step: Step, ref: Reference) -> str:
         return _metadata_problem(draft, step, ref)
     if ref.head in WORDS:
         return ""
-    owner = draft.owner(ref.head)
     if owner == step.step_id:
         return f"{ref.raw} refers to its own step"
     if owner in draft.steps:

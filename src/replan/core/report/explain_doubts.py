@@ -19,7 +19,7 @@ def question_about(call: CallState) -> str:
     """What a person is asked of a call in doubt."""
     why = f" ({beginning(one_line(call.fault.message))})" if call.fault else ""
     return (
-        f"Did {call_words(call)} with {beginning(one_line(str(call.parameters)))} take effect? Nobody can tell{why}. "
+        f"Did {call_words(call)} with {beginning(one_line(canonical(call.parameters)))} take effect? Nobody can tell{why}. "
         "Look it up, and answer yes, no or cannot tell: yes keeps it as done (with what it gave as output), no makes it "
         "again, cannot tell ends the task."
     )
