@@ -95,7 +95,8 @@ class RoleTalk:
                 if isinstance(error, ModelUnavailable) and self._may_halt(request):
                     if error.refused:
                         raise Halted(str(error), "key") from error
-                    if error.transient:
+                    # without a judge the round ends unjudged (specification §3)
+                    if error.transient and role != "evaluation":
                         raise Halted(str(error), "model") from error
                 raise
         reply = reply.model_copy(update={"text": storable(reply.text)})
