@@ -289,8 +289,10 @@ def test_a_rewrite_after_another_items_failure_is_not_told_as_carried_out() -> N
     """The item that asks for it need not be the one that failed last."""
 
     def some(parameters: dict[str, Any]) -> Any:
-        if parameters["x"] in (2, 7):
-            raise ValueError(f"x: there is no {parameters['x']} here")
+        if parameters["x"] == 2:
+            raise ValueError("x: there is no 2 here")
+        if parameters["x"] == 7:  # another cause, so that it is asked about by itself
+            raise ValueError("the seat is taken already, take one that is free")
         return parameters["x"]
 
     ran = run(
