@@ -29,6 +29,7 @@ from replan.errors import (
     TaskEnded,
     TaskExists,
     TaskHeld,
+    TaskNotFound,
     ToolCallError,
 )
 from replan.ports import ModelReply, ModelRequest, Price
@@ -681,8 +682,52 @@ async def test_whoever_waits_for_a_task_that_lost_its_driver_is_told(tmp_path: P
             task_id = await driving.submit("hang", plan=plan)
             await begun.wait()
             told = asyncio.create_task(waiting.wait(task_id))
+            watching = asyncio.create_task(rest_of(waiting.watch(task_id)))
         with pytest.raises(ReplanError, match="nobody drives task"):
             await told
+        with pytest.raises(ReplanError, match="nobody drives task"):
+            await watching
+
+
+async def test_a_watch_tells_what_is_stored_before_it_says_that_nobody_drives_the_task(db: Path) -> None:
+    source = Held()
+    async with opened(db, source) as replan:
+        task_id = await replan.submit("do it", plan=TWO, evaluation="steps")
+        await source.entered.wait()
+    seen: list[Record] = []
+
+    async def watch(replan: Replan) -> None:
+        async for record in replan.watch(task_id, ephemeral=True):
+            seen.append(record)  # noqa: PERF401 - also what came before an error
+
+    async with opened(db) as replan:
+        with pytest.raises(ReplanError, match="nobody drives task"):
+            await watch(replan)
+        assert seen == await replan.history(task_id)
+
+
+async def test_a_watch_goes_on_over_a_change_of_drivers_and_while_a_task_waits_for_a_person(db: Path) -> None:
+    asks = {"steps": [{"step_id": "pay", "tool": "t"}]}
+    async with opened(db, approval="all", interactive=True) as replan:
+        task_id = await replan.submit("do it", plan=asks, evaluation="steps")
+        assert (await replan.wait(task_id)).status == "waiting"
+        watching = asyncio.create_task(rest_of(replan.watch(task_id)))
+        await replan.approve(task_id)
+        await replan.resume(task_id)
+        assert isinstance((await watching)[-1].event, TaskCompleted)
+
+
+async def test_a_watch_of_a_task_that_is_deleted_meanwhile_says_so(db: Path) -> None:
+    source = Held()
+    async with opened(db, source) as replan:
+        task_id = await replan.submit("do it", plan=TWO, evaluation="steps")
+        await source.entered.wait()
+    async with opened(db) as replan:
+        watching = replan.watch(task_id)
+        assert (await anext(watching)).type == "task_submitted"
+        await replan.delete(task_id, unfinished=True)
+        with pytest.raises(TaskNotFound, match=task_id):
+            await rest_of(watching)
 
 
 @pytest.mark.parametrize("stays", [True, False], ids=["its turn comes", "its process has ended"])

@@ -248,7 +248,7 @@ class Replan:
 
     @checked
     def watch(self, task_id: str, after: int = 0, *, ephemeral: bool = False) -> AsyncIterator[Record]:
-        """Every event after `after`, live, to the task's end.
+        """Every event after `after`, live, to the task's end. `ReplanError` after the last of one that nobody drives.
 
         `ephemeral`: also what is not stored (tokens, progress), as records with seq 0.
         """

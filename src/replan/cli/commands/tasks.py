@@ -223,16 +223,18 @@ def cancel(
     import asyncio
 
     from replan.cli.terminal.opening import open_stored, settings_of
+    from replan.core.state.task import ENDED
 
-    async def ask() -> str:
+    async def ask() -> tuple[str, bool]:
         async with open_stored(settings_of(config), db) as replan:
             found = await full_id(replan, task_id)
             await replan.cancel(found, reason=reason, by="replan tasks cancel")
-            return found
+            return found, (await replan.summary(found)).status in ENDED
 
     with own_stdout():
-        found = asyncio.run(ask())
-        say(f"cancellation requested for {found}; see {again('tasks', 'show', found)}")
+        found, ended = asyncio.run(ask())
+        said = f"{found} has been cancelled" if ended else f"cancellation requested for {found}"
+        say(f"{said}; see {again('tasks', 'show', found)}")
 
 
 @tasks_app.command()

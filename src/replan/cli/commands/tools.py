@@ -194,7 +194,7 @@ def _one(found: list[ToolSpec], name: str) -> ToolSpec:
 
 
 _EFFECTS = {
-    "reads": "only reads: may be started early, retried, and called again",
+    "reads": "only reads: may be retried and called again",
     "repeatable": "changes something, and calling it again does no harm",
     "once": "changes something: never called again blindly",
 }

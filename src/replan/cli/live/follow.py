@@ -86,13 +86,25 @@ async def watch(
     """Feed every record to the picture and, the stored ones, to `events`, until the task ends.
 
     `last`: will be the seq of the last record there is to see, once whoever finishes the task knows it. Without it, the
-    watch ends when the task is left waiting for a person.
+    watch ends when the task is left waiting for a person, and breaks when nobody drives it.
     """
+    from replan.errors import ReplanError
+
     drawing = asyncio.create_task(_draw(show))
     records = replan.watch(task_id, after=after, ephemeral=True)
     seen = after
     try:
-        while (record := await _next(records, last, seen)) is not None:
+        while True:
+            try:
+                record = await _next(records, last, seen)
+            except ReplanError:
+                if last is None:
+                    raise
+                # whoever finishes the task says why
+                records = replan.watch(task_id, after=seen, ephemeral=True)
+                continue
+            if record is None:
+                break
             show.take(record)
             if record.seq > 0:
                 seen = record.seq

@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from replan.core.events import Record
-from replan.core.state.task import State
-from replan.errors import TaskHeld
 from replan.run.session.shielding import noticed, wait_through
 
 AHEAD = 500
@@ -21,7 +19,7 @@ LAST_RECORDS_SECS = 0.5
 class Line:
     """Stored records, all and in order, with the unstored news between them as they come.
 
-    `driving`: who writes the records; if it ends with an error, so does the line, after what was stored.
+    `driven`: ends with an error if nobody writes records any more; so does the line then, after what was stored.
     Records that are at hand are given without a turn of the event loop: one task reads ahead of the watcher.
     """
 
@@ -29,11 +27,11 @@ class Line:
         self,
         stored: AsyncIterator[Record],
         news: asyncio.Queue[Record] | None,
-        driving: asyncio.Future[State] | None,
+        driven: asyncio.Future[None] | None,
     ) -> None:
         self._stored = stored
         self._news = news
-        self._driving = driving
+        self._driven: asyncio.Future[None] | None = driven
         self._ahead: deque[Record] = deque()
         self._more = asyncio.Event()
         """There is something ahead, or there will be nothing more."""
@@ -72,19 +70,19 @@ class Line:
         wanted: set[asyncio.Future[Any]] = {self._waiting}
         if self._next_news is not None:
             wanted.add(self._next_news)
-        if self._driving is not None:
-            wanted.add(self._driving)
+        if self._driven is not None:
+            wanted.add(self._driven)
         await asyncio.wait(wanted, return_when=asyncio.FIRST_COMPLETED)
-        if self._driving is None or not self._driving.done():
+        if self._driven is None or not self._driven.done():
             return
-        driven, self._driving = self._driving, None
+        driven, self._driven = self._driven, None
         error = None if driven.cancelled() else driven.exception()
-        if error is None or isinstance(error, TaskHeld):
+        if error is None:
             return
         await asyncio.wait({self._waiting}, timeout=LAST_RECORDS_SECS)
         if not self._more.is_set():
             raise error
-        self._driving = driven  # there was more to tell first
+        self._driven = driven  # there was more to tell first
 
     async def _read_ahead(self) -> None:
         try:

@@ -364,24 +364,36 @@ class Service:
 
         following = asyncio.get_running_loop().create_task(follow())
         following.add_done_callback(noticed)
-        alone = 0
         try:
             while not following.done():
                 await asyncio.wait({following}, timeout=LOOK_SECS)
                 summary = await self.parts.store.summary(task_id)
                 if summary.status == "waiting" and not summary.held:
                     return  # for a person
-                waits = summary.status == "queued" and self.parts.store.others()  # one of those may have it
-                gone = not (summary.held or summary.status in ENDED or waits)
-                alone = alone + 1 if gone else 0
-                if alone > 1:  # seen twice: not just between two drivers
-                    raise ReplanError(
-                        f"nobody drives task {task_id!r} any more; `replan tasks resume` goes on from its log"
-                    )
             following.result()
         finally:
             following.cancel()
             await asyncio.wait({following})
+
+    async def _driven(self, task_id: str, driving: asyncio.Future[State] | None) -> None:
+        """Return when the task has ended; raises what breaks its drive here, and `ReplanError` once nobody drives it anywhere.
+
+        One that waits for a person goes on when there is an answer.
+        """
+        if driving is not None:
+            await asyncio.wait({driving})
+            error = None if driving.cancelled() else driving.exception()
+            if error is not None and not isinstance(error, TaskHeld):
+                raise error
+        alone = 0
+        while (summary := await self.parts.store.summary(task_id)).status not in ENDED:
+            waits = summary.status == "queued" and self.parts.store.others()  # one of those may have it
+            alone = alone + 1 if not (summary.held or waits or summary.status == "waiting") else 0
+            if alone > 2:  # seen again and again: not just between two drivers
+                raise ReplanError(
+                    f"nobody drives task {task_id!r} any more; `replan tasks resume` goes on from its log"
+                )
+            await asyncio.sleep(LOOK_SECS)
 
     async def watch(
         self,
@@ -393,14 +405,17 @@ class Service:
     ) -> AsyncIterator[Record]:
         """Every record after `after`, live, to the task's end; with `ephemeral` also unstored news (seq 0).
 
-        `driving`: the drive of the task in this process; if it breaks, so does the watch, with its error.
+        `driving`: the drive of the task in this process; if it breaks, so does the watch, with its error. So it does,
+        after what there is to see, if nobody drives the task.
         """
         summary = await self.parts.store.summary(task_id)
         if summary.status in ENDED and after >= summary.last_seq:
             return
         stored = self.parts.store.follow(task_id, after)
+        driven = asyncio.get_running_loop().create_task(self._driven(task_id, driving))
+        driven.add_done_callback(noticed)
         with self.parts.feed.listen(task_id) if ephemeral else contextlib.nullcontext() as news:
-            line = Line(stored, news, driving)
+            line = Line(stored, news, driven)
             try:
                 known = await self._in_clear_of(task_id) if after else NOTHING_SECRET
                 while (record := await line.next()) is not None:
@@ -410,6 +425,8 @@ class Service:
                     if isinstance(record.event, TERMINAL):
                         return
             finally:
+                driven.cancel()
+                await asyncio.wait({driven})
                 await line.aclose()
 
     async def plan_only(self, wanted: Submission) -> Plan:
