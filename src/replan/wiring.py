@@ -75,10 +75,16 @@ def _database_path(named: str | Path | None) -> Path:
     if isinstance(named, Path):
         return named
     kind, found, rest = named.partition("://")
+    if not found and named.startswith("file:"):
+        raise InputError(f"{named!r} is an address of SQLite's own; write sqlite:///FILE, or the path alone")
     if not found:
         return Path(named).expanduser()
     if kind == "sqlite":
         path = rest.removeprefix("/")
+        if "?" in path:
+            raise InputError(
+                f"{named!r}: options are not taken; write sqlite:///FILE without what follows the ?"
+            )
         if not path:
             raise InputError(
                 f"{named!r} is not the address of a file; write sqlite:///FILE (four slashes for an absolute path)"

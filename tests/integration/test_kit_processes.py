@@ -282,6 +282,8 @@ async def test_code_gives_its_result(text: str, given: Any, result: Any, printed
         pytest.param("x = 1\n  y = 2", "line 2: IndentationError|line 2: SyntaxError", id="a syntax error"),
         pytest.param("result = object()", "cannot be written as JSON", id="no JSON"),
         pytest.param("result = float('nan')", "cannot be written as JSON", id="not a number"),
+        pytest.param("result = {1: 2, '1': 3}", 'both written "1"', id="two keys that are written alike"),
+        pytest.param("[{'a': {None: 1, 'null': 2}}]", 'both written "null"', id="two such keys further in"),
         pytest.param("import sys; sys.exit(3)", "SystemExit: 3", id="an exit"),
         pytest.param("raise SystemExit('no input')", "SystemExit: no input", id="an exit with words"),
         pytest.param("raise BaseException('x')", "BaseException: x", id="a base exception"),

@@ -224,6 +224,27 @@ async def test_no_query_of_duckdb_changes_or_reaches_anything(
     assert sorted(duckdb_path.parent.rglob("*")) == beside
 
 
+@pytest.mark.parametrize("statement", ["SELECT 1", "WITH x AS (SELECT 1) SELECT * FROM x", "VALUES (1)"])
+async def test_a_reading_is_no_change(path: Path, statement: str) -> None:
+    with pytest.raises(ToolCallError, match="right is INSERT") as caught:
+        await call(sql(path, write=True), "sql_execute", statement=statement)
+    assert caught.value.happened == "no"
+
+
+async def test_what_a_change_gives_back_is_counted(path: Path) -> None:
+    statement = "UPDATE sales SET city = 'Ulm' WHERE id <= 2 RETURNING id"
+    changed = await call(sql(path, write=True), "sql_execute", statement=statement)
+    assert changed["rows_changed"] in (2, -1)
+
+
+async def test_a_pivot_that_names_its_columns_is_a_query(duckdb_path: Path) -> None:
+    source = sql(duckdb_path)
+    with pytest.raises(ToolCallError, match="name them"):
+        await call(source, "sql_query", statement="PIVOT sales ON city USING count(*)")
+    found = await call(source, "sql_query", statement="PIVOT sales ON city IN ('Ulm') USING count(*)")
+    assert found["rows"]
+
+
 async def test_a_change_is_one_transaction(path: Path) -> None:
     source = sql(path, write=True)
     (spec,) = [spec for spec in await source.tools() if spec.id == "sql_execute"]

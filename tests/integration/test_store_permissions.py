@@ -77,3 +77,14 @@ async def test_a_database_that_others_may_only_read_stays_unwritable(tmp_path: P
         pytest.skip("run as root, who may write everything")
     with pytest.raises(Exception, match="read-only"):
         SqliteStore(path)
+
+
+async def test_a_database_that_may_not_be_read_is_told_as_that(tmp_path: Path) -> None:
+    path = tmp_path / "closed.db"
+    store = SqliteStore(path)
+    await store.aclose()
+    path.chmod(0o000)
+    if os.access(path, os.R_OK):
+        pytest.skip("run as root, who may read everything")
+    with pytest.raises(Exception, match="may not be read by you"):
+        SqliteStore(path)

@@ -286,7 +286,10 @@ def test_a_database_in_memory_is_refused() -> None:
     [
         pytest.param("log.db", 0o444, "read-only", id="a read-only file"),
         pytest.param(
-            ".", 0o555, "has to be writable|cannot be opened|cannot be written", id="a read-only folder"
+            ".",
+            0o555,
+            "has to be writable|cannot be opened|in a folder that is read-only",
+            id="a read-only folder",
         ),
     ],
 )

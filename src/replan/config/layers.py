@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import tomllib
 from collections.abc import Mapping
@@ -44,6 +45,7 @@ class Layer(NamedTuple):
 
     given: tuple[Given, ...]
     problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 # ── files ─────────────────────────────────────────────────────────────────────
@@ -127,9 +129,12 @@ def read_environment(env: Mapping[str, str]) -> Layer:
     """The `APP_{SECTION}_{KEY}` variables as a layer; other variables are none of our business."""
     given: list[Given] = []
     problems: list[str] = []
+    warnings: list[str] = []
     for variable in sorted(env):
         target = _target(variable)
         if target is None:
+            if (meant := _meant(variable)) is not None:
+                warnings.append(f"{Origin('env', variable)}: it sets nothing; did you mean {meant}?")
             continue
         section, key = target
         field = SECTIONS[section].model_fields.get(key) or _moved_field(section, key)
@@ -142,7 +147,18 @@ def read_environment(env: Mapping[str, str]) -> Layer:
                 problems.append(f"{origin}: {error}")
                 continue
         given.append(Given(section, key, value, origin))
-    return Layer(tuple(given), tuple(problems))
+    return Layer(tuple(given), tuple(problems), tuple(warnings))
+
+
+def _meant(variable: str) -> str | None:
+    """The variable that this one is a slip of: one of other programs may begin with APP_, too."""
+    if not variable.startswith("APP_") or len(variable) > 100:
+        return None
+    known = [
+        f"APP_{section}_{key}".upper() for section, model in SECTIONS.items() for key in model.model_fields
+    ]
+    near = difflib.get_close_matches(variable, known, n=1, cutoff=0.93)
+    return near[0] if near else None
 
 
 def _moved_field(section: str, key: str) -> Any:

@@ -88,6 +88,7 @@ def _files(path: Path | None, env: Mapping[str, str], cwd: Path) -> Iterator[tup
 
 def _lay(merged: _Merged, layer: Layer) -> None:
     merged.problems += layer.problems
+    merged.warnings += layer.warnings
     here = {(given.section, given.key) for given in layer.given}
     for given in layer.given:
         place = (given.section, given.key)

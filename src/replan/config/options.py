@@ -184,6 +184,6 @@ def mapping(name: str, value: object, example: Mapping[str, Any]) -> JsonObject:
 def listed(tools: Any) -> tuple[Any, ...]:
     """The tools as they were given; `InputError` where one stands in place of the list."""
     if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Iterable):
-        given = repr(tools) if isinstance(tools, str) else getattr(tools, "__name__", type(tools).__name__)
+        given = repr(tools) if isinstance(tools, str) else getattr(tools, "__name__", '"tools.py"')
         raise InputError(f"tools: expected a list, found {found(tools)}; write tools=[{given}]")
     return tuple(tools)

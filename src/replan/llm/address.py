@@ -72,7 +72,12 @@ def new_client(url: str) -> Any:
         trust_env=not is_loopback(urlsplit(url).hostname or ""),
         timeout=httpx2.Timeout(600.0, connect=10.0),
         follow_redirects=True,
+        max_redirects=_MOST_REDIRECTS,
     )
+
+
+_MOST_REDIRECTS = 3
+"""An endpoint that leads on and on is none."""
 
 
 async def served_by(endpoint: str, api_key: str | None) -> list[str]:

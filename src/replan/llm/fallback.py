@@ -18,7 +18,8 @@ class FallbackModel:
     """The first of `models` that answers; each behind a circuit breaker of its own.
 
     The prompts are rendered for the first one's style. All of them failing is one `ModelUnavailable` that
-    names each with its reason, transient if any of them is worth another try.
+    names each with its reason, transient if any of them is worth another try. One whose answers could be used in none of
+    its ways gives way to the next, too.
     """
 
     def __init__(
@@ -35,6 +36,8 @@ class FallbackModel:
         self._breakers = tuple(
             Breaker(threshold=threshold, cool_down_secs=cool_down_secs, now=now) for _ in self._models
         )
+        self._ways: dict[tuple[int, str], int] = {}
+        """How often the schema's question can be put to a model in yet another way, once it has said that it has none left."""
         self.name = self._models[0].name
         self.style: Literal["standard", "small"] = self._models[0].style
 
@@ -44,7 +47,13 @@ class FallbackModel:
         transient = False
         codes: set[int] = set()
         refused: set[bool] = set()
-        for model, breaker in zip(self._models, self._breakers, strict=True):
+        unread = request.unread
+        for at, (model, breaker) in enumerate(zip(self._models, self._breakers, strict=True)):
+            last = model is self._models[-1]
+            if not last and unread > (ways := self._ways.get((at, request.schema_name), unread)):
+                unread -= ways + 1
+                reasons.append(f"{model.name}: none of its answers could be used")
+                continue
             if not breaker.allow():
                 transient = True
                 refused.add(False)
@@ -55,14 +64,15 @@ class FallbackModel:
             if relay is not None:
                 relay.begin()
             try:
-                reply = await model.ask(request, relay)
+                asked = request if unread == request.unread else request.model_copy(update={"unread": unread})
+                reply = await model.ask(asked, relay)
             except ModelUnavailable as error:
                 breaker.failed()
                 transient = transient or error.transient
                 codes.add(error.exit_code)
                 refused.add(error.refused)
                 reasons.append(str(error))
-                if request.watcher is not None and model is not self._models[-1]:
+                if request.watcher is not None and not last:
                     request.watcher.tell(f"{model.name} does not answer, another is asked: {error}")
             except BaseException:
                 breaker.abandoned()
@@ -70,7 +80,14 @@ class FallbackModel:
             else:
                 breaker.succeeded()
                 self.name = self._models[0].name  # it may have asked its endpoint for it
-                return reply.model_copy(update={"endpoint": reply.endpoint or model.name})
+                if not (last or reply.other_ways):
+                    self._ways[at, request.schema_name] = unread
+                return reply.model_copy(
+                    update={
+                        "endpoint": reply.endpoint or model.name,
+                        "other_ways": reply.other_ways or not last,
+                    }
+                )
         # A single model speaks for itself.
         text = (
             reasons[0] if len(reasons) == 1 else "no model answered:\n" + "\n".join(f"- {r}" for r in reasons)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from replan.errors import ModelUnavailable
 
@@ -61,11 +62,29 @@ def of_status(where: str, error: Any, *, quota: bool, key: str) -> EndpointError
 
 def unreachable(where: str, error: BaseException) -> str:
     """The message for an endpoint that could not be reached."""
-    inner: BaseException = error
+    inner, asked = error, _asked(error)
     while (next_ := inner.__cause__ or inner.__context__) is not None:
         inner = next_
+        asked = _asked(inner) or asked  # the innermost knows where it was led
     detail = str(inner) or str(error) or type(error).__name__
+    if asked and _place(asked) not in where:
+        return (
+            f"{where} leads on to {_place(asked)}, which cannot be reached ({detail}): is the address right?"
+        )
     return f"{where} cannot be reached ({detail}): is the server running there, and is the address right?"
+
+
+def _asked(error: BaseException) -> str:
+    """The address that a request went to in the end; empty if the error does not know it."""
+    try:
+        return str(error.request.url)  # type: ignore[attr-defined]
+    except (AttributeError, RuntimeError):  # no error of a request, or one without it
+        return ""
+
+
+def _place(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def wrong_key(where: str, status: int) -> str:

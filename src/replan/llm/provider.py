@@ -291,6 +291,11 @@ class ProviderModel:
         where = self._where()
         if (large := _too_large(error)) is not None:
             return EndpointError(f"{where} does not answer as a chat model does: {large}")
+        if _leads_in_circles(error):
+            return EndpointError(
+                f"{where} leads on and on (HTTP redirects), and answers nowhere: is the address right?",
+                setup=True,
+            )
         if isinstance(error, ModelHTTPError):
             return faults.of_status(
                 where, error, quota=isinstance(error, ModelQuotaExceededError), key=self._key_advice()
@@ -338,6 +343,15 @@ def _too_large(error: BaseException) -> BaseException | None:
     while cause is not None and not isinstance(cause, AnswerTooLarge):
         cause = cause.__cause__ or cause.__context__
     return cause
+
+
+def _leads_in_circles(error: BaseException) -> bool:
+    from httpx2 import TooManyRedirects
+
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, TooManyRedirects):
+        cause = cause.__cause__ or cause.__context__
+    return cause is not None
 
 
 async def _form_of(text: str, fields: Sequence[str]) -> Form:

@@ -18,6 +18,19 @@ _TOLD_SECS = 1.0
 """Who waits longer is told why."""
 
 
+def _too_long(error: ModelUnavailable, wait: float, limit: float | None) -> ModelUnavailable:
+    """What the endpoint said, and how long it asks to be left alone if that is longer than may be waited."""
+    if not isinstance(error, EndpointError) or error.retry_after is None:
+        return error
+    said = EndpointError(
+        f"{error}; it asks to be asked again in {wait:.0f} s, and the time limit here is {limit:g} s", transient=True,
+        status=error.status, code=error.code, retry_after=error.retry_after, lost=error.lost,
+    )  # fmt: skip
+    said.in_stream = error.in_stream
+    said.__cause__ = error
+    return said
+
+
 class RetryingModel:
     """A model whose transient faults are tried again, within one time limit for the whole.
 
@@ -64,7 +77,7 @@ class RetryingModel:
                             raise
                     wait = self._wait(attempt, last)
                     if deadline is not None and asyncio.get_running_loop().time() + wait >= deadline:
-                        raise last  # it would only run into the limit
+                        raise _too_long(last, wait, limit)  # it would only run into the limit
                     if request.watcher is not None and wait >= _TOLD_SECS:
                         request.watcher.tell(f"waiting {wait:.0f} s before asking again: {last}")
                     await self._sleep(wait)

@@ -47,10 +47,16 @@ def keep_private(path: Path) -> None:
 
 def connect(path: Path, *, synchronous: str = "normal", busy_secs: float = BUSY_SECS) -> sqlite3.Connection:
     """A connection with this store's settings. It may be used from one thread at a time."""
-    if path.exists() and not os.access(path, os.W_OK) and not path.is_dir():
-        raise StoreUnusable(
-            f"the database {path} is read-only; check its permissions or give --db another file"
-        )
+    if path.exists() and not path.is_dir():
+        if not os.access(path, os.R_OK):
+            raise StoreUnusable(
+                f"the database {path} may not be read by you; check its permissions or give --db another file"
+            )
+        if not os.access(path, os.W_OK):
+            raise StoreUnusable(
+                f"the database {path} is read-only, and who reads it has to lock it, too; check its permissions, or give "
+                "--db a copy"
+            )
     connection = sqlite3.connect(path, timeout=busy_secs, isolation_level=None, check_same_thread=False)
     try:
         connection.execute(f"PRAGMA synchronous = {synchronous.upper()}")

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import sqlite3
 import threading
 import time
@@ -287,6 +288,8 @@ def translate(error: BaseException, path: Path) -> BaseException:
             return StoreBusy(f"the database {path} is locked by another process; try again when it is done")
         case ["READONLY" | "PERM" | "AUTH"]:
             why = f"cannot be written ({text}); check its permissions or give --db another file"
+            if not os.access(path.parent, os.W_OK):
+                why = "is in a folder that is read-only, and SQLite has files beside it; check the folder's permissions, or give --db a copy"
         case ["NOTADB" | "CORRUPT"]:
             why = f"is no usable SQLite database ({text}); give --db another file"
         case ["CANTOPEN"]:

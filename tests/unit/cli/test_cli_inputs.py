@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from replan.cli.terminal.exits import of_status
-from replan.cli.terminal.inputs import json_file, metadata_of, plan_file, task_text
+from replan.cli.terminal.inputs import json_file, metadata_of, plan_file, secrets_of, task_text
 from replan.cli.terminal.words import clean, secs, size
 from replan.errors import InputError
+from replan.wiring import database_path
 
 PAIRS = [
     pytest.param("n=3", {"n": 3}, id="number"),
@@ -169,3 +170,23 @@ def test_foreign_text_is_made_safe_for_a_terminal(text: str, cleaned: str) -> No
 )
 def test_each_end_has_its_exit_code(status: str, kind: str, code: int) -> None:
     assert of_status(status, kind) == code
+
+
+def test_what_is_given_twice_is_told_by_its_name() -> None:
+    with pytest.raises(InputError, match="x is given twice"):
+        metadata_of(["x=1", "y=2", " x =2"])
+    with pytest.raises(InputError, match="--secret key is given twice"):
+        secrets_of(["key=env:A", "key=env:B"])
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("file:x.db", "write sqlite:///FILE"),
+        ("sqlite:///x.db?mode=ro", "options are not taken"),
+        ("sqlite:////tmp/x.db?", "options are not taken"),
+    ],
+)
+def test_an_address_of_a_database_that_means_more_than_a_file_is_refused(named: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        database_path(named)

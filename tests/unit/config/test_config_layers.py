@@ -285,6 +285,22 @@ def test_a_mistake_in_a_file_is_told_with_its_place_and_what_is_right(
     assert caught.value.exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [("APP_BUDGTE_MAX_TOKENS", "APP_BUDGET_MAX_TOKENS"), ("APP_LM_TIMEOUT_SECS", "APP_LLM_TIMEOUT_SECS")],
+)
+def test_a_variable_with_a_slip_in_its_section_is_warned_of(
+    tmp_path: Path, variable: str, meant: str
+) -> None:
+    warnings = load_settings(env={variable: "5"}, cwd=tmp_path).warnings
+    assert warnings == (f"{variable}: it sets nothing; did you mean {meant}?",)
+
+
+@pytest.mark.parametrize("variable", ["APP_NAME", "APP_DATABASE_URL", "APP_SECRET_KEY", "APP_"])
+def test_a_variable_of_another_program_is_none_of_our_business(tmp_path: Path, variable: str) -> None:
+    assert load_settings(env={variable: "5"}, cwd=tmp_path).warnings == ()
+
+
 WRONG_VARIABLES = [
     pytest.param(
         {"APP_TOOL_SERVICE_MAX_RETRY": "1"},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,9 +11,10 @@ from hypothesis import strategies as st
 from replan.core.limits.breaker import Breaker
 from replan.errors import ModelUnavailable
 from replan.llm.fallback import FallbackModel
+from replan.llm.faults import EndpointError
 from replan.llm.relay import Relay
 from replan.llm.retry import RetryingModel
-from replan.ports import ModelRequest, Turn
+from replan.ports import ModelReply, ModelRequest, Turn
 from replan.testing import ScriptedModel, virtual_time
 
 pytestmark = pytest.mark.anyio
@@ -135,6 +138,47 @@ def test_retries_wait_in_virtual_time_and_stop_at_the_limit() -> None:
     tries, text = virtual_time(main())
     assert tries == 7  # waits of 0.5, 1, 2, 4, 8, 16 s; the next one would end after the limit
     assert text == "first is down"
+
+
+class Useless(ScriptedModel):
+    """Can be asked in `ways` ways, and gives nothing that could be read in any of them."""
+
+    def __init__(self, ways: int) -> None:
+        super().__init__({"evaluation": ["no"] * 99})
+        self.ways = ways
+
+    async def ask(self, request: ModelRequest, on_text: Callable[[str], None] | None = None) -> ModelReply:
+        reply = await super().ask(request, on_text)
+        return reply.model_copy(update={"other_ways": request.unread < self.ways - 1})
+
+
+@pytest.mark.parametrize("ways", [(1, 1), (3, 1), (1, 2), (2, 3)])
+async def test_one_whose_answers_cannot_be_used_in_any_way_gives_way_to_the_next(
+    ways: tuple[int, int],
+) -> None:
+    first, second = map(Useless, ways)
+    fallback = FallbackModel([first, second])
+    for again in range(2):  # what was learnt of the first holds for the next question, which begins with it
+        for unread in range(sum(ways)):
+            reply = await fallback.ask(REQUEST.model_copy(update={"unread": unread}))
+            assert reply.other_ways == (unread < sum(ways) - 1)
+        assert [len(one.requests) for one in (first, second)] == [n * (again + 1) for n in ways]
+    assert [one.unread for one in second.requests] == [*range(ways[1])] * 2
+
+
+def test_a_wait_that_an_endpoint_asks_for_and_that_is_too_long_is_told() -> None:
+    busy = EndpointError("the endpoint is busy", transient=True, status=429, retry_after=3600)
+
+    async def main() -> EndpointError:
+        with pytest.raises(EndpointError) as caught:
+            await RetryingModel(model(busy), timeout_secs=60).ask(REQUEST)
+        return caught.value
+
+    told = virtual_time(main())
+    assert str(told) == (
+        "the endpoint is busy; it asks to be asked again in 3600 s, and the time limit here is 60 s"
+    )
+    assert (told.status, told.retry_after, told.transient) == (429, 3600, True)
 
 
 class Stuck(ScriptedModel):

@@ -25,6 +25,8 @@ def metadata_of(pairs: list[str], texts: Collection[str] = ()) -> dict[str, Any]
         key = key.strip()
         if not equals or not key:
             raise InputError(f"{pair!r}: expected KEY=VALUE, like project_id=42")
+        if key in found:
+            raise InputError(f"{key} is given twice; give it once")
         value = value_of(text)
         found[key] = text if key in texts and not isinstance(value, str) else value
     return found
@@ -42,6 +44,8 @@ def secrets_of(pairs: list[str]) -> dict[str, str]:
                 f"--secret {shown}: expected NAME=env:VARIABLE or NAME=file:PATH; a secret itself would stay in the "
                 "history of the shell"
             )
+        if name in found:
+            raise InputError(f"--secret {name} is given twice; give it once")
         found[name] = source
     return found
 

@@ -85,13 +85,22 @@ def _run(whole: CodeType, ending: CodeType | None, given: object) -> object:
             raise
     result = names.get("result", value)
     try:
-        json.dumps(result, allow_nan=False)
+        json.loads(json.dumps(result, allow_nan=False), object_pairs_hook=_each_key_once)
     except (TypeError, ValueError, RecursionError) as error:
         kind = type(result).__name__
         raise TypeError(
             f"the result (a {kind}) cannot be written as JSON: {error}; use dicts, lists, text, numbers"
         ) from None
     return result
+
+
+def _each_key_once(pairs: list[tuple[str, object]]) -> None:
+    """JSON has keys of text only: of 1 and "1" in one dict just one would be left."""
+    names = set()
+    for name, _ in pairs:
+        if name in names:
+            raise ValueError(f'two keys of a dict are both written "{name[:80]}"')
+        names.add(name)
 
 
 def _in_words(error: BaseException) -> str:

@@ -26,6 +26,11 @@ def the_only(
     statements = connection.extract_statements(statement)
     if len(statements) != 1:
         raise refused(f"statement: there are {len(statements)} statements; give one")
+    if statements[0].type == duckdb.StatementType.MULTI:
+        raise refused(
+            "statement: DuckDB makes several of it, as of a PIVOT that finds its columns itself: name them "
+            "(PIVOT t ON kind IN ('a', 'b') USING sum(amount))"
+        )
     if statements[0].type not in kinds:
         raise refused(f"statement: {statements[0].type.name} is not allowed here; right is {right}")
     return statements[0]

@@ -99,6 +99,10 @@ class SqliteFile:
             cursor = connection.execute(statement, parameters)
             cursor.fetchall()  # RETURNING changes as it is read
             changed = cursor.rowcount
+            if changed < 0 and cursor.description is not None:
+                raise refused(
+                    "statement: it reads, and changes nothing; right is INSERT, UPDATE, DELETE, CREATE, ALTER or DROP"
+                )
             connection.set_authorizer(None)
             if self._remember_keys and key:
                 connection.execute(f"INSERT INTO {_KEYS} VALUES (?, ?)", [key, changed])
