@@ -19,7 +19,7 @@ DAY = {"day": "2026-12-05"}
 
 def remind(parameters: Any) -> Any:
     if not parameters["day"][:4].isdigit():
-        raise ValueError(f"422: field 'day': expected YYYY-MM-DD, got {parameters['day']!r}")
+        raise ValueError(f"422: field 'day': expected YYYY-MM-DD (2026-12-05?), got {parameters['day']!r}")
     return {"reminded": parameters["who"]}
 
 
@@ -139,6 +139,27 @@ def test_what_each_item_has_wrong_itself_is_asked_about_for_each() -> None:
     assert ran.result.is_success
     assert questions(ran) == len(NAMES)
     assert sum("@" in one for one in made(ran, "invite", "to")) == len(NAMES)
+
+
+@pytest.mark.parametrize(
+    "told", ["expected 'INV-{who}'", "is no invoice that is open", "'INV-Ann' is paid, 'INV-{who}' is open"]
+)
+def test_a_value_that_the_error_does_not_name_for_all_is_each_items_own(told: str) -> None:
+    """Others' money is not booked to the first item's invoice, also where one text stands in the plan for all."""
+    booked: list[tuple[str, str]] = []
+
+    def pay(parameters: Any) -> Any:
+        who, ref = parameters["to"], parameters["ref"]
+        if ref != f"INV-{who}":
+            raise ValueError(f"ref: {told.format(who=who)}")
+        booked.append((who, ref))
+        return "paid"
+
+    said = [reflection("retry_with_params", {"ref": f"INV-{name}"}) for name in NAMES]
+    tools = {"pay": FakeTool(output=pay, **ONCE)}
+    ran = run(each("pay", {"to": "${item}", "ref": "INV"}), *said, tools=tools)
+    assert ran.result.is_success
+    assert sorted(booked) == [(name, f"INV-{name}") for name in NAMES]
 
 
 def test_a_text_for_all_into_which_one_items_name_was_put_is_not_sent_to_the_others() -> None:

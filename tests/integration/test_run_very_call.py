@@ -368,3 +368,83 @@ def test_a_failed_step_with_an_effect_is_no_success_whatever_was_tried_in_its_pl
 
     ran = virtual_time(main())
     assert not ran.result.is_success
+
+
+@pytest.mark.parametrize("shape", ["list", "list that says repeat", "actions", "steps"])
+def test_calls_that_were_planned_alike_may_be_corrected_alike(shape: str) -> None:
+    paid: list[str] = []
+
+    def pay(parameters: dict[str, Any]) -> str:
+        if parameters["memo"] == "usd":
+            raise ToolCallError("unknown currency usd; EUR is one", kind="tool")
+        paid.append(parameters["to"])
+        return f"paid {len(paid)}"
+
+    wanted = {"to": "Ann", "memo": "usd"}
+    alike = step("p", "pay", parameters={**wanted, "to": "${item}"}, for_each='["Ann", "Ann"]')
+    given = {
+        "list": plan(alike),
+        "list that says repeat": plan({**alike, "repeat": True, "repeat_reason": "two are meant"}),
+        "actions": plan(
+            step("p", actions=[action("a", "pay", **wanted), action("b", "pay", **wanted)], repeat=True)
+        ),
+        "steps": plan(*(step(name, "pay", parameters=wanted, repeat=True) for name in "pq")),
+    }[shape]
+
+    async def main() -> Ran:
+        answers = {
+            "execution_plan": given,
+            "step_reflection": reflection("retry_with_params", {"memo": "EUR"}),
+            "evaluation": verdict(),
+        }
+        tools = {"pay": FakeTool(output=pay, effect="once", parameters=NAME)}
+        return (await (await bench(tools, answers)).run(evaluation="steps")).check()
+
+    ran = virtual_time(main())
+    assert paid == ["Ann", "Ann"]
+    assert ran.result.is_success
+
+
+@pytest.mark.parametrize("links", [1, 2, 3])
+def test_what_was_made_of_something_is_made_again_where_that_was_set_otherwise(links: int) -> None:
+    """A chain of copies by one tool: each is of what the one before has made."""
+    store: dict[str, str] = {}
+    deployed: list[str] = []
+
+    def write(parameters: dict[str, Any]) -> str:
+        store[parameters["path"]] = parameters["text"]
+        return "written"
+
+    def copy(parameters: dict[str, Any]) -> str:
+        store[parameters["destination"]] = store[parameters["source"]]
+        return "copied"
+
+    def deploy(parameters: dict[str, Any]) -> str:
+        if store[f"f{links}"] != "right":
+            raise ToolCallError("the configuration is not right", kind="tool")
+        deployed.append(store[f"f{links}"])
+        return "deployed"
+
+    def steps(prefix: str, text: str) -> dict[str, Any]:
+        made = [step(f"{prefix}w", "write", parameters={"path": "f0", "text": text})]
+        for at in range(links):
+            where = {"source": f"f{at}", "destination": f"f{at + 1}"}
+            made.append(step(f"{prefix}{at}", "copy", made[-1]["step_id"], parameters=where))
+        return plan(*made, step(f"{prefix}d", "deploy", made[-1]["step_id"]))
+
+    async def main() -> Ran:
+        answers = {
+            "execution_plan": [steps("a", "wrong"), steps("b", "right")],
+            "step_reflection": REPLAN,
+            "overall_reflection": overall(type="full_replan"),
+            "evaluation": verdict(),
+        }
+        tools = {
+            "write": FakeTool(output=write, effect="repeatable"),
+            "copy": FakeTool(output=copy, effect="repeatable"),
+            "deploy": FakeTool(output=deploy, effect="once"),
+        }
+        return (await (await bench(tools, answers)).run(evaluation="steps")).check()
+
+    assert virtual_time(main()).result.is_success
+    assert deployed == ["right"]

@@ -1,13 +1,14 @@
 """What was decided for one item of a `for_each`, for the others that failed in the same way (specification §6).
 
-One cause is asked about once. A remedy is taken over where it has mended the other item, and nothing in it is that item's own;
-else the item is asked about by itself.
+One cause is asked about once. A remedy is taken over where it has mended the other item, and nothing in it is that item's own:
+a value is only where the error names it, in the very words of both items. Else the item is asked about by itself.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import NamedTuple
 
 from replan.core.calls.site import Slot
@@ -49,7 +50,7 @@ def known_remedy(step: StepState, slot: Slot, failure: StepReflected, planned: J
                 return Known(waits, of)
             call, override = step.calls.get(other), mine.overrides.get(other)
             mended = call is not None and call.status == "succeeded" and not call.reused
-            if mended and override is not None and (action := _as_here(step, override, of, planned)):
+            if mended and override is not None and (action := _as_here(step, override, of, failure, planned)):
                 return Known(action, of)
     return None
 
@@ -59,7 +60,7 @@ def _is_out_of_reach(of: StepReflected) -> bool:
 
 
 def _as_here(
-    step: StepState, override: Override, of: StepReflected, planned: JsonObject
+    step: StepState, override: Override, of: StepReflected, failure: StepReflected, planned: JsonObject
 ) -> SuggestedAction | None:
     """The remedy with this item's values in place of the other's; None where something in it may be the other's own."""
     written = (step.step if of.action_id is None else step.action(of.action_id)).parameters
@@ -68,9 +69,10 @@ def _as_here(
         return None
     if override.whole:
         return _by_tool(override, of.parameters, own, planned)
-    of_item = [text.casefold() for name in own for text in scalars(of.parameters.get(name)) if text]
+    if override.parameters and of.error.message != failure.error.message:
+        return None  # what it says of each may be each one's own
     for name, value in override.parameters.items():
-        if name not in written or name in own or any(_holds(text, of_item) for text in scalars(value)):
+        if name not in written or name in own or not _told(value, failure.error.message):
             return None
     if override.tool_id is None:
         return SuggestedAction(type="retry_with_params", data=dict(override.parameters))
@@ -97,14 +99,11 @@ def _uses_item(value: object) -> bool:
     return any(ref.head in ("item", "index") for ref in references(value))
 
 
-def _holds(text: str, of_item: Sequence[str]) -> bool:
-    """True if a value of the other item stands in it; a short one as a word."""
-    low = text.casefold()
-    return any(
-        one in low and (len(one) > _SHORT or re.search(rf"(?<!\w){re.escape(one)}(?!\w)", low))
-        for one in of_item
+def _told(value: object, message: str) -> bool:
+    """True if everything in the value stands in the message, each as a word of its own."""
+    leaves = scalars(value)
+    plain = [value] if not isinstance(value, dict | list) else []
+    leaves += [json.dumps(one) for one in plain if one is None or isinstance(one, bool)]
+    return bool(leaves) and all(
+        re.search(rf"(?<!\w){re.escape(one)}(?!\w)", message) is not None for one in leaves
     )
-
-
-_SHORT = 2
-"""Characters up to which a value occurs in others by chance."""

@@ -57,9 +57,11 @@ class Deed:
 
     def may_have_changed(self, other: Deed) -> bool:
         """True if what the other has set may be another now."""
-        if self.tool_id == other.tool_id:
-            return _same_thing(self, other)
+        if self.tool_id == other.tool_id and _same_thing(self, other):
+            return True
         mine, theirs = self.things, other.things
+        if self.tool_id == other.tool_id:
+            return mine.meet(theirs)  # what the one has made the other may be made of
         return not mine.named or not theirs.named or mine.meet(theirs)
 
 

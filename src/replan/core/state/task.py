@@ -340,9 +340,17 @@ class State:
                 return False
             if call.status != "succeeded" and call.effect == "reads":
                 return False  # under way: another like reading does no harm
+            if changed and call.effect != "reads" and self._meant_both(place, other):
+                return False
             return changed or known.meant < meant
 
         return self.ledger.later_occurrence(base, place, done, None if changed else place[0])
+
+    def _meant_both(self, one: Place, other: Place) -> bool:
+        """True if the plan means what both of these do: two items of a list, or two calls that say `repeat`."""
+        if (one[0], one[1].action_id) == (other[0], other[1].action_id):
+            return True
+        return all(is_meant_again(self.steps[name].step, slot.action_id) for name, slot in (one, other))
 
     def _made_before(self, base: str, place: Place, step: StepState) -> int | None:
         """The number of this very call as the step has made it already, before it was due again."""

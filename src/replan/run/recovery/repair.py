@@ -17,7 +17,7 @@ from replan.errors import ModelError, PlanInvalid
 from replan.reasoning.planning.replanner import CannotRepair, repair_step
 from replan.run.calls.build import outline
 from replan.run.calls.repeats import places
-from replan.run.calls.rivals import made_elsewhere
+from replan.run.calls.rivals import made_elsewhere, planned_calls
 from replan.run.rounds.plan_checks import allowed_tools, earlier_schemas, settled_steps, stand_ins, toolbox
 from replan.run.session.context import Run
 from replan.run.session.model_calls import RoleTalk
@@ -153,6 +153,7 @@ def _twice(run: Run, step: StepState, made: Step) -> str:
     """What is wrong with a rewrite that makes a call which another step makes as well, or is to make."""
     state, tools = run.state, run.parts.tools
     anew = StepState(made, born=state.plans + 1)
+    planned = planned_calls(step, state, tools)
     try:
         found = [one for action in actions_of(made) for one in places(anew, action, state, Loaded())]
     except KeyError:
@@ -164,6 +165,8 @@ def _twice(run: Run, step: StepState, made: Step) -> str:
             continue
         if meant.tool is None or meant.fault is not None:
             continue
+        if not planned.isdisjoint(state.bases(meant.tool, meant.parameters)):
+            continue  # what it was planned for it may do, whatever others do
         if place := made_elsewhere(step, slot, meant.tool, meant.parameters, state, tools):
             return (
                 f"{place} makes this very call of {meant.tool.id!r} already, or is to make it, and its effect does not stand "
