@@ -14,9 +14,9 @@ import pytest
 from tool_kit import WAIT_SECS, Kit
 
 from replan.tools import ToolContext, tool
-from replan.tools.kit.processes import run_program
 from replan.tools.kit.python_tools import Limits, run_code
 from replan.tools.kit.source import KitSource
+from replan.tools.processes import run_program
 
 _LIMITS = Limits(timeout_secs=60)
 

@@ -19,9 +19,9 @@ from replan.tools.bounds import MAX_RESULT_BYTES, too_large
 from replan.tools.functions.context import time_left
 from replan.tools.functions.decorator import tool
 from replan.tools.kit.group_memory import within
-from replan.tools.kit.processes import plain_environment, run_program
 from replan.tools.kit.source import KitSource
 from replan.tools.large_json import parsed, taken
+from replan.tools.processes import plain_environment, run_program
 
 _WORKER = Path(__file__).with_name("python_worker.py")
 

@@ -13,8 +13,8 @@ from pydantic import Field
 from replan.errors import InputError, ToolCallError
 from replan.tools.functions.context import time_left
 from replan.tools.functions.decorator import tool
-from replan.tools.kit.processes import plain_environment, run_program
 from replan.tools.kit.source import KitSource
+from replan.tools.processes import plain_environment, run_program
 
 _ANSWERS = {
     "grep": (0, 1),

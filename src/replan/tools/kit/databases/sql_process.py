@@ -28,7 +28,7 @@ from replan.tools.bounds import MAX_RESULT_BYTES
 from replan.tools.functions.context import current, time_left
 from replan.tools.kit.databases.database import Changed, Parameters, Rows, Table, refused
 from replan.tools.kit.databases.sql_worker import IDLE_CODE
-from replan.tools.kit.processes import plain_environment
+from replan.tools.processes import plain_environment
 
 MEMORY_BYTES = 2**30
 _GRACE_SECS = 0.5

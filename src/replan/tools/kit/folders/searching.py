@@ -15,8 +15,8 @@ from replan.tools.functions.context import time_left
 from replan.tools.kit.folders.globs import matcher
 from replan.tools.kit.folders.rooted import Root, kind_of
 from replan.tools.kit.folders.text import encoding_of
-from replan.tools.kit.processes import plain_environment, run_program
 from replan.tools.large_json import parsed, taken
+from replan.tools.processes import plain_environment, run_program
 
 _MOST_BYTES = 50_000_000
 _MOST_OF_A_FILE = 10_000_000
