@@ -115,6 +115,7 @@ class Service:
         large = (
             bool(wanted.secrets)  # files are read, and may hold many
             or len(wanted.description) > AT_ONCE
+            or len(self.parts.tools.specs()) > MANY
             or (
                 weight(wanted.plan, PLAN_AT_ONCE) > PLAN_AT_ONCE
                 if plan_bytes is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from replan.core.data.read_json import Unreadable, candidates
 from replan.core.events import TaskSubmitted
@@ -35,11 +35,10 @@ _MOST_DEPTH = 40
 def known_to(event: TaskSubmitted, tools: Tools, above: KnownSecrets) -> KnownSecrets:
     """What is secret of a request: by the names of its metadata, by what its tools declare, by where its plan puts it."""
     known = KnownSecrets(above)
-    declared = _names_of(tools)
-    names = {*event.secrets, *declared}
-    for tool in tools.specs():
-        for value in secrets_written_in(tool):
-            known.add(value)
+    declared = _declared_by(tools)
+    names = {*event.secrets, *declared.names}
+    for value in declared.values:
+        known.add(value)
     if event.plan is not None and may_hold_secrets(tools):
         plan = reveal_or_none(event.plan)
         names.update(_metadata_in_secrets(plan, tools.resolve))
@@ -54,8 +53,7 @@ def known_to(event: TaskSubmitted, tools: Tools, above: KnownSecrets) -> KnownSe
 
 def places_of(event: TaskSubmitted, tools: Tools) -> list[str]:
     """Where the metadata of a request hold secrets."""
-    declared = _names_of(tools)
-    names = {*event.secrets, *declared}
+    names = {*event.secrets, *_declared_by(tools).names}
     if event.plan is not None and may_hold_secrets(tools):
         names.update(_metadata_in_secrets(event.plan, tools.resolve))
     return [".".join(path) for path, _ in secret_places(event.metadata, names)]
@@ -63,7 +61,7 @@ def places_of(event: TaskSubmitted, tools: Tools) -> list[str]:
 
 def in_clear(event: TaskSubmitted, tools: Tools) -> KnownSecrets:
     """What a log holds in clear though it is secret by today's rules: one that an older release has written."""
-    names = {*event.secrets, *_names_of(tools)}
+    names = {*event.secrets, *_declared_by(tools).names}
     stored = (place for value in (event.metadata, event.context) for place in secret_places(value, names))
     if all(isinstance(secret, Masked) or is_mask(str(secret)) for _, secret in stored):
         return NOTHING_SECRET
@@ -72,7 +70,7 @@ def in_clear(event: TaskSubmitted, tools: Tools) -> KnownSecrets:
 
 def may_hold_secrets(tools: Tools) -> bool:
     """True if an answer may have secrets of its own in it: there are parameters that take some."""
-    return any(map(takes_secrets, tools.specs()))
+    return _declared_by(tools).taken
 
 
 def learn_answer(known: KnownSecrets, text: str, tools: Tools, metadata: JsonObject) -> dict[str, Any]:
@@ -101,7 +99,7 @@ def learn_answer(known: KnownSecrets, text: str, tools: Tools, metadata: JsonObj
 
 def learn_values(known: KnownSecrets, value: Any, tools: Tools) -> None:
     """Know what a plan, or a part of one, puts under names that are secret and into secret parameters."""
-    names = _names_of(tools)
+    names = _declared_by(tools).names
     own: dict[int, tuple[JsonObject, Collection[str]]] = {}
     """The parameters of each call, by identity, and those that its own tool knows: it says itself which are secret."""
     for tool, parameters in _calls(value, tools.resolve):
@@ -114,8 +112,36 @@ def learn_values(known: KnownSecrets, value: Any, tools: Tools) -> None:
                 known.add(secret, name)
 
 
-def _names_of(tools: Tools) -> frozenset[str]:
-    return frozenset().union(*map(secret_names, tools.specs()))
+class _Declared(NamedTuple):
+    """What the schemas of some tools say of secrets. The tools are kept with it: they are known by their identity."""
+
+    tools: tuple[ToolSpec, ...]
+    names: frozenset[str]
+    values: tuple[Any, ...]
+    taken: bool
+    """There is a parameter that takes one."""
+
+
+_DECLARED: dict[tuple[int, ...], _Declared] = {}
+_MOST_DECLARED = 8
+
+
+def _declared_by(tools: Tools) -> _Declared:
+    """Looked for once for each list of tools: there may be thousands."""
+    specs = tuple(tools.specs())
+    key = tuple(map(id, specs))
+    found = _DECLARED.get(key)
+    if found is None:
+        found = _Declared(
+            specs,
+            frozenset().union(*map(secret_names, specs)),
+            tuple(value for tool in specs for value in secrets_written_in(tool)),
+            any(map(takes_secrets, specs)),
+        )
+        while len(_DECLARED) >= _MOST_DECLARED:
+            _DECLARED.pop(next(iter(_DECLARED)), None)
+        _DECLARED[key] = found
+    return found
 
 
 def _metadata_in_secrets(value: Any, resolve: Resolve) -> set[str]:

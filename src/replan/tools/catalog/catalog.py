@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any
 
-from replan.core.secrets import KnownSecrets, with_secret_fields
+from replan.core.secrets import KnownSecrets
 from replan.core.tools.rules import (
     Named,
     ToolRules,
@@ -126,7 +126,6 @@ class Catalog:
             if not admits(self._rules, named[tool_id]):
                 continue
             rule = rule_of(self._rules, named[tool_id])
-            route = route._replace(spec=with_secret_fields(route.spec))
             if rule is not None:
                 route = route._replace(spec=applied(rule, route.spec))
             if tool_id not in self._gates:

@@ -7,7 +7,9 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
+from replan.beside import beside
 from replan.core.data.validation import unread_patterns
+from replan.core.secrets import with_secret_fields
 from replan.core.types import ToolSpec
 from replan.core.words import beginning
 from replan.errors import ReplanError
@@ -17,6 +19,8 @@ from replan.tools.schema_check import problem_of
 FIRST_WAIT_SECS, LONGEST_WAIT_SECS = 1.0, 60.0
 LONGEST_LISTING_SECS = 300.0
 """A source that takes longer to list its tools is asked anew."""
+_MANY = 100
+"""Tools of one list that are looked at in the event loop."""
 PROMPT_RENEWALS = 3
 """Changes one after another that are looked at as soon as they are told; then it takes ever longer."""
 
@@ -151,7 +155,10 @@ class Listing:
             async with asyncio.timeout(LONGEST_LISTING_SECS) as limit:
                 tools = await self.source.tools()
             problems = list(self._unwatched)
-            specs = tuple(_sane(self.name, tools, problems))
+            if isinstance(tools, list | tuple) and len(tools) > _MANY:
+                specs = tuple(await beside(_sane, self.name, tools, problems))
+            else:
+                specs = tuple(_sane(self.name, tools, problems))
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -195,7 +202,7 @@ def _sane(source: str, tools: Iterable[object], problems: list[Problem]) -> list
             spec = spec.model_copy(update={"output_schema": None})
         if unread := _unread(spec):
             problems.append(Problem(source, unread, spec.id))
-        kept[spec.id] = spec
+        kept[spec.id] = with_secret_fields(spec)
     return list(kept.values())
 
 
