@@ -37,6 +37,7 @@ from replan.core.secrets import (
     secrets_of_settings,
     secrets_of_text,
     secrets_of_url,
+    secrets_within,
     secrets_written_in,
     settings_without_secrets,
     text_without_secrets,
@@ -292,6 +293,62 @@ def test_metadata_that_only_sound_like_a_secret_are_none(name: str, value: Any) 
 )  # fmt: skip
 def test_metadata_that_are_credentials_are_secret(name: str, value: Any) -> None:
     assert len(list(secret_places({name: value}))) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://h/x?token=kx-81-Lm&a=1",
+        "Server=h;User Id=bob;Password=kx-81-Lm;",
+        "host=h user=bob password=kx-81-Lm",
+        "host=h password='kx-81-Lm' port=1",
+        '{"db": {"password": "kx-81-Lm"}}',
+        '[{"api_key": "kx-81-Lm"}]',
+        "API_KEY=kx-81-Lm\nX=1",
+        "# local\nexport X=a b\nexport DB_PASSWORD=kx-81-Lm",
+        "password=kx-81-Lm",
+    ],
+)
+def test_metadata_that_are_settings_with_a_secret_are_secret_with_it(text: str) -> None:
+    assert list(secret_places({"conn": text, "other": "x"})) == [(("conn",), text)]
+    assert [value for _, value in secrets_within(text)] == ["kx-81-Lm"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://h/x?page_token=kx-81-Lm&key=1",
+        "Server=h;Database=d;",
+        "he said password=kx-81-Lm and left",
+        '{"tokens": 100, "note": "the password=x"}',
+        "a = b + c; token = next(tokens)",
+        "if token=none",
+        "API_KEY=\nX=1",
+        "x" * 30_000 + "password=kx",
+        '{"password": broken',
+        "cookie=oatmeal",
+    ],
+)
+def test_texts_that_only_speak_of_settings_are_none(text: str) -> None:
+    assert list(secret_places({"conn": text})) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "密码",
+        "数据库密码",
+        "passwort",
+        "DB-Passwort",
+        "contraseña",
+        "contrasen\u0303a",
+        "mot_de_passe",
+        "パスワード",
+        "Пароль",
+    ],
+)
+def test_names_of_secrets_are_understood_in_other_languages(name: str) -> None:
+    assert list(secret_places({name: "kx-81-Lm"})) == [((name,), "kx-81-Lm")]
 
 
 def test_metadata_are_looked_through_for_names_and_for_what_looks_like_a_key() -> None:

@@ -26,6 +26,7 @@ from replan.core.secrets.names import (
     secret_places,
     secrets_of_headers,
     secrets_of_url,
+    secrets_within,
     url_without_secrets,
     with_places,
 )
@@ -78,6 +79,7 @@ __all__ = [
     "secrets_of_settings",
     "secrets_of_text",
     "secrets_of_url",
+    "secrets_within",
     "secrets_written_in",
     "settings_without_secrets",
     "takes_secrets",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import json
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
@@ -27,6 +29,8 @@ _PARAMETER_NAMES = frozenset(
 _ENDINGS = (
     "password", "passwd", "passphrase", "pwd", "secret", "apikey", "accesskey", "privatekey", "secretkey",
     "token", "credential", "credentials", "authorization", "signature", "subscriptionkey",
+    "passwort", "kennwort", "contraseña", "contrasena", "motdepasse", "senha", "пароль",
+    "密码", "密碼", "口令", "密钥", "密鑰", "令牌", "パスワード", "비밀번호",
 )  # fmt: skip
 _SHORT_NAMES = frozenset(["pw", "pass", "tk", "tok", "pin", "auth", "bearer", "cookie", "jwt"])
 _OF_PAGES = re.compile(
@@ -55,11 +59,15 @@ _SECRET_LOOKS = re.compile(
     r"|^eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*$|^(?:Bearer|Basic) \S{8,}$"
 )
 """What keys and tokens of well-known kinds look like."""
+_SETTING = re.compile(r"[^\W\d][\w.-]{0,80}")
+"""A name before `=`."""
+_SETTING_OF_LIST = re.compile(r"[^\W\d][\w.-]{0,80}(?: [\w.-]{1,80}){0,3}")
+"""`User Id`."""
 _WITH_PASSWORD = re.compile(r"[A-Za-z][\w+.-]*://[^\s/:@]*:[^\s/@]+@")
 
 
 def _folded(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.casefold())
+    return re.sub(r"[\W_]", "", unicodedata.normalize("NFC", name.casefold()))
 
 
 def is_secret_parameter(name: str) -> bool:
@@ -134,9 +142,51 @@ def _places(
         or ".".join(path) in names
         or any(_kept_under(name, value) for name in under)
         or looks_secret(value)
-        or (isinstance(value, str) and _WITH_PASSWORD.match(value))
+        or (isinstance(value, str) and (_WITH_PASSWORD.match(value) or any(secrets_within(value))))
     ):
         yield path, value
+
+
+_LONGEST_SETTINGS = 20_000
+
+
+def secrets_within(text: str) -> Iterator[tuple[str, Any]]:
+    """The secrets of a text that is settings from one end to the other: an address with a query, `Server=h;Password=…`,
+    `host=h password=…`, lines of an environment, a JSON object. Not of one that only quotes some."""
+    if not 8 < len(text) < _LONGEST_SETTINGS or not ("=" in text or text.lstrip()[:1] in ("{", "[")):
+        return
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            found = list(secret_places(json.loads(text)))
+        except (ValueError, RecursionError):
+            return
+        for path, secret in found:
+            yield next((part for part in reversed(path) if not part.isdigit()), ""), secret
+        return
+    for name, value in _pairs(text.strip()):
+        if is_secret_name(name) and value and _kept_under(name, value):
+            yield name, value
+
+
+def _pairs(text: str) -> Iterable[tuple[str, str]]:
+    """The settings, if the text is nothing else."""
+    if "://" in text and not any(map(str.isspace, text)):
+        try:
+            return parse_qsl(urlsplit(text).query)
+        except ValueError:
+            return ()
+    if ";" in text:
+        parts = [part.strip() for part in text.split(";")]
+    elif "\n" in text:
+        lines = map(str.strip, text.splitlines())
+        parts = [line.removeprefix("export ") for line in lines if not line.startswith("#")]
+    else:
+        parts = text.split()
+    named = [part.partition("=") for part in parts if part]
+    form = _SETTING_OF_LIST if ";" in text else _SETTING
+    if not all(equals and form.fullmatch(name) and value[:1] != " " for name, equals, value in named):
+        return ()
+    return [(name, value.strip("\"'")) for name, _, value in named]
 
 
 def looks_secret(value: Any) -> bool:

@@ -21,6 +21,7 @@ from replan.core.secrets import (
     secret_places,
     secrets_in,
     secrets_of_text,
+    secrets_within,
     secrets_written_in,
     takes_secrets,
 )
@@ -48,6 +49,8 @@ def known_to(event: TaskSubmitted, tools: Tools, above: KnownSecrets) -> KnownSe
             known.add(secret, next((part for part in reversed(path) if not part.isdigit()), ""))
             if isinstance(secret, str) and "://" in secret:
                 known.add_all(secrets_of_text(secret))
+            if isinstance(secret, str):
+                known.add_all(secrets_within(secret))
     return known
 
 
