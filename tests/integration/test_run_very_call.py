@@ -448,3 +448,32 @@ def test_what_was_made_of_something_is_made_again_where_that_was_set_otherwise(l
 
     assert virtual_time(main()).result.is_success
     assert deployed == ["right"]
+
+
+@pytest.mark.parametrize("by", ["steps", "model"])
+def test_a_call_that_was_refused_for_its_like_may_be_left_out_as_it_is_told(by: str) -> None:
+    """The effect is another step's: to leave the second one out loses none."""
+    bank = Bank()
+
+    async def main() -> Ran:
+        tools = {
+            "pay": FakeTool(output=bank.pay, effect="once", parameters=NAME),
+            "who": FakeTool(output="Ann"),
+        }
+        twice = plan(
+            step("w", "who"),
+            pays("p", "Ann", shape="step"),
+            step("q", "pay", "w", "p", parameters={"to": "${w.output}"}),
+        )
+        answers = {
+            "execution_plan": [twice, plan(step("w2", "who"))],
+            "step_reflection": REPLAN,
+            "overall_reflection": overall(type="full_replan"),
+            "evaluation": verdict(),
+        }
+        return (await (await bench(tools, answers)).run(evaluation=by)).check()
+
+    ran = virtual_time(main())
+    assert any("its effect would come twice" in one.error.message for one in ran.events("step_failed"))
+    assert bank.paid == ["Ann"]
+    assert ran.result.is_success

@@ -100,6 +100,8 @@ class Effects:
             if call is not None and call.effect != "reads":
                 if call.status != "succeeded" and (call.fault is None or call.fault.kind not in NOT_LOST):
                     found.append(Lost.of(call.tool_id, call.parameters))
+            elif call is None and _had_elsewhere(step, Slot(action_id, item)):
+                continue
             elif (call is None or call.tool_id != tool_id) and self.has_effect(tool_id):
                 found.append(Lost.of(tool_id, parameters))
         return found
@@ -129,6 +131,14 @@ class Effects:
         calls = [call for call in step.every_call() if call.effect != "reads" and call.status == "failed"]
         made = [Lost.of(call.tool_id, call.parameters) for call in calls]
         return made[-1:] or [Lost("", frozenset())]
+
+
+def _had_elsewhere(step: StepState, slot: Slot) -> bool:
+    """True if the call was not made because the very same effect is another place's."""
+    failed = step.healing.failures(slot) if step.healing is not None else []
+    only = step.fault if not step.step.actions and step.step.for_each is None else None
+    fault = failed[-1].error if failed else only
+    return fault is not None and fault.kind in NOT_LOST
 
 
 def called_or_planned(step: StepState) -> list[ToolId]:
