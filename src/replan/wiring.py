@@ -8,7 +8,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -229,6 +229,14 @@ class Models(Mapping[Role, Model]):
         if found is None:
             found = self._open[key] = self._made(choice)
         return found
+
+    async def load(self, roles: Iterable[Role]) -> None:
+        """Import what the models of these roles are asked with, beside the event loop; they are opened as ever."""
+        named = [choice for role in roles if isinstance(choice := self._choices[role], str)]
+        if self._replay is None and any(name.partition(":")[0] != LOCAL for name in named):
+            from replan.llm.opening import load_library
+
+            await load_library(endpoint=self._base() is not None)
 
     @property
     def endpoint(self) -> str | None:

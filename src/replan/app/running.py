@@ -14,6 +14,7 @@ from replan.core.events import Record
 from replan.core.limits.policy import Policy
 from replan.core.report.result import TaskResult
 from replan.core.state.task import State
+from replan.core.types import Role
 from replan.engine.local import LocalEngine
 from replan.errors import InputError, ReplanError, TaskHeld
 from replan.run.service.announcer import Announcer
@@ -88,9 +89,9 @@ class Running:
         plan_bytes = check_submission(
             wanted
         )  # what is wrong with it goes before what is wrong with the machine
-        self._check_models(
-            wanted.policy, plans=wanted.plan is None, judges=wanted.policy.evaluation == "model"
-        )
+        plans, judges = wanted.plan is None, wanted.policy.evaluation == "model"
+        await self._load_models(plans=plans, judges=judges)
+        self._check_models(wanted.policy, plans=plans, judges=judges)
         engine = self.engine
         task_id, new = await self.service.submit(wanted, plan_bytes)
         if check is not None:
@@ -106,15 +107,14 @@ class Running:
     async def resume(self, task_id: str, secrets: Mapping[str, str | SecretStr] | None) -> TaskResult:
         """Drive on a task that nobody holds, to its end or until it waits."""
         state = await self.service.check_resumable(task_id, secrets)
+        given = state.submitted is not None and state.submitted.plan is not None
+        plans = state.plan is None and not given
+        judges = state.evaluation is None and state.policy.evaluation == "model"
+        await self._load_models(plans=plans, judges=judges)
         engine = self.engine
         if engine.driving(task_id) is not None:
             raise TaskHeld(f"task {task_id!r} is being driven here already; wait for it or watch it")
-        given = state.submitted is not None and state.submitted.plan is not None
-        self._check_models(
-            state.policy,
-            plans=state.plan is None and not given,
-            judges=state.evaluation is None and state.policy.evaluation == "model",
-        )
+        self._check_models(state.policy, plans=plans, judges=judges)
         started = self._start(task_id, after=state.last_seq)
         engine.awaited(task_id)
         await asyncio.shield(started)
@@ -173,6 +173,10 @@ class Running:
     async def _told(self, task_id: str) -> None:
         if self._announcer is not None:
             await self._announcer.told(task_id)
+
+    async def _load_models(self, *, plans: bool, judges: bool) -> None:
+        roles: dict[Role, bool] = {"planning": plans, "evaluation": judges}
+        await self._models.load(role for role, needed in roles.items() if needed)
 
     def _check_models(self, policy: Policy, *, plans: bool, judges: bool) -> None:
         """Open the models that a task needs before it is driven: what was never set up does not end it."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from replan.beside import beside
 from replan.core.secrets import usable_key
 from replan.errors import ConfigError, ModelUnavailable
 
@@ -23,6 +26,24 @@ def require_library() -> None:
             f"asking models over the network needs an extra ({error.name} is missing): pip install 'replan[models]'",
             setup=True,
         ) from error
+
+
+async def load_library(*, endpoint: bool) -> None:
+    """Import the library beside the event loop: that takes seconds for the first model of a process."""
+    if _DIRECT in sys.modules and (not endpoint or _OPENAI in sys.modules):
+        return
+
+    def load() -> None:
+        require_library()
+        if endpoint:
+            import pydantic_ai.models.openai
+            import pydantic_ai.providers.openai_compatible  # noqa: F401
+
+    with contextlib.suppress(ImportError):  # told where the model is opened
+        await beside(load)
+
+
+_DIRECT, _OPENAI = "pydantic_ai.direct", "pydantic_ai.providers.openai_compatible"
 
 
 def of_provider(name: str, api_key: str | None) -> LibraryModel:
