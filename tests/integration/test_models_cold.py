@@ -1,10 +1,12 @@
-"""The first model of a process: its library is imported beside the event loop."""
+"""The first model, and the first MCP server, of a process: their libraries are imported beside the event loop."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
 
 import pytest
 
@@ -17,7 +19,7 @@ where = {}
 
 class Watch:
     def find_spec(self, name, path=None, target=None):
-        if name in ("pydantic_ai", "pydantic_ai.models.openai", "openai", "mcp"):
+        if name in ("pydantic_ai", "pydantic_ai.models.openai", "openai", "mcp.client"):
             where.setdefault(name, threading.current_thread().name)
 
 from replan import Replan
@@ -27,7 +29,7 @@ sys.meta_path.insert(0, Watch())
 PLAN = {"steps": [], "cannot": "there is no tool"}
 
 async def main(url, options):
-    async with Replan(endpoint=url, api_key="k", db="t.db") as replan:
+    async with Replan(tools=sys.argv[2:], endpoint=url, api_key="k", db="t.db") as replan:
         result = await replan.run("say it", **options)
         print(json.dumps([result.status, where]))
 
@@ -36,9 +38,9 @@ with ScriptedEndpoint({"execution_plan": PLAN, "evaluation": {}}) as server:
 """
 
 
-def ran(tmp_path: object, **options: object) -> tuple[str, dict[str, str]]:
+def ran(tmp_path: object, tools: Sequence[str] = (), **options: object) -> tuple[str, dict[str, str]]:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, json.dumps(options)],
+        [sys.executable, "-c", PROGRAM, json.dumps(options), *tools],
         cwd=str(tmp_path),
         capture_output=True,
         text=True,
@@ -59,3 +61,13 @@ def test_a_task_that_asks_no_model_imports_none(tmp_path: object) -> None:
     plan = {"steps": [{"step_id": "a", "tool": "nothing"}]}
     status, where = ran(tmp_path, plan=plan, evaluation="steps")
     assert (status, where) == ("failed", {})
+
+
+@pytest.mark.skipif(find_spec("mcp") is None, reason="the extra mcp is not installed")
+def test_the_library_of_mcp_servers_is_imported_in_another_thread(tmp_path: object) -> None:
+    plan = {"steps": [{"step_id": "a", "tool": "nothing"}]}
+    server = f"mcp:{sys.executable} -c pass"  # it ends at once, and was connected to
+    status, where = ran(tmp_path, [server], plan=plan, evaluation="steps")
+    assert status == "failed"
+    assert where.keys() == {"mcp.client"}
+    assert where["mcp.client"] != "MainThread"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from replan.beside import beside
 from replan.core.limits.breaker import Breaker
 from replan.core.types import ToolSpec
 from replan.errors import InputError, ToolCallError
@@ -160,7 +162,11 @@ class McpSource:
                 self._stale = False
                 listing, connection.listing = connection.listing, None
                 try:
-                    self._take(listing or await connection.relist(self._start))
+                    listing = listing or await connection.relist(self._start)
+                    if len(listing.tools) > _MANY:
+                        await beside(self._take, listing)
+                    else:
+                        self._take(listing)
                     break
                 except ToolCallError as error:
                     error.args = (self._hidden(error),)
@@ -253,14 +259,14 @@ class McpSource:
 
     async def _open(self) -> Connection:
         try:
-            from replan.tools.mcp.connection import Connection
+            made = _connection() if _LOADED in sys.modules else await beside(_connection)
         except ImportError as error:
             if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "httpx2"):
                 raise
             self._breaker.abandoned()
             raise InputError(_NOT_INSTALLED) from None
         await asyncio.sleep(_BACKOFF[min(self._failures, len(_BACKOFF) - 1)])
-        connection = Connection(
+        connection = made(
             self.server, max_bytes=self._max_bytes, protocol=self._protocol, changed=self._changed
         )
         try:
@@ -312,6 +318,18 @@ class McpSource:
         ending = asyncio.create_task(closed())
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
+
+
+_MANY = 100
+"""Tools of one list that are looked at in the event loop."""
+_LOADED = "replan.tools.mcp.connection"
+
+
+def _connection() -> type[Connection]:
+    """It takes a second to import what it is made of."""
+    from replan.tools.mcp.connection import Connection
+
+    return Connection
 
 
 def _understood(result: CallToolResult, tool: Listed) -> Any:
