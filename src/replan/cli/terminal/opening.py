@@ -66,8 +66,8 @@ def open_stored(settings: Settings, db: str | None) -> Replan:
 
     if db is not None and not (path := database_path(db)).exists():
         near = nearest_file(path)
-        hint = f"; did you mean {near}?" if near else ""
-        raise InputError(f"there is no database {path}{hint}")
+        hint = f"; did you mean {as_named(near)}?" if near else ""
+        raise InputError(f"there is no database {as_named(path)}{hint}")
     return open_replan(without_tools(settings), db=db)
 
 
@@ -77,6 +77,11 @@ def without_tools(settings: Settings) -> Settings:
 
     bare = Settings()
     return settings.model_copy(update={"tools": bare.tools, "tool_service": bare.tool_service})
+
+
+def as_named(path: Path) -> Path:
+    """The path as a person at this terminal would name it."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def nearest_file(path: Path) -> Path | None:

@@ -39,6 +39,21 @@ class LateAnswers:
                 done = [name for name, one in self._coming.items() if one.done()]
                 for name in done[: len(self._coming) - MOST_KEPT]:
                     del self._coming[name]
+        answer.add_done_callback(lambda done: self._keep_alone(named, done))
+
+    def _keep_alone(self, named: Named, answer: Answer) -> None:
+        """Keep of an answer that has come what it says, and nothing of who had waited for it or made the call."""
+        alone: Future[Any] = Future()
+        alone.set_running_or_notify_cancel()
+        try:
+            alone.set_result(answer.result())
+        except BaseException as error:  # noqa: BLE001 - it is what the answer says
+            for one in _with_causes(error):
+                one.__traceback__ = None  # it holds the frames of the thread that has made the call
+            alone.set_exception(error)
+        with self._lock:
+            if self._coming.get(named) is answer:
+                self._coming[named] = alone
 
     def of(self, named: Named) -> asyncio.Future[Any] | None:
         """The answer that is on its way, or has come and was not taken, to be waited for in the running loop."""
@@ -63,6 +78,17 @@ class LateAnswers:
 
 LATE = LateAnswers()
 """Those of this process."""
+
+
+def _with_causes(error: BaseException) -> list[BaseException]:
+    found: list[BaseException] = []
+    nodes: list[BaseException | None] = [error]
+    while nodes:
+        node = nodes.pop()
+        if node is not None and not any(node is one for one in found):
+            found.append(node)
+            nodes += [node.__cause__, node.__context__]
+    return found
 
 
 def _here(answer: Future[Any]) -> asyncio.Future[Any]:
