@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from replan.core.limits.budget import limit_reached
+from replan.core.limits.budget import in_digits, limit_reached
 from replan.core.limits.policy import Budget
 from replan.core.types import Usage
 
@@ -34,3 +34,18 @@ def test_a_limit_is_asked_before_the_call(budget: Any, usage: Any, what: Any, li
 def test_rounds_are_counted_by_the_caller() -> None:
     assert limit_reached(Budget(max_rounds=3), Usage(), what="round", rounds=2) == ""
     assert limit_reached(Budget(max_rounds=3), Usage(), what="round", rounds=3) == "max_rounds = 3"
+
+
+@pytest.mark.parametrize(
+    ("amount", "told"),
+    [
+        (0.25, "0.25"),
+        (3, "3"),
+        (999_999, "999999"),
+        (1_000_000, "1000000"),
+        (1_234_567, "1234567"),
+        (2.5e9, "2500000000"),
+    ],
+)
+def test_an_amount_is_told_in_digits_however_large(amount: float, told: str) -> None:
+    assert in_digits(amount) == told

@@ -14,6 +14,7 @@ from typing import Any
 from replan.cli.live.board import Board
 from replan.cli.live.story import action_words, sentence
 from replan.core import events as e
+from replan.core.limits.budget import in_digits
 from replan.core.types import Evaluation
 
 
@@ -92,7 +93,7 @@ class PictureState(Board):
         self.notes.append(event.message)
 
     def _budget(self, event: e.BudgetWarning, ts: float) -> None:
-        self.notes.append(f"{event.limit}: {event.used:g} of {event.allowed:g} used")
+        self.notes.append(f"{event.limit}: {in_digits(event.used)} of {in_digits(event.allowed)} used")
 
     def _evaluated(self, event: e.EvaluationCompleted, ts: float) -> None:
         self.evaluation = event.evaluation

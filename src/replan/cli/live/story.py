@@ -8,6 +8,7 @@ from typing import Any
 from replan.cli.terminal.words import clean
 from replan.core import events as e
 from replan.core.events import Record
+from replan.core.limits.budget import in_digits
 from replan.core.reflection import Strategy, SuggestedAction
 from replan.core.types import Evaluation
 from replan.core.words import text_of
@@ -92,7 +93,7 @@ def _of_people(event: e.AnyEvent) -> str | None:
                 f"waiting: {event.reason}" if event.until_resumed else f"waiting for a person: {event.reason}"
             )
         case e.BudgetWarning():
-            return f"{event.limit}: {event.used:g} of {event.allowed:g} used"
+            return f"{event.limit}: {in_digits(event.used)} of {in_digits(event.allowed)} used"
         case _:
             return None
 

@@ -52,8 +52,13 @@ def limit_reached(
     for name, amount in used.items():
         allowed = getattr(budget, name)
         if allowed is not None and (amount >= allowed or amount + next_one.get(name, 0) > allowed):
-            return f"{name} = {allowed:g}"
+            return f"{name} = {in_digits(allowed)}"
     return ""
+
+
+def in_digits(amount: float) -> str:
+    """An amount as people read it: never as `1e+06`."""
+    return f"{amount:g}" if amount < 1_000_000 else f"{amount:.0f}"
 
 
 class Limit(NamedTuple):
@@ -81,7 +86,7 @@ def limits(budget: Budget, usage: Usage, *, rounds: int, secs: float) -> list[Li
 def left(budget: Budget, usage: Usage, *, rounds: int, secs: float) -> str:
     """What is left of each limit, in one line for a prompt."""
     told = [
-        f"{max(0.0, one.allowed - one.used):g} of {one.allowed:g} {one.words}"
+        f"{in_digits(max(0.0, one.allowed - one.used))} of {in_digits(one.allowed)} {one.words}"
         for one in limits(budget, usage, rounds=rounds, secs=secs)
     ]
     return ", ".join(told) or "no limits are set"
