@@ -26,7 +26,7 @@ from replan.core.state.task import ONLY, Slot, State, StepState
 from replan.core.types import Fault, JsonObject, Step, ToolSpec
 from replan.errors import UnresolvedReference
 from replan.ports import Gate, Tools
-from replan.run.calls.twins import restated, unmeant
+from replan.run.calls.twins import mended_before, restated, unmeant
 from replan.run.calls.unsaid import referred_unsaid, unsaid
 from replan.run.session.outputs import Loaded
 
@@ -351,14 +351,11 @@ def prepare(
     twin = state.twin(base, occurrence, place) if tool.effect == "once" else None
     if twin is not None and (text := unmeant(step, slot, tool, twin, state, tools)):
         raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
-    if (
-        step.meant > 1
-        and tool.effect == "once"
-        and not (step.healing is not None and slot in step.healing.overrides)
-        and (text := restated(step, slot, tool, parameters, state))
-        and not state.ledger.is_done(base)
-    ):
-        raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
+    if step.meant > 1 and tool.effect == "once" and not state.ledger.is_done(base):
+        changed = step.healing is not None and slot in step.healing.overrides
+        text = "" if changed else restated(step, slot, tool, parameters, state)
+        if text := text or mended_before(step, slot, tool, {base, *names}, state):
+            raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
     large = meant is not None
     call = Call(step.step, slot, tool, parameters, call_key(base, occurrence), large=large)
     under_way = state.latest_try(call.key)

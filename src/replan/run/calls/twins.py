@@ -1,13 +1,20 @@
-"""The same effect by two steps of one plan, which shows only when their references are read."""
+"""The same effect by two steps, of one plan or of several, which shows only when their references are read."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from replan.core.calls.site import Place, Slot
 from replan.core.plan.repeats import Deed, meant_by_order
 from replan.core.references.refs import has_references
+from replan.core.state.mended import mended
 from replan.core.state.task import State, StepState, actions_of, is_meant_again
 from replan.core.types import JsonObject, Step, StepId, ToolSpec
+from replan.core.words import beginning, text_of
 from replan.ports import Tools
+
+_SHOWN = 160
+"""Characters of a failure, or of parameters, in a hint."""
 
 
 def unmeant(step: StepState, slot: Slot, tool: ToolSpec, twin: Place, state: State, tools: Tools) -> str:
@@ -54,6 +61,31 @@ def restated(step: StepState, slot: Slot, tool: ToolSpec, parameters: JsonObject
                 "metadata had another value then: leave it out if that is the effect that is wanted, give the value if another one "
                 "is, or say `repeat: true`"
             )
+    return ""
+
+
+def mended_before(step: StepState, slot: Slot, tool: ToolSpec, bases: Collection[str], state: State) -> str:
+    """Why this call is not made, where a later plan writes the first words of one that failed and was then made in others; empty
+    if it is none.
+
+    `bases`: every name that the call may have. Its effect was had: whoever means another one says so.
+    """
+    if step.meant < 2 or is_meant_again(step.step, slot.action_id):
+        return ""
+    known = step.calls.get(slot)
+    if known is not None and known.status != "failed":
+        return ""  # it is under way
+    for before in state.every_step():
+        call = next((one for one in mended(before, bases) if one.plan < step.meant), None)
+        if call is None or before.healing is None:
+            continue
+        failed = next(one for one in before.healing.failures() if one.base in bases)
+        return (
+            f"step {call.step_id!r} has meant this very call of {tool.id!r} already, which failed "
+            f"({beginning(failed.error.message, _SHOWN)}) and was made as {call.tool_id} "
+            f"{beginning(text_of(call.parameters), _SHOWN)} in its place: leave it out if that is the effect that is wanted, "
+            "write it as it was made to go on with it, or say `repeat: true` if another one is meant"
+        )
     return ""
 
 
