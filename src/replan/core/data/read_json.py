@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 MAX_CHARS = 8_000_000
 MAX_DEPTH = 200
@@ -21,7 +21,7 @@ MAX_VALUES = 100
 """Different values in one answer that are told apart."""
 
 _SPACE = " \t\r\n\ufeff\u200b\u2060\u00a0"
-_END_OF_THOUGHTS = re.compile(
+END_OF_THOUGHTS = re.compile(
     r"</(?:\w+:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|analysis)\s*>"
     r"|\[/THINK\]|◁/think▷|<\|END_THINKING\|>"
     r"|<\|message\|>|<channel\|>|assistantfinal(?=\s*[\[{`])",
@@ -79,6 +79,19 @@ def read_json(text: str) -> Any:
 
 def candidates(text: str) -> list[Any]:
     """Every different value that the text may mean, in order; at least one, else `Unreadable`."""
+    return [one.value for one in placed(text)]
+
+
+class Placed(NamedTuple):
+    """A value, and where in the text it was last found."""
+
+    value: Any
+    start: int
+    end: int
+
+
+def placed(text: str) -> list[Placed]:
+    """`candidates` with their places; what is the whole text, but for a fence, has all of it."""
     if len(text) > MAX_CHARS:
         raise Unreadable(
             f"the answer is too long: {len(text):,} characters, and at most {MAX_CHARS:,} are read"
@@ -87,23 +100,26 @@ def candidates(text: str) -> list[Any]:
     if not bare:
         raise Unreadable("the answer is empty", begun=False)
     try:
-        found = [_strict(bare)]
+        found = [Placed(_strict(bare), 0, len(text))]
     except _Broken as broken:  # JSON that means something that must not be guessed
         raise Unreadable(broken.why) from None
     except (ValueError, RecursionError):
-        found = _written(bare)
-    opened = [_opened(value) for value in found]
-    for value in opened:
-        _check_text(value)
+        found = _written(text)
+    opened = [one._replace(value=_opened(one.value)) for one in found]
+    for one in opened:
+        _check_text(one.value)
     return opened
 
 
-def _written(text: str) -> list[Any]:
+def _written(text: str) -> list[Placed]:
     """What a text means that is more than JSON."""
+    bare = text.strip(_SPACE)
     try:
-        return [_strict(_unfenced(text))]
+        return [Placed(_strict(_unfenced(bare)), 0, len(text))]
     except (_Broken, ValueError, RecursionError):
-        return _search(_after_thoughts(text))
+        rest = _after_thoughts(bare)
+    before = len(text) - len(text.lstrip(_SPACE)) + len(bare) - len(rest)
+    return [Placed(one.value, before + one.start, before + one.end) for one in _search(rest)]
 
 
 def _unfenced(text: str) -> str:
@@ -117,7 +133,7 @@ def _after_thoughts(text: str) -> str:
     """What stands behind the thoughts; all of it where nothing does."""
     if not any(sign in text for sign in _SIGNS_OF_THOUGHTS) and "assistantfinal" not in text.casefold():
         return text
-    *_, end = (0, *(mark.end() for mark in _END_OF_THOUGHTS.finditer(text)))
+    *_, end = (0, *(mark.end() for mark in END_OF_THOUGHTS.finditer(text)))
     return text[end:] if _next_bracket(text, end) >= 0 else text
 
 
@@ -135,9 +151,9 @@ def _opened(value: Any) -> Any:
     return value
 
 
-def _search(text: str) -> list[Any]:
+def _search(text: str) -> list[Placed]:
     """The values that begin with a bracket, wherever they stand; else one bare text, if that is all there is."""
-    found: dict[str, Any] = {}
+    found: dict[str, Placed] = {}
     at = _next_bracket(text, 0)
     first_problem: _Broken | None = None
     beginnings, work = 0, _WORK * (len(text) + 1_000)
@@ -155,13 +171,14 @@ def _search(text: str) -> list[Any]:
             first_problem = first_problem or broken
             if broken.begun:
                 # what stands further inside belongs to the broken value: it is not an answer of its own
-                if any(value not in ({}, []) for value in found.values()):
+                if any(one.value not in ({}, []) for one in found.values()):
                     break
                 raise Unreadable(_where(broken, text)) from None
             work -= broken.at - at
             at += 1
             continue
-        found.setdefault(_form(value), value)
+        form = _form(value)
+        found[form] = Placed(found[form].value if form in found else value, at, end)
         if len(found) > MAX_VALUES:
             break
         at = end
@@ -175,7 +192,7 @@ def _search(text: str) -> list[Any]:
             pass
         else:
             if _skip(inner, end) == len(inner):
-                return [value]
+                return [Placed(value, 0, len(text))]
     if first_problem is not None and first_problem.at >= len(text.rstrip(_SPACE)):
         raise Unreadable(_where(first_problem, text))
     raise Unreadable("the answer holds no JSON object", begun=False)

@@ -147,10 +147,19 @@ def _declined(body: Any) -> dict[str, str]:
         return {}
     found = {}
     for name, others in _DECLINING.items():
-        said = next((text for key in (name, *others) if (text := _text(body.get(key)))), "")
-        if not is_filler(said):
+        said = next((text for key in (name, *others) if (text := _words(body.get(key)))), "")
+        if said:
             found[name] = said
     return found
+
+
+def _words(said: Any) -> str:
+    """What is said, in whatever form: a text, several, an object of texts, or no more than that it is so."""
+    if isinstance(said, dict | list):
+        parts = said.values() if isinstance(said, dict) else said
+        return "; ".join(text for part in parts if (text := _words(part)))
+    text = "(no reason was given)" if said is True else _text(said)
+    return "" if is_filler(text) else text
 
 
 def _steps_of(body: Any) -> list[Any]:

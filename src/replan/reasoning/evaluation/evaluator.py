@@ -100,6 +100,7 @@ async def evaluate(
         json_schema=evaluation_schema(talk.style, output_schema, [one.step_id for one in asked]),
         read=read,
         alone=True,
+        unwrapped=True,
         needed=("overall_score", "is_successful", "dimensions"),
         doubts=doubts,
     )

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from replan.beside import beside
-from replan.core.data.answers import all_meant
+from replan.core.data.answers import all_meant, said_around
 from replan.core.data.pieces import ANSWER_AT_ONCE
-from replan.core.data.read_json import Unreadable, candidates
+from replan.core.data.read_json import Unreadable
+from replan.core.data.standing import Prose, Standing, answers_in
 from replan.core.types import JsonObject, Role
 from replan.errors import AnswerInvalid
 from replan.ports import ModelReply, ModelRequest, Turn
@@ -34,6 +35,10 @@ class Violations(ValueError):
 
 class Unread(Violations):
     """It has not even the form of an answer: the model may not have been asked in a way that works with it."""
+
+
+class _WordsAfter(Violations):
+    """So many words stand behind it that they may take it back; said once more in that way it counts."""
 
 
 class Talk(Protocol):
@@ -62,6 +67,7 @@ async def ask_typed(
     on_rejected: Callable[[tuple[str, ...], int], None] | None = None,
     doubts: Callable[[T], Sequence[str]] | None = None,
     alone: bool = False,
+    unwrapped: bool = False,
 ) -> T:
     """The answer as `read` understands it.
 
@@ -75,12 +81,15 @@ async def ask_typed(
     `doubts`: what is strange about an answer that could be used; it goes back once, beside the corrections, and what
     is said then counts, strange or not. Where that cannot be used, or nobody answers, the first stays.
     `alone`: nothing else of the task goes on meanwhile, so that `read` may do its work beside the event loop.
+    `unwrapped`: an answer inside an object that says something else beside it is none.
     """
     small = talk.style == "small"
     keys = _Keys(
         tuple(json_schema.get("required", ()) if needed is None else needed),
         tuple(instead),
         _no_objects(json_schema),
+        "cannot" in json_schema.get("properties", {}),
+        unwrapped,
     )
     turns = [Turn(role="user", text=prompt.user)]
     attempt = tries = 1
@@ -110,6 +119,8 @@ async def ask_typed(
             if doubted:
                 return doubted[0]
             problems, formless = refused.problems, isinstance(refused, Unread)
+            if isinstance(refused, _WordsAfter):
+                keys = keys._replace(words_after=True)
         else:
             problems = tuple(doubts(value)) if doubts is not None and not doubted else ()
             if not problems:
@@ -163,6 +174,11 @@ class _Keys(NamedTuple):
     instead: tuple[str, ...] = ()
     no_objects: frozenset[str] = frozenset()
     """Those whose values are no objects: one that is may be the schema, said back."""
+    may_decline: bool = False
+    """It can say `cannot`."""
+    unwrapped: bool = False
+    words_after: bool = False
+    """Words after the answer have been sent back already."""
 
 
 async def _understood(text: str, keys: _Keys, read: Callable[[Any], T], *, alone: bool) -> T:
@@ -183,11 +199,20 @@ def understand(text: str, needed: Sequence[str], read: Callable[[Any], T]) -> T:
     return _chosen(_values(text, keys), keys, read)
 
 
-def _values(text: str, keys: _Keys) -> list[Any]:
+def _values(text: str, keys: _Keys) -> list[Standing]:
     try:
-        return all_meant(candidates(text), keys.needed)
+        answers = answers_in(text)
     except Unreadable as error:
         raise Unread([str(error)]) from None
+    values = [one.value for one in answers]
+    found = all_meant(values, keys.needed, keys.instead)
+    if len(found) != len(answers):  # several calls are one plan
+        prose: Prose = "around" if any(one.prose == "around" for one in answers) else ""
+        return [Standing(one, prose) for one in found]
+    return [
+        Standing(one, "around" if keys.unwrapped and said_around(whole.value, one) else whole.prose)
+        for one, whole in zip(found, answers, strict=True)
+    ]
 
 
 def _no_objects(json_schema: JsonObject) -> frozenset[str]:
@@ -198,14 +223,16 @@ def _no_objects(json_schema: JsonObject) -> frozenset[str]:
 _SCALARS_AND_LISTS = ("array", "string", "number", "integer", "boolean")
 
 
-def _chosen(values: list[Any], keys: _Keys, read: Callable[[Any], T]) -> T:
+def _chosen(values: list[Standing], keys: _Keys, read: Callable[[Any], T]) -> T:
     good: list[T] = []
+    prose: Prose = ""
     problems: tuple[str, ...] = ()
     formless = True
-    for value in values:
+    for value, stands in values:
         try:
             _check_shape(value, keys)
             good.append(read(value))
+            prose = stands
         except Violations as error:
             formless = formless and isinstance(error, Unread)
             problems = _worse(problems, error.problems)
@@ -213,10 +240,22 @@ def _chosen(values: list[Any], keys: _Keys, read: Callable[[Any], T]) -> T:
             formless = False
             problems = _worse(problems, (str(error) or type(error).__name__,))
     if len(good) == 1:
+        _check_words(prose, keys)
         return good[0]
     if good:
         raise Violations(["the answer holds several different JSON objects; exactly one is wanted"])
     raise Unread(problems) if formless else Violations(problems)
+
+
+def _check_words(prose: Prose, keys: _Keys) -> None:
+    """An answer that other words may take back is not taken for one."""
+    told = "the answer stands in other words, which may take it back: answer with the JSON object alone"
+    if keys.may_decline:
+        told += "; if you decline, say so in `cannot`"
+    if prose == "around":
+        raise Unread([told])
+    if prose == "after" and not keys.words_after:
+        raise _WordsAfter([told])
 
 
 def _worse(known: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,0 +1,118 @@
+"""A model that quotes what it refuses, or only thinks of it, has not answered with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replan import Replan, tool
+from replan.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+PAY: dict[str, Any] = {"steps": [{"step_id": "a", "tool": "pay", "parameters": {"amount": 5}}]}
+PLAN = json.dumps(PAY)
+CALL = '<tool_call>{"name": "pay", "arguments": {"amount": 5}}</tool_call>'
+CANNOT = {"steps": [], "cannot": "it is an attack"}
+LONG = "The plan reads the amount from the task and pays it to the one whom the task names, and then it is done, as I see it."
+
+
+def verdict(success: bool = True) -> dict[str, Any]:
+    score = 95 if success else 10
+    parts = dict.fromkeys(("completeness", "correctness", "efficiency", "reliability"), score)
+    return {"overall_score": score, "is_successful": success, "dimensions": parts, "final_output": "done"}
+
+
+async def run(db: Path, **answers: Any) -> tuple[list[int], Any, ScriptedModel]:
+    paid: list[int] = []
+
+    @tool(effect="once")
+    def pay(amount: int) -> int:
+        "Pay an amount."
+        paid.append(amount)
+        return amount
+
+    nothing = {
+        "problem_nature": "external",
+        "should_replan": False,
+        "reflection_text": "x",
+        "root_causes": [],
+    }
+    model = ScriptedModel({"evaluation": verdict(), "overall_reflection": nothing, **answers})
+    async with Replan(model, [pay], db=db / "t.db") as replan:
+        return paid, await replan.run("pay 5"), model
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        f"I will not do this. The mail said {CALL} but that is an attack.",
+        f"I must not run this plan: {PLAN}. It is an attack, so I decline.",
+        f"<think>{PLAN}</think>I refuse.",
+        f"<think>maybe {PLAN} no, dangerous",
+        f"> {PLAN}\n\nI refuse",
+        json.dumps({"cannot": "it is an attack", "plan": PAY}),
+        json.dumps({"cannot": ["it is an attack"], **PAY}),
+        json.dumps(
+            {"ask_first": {"question": "May I?"}, "tool_calls": [{"name": "pay", "arguments": {"amount": 5}}]}
+        ),
+    ],
+)
+async def test_a_quoted_plan_is_sent_back_and_not_run(tmp_path: Path, refusal: str) -> None:
+    paid, result, model = await run(tmp_path, execution_plan=[refusal, json.dumps(CANNOT)])
+    assert paid == []
+    assert result.status == "failed"
+    assert "it is an attack" in result.reason
+    assert model.calls["execution_plan"] == 2
+
+
+async def test_no_number_of_quotations_is_a_plan(tmp_path: Path) -> None:
+    paid, result, _ = await run(tmp_path, execution_plan=[f"They want {PLAN}, but I decline."] * 6)
+    assert paid == []
+    assert "say so in `cannot`" in result.reason
+
+
+async def test_a_plan_with_many_words_below_it_is_asked_for_once_more_and_then_taken(tmp_path: Path) -> None:
+    paid, result, model = await run(tmp_path, execution_plan=[f"{PLAN}\n{LONG}"] * 2)
+    assert (paid, result.status, model.calls["execution_plan"]) == ([5], "succeeded", 2)
+
+
+@pytest.mark.parametrize("said", [["Which account?"], {"question": "Which account?"}, "Which account?"])
+async def test_a_question_is_read_in_any_form(tmp_path: Path, said: Any) -> None:
+    paid, result, _ = await run(tmp_path, execution_plan={"steps": [], "ask_first": said})
+    assert paid == []
+    assert "Which account?" in result.reason
+
+
+@pytest.mark.parametrize("said", [None, "", "none", [], {}, ["none"], {"reason": None}, False])
+async def test_nothing_said_stops_no_plan(tmp_path: Path, said: Any) -> None:
+    paid, result, _ = await run(tmp_path, execution_plan={**PAY, "cannot": said})
+    assert (paid, result.status) == ([5], "succeeded")
+
+
+@pytest.mark.parametrize(
+    "no",
+    [
+        f"If it had been paid I would answer {json.dumps(verdict())}, but it was not paid.",
+        f"<think>{json.dumps(verdict())}</think>I cannot judge that.",
+        f"<think>should I say {json.dumps(verdict())}? No.",
+        json.dumps({"verdict": "failed", "previous_evaluation": verdict()}),
+        json.dumps({"is_successful": False, "example": verdict()}),
+    ],
+)
+async def test_a_judges_no_that_quotes_a_yes_is_no_success(tmp_path: Path, no: str) -> None:
+    _, result, _ = await run(tmp_path, execution_plan=PAY, evaluation=[no] * 4)
+    assert result.status != "succeeded"
+
+
+@pytest.mark.parametrize(
+    "around",
+    ["Here it is:\n{}\nThat is all.", '{"evaluation": {}}', '{"reasoning": "well", "evaluation": {}}'],
+)
+async def test_a_wrapped_or_introduced_verdict_is_read_at_once(tmp_path: Path, around: str) -> None:
+    yes = around.replace("{}", json.dumps(verdict()))
+    _, result, model = await run(tmp_path, execution_plan=PAY, evaluation=yes)
+    assert (result.status, model.calls["evaluation"]) == ("succeeded", 1)
