@@ -218,7 +218,9 @@ def test_an_error_becomes_a_message_and_an_exit_code(
         pytest.param({"SSL_CERT_FILE": "/nowhere/ca.pem"}, "SSL_CERT_FILE=/nowhere/ca.pem", id="no file"),
         pytest.param({"SSL_CERT_FILE": os.devnull}, f"SSL_CERT_FILE={os.devnull}", id="no certificates"),
         pytest.param(
-            {"ALL_PROXY": "gopher://u:pw@127.0.0.1:9"}, "the proxy that the environment names", id="proxy"
+            {"ALL_PROXY": "gopher://u:hidden-word@127.0.0.1:9"},
+            "the proxy that the environment names",
+            id="proxy",
         ),
     ],
 )
@@ -231,7 +233,7 @@ def test_what_the_environment_says_of_connections_is_named_and_not_asked_about_t
     assert done.returncode in (1, 2)
     assert named in done.stderr
     assert "fault of Replan" not in done.stderr
-    assert "pw" not in done.stderr
+    assert "hidden-word" not in done.stderr
     with ScriptedEndpoint({"execution_plan": {"steps": []}, "evaluation": JUDGED}) as endpoint:
         near = replan("run", "hi", "--endpoint", endpoint.url, cwd=tmp_path, env=variables)
     assert (near.returncode, near.stdout) == (0, "done\n"), near.stderr

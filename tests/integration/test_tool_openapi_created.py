@@ -30,12 +30,18 @@ BODIES: dict[str, tuple[str, bytes]] = {
 @contextlib.asynccontextmanager
 async def answering(status: str, kind: str, body: bytes) -> AsyncIterator[str]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        length = len(body) + (100 if "X-Cut" in kind else 0)
-        head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
-        writer.write(head.encode() + (b"" if status.startswith("304") else body))
-        await writer.drain()
-        writer.close()
+        try:
+            await reader.readuntil(b"\r\n\r\n")
+            length = len(body) + (100 if "X-Cut" in kind else 0)
+            head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+            writer.write(head.encode() + (b"" if status.startswith("304") else body))
+            await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass  # whoever asked has heard enough
+        finally:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with server:
