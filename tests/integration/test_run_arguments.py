@@ -61,14 +61,23 @@ async def test_a_wrong_argument_of_a_call_is_never_a_raw_error(tmp_path: Path, v
 ONE_TASK = ["wait", "result", "summary", "history", "delete", "resume", "approval"]
 
 
-@pytest.mark.parametrize("value", WRONG, ids=lambda value: type(value).__name__)
-@pytest.mark.parametrize("name", ["db", "record", "replay", "endpoint", "api_key", "ask", "on_event"])
-def test_a_wrong_argument_at_the_start_is_named(name: str, value: Any, tmp_path: Path) -> None:
-    usable = isinstance(value, str) and (
+def _is_usable(name: str, value: Any) -> bool:
+    """A text that may be a key, or an address that is only wrong when it is asked."""
+    return isinstance(value, str) and (
         (name == "api_key" and value != "\x00") or (name == "endpoint" and value == "\x00")
     )
-    if usable:
-        pytest.skip("a text")
+
+
+AT_THE_START = [
+    pytest.param(name, value, id=f"{name}-{type(value).__name__}-{at}")
+    for name in ("db", "record", "replay", "endpoint", "api_key", "ask", "on_event")
+    for at, value in enumerate(WRONG)
+    if not _is_usable(name, value)
+]
+
+
+@pytest.mark.parametrize(("name", "value"), AT_THE_START)
+def test_a_wrong_argument_at_the_start_is_named(name: str, value: Any, tmp_path: Path) -> None:
     given: dict[str, Any] = {"db": tmp_path / "x.db", name: value}
     with pytest.raises(ReplanError, match=name):
         Replan(ScriptedModel({}), [echo], **given)
