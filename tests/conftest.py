@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,23 @@ settings.load_profile("replan")  # no test fails because the machine is busy
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_started_ignores_a_signal() -> Iterator[None]:
+    """What is run with `nohup` or in the background ignores signals, and what it starts inherits that.
+
+    A signal that is caught is not inherited: what a test starts hears it, and the tests themselves still do not mind it.
+    """
+    numbers = [
+        getattr(signal, name) for name in ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM") if hasattr(signal, name)
+    ]
+    ignored = [number for number in numbers if signal.getsignal(number) is signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, lambda *_: None)
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @pytest.fixture(autouse=True)

@@ -19,18 +19,15 @@ from cli_process import BY_STEPS, COMMAND, environment, folder, one_step, replan
 
 
 @contextmanager
-def started(cwd: Path, *args: str) -> Iterator[subprocess.Popen[str]]:
+def started(cwd: Path, *args: str, within: tuple[str, ...] = ()) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        [*COMMAND, *args],
+        [*within, *COMMAND, *args],
         cwd=cwd,
         env=environment(cwd),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
-        preexec_fn=lambda: signal.signal(
-            signal.SIGINT, signal.SIG_DFL
-        ),  # a runner in the background ignores it
     )
     try:
         yield process
@@ -190,6 +187,57 @@ def test_a_tool_that_does_not_listen_is_left_behind(
     assert "Traceback" not in said
     assert "destroyed" not in said
     assert replan("tasks", "show", "t-1", "--json", cwd=tmp_path).returncode == 0
+
+
+def wait_folder(at: Path) -> None:
+    """A plan that ends when there is a file `go`."""
+    folder(at, one_step("wait_for_file", name="go"))
+    (at / "tools.py").write_text(CRASH_TOOLS, encoding="utf-8")
+
+
+def ignoring(*names: str) -> tuple[str, ...]:
+    """What a command is started with to ignore signals, as `nohup` and a script's `… &` start it."""
+    return ("sh", "-c", f"trap '' {' '.join(names)}; exec \"$@\"", "sh")
+
+
+def test_under_nohup_a_terminal_that_goes_away_ends_nothing_and_being_told_to_end_does(
+    tmp_path: Path,
+) -> None:
+    folder(tmp_path, one_step("wait_for_ever"))
+    with started(tmp_path, *BY_STEPS, "--task-id", "t-1", within=ignoring("HUP")) as process:
+        read_until(process, "only started")
+        for _ in range(2):
+            process.send_signal(signal.SIGHUP)
+        assert json.loads(replan("tasks", "list", "--json", cwd=tmp_path).stdout)[0]["status"] == "executing"
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=30)
+    assert (process.returncode, "cancelled by SIGTERM" in said, "SIGHUP" in said) == (3, True, False), said
+
+
+def test_in_the_background_of_a_script_a_task_comes_to_its_end_whatever_ends_the_script(
+    tmp_path: Path,
+) -> None:
+    wait_folder(tmp_path)
+    with started(tmp_path, *BY_STEPS, within=ignoring("HUP", "INT", "QUIT")) as process:
+        read_until(process, "only started")
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGINT):
+            process.send_signal(number)
+        (tmp_path / "go").touch()
+        out, said = process.communicate(timeout=30)
+    assert (process.returncode, out) == (0, "there\n"), said
+
+
+def test_a_watcher_in_the_background_of_a_script_goes_on_watching(tmp_path: Path) -> None:
+    wait_folder(tmp_path)
+    with started(tmp_path, *BY_STEPS, "--task-id", "t-1") as driver:
+        read_until(driver, "only started")
+        with started(tmp_path, "tasks", "watch", "t-1", within=ignoring("INT")) as watcher:
+            read_until(watcher, "only started")
+            watcher.send_signal(signal.SIGINT)
+            (tmp_path / "go").touch()
+            _, said = watcher.communicate(timeout=60)
+        driver.communicate(timeout=60)
+    assert (watcher.returncode, driver.returncode) == (0, 0), said
 
 
 def test_what_is_told_to_end_ends_its_programs_first(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ def test_what_cannot_be_served_is_told(tmp_path: Path, arguments: list[str], wor
 def test_a_server_is_started_checked_and_stopped(tmp_path: Path) -> None:
     with subprocess.Popen(
         [
+            *("sh", "-c", "trap '' INT; exec \"$@\"", "sh"),  # as a script's `… &`
             *COMMAND,
             "serve",
             "replan.tools.remote.conformance_tools",
@@ -63,6 +64,7 @@ def test_a_server_is_started_checked_and_stopped(tmp_path: Path) -> None:
             assert server.stdout is not None
             line = server.stdout.readline()
             assert line.startswith("7 tools at http://127.0.0.1:")
+            server.send_signal(signal.SIGINT)  # Ctrl-C is meant for the script
             checked = subprocess.run(
                 [*COMMAND, "conformance", line.split()[-1], "--token-env", "TEST_TOKEN"],
                 env=_env(tmp_path, TEST_TOKEN="a-token"),

@@ -114,9 +114,11 @@ class Later(Exception):
 def _line(prompt: str) -> str:
     """One line from the terminal; empty at its end. Nothing else goes on meanwhile: nobody drives a waiting task.
 
-    Ctrl-C is `Later`.
+    Ctrl-C is `Later`, unless the process was started to ignore it.
     """
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         sys.stderr.write(prompt)
         sys.stderr.flush()

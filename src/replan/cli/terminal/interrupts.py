@@ -28,6 +28,7 @@ def interrupts(task_id: str, first: Callable[[str], None], over: Callable[[], bo
 
     `over`: whether the task's end is a fact: then nothing is left to stop, and the command leaves with its own exit code.
     Being told to end (SIGTERM: `timeout`, `docker stop`) and the terminal's going away (SIGHUP) count as Ctrl-C.
+    What the process was started to ignore (`nohup`, a script's `… &`) it goes on to ignore.
     """
     loop = asyncio.get_running_loop()
     pressed = 0
@@ -49,7 +50,7 @@ def interrupts(task_id: str, first: Callable[[str], None], over: Callable[[], bo
     before: dict[int, Any] = {
         number: signal.signal(number, on_signal)
         for number in _SIGNALS
-        if number == signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN  # nohup
+        if signal.getsignal(number) is not signal.SIG_IGN
     }
     try:
         yield

@@ -55,6 +55,7 @@ async def serve(
 ) -> None:
     """Offer the tools until SIGTERM, SIGINT or `stop`; then calls that run may end within `grace_secs`.
 
+    A signal that the process was started to ignore ends nothing.
     `port` (HTTP) and `grpc_port`: 0 takes a free one, None leaves that protocol out. `limits` are those of `Service`.
     Raises `InputError` for what cannot be served: a taken port, an address for others without a token.
     The sources are closed at the end.
@@ -75,6 +76,8 @@ async def serve(
         loop = asyncio.get_running_loop()
         caught = []
         for number in (signal.SIGTERM, signal.SIGINT):
+            if signal.getsignal(number) is signal.SIG_IGN:
+                continue  # a script's `… &` ignores Ctrl-C, which is meant for the script
             # Windows has no handlers, and only the main thread may set them: `stop` ends the server there.
             with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
                 loop.add_signal_handler(number, stop.set)
