@@ -13,7 +13,7 @@ from replan.core.state.fold import fold
 from replan.core.state.task import State
 from replan.core.tools.rules import ToolRules
 from replan.core.types import JsonObject
-from replan.ports import Model, Store, ToolSource
+from replan.ports import Clock, Model, Store, ToolSource
 from replan.run.service.tasks import Service, Submission
 from replan.run.session.dependencies import Parts
 from replan.testing import (
@@ -166,6 +166,7 @@ async def bench(
     store: Store | None = None,
     model: Model | None = None,
     rules: ToolRules | None = None,
+    clock: Clock | None = None,
 ) -> Bench:
     """A bench with fake tools and a scripted model, on virtual time if the loop is."""
     source = (
@@ -179,7 +180,7 @@ async def bench(
         store=kept,  # type: ignore[arg-type]
         tools=catalog,
         models=dict.fromkeys(ROLES, scripted),  # type: ignore[arg-type]
-        clock=VirtualClock(),
+        clock=VirtualClock() if clock is None else clock,
         ids=ManualIds(),
         driver="test",
     )

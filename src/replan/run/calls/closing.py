@@ -42,7 +42,7 @@ def _once(call: CallState, tool: ToolSpec | None) -> bool:
 
 def close_running(run: Run) -> None:
     """Give everything that is open its end: model calls, tool calls, steps."""
-    now = run.parts.clock.now()
+    now = run.now()
     for asked in list(run.state.llm_running.values()):
         took = max(0.0, now - run.state.llm_since.get(asked.call_id, now))
         run.record(

@@ -143,7 +143,7 @@ class Mending:
         clock = self._run.parts.clock
         tool = self._run.parts.tools.resolve(call.tool_id)
         due = due_at(self._run, step, call, tool) if tool is not None else 0.0
-        await clock.sleep(max(0.0, max(due, read + FIRST_WAIT_SECS) - clock.now()))
+        await clock.sleep(max(0.0, max(due, read + FIRST_WAIT_SECS) - self._run.now()))
 
     async def _inputs(self, step: StepState, slot: Slot) -> tuple[Loaded, Any]:
         """What the call's references need, and its item."""

@@ -120,7 +120,7 @@ class Doubts:
                         found = [one.of_call(call.key) for one in found]
             except verify.CannotTell as error:
                 return Unsettled(f"{by} cannot tell: {error}")
-            now = run.parts.clock.now()
+            now = run.now()
             if isinstance(found, Fault):
                 failed += 1
                 if failed >= MOST_FAILED_LOOKS and now >= due:
@@ -303,4 +303,4 @@ def due_at(run: Run, step: StepState, call: CallState, tool: ToolSpec) -> float:
     after = tool.verify.after_secs if tool.verify is not None else None
     if after is None:
         after = step.step.timeout_secs or tool.timeout_secs or verify.DEFAULT_AFTER_SECS
-    return (call.ended if call.ended is not None else run.parts.clock.now()) + after
+    return (call.ended if call.ended is not None else run.now()) + after

@@ -65,6 +65,8 @@ class Run:
         "_flying",
         "_listener",
         "_loop",
+        "_since",
+        "_time",
         "asking",
         "broken",
         "claim",
@@ -109,6 +111,8 @@ class Run:
         """Sentences for people that are said once."""
         self._batch: Batch | None = None
         self._flying: list[Batch] = []
+        self._time = asyncio.get_running_loop().time
+        self._since = parts.clock.now() - self._time()
 
     @classmethod
     @asynccontextmanager
@@ -149,6 +153,13 @@ class Run:
             run.state.seal_key = await parts.store.seal_key()
         return run
 
+    def now(self) -> float:
+        """Unix seconds as this drive counts them: the machine's clock at its beginning, and from then on one that nobody sets.
+
+        What is measured from the log (time limits, how long steps take) so has no jump in it.
+        """
+        return self._since + self._time()
+
     @contextmanager
     def stoppable(self) -> Iterator[None]:
         """`with`: `stop` cancels the task that is inside, once."""
@@ -188,7 +199,7 @@ class Run:
         if self.closed or state.outcome is not None:  # a late answer after the end: it is nobody's any more
             raise StaleWriter(f"the drive of task {self.task_id!r} has ended")
         batch = self._batch
-        now = self.parts.clock.now() if batch is None else batch.ts
+        now = self.now() if batch is None else batch.ts
         for event in events:
             apply(state, event, now, state.round)
         if state.ended:
@@ -206,7 +217,7 @@ class Run:
         """News for watchers only."""
         if self.parts.feed.heard(self.task_id):
             seen = self.secrets.masked_event(event, lost=self.state.any_lost)
-            self.parts.feed.tell(self.task_id, seen, self.parts.clock.now(), self.state.round)
+            self.parts.feed.tell(self.task_id, seen, self.now(), self.state.round)
 
     async def durable(self, batch: Batch) -> None:
         """Wait until the batch, and so everything before it, is in the log."""

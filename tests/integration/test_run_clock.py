@@ -1,0 +1,121 @@
+"""The machine's clock is set while a task runs (a laptop that slept, a correction): no time limit and no wait is counted by that."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from run_tasks import FakeTool, Ran, bench, plan, step
+from test_run_verifiers import World, at, pays, rule, tools
+
+from replan.testing import MemoryStore, VirtualClock, virtual_time
+
+JUMPS = [7_200.0, -7_200.0, 31_536_000.0]
+CHAIN = plan(step("a", "t"), step("b", "t", "a", parameters={"n": 1}))
+
+
+class SetClock(VirtualClock):
+    """A clock that somebody sets."""
+
+    off = 0.0
+
+    def now(self) -> float:
+        return super().now() + self.off
+
+    def set_in(self, secs: float, by: float) -> None:
+        asyncio.get_running_loop().call_later(secs, self._set, by)
+
+    def _set(self, by: float) -> None:
+        self.off += by
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+def test_a_clock_that_is_set_while_a_call_runs_spends_no_time_limit(jump: float) -> None:
+    async def main() -> Ran:
+        clock = SetClock()
+        made = await bench({"t": FakeTool(delay_secs=20)}, clock=clock)
+        clock.set_in(10, jump)
+        return (await made.run(CHAIN, budget={"task_timeout_secs": 60})).check()
+
+    ran = virtual_time(main())
+    assert ran.result.is_success
+    assert ran.result.total_duration_secs == pytest.approx(40, abs=0.1)
+    assert [one.duration_secs for one in ran.result.steps] == [pytest.approx(20, abs=0.1)] * 2
+    assert ran.driven is not None
+    assert ran.state.active_secs == ran.driven.active_secs, "the log says so too"
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+def test_a_task_that_is_taken_up_again_has_the_time_left_that_it_had_when_the_clock_was_set(
+    jump: float,
+) -> None:
+    async def main() -> Ran:
+        clock = SetClock()
+        made = await bench({"t": FakeTool(delay_secs=20)}, clock=clock)
+        task_id = await made.submit(CHAIN, budget={"task_timeout_secs": 60})
+        clock.set_in(10, jump)
+        driving = asyncio.ensure_future(made.drive(task_id))
+        await asyncio.sleep(30)  # in the middle of the second step
+        driving.cancel()  # as a crash: nothing is recorded any more
+        await asyncio.wait({driving})
+        clock.set_in(1, -2 * jump)
+        await asyncio.sleep(5)
+        clock.set_in(10, jump)
+        return (await made.drive(task_id)).check()
+
+    ran = virtual_time(main())
+    assert ran.result.is_success
+    assert ran.result.total_duration_secs == pytest.approx(40, abs=0.1), "20 before the crash, 20 after it"
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+def test_a_clock_that_is_set_while_a_person_is_waited_for_spends_no_time_limit(jump: float) -> None:
+    async def main() -> Ran:
+        clock = SetClock()
+        made = await bench({"t": FakeTool(delay_secs=20, effect="once")}, clock=clock)
+        task_id = await made.submit(CHAIN, budget={"task_timeout_secs": 60}, interactive=True, approval="all")
+        for _ in range(2):
+            clock.set_in(10, jump)
+            await made.drive(task_id)
+            clock.set_in(10, jump)
+            await asyncio.sleep(1_000)
+            await made.service.resolve_approval(task_id, approved=True)
+        return (await made.drive(task_id)).check()
+
+    ran = virtual_time(main())
+    assert ran.result.is_success
+    assert ran.result.total_duration_secs == pytest.approx(40, abs=0.1)
+
+
+@pytest.mark.parametrize("jump", [7_200.0, -7_200.0])
+def test_what_was_under_way_is_given_its_time_however_the_clock_is_set(jump: float) -> None:
+    """That a payment is not to be found counts only once it would have arrived."""
+
+    async def main() -> Ran:
+        clock = SetClock()
+        made = await bench(tools(world), store=MemoryStore(), rules=rule(after_secs=100), clock=clock)
+        clock.set_in(20, jump)
+        return (await made.run(pays("o-1"), budget={"task_timeout_secs": 1_000})).check()
+
+    world = World(60.0)
+    ran = virtual_time(main())
+    assert ran.result.is_success
+    assert len(world.payments) == len(world.calls) == 1
+    assert [one.happened for one in ran.events("outcome_settled")] == [True]
+    assert at(ran, "outcome_settled")[0] == pytest.approx(60, abs=15)
+
+
+def test_times_of_the_log_are_unix_seconds_of_the_clock_that_the_drive_began_with() -> None:
+    async def main() -> tuple[Ran, float]:
+        clock = SetClock()
+        made = await bench({"t": FakeTool(delay_secs=20)}, clock=clock)
+        task_id = await made.submit(CHAIN)
+        clock.off = 500.0
+        began = clock.now()
+        return (await made.drive(task_id)).check(), began
+
+    ran, began = virtual_time(main())
+    times: dict[str, Any] = {one.type: one.ts for one in ran.records}
+    assert times["task_started"] == pytest.approx(began, abs=0.1)
+    assert times["task_completed"] == pytest.approx(began + 40, abs=0.1)
