@@ -1,11 +1,12 @@
-"""A later plan that writes a done call word for word: what fills its parameters from the metadata may have changed since."""
+"""A later plan that writes a done call in the same words: what they refer to, or the metadata, may have changed since."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from run_tasks import FakeTool, Ran, bench, plan, step
+from run_tasks import FakeTool, Ran, action, bench, plan, step
 from test_run_recovery import READS
 
 from replan.errors import ToolCallError
@@ -15,6 +16,22 @@ PAY = {
     "type": "object",
     "properties": {"to": {"type": "string"}, "account": {"type": "string"}},
     "required": ["to", "account"],
+}
+
+
+ANEW = {
+    "step_reflection": {
+        "root_cause_category": "tool_error",
+        "is_recoverable": True,
+        "confidence": 90,
+        "suggested_action": {"type": "trigger_overall_reflection", "data": {"summary": "no"}},
+    },
+    "overall_reflection": {
+        "problem_nature": "tools",
+        "should_replan": True,
+        "reflection_text": "again",
+        "replanning_strategy": {"type": "full_replan", "reason": "it helps"},
+    },
 }
 
 
@@ -29,21 +46,7 @@ def run(again: dict[str, Any], picked: str = "A2", **more: Any) -> Ran:
         "look": FakeTool(output=refused, **READS),
     }
     first = plan(step("p", "pay", parameters={"to": "Ann"}), step("k", "pick", "p"), step("l", "look", "k"))
-    answers = {
-        "execution_plan": [first, plan(step("q", "pay", parameters=again, **more))],
-        "step_reflection": {
-            "root_cause_category": "tool_error",
-            "is_recoverable": True,
-            "confidence": 90,
-            "suggested_action": {"type": "trigger_overall_reflection", "data": {"summary": "no"}},
-        },
-        "overall_reflection": {
-            "problem_nature": "tools",
-            "should_replan": True,
-            "reflection_text": "again",
-            "replanning_strategy": {"type": "full_replan", "reason": "it helps"},
-        },
-    }
+    answers = {"execution_plan": [first, plan(step("q", "pay", parameters=again, **more))], **ANEW}
 
     async def main() -> Ran:
         one = await bench(tools, answers)
@@ -58,7 +61,7 @@ def test_what_the_metadata_have_become_makes_no_second_effect() -> None:
     assert not ran.result.is_success
     faults = [one.error for one in ran.events("step_reflected") if one.step_id == "q"]
     assert {one.kind for one in faults} == {"repeated"}
-    assert "account of the metadata had another value then" in faults[0].message
+    assert "account (${metadata.account}) had another value then" in faults[0].message
 
 
 @pytest.mark.parametrize(
@@ -79,3 +82,182 @@ def test_what_says_which_effect_it_means_has_it(
     ran = run(again, picked, **more)
     assert ran.source.counts["pay"] == payments
     assert ran.statuses()["q"] == "succeeded"
+
+
+TICKET = {
+    "type": "object",
+    "properties": {
+        "title": {"type": "string"},
+        "session": {"type": "string"},
+        "priority": {"type": "string", "default": "normal"},
+    },
+    "required": ["title", "session"],
+}
+
+
+class Desk:
+    """Each login gives another session; it says no to what is published, and tells what is open otherwise each time."""
+
+    def __init__(self) -> None:
+        self.logins = 0
+        self.looks = 0
+        self.tickets: list[tuple[str, str]] = []
+
+    def login(self, parameters: Any) -> dict[str, str]:
+        self.logins += 1
+        return {"session": f"{parameters.get('user', '')}S{self.logins}"}
+
+    def open(self, parameters: Any) -> list[dict[str, str]]:
+        self.looks += 1
+        return [{"title": "A", "by": "x"}, {"title": "B", "by": "y"}][self.looks - 1 :]
+
+    def create(self, parameters: Any) -> dict[str, int]:
+        self.tickets.append((parameters["title"], parameters["session"]))
+        return {"id": len(self.tickets)}
+
+    def run(self, *plans: Sequence[dict[str, Any]], **more: Any) -> Ran:
+        reads = {"effect": "reads", "spec": {"volatile": True}}
+        tools = {
+            "login": FakeTool(output=self.login, **reads),
+            "open": FakeTool(output=self.open, **reads),
+            "create": FakeTool(output=self.create, effect="once", parameters=TICKET),
+            "look": FakeTool(output=refused, **READS),
+        }
+
+        async def main() -> Ran:
+            one = await bench(tools, {"execution_plan": [plan(*steps) for steps in plans], **ANEW})
+            return (await one.run(evaluation="steps", max_rounds=len(plans), **more)).check()
+
+        return virtual_time(main())
+
+
+def create(name: str, login: str, shape: str = "step", title: str = "A", **more: Any) -> dict[str, Any]:
+    session = f"${{{login}.output.session}}"
+    if shape == "list":
+        return step(
+            name,
+            "create",
+            parameters={"title": "${item}", "session": session},
+            for_each=f'["{title}"]',
+            **more,
+        )
+    if shape == "actions":
+        return step(name, actions=[action(f"{name}1", "create", title=title, session=session)], **more)
+    return step(name, "create", parameters={"title": title, "session": session}, **more)
+
+
+def begun(shape: str = "step") -> list[dict[str, Any]]:
+    return [step("l", "login"), create("c", "l", shape), step("z", "look", "c")]
+
+
+@pytest.mark.parametrize("shape", ["step", "list", "actions"])
+@pytest.mark.parametrize("before", ["step", "list", "actions"])
+def test_a_reference_to_the_same_reading_made_anew_makes_no_second_effect(before: str, shape: str) -> None:
+    desk = Desk()
+    ran = desk.run(begun(before), [step("l2", "login"), create("c2", "l2", shape)])
+    assert desk.tickets == [("A", "S1")]
+    faults = [one.error for one in ran.events("step_reflected") if one.step_id == "c2"]
+    assert {one.kind for one in faults} == {"repeated"}
+    assert "session (${l2.output.session}) had another value then" in faults[0].message
+    assert "`repeat: true`" in faults[0].message
+    assert not ran.result.is_success
+
+
+def test_nor_does_one_that_comes_by_several_steps_or_by_a_value_that_was_seen() -> None:
+    desk = Desk()
+    first = [step("o", "open"), step("l", "login", parameters={"user": "${o.output[0].by}"})]
+    first += [
+        step("c", "create", parameters={"title": "${o.output[0].title}", "session": "${l.output.session}"})
+    ]
+    then = [step("l2", "login", parameters={"user": "${o.output[0].by}"})]
+    desk.run([*first, step("z", "look", "c")], [*then, create("c2", "l2")])
+    assert desk.tickets == [("A", "xS1")]
+
+
+def test_nor_does_one_with_a_default_written_out() -> None:
+    desk = Desk()
+    words = {"title": "A", "session": "${l2.output.session}", "priority": "normal"}
+    desk.run(begun(), [step("l2", "login"), step("c2", "create", parameters=words)])
+    assert desk.tickets == [("A", "S1")]
+
+
+def test_nor_do_references_written_in_another_way() -> None:
+    desk = Desk()
+    words = {"title": "A", "session": "{{ l2.outputs.session }}"}
+    desk.run(begun(), [step("l2", "login"), step("c2", "create", parameters=words)])
+    assert desk.tickets == [("A", "S1")]
+
+
+def test_what_is_refused_so_may_be_left_out_as_it_is_told() -> None:
+    desk = Desk()
+    then = [step("l2", "login"), create("c2", "l2")]
+    ran = desk.run(begun(), then, [step("l3", "login")])
+    assert desk.tickets == [("A", "S1")]
+    assert ran.result.is_success
+    assert any("as it is written here" in one for one in ran.result.shortfall)
+
+
+@pytest.mark.parametrize(
+    ("then", "tickets"),
+    [
+        pytest.param([create("c2", "l")], 1, id="the old reading: the ledger has it"),
+        pytest.param([step("l2", "login"), create("c2", "l2", title="B")], 2, id="another constant"),
+        pytest.param([step("l2", "login"), create("c2", "l2", "list", title="B")], 2, id="another item"),
+        pytest.param(
+            [step("l2", "login", parameters={"user": "u"}), create("c2", "l2")], 2, id="a reading of something else"
+        ),
+        pytest.param(
+            [step("l2", "login"), step("c2", "create", parameters={"title": "A", "session": "S9"})],
+            2,
+            id="the value, said",
+        ),
+        pytest.param(
+            [step("l2", "login"), create("c2", "l2", repeat=True, repeat_reason="a second one")],
+            2,
+            id="it says that it is meant",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_another_call_or_says_that_it_is_meant_is_made(
+    then: list[dict[str, Any]], tickets: int
+) -> None:
+    desk = Desk()
+    ran = desk.run(begun(), then)
+    assert len(desk.tickets) == tickets
+    assert ran.statuses()["c2"] == "succeeded"
+
+
+def test_items_of_a_list_that_is_read_anew_are_told_apart_by_what_they_are() -> None:
+    desk = Desk()
+    words = {"title": "${item.title}", "session": "for ${item.by}"}
+
+    def each(n: int) -> list[dict[str, Any]]:
+        return [
+            step(f"o{n}", "open"),
+            step(f"c{n}", "create", parameters=words, for_each=f"${{o{n}.output}}"),
+        ]
+
+    first = [step("o1", "open"), step("c1", "create", parameters=words, for_each="${o1.output[:1]}")]
+    ran = desk.run([*first, step("z", "look", "c1")], each(2))
+    assert desk.tickets == [("A", "for x"), ("B", "for y")]
+    assert ran.statuses()["c2"] == "succeeded"
+
+
+def test_two_of_one_plan_that_are_written_alike_are_both_made() -> None:
+    desk = Desk()
+    steps = [step("l", "login"), step("k", "login"), create("c", "l"), create("d", "k")]
+    desk.run(steps)
+    assert desk.tickets == [("A", "S1"), ("A", "S2")]
+
+
+def test_what_an_effect_gave_that_is_meant_once_more_is_no_reading_made_anew() -> None:
+    desk = Desk()
+
+    def two(n: str, **more: Any) -> list[dict[str, Any]]:
+        words = {"title": "T", "session": f"${{c{n}.output.id | to_string(@)}}"}
+        return [create(f"c{n}", f"l{n}", **more), step(f"t{n}", "create", parameters=words)]
+
+    first = [step("l1", "login"), *two("1"), step("z", "look", "t1")]
+    again = two("2", repeat=True, repeat_reason="a second one is due")
+    desk.run(first, [step("l2", "login"), *again])
+    assert desk.tickets == [("A", "S1"), ("T", "1"), ("A", "S2"), ("T", "3")]

@@ -32,6 +32,7 @@ from replan.core.state.progress import StepStatus as StepStatus
 from replan.core.state.progress import TaskStatus as TaskStatus
 from replan.core.state.progress import status_of as status_of
 from replan.core.state.recovery import Recovery
+from replan.core.state.restated import Again, Restated
 from replan.core.types import ActionId, CallKey, JsonObject, Plan, Step, StepId, ToolId, ToolSpec, Usage
 
 
@@ -136,6 +137,8 @@ class State:
     """Of which request, and what is secret of its metadata."""
     _words: dict[ToolId, dict[str, int]] = field(default_factory=dict, compare=False, repr=False)
     """The calls in `made` by their words, as far as somebody has asked; under "" how many of them were gone through."""
+    _restated: Restated | None = field(default=None, compare=False, repr=False)
+    """The calls in `made` by how they were written, as far as somebody has asked."""
     _ids: frozenset[str] = frozenset()
     """Ids of steps and actions that a later plan has left out."""
     _owners: dict[ActionId, StepState] | None = field(default=None, compare=False, repr=False)
@@ -253,6 +256,21 @@ class State:
             steps = (*self.earlier.values(), *self.steps.values())
             self._owners = {action.action_id: one for one in steps for action in one.step.actions}
         return self._owners.get(action_id)
+
+    def named(self, name: str) -> StepState | None:
+        """The step that a reference of this head is to."""
+        return self.steps.get(name) or self.earlier.get(name) or self.step_of_action(name)
+
+    def made_as_written(
+        self, step: StepState, slot: Slot, tool: ToolSpec, parameters: JsonObject
+    ) -> Again | None:
+        """A call that an earlier plan has made in the words in which this one is written, where what they refer to has changed."""
+        made = self.made.get(tool.id)
+        if made is None or self.begun is None:
+            return None
+        self._restated = self._restated or Restated(self.named, self.left_out)
+        before = min(step.meant, self.begun.version)  # it may have been written anew since
+        return self._restated.find(step, slot, tool, parameters, made, before)
 
     def latest_try(self, key: CallKey) -> CallState | None:
         """The latest try of a call that has not succeeded."""

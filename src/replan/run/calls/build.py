@@ -123,8 +123,7 @@ class Scope:
                     known.add(text)
 
     def _may_be_masked(self, ref: Reference) -> bool:
-        step = self._state.steps.get(ref.head) or self._state.earlier.get(ref.head)
-        step = step or self._state.step_of_action(ref.head)
+        step = self._state.named(ref.head)
         return step is None or any(call.output and call.output.masked for call in step.calls.values())
 
     def _found(self, ref: Reference) -> tuple[Any, str]:
@@ -451,7 +450,7 @@ def _referred(step: Step, state: State, *, items: bool) -> Iterable[StepState]:
     if not items and not state.earlier and len(step.dependencies) <= MANY:
         return [state.steps[name] for name in step.dependencies if name in state.steps]
     heads = {ref.head for ref in references_of(step.model_copy(update={"for_each": None}) if items else step)}
-    found = (state.steps.get(head) or state.earlier.get(head) or state.step_of_action(head) for head in heads)
+    found = map(state.named, heads)
     return [one for one in found if one is not None]
 
 

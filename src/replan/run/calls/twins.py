@@ -6,7 +6,6 @@ from collections.abc import Collection
 
 from replan.core.calls.site import Place, Slot
 from replan.core.plan.repeats import Deed, meant_by_order
-from replan.core.references.refs import has_references
 from replan.core.state.mended import mended
 from replan.core.state.task import State, StepState, actions_of, is_meant_again
 from replan.core.types import JsonObject, Step, StepId, ToolSpec
@@ -36,32 +35,22 @@ def unmeant(step: StepState, slot: Slot, tool: ToolSpec, twin: Place, state: Sta
 
 
 def restated(step: StepState, slot: Slot, tool: ToolSpec, parameters: JsonObject, state: State) -> str:
-    """Why this call is not made, where a later plan writes a done one word for word and only the metadata have changed since; empty
-    if it is none.
+    """Why this call is not made, where a later plan writes a done one in the same words and only what they refer to, or the
+    metadata, has changed since; empty if it is none.
 
-    Nobody has said that the effect is meant again: what the plan leaves out had another value then.
+    Nobody has said that the effect is meant again: what the plan refers to had another value then.
     """
     if step.meant < 2 or is_meant_again(step.step, slot.action_id):
         return ""
-    words = _written(step.step, slot)
-    filled = sorted(parameters.keys() - words.keys())
-    if not filled or has_references(words):
+    found = state.made_as_written(step, slot, tool, parameters)
+    if found is None:
         return ""
-    for call in state.made.get(tool.id, ()):
-        if (
-            call.status != "succeeded"
-            or call.plan >= step.meant
-            or call.parameters.keys() != parameters.keys()
-        ):
-            continue
-        before = next((one for one in state.every_step() if one.step.step_id == call.step_id), None)
-        if before is not None and _written(before.step, call.slot) == words:
-            return (
-                f"step {call.step_id!r} has made this call of {tool.id!r} as it is written here, and {', '.join(filled)} of the "
-                "metadata had another value then: leave it out if that is the effect that is wanted, give the value if another one "
-                "is, or say `repeat: true`"
-            )
-    return ""
+    doubt = ", nobody knows whether it took effect" if found.call.status == "unknown" else ""
+    return (
+        f"step {found.call.step_id!r} has made this call of {tool.id!r} as it is written here{doubt}, and "
+        f"{', '.join(found.differing)} had another value then: leave it out if that is the effect that is wanted, write the value "
+        "that is meant if it is another effect, or say `repeat: true`"
+    )
 
 
 def mended_before(step: StepState, slot: Slot, tool: ToolSpec, bases: Collection[str], state: State) -> str:
@@ -87,11 +76,6 @@ def mended_before(step: StepState, slot: Slot, tool: ToolSpec, bases: Collection
             "write it as it was made to go on with it, or say `repeat: true` if another one is meant"
         )
     return ""
-
-
-def _written(step: Step, slot: Slot) -> JsonObject:
-    found = (one.parameters for one in step.actions if one.action_id == slot.action_id)
-    return next(found, step.parameters)
 
 
 def _deeds(step: Step, state: State, tools: Tools) -> list[Deed]:

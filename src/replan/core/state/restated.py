@@ -1,0 +1,192 @@
+"""The effects of a task by how plans have written them: a call is known again whose references have other values by now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, NamedTuple
+
+from replan.core.calls.site import Slot
+from replan.core.ids import canonical, digest
+from replan.core.references.refs import Reference, has_references, meaning, references, rewritten
+from replan.core.state.progress import CallState, StepState
+from replan.core.types import Action, JsonObject, Step, StepId, ToolId, ToolSpec
+
+_DEEP = 50
+"""Steps that refer to one another, as far as they are followed."""
+_SHORT = 200
+"""Characters of a text that calls are found by."""
+_MOST = 1_000
+"""Calls that a call is held against, the latest first, where nothing of it finds them."""
+_OF_ITEM = frozenset({"item", "index"})
+
+
+class Again(NamedTuple):
+    """A call that is made already, as it is written."""
+
+    call: CallState
+    differing: tuple[str, ...]
+    """The parameters that have other values now, each with how it is written."""
+
+
+class _Form(NamedTuple):
+    """How a parameter is written, whatever the steps are called that it refers to."""
+
+    text: str
+    shown: str
+
+
+@dataclass(slots=True)
+class Restated:
+    """Which `once` calls were made as they are written again; it keeps what it has found of them."""
+
+    steps: Callable[[str], StepState | None]
+    """The step, or that of the action, of this name, where it may be referred to."""
+    left_out: Sequence[StepState]
+    """Steps that later plans have left out; it grows."""
+    _gone: dict[StepId, StepState] = field(default_factory=dict)
+    _labels: dict[StepId, tuple[Step, str]] = field(default_factory=dict)
+    _seen: dict[ToolId, int] = field(default_factory=dict)
+    _at: dict[tuple[ToolId, str, object], list[int]] = field(default_factory=dict)
+    """By a parameter's form, and by its value where that is short: which calls of the tool have it."""
+    _forms: dict[tuple[ToolId, int], dict[str, _Form]] = field(default_factory=dict)
+    _latest: tuple[Step, str | None, tuple[str, ...], dict[str, _Form]] | None = None
+    """What was looked at last: the items of a list are written in the same words."""
+
+    def find(
+        self,
+        step: StepState,
+        slot: Slot,
+        tool: ToolSpec,
+        parameters: JsonObject,
+        made: Sequence[CallState],
+        before: int,
+    ) -> Again | None:
+        """A call that a plan before this version has made in the same words, where only what they refer to has changed.
+
+        Each parameter is the same or is written the same; what comes from the item of a list has to be the same, since it is what tells
+        the items apart. `made`: the calls of this tool, in their order.
+        """
+        mine = self._written(step.step, slot, parameters)
+        if not any(form.shown for form in mine.values()):
+            return None  # nothing is referred to: another value is another call
+        self._learn(tool.id, made)
+        for at in self._like(tool, mine, parameters, len(made)):
+            call = made[at]
+            if call.plan >= before or call.status not in ("succeeded", "unknown"):
+                continue
+            theirs = self._forms[tool.id, at]
+            differing = []
+            for name in parameters.keys() | call.parameters.keys():
+                if _value(name, parameters, tool) == _value(name, call.parameters, tool):
+                    continue
+                form = mine.get(name)
+                if form is None or form.text != theirs.get(name, _NO_FORM).text:
+                    break
+                differing.append(f"{name} ({form.shown})")
+            else:
+                return Again(call, tuple(sorted(differing)))
+        return None
+
+    def _like(
+        self, tool: ToolSpec, mine: dict[str, _Form], parameters: JsonObject, count: int
+    ) -> Iterable[int]:
+        """The calls that may be it: those that have the parameter which the fewest have."""
+        found: list[list[list[int]]] = []
+        for name, value in parameters.items():
+            if _is_short(value) and _default(name, tool) is None:
+                keys: list[object] = [_key(value)]
+                keys += [mine[name].text] if name in mine else []
+                found.append([self._at.get((tool.id, name, key), []) for key in keys])
+        if not found:
+            return range(count - 1, max(-1, count - 1 - _MOST), -1)
+        return chain.from_iterable(map(reversed, min(found, key=lambda lists: sum(map(len, lists)))))
+
+    def _learn(self, tool_id: ToolId, made: Sequence[CallState]) -> None:
+        """Go through the calls that were made since."""
+        for at in range(self._seen.get(tool_id, 0), len(made)):
+            call = made[at]
+            step = self.steps(call.step_id) or self._left_out(call.step_id)
+            forms = self._written(step.step, call.slot, call.parameters) if step is not None else {}
+            self._forms[tool_id, at] = forms
+            keys: Iterator[tuple[str, object]] = (
+                (name, _key(value)) for name, value in call.parameters.items() if _is_short(value)
+            )
+            for name, key in (*keys, *((name, form.text) for name, form in forms.items())):
+                self._at.setdefault((tool_id, name, key), []).append(at)
+        self._seen[tool_id] = len(made)
+
+    def _left_out(self, name: StepId) -> StepState | None:
+        for at in range(len(self._gone), len(self.left_out)):
+            self._gone[self.left_out[at].step.step_id] = self.left_out[at]
+        return self._gone.get(name)
+
+    def _written(self, step: Step, slot: Slot, parameters: JsonObject) -> dict[str, _Form]:
+        """How the parameters are written that do not depend on the item; one that is left out is that of the metadata."""
+        names = tuple(parameters)
+        known = self._latest
+        if known is None or known[0] is not step or known[1:3] != (slot.action_id, names):
+            actions = (one.parameters for one in step.actions if one.action_id == slot.action_id)
+            words = next(actions, step.parameters)
+            forms = {name: self._form(words.get(name, f"${{metadata.{name}}}")) for name in names}
+            told = {name: form for name, form in forms.items() if form is not None}
+            known = self._latest = (step, slot.action_id, names, told)
+        return known[3]
+
+    def _form(self, written: Any) -> _Form | None:
+        if not has_references(written):
+            return _Form(digest(canonical(written)), "")
+        heads = list(references(written))
+        if any(ref.head in _OF_ITEM for ref in heads):
+            return None
+        shown = ", ".join(dict.fromkeys(ref.raw for ref in heads))
+        return _Form(digest(canonical(rewritten(written, self._ref(0)))), shown)
+
+    def _ref(self, depth: int) -> Callable[[Reference], str]:
+        """A reference in the words of the step that it is to."""
+
+        def of(ref: Reference) -> str:
+            step = self.steps(ref.head) if depth < _DEEP else None
+            if step is None:
+                return meaning(ref)
+            alone = next((one for one in step.step.actions if one.action_id in (ref.head, ref.action)), None)
+            label = self._label(step.step, alone, depth + 1)
+            return f"${{{label}.{meaning(ref._replace(head='', action=None))}}}"
+
+        return of
+
+    def _label(self, step: Step, action: Action | None, depth: int) -> str:
+        """What the step, or one action of it, calls, with what. One that says `repeat` means another effect, and is none again."""
+        name = action.action_id if action is not None else step.step_id
+        known = self._labels.get(name)
+        if known is not None and known[0] is step:
+            return known[1]
+        meant = [action] if action is not None else step.actions or [step]
+        calls = [[one.tool, one.parameters] for one in meant]
+        again = name if step.repeat or any(one.repeat for one in meant) else ""
+        text = digest(canonical([rewritten([*calls, step.for_each or ""], self._ref(depth)), again]))
+        self._labels[name] = (step, text)
+        return text
+
+
+_NO_FORM = _Form("", "")
+
+
+def _value(name: str, parameters: JsonObject, tool: ToolSpec) -> Any:
+    """The parameter's value; its default where it is left out."""
+    return parameters[name] if name in parameters else _default(name, tool)
+
+
+def _default(name: str, tool: ToolSpec) -> Any:
+    schema = tool.parameters.get("properties", {}).get(name)
+    return schema.get("default") if isinstance(schema, dict) else None
+
+
+def _is_short(value: Any) -> bool:
+    return isinstance(value, int | float) or (isinstance(value, str) and len(value) <= _SHORT)
+
+
+def _key(value: Any) -> object:
+    """A short value, told from a form."""
+    return ("", value)
