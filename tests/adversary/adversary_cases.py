@@ -29,6 +29,15 @@ from replan.tools.catalog.catalog import Catalog
 MOST_RECORDS = 60_000
 """Nothing that ends writes as much."""
 MOST_DRIVES = 60
+LIMITS: dict[str, tuple[Any, ...]] = {
+    "max_llm_calls": (0, 1, 2, 3, 5, 8, 13, 30),
+    "max_tool_calls": (0, 1, 2, 3, 5, 8, 20),
+    "max_tokens": (0, 10, 3_000, 10_000, 40_000),
+    "max_rounds": (0, 1, 2, 3, 5),
+    "max_cost_usd": (0.0, 0.01, 0.05, 0.2),
+    "task_timeout_secs": (1.0, 7.0, 60.0),
+}
+"""What a task may be limited to."""
 INVENTIVE = 0.1
 """Share of the cases in which model and tools say something new each time."""
 
@@ -106,16 +115,8 @@ def _loosely(rng: random.Random) -> JsonObject:
 
 
 def _budget(rng: random.Random) -> Budget:
-    limits: dict[str, tuple[Any, ...]] = {
-        "max_llm_calls": (0, 1, 2, 3, 5, 8, 13, 30),
-        "max_tool_calls": (0, 1, 2, 3, 5, 8, 20),
-        "max_tokens": (0, 10, 3_000, 10_000, 40_000),
-        "max_rounds": (0, 1, 2, 3, 5),
-        "max_cost_usd": (0.0, 0.01, 0.05, 0.2),
-        "task_timeout_secs": (1.0, 7.0, 60.0),
-    }
-    chosen = rng.sample(sorted(limits), rng.choice([0, 1, 1, 1, 2, 3]))
-    return Budget(**{name: rng.choice(limits[name]) for name in chosen})
+    chosen = rng.sample(sorted(LIMITS), rng.choice([0, 1, 1, 1, 2, 3]))
+    return Budget(**{name: rng.choice(LIMITS[name]) for name in chosen})
 
 
 def _older(rng: random.Random) -> OlderLimits:

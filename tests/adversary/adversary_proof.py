@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,7 @@ from adversary_cases import Story
 from adversary_deeds import approvals, effects, outputs, plans, same_plans
 
 from replan.core import events as e
+from replan.core.limits.budget import limits
 from replan.core.recovery import ladder
 from replan.core.recovery.guard import MOST_BARREN, MOST_POLLED, MOST_STALLED
 from replan.core.reflection import RETRIES
@@ -24,8 +26,8 @@ KINDS = frozenset(
     }
 )  # fmt: skip
 """Every kind of failure that is documented, but `internal`: that one is a fault of ours."""
-GRACE = 10.0
-"""Seconds that what runs at the deadline may take to let go, all in all."""
+MAY_PASS = {"task_timeout_secs": 10.0, "max_tokens": math.inf, "max_cost_usd": math.inf}
+"""How far a limit may be passed: what runs at the deadline takes time to let go, and what an answer costs shows after it."""
 
 
 def check(story: Story) -> str:
@@ -83,9 +85,6 @@ def _end(story: Story, final: State) -> Iterator[str]:
         yield f"calls were left open: {running} {list(final.llm_running)}"
     if open_ := [name for name, step in final.steps.items() if step.status == "running"]:
         yield f"steps were left open: {open_}"
-    limit = story.case.policy.budget.task_timeout_secs
-    if limit is not None and final.active_secs > limit + GRACE:
-        yield f"it took {final.active_secs} seconds of {limit}"
 
 
 def _state(story: Story, final: State) -> Iterator[str]:
@@ -195,13 +194,10 @@ def _counts(story: Story, final: State) -> Iterator[str]:
 
 def _limits(story: Story, final: State) -> Iterator[str]:
     """Nothing is used beyond a limit, with what is in flight counted."""
-    budget, older, usage, known = final.policy.budget, final.policy.older, final.usage, final.recovery
-    if budget.max_llm_calls is not None and usage.llm_calls > budget.max_llm_calls:
-        yield f"{usage.llm_calls} model calls of {budget.max_llm_calls}"
-    if budget.max_tool_calls is not None and usage.tool_calls > budget.max_tool_calls:
-        yield f"{usage.tool_calls} tool calls of {budget.max_tool_calls}"
-    if budget.max_rounds is not None and final.round > budget.max_rounds:
-        yield f"{final.round} rounds of {budget.max_rounds}"
+    budget, older, known = final.policy.budget, final.policy.older, final.recovery
+    for limit in limits(budget, final.usage, rounds=final.round, secs=final.active_secs):
+        if limit.used > limit.allowed + MAY_PASS.get(limit.name, 0):
+            yield f"{limit.used} {limit.words} of {limit.allowed}"
     state = State()
     for record in story.records:
         if isinstance(record.event, e.LlmCallStarted):

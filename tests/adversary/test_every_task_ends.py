@@ -14,8 +14,10 @@ from collections.abc import Iterator
 from types import FrameType
 
 import pytest
-from adversary_cases import drawn, run
+from adversary_cases import LIMITS, drawn, run
 from adversary_proof import check
+
+from replan.core.limits.policy import Budget
 
 PROVED = {"plain": 10_000, "crashes": 2_500, "limits": 1_500, "people": 2_500, "doubts": 2_500}
 SAMPLE = {"plain": 100, "crashes": 50, "limits": 50, "people": 70, "doubts": 90}
@@ -84,6 +86,10 @@ def prove(variant: str, seeds: range) -> Counter[str]:
             seen.update(story.seen())
     assert not found, "\n\n".join(found)
     return seen
+
+
+def test_every_limit_of_a_task_is_drawn() -> None:
+    assert LIMITS.keys() == Budget.model_fields.keys()
 
 
 @pytest.mark.usefixtures("watched")

@@ -89,7 +89,9 @@ LIMITS: dict[str, tuple[Any, ...]] = {
     "max_llm_calls": (0, 1, 2),
     "max_tokens": (0, 10, 100_000),
     "max_rounds": (0, 1),
+    "max_cost_usd": (0.0,),
 }
+"""Besides the time, which is drawn for each."""
 
 
 def drawn(seed: int) -> Case:

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from leak_cases import drawn, run
+from leak_cases import LIMITS, drawn, run
 from leak_real import NOTHING, beyond, first_run, held, held_at_rest, some_runs
+
+from replan.core.limits.policy import Budget
 
 BYTES_A_RUN = 1_000
 """What a run may add to the memory at most, on average: far less than its own log, and room for what is cached."""
@@ -26,6 +28,10 @@ def young_garbage() -> Iterator[None]:
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+def test_every_limit_of_a_task_is_drawn() -> None:
+    assert {*LIMITS, "task_timeout_secs"} == Budget.model_fields.keys()
 
 
 @pytest.mark.usefixtures("young_garbage")

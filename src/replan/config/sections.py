@@ -339,16 +339,9 @@ class Settings(Section):
 
     def policy(self) -> Policy:
         """What a task is allowed and how it is run, as it is recorded with each task."""
-        loop, limits, older = self.orchestrator, self.budget, self.reflection
+        loop, older = self.orchestrator, self.reflection
         return Policy(
-            budget=Budget(
-                task_timeout_secs=loop.task_timeout_secs,
-                max_llm_calls=limits.max_llm_calls,
-                max_tokens=limits.max_tokens,
-                max_cost_usd=limits.max_cost_usd,
-                max_tool_calls=limits.max_tool_calls,
-                max_rounds=limits.max_rounds,
-            ),
+            budget=Budget(task_timeout_secs=loop.task_timeout_secs, **self.budget.model_dump()),
             enable_step_level_reflection=older.enable_step_level_reflection,
             enable_auto_reflection=loop.enable_auto_reflection,
             older=OlderLimits(**older.model_dump(exclude={"enable_step_level_reflection"})),

@@ -7,6 +7,8 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from replan.core.words import in_digits
+
 
 class Kind(NamedTuple):
     """The type of a key's value. `base`: bool, int, float, str, tuple (of texts) or dict."""
@@ -57,12 +59,18 @@ def _range(bounds: tuple[Any, ...]) -> str:
             value = getattr(bound, name, None)
             if value is not None:
                 limits[name] = value
-    low = f"from {limits['ge']:g}" if "ge" in limits else f"above {limits['gt']:g}" if "gt" in limits else ""
-    high = f"to {limits['le']:g}" if "le" in limits else ""
+    low = (
+        f"from {in_digits(limits['ge'])}"
+        if "ge" in limits
+        else f"above {in_digits(limits['gt'])}"
+        if "gt" in limits
+        else ""
+    )
+    high = f"to {in_digits(limits['le'])}" if "le" in limits else ""
     if low.startswith("above") and high:
-        high = f"and at most {limits['le']:g}"
+        high = f"and at most {in_digits(limits['le'])}"
     if low.startswith("from") and not high:
-        low = f"of at least {limits['ge']:g}"
+        low = f"of at least {in_digits(limits['ge'])}"
     return "".join(f" {part}" for part in (low, high) if part)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 
@@ -29,6 +30,16 @@ def kind_of(value: Any) -> str:
 def text_of(value: Any) -> str:
     """A text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def in_digits(amount: float | None) -> str:
+    """An amount as people read it, never as `1e+06` or `5e-05`; None is what is not limited."""
+    if amount is None:
+        return "unlimited"
+    told = f"{amount:g}"
+    if "e" not in told:
+        return told
+    return f"{amount:.0f}" if abs(amount) >= 1 else f"{Decimal(told):f}"
 
 
 def one_line(text: str) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from replan.core.ids import canonical, digest
+from replan.core.limits.budget import COUNTED
 from replan.core.limits.prices import FREE, Price
 from replan.core.types import JsonObject
 from replan.errors import InputError, ModelUnavailable
@@ -33,10 +34,9 @@ _SECONDS = re.compile(
 )
 """The prompts of a recovery tell how much time is used and left; a replay is faster than the model was."""
 _LEFT = re.compile(r"(?<=Left of the budget: )[^\\\n\"]*")
-_AMOUNT = re.compile(
-    r"(?<![\d.e+-])[\d.e+-]++ of ([\d.e+-]++)(?= (?:model calls|tokens|dollars|tool calls)\b)"
-)
-"""What is left of the other limits depends on what steps beside the failed one have used by then."""
+_BESIDE = "|".join(re.escape(one.words) for one in COUNTED if one.asked_before in ("llm", "tool"))
+_AMOUNT = re.compile(rf"(?<![\d.e+-])[\d.e+-]++ of ([\d.e+-]++)(?= (?:{_BESIDE})\b)")
+"""What is left of what calls use depends on what steps beside the failed one have used by then."""
 _PIECE = 24
 """Characters of a replayed piece, as a model would stream them."""
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from replan.core.limits.prices import FREE, Price
+from replan.core.words import in_digits
 from replan.errors import ModelUnavailable
 from replan.llm.faults import EndpointError
 from replan.llm.relay import Relay
@@ -23,7 +24,7 @@ def _too_long(error: ModelUnavailable, wait: float, limit: float | None) -> Mode
     if not isinstance(error, EndpointError) or error.retry_after is None:
         return error
     said = EndpointError(
-        f"{error}; it asks to be asked again in {wait:.0f} s, and the time limit here is {limit:g} s", transient=True,
+        f"{error}; it asks to be asked again in {wait:.0f} s, and the time limit here is {in_digits(limit)} s", transient=True,
         status=error.status, code=error.code, retry_after=error.retry_after, lost=error.lost,
     )  # fmt: skip
     said.in_stream = error.in_stream
@@ -86,7 +87,7 @@ class RetryingModel:
                 raise
             before = "" if last is None else f"; before that: {last}"
             raise EndpointError(
-                f"{self.name} did not answer within {limit:g} s{before} "
+                f"{self.name} did not answer within {in_digits(limit)} s{before} "
                 "(the limit is [llm] timeout_secs; a slow model needs a longer one)",
                 transient=True,
             ) from last

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from replan.core.words import in_digits
 from replan.errors import ToolCallError
 from replan.tools import orphans
 
@@ -134,7 +135,7 @@ async def run_program(
                     return_when=asyncio.FIRST_COMPLETED,
                 )
     except TimeoutError as error:
-        text = f"{what} had not ended after {timeout_secs:g} seconds and was stopped{watching.last_words()}"
+        text = f"{what} had not ended after {in_digits(timeout_secs)} seconds and was stopped{watching.last_words()}"
         raise ToolCallError(text, kind="timeout", happened="unknown") from error
     finally:
         if watcher is not None:

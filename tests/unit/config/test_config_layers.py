@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from replan.config import Loaded, Origin, load_settings
 from replan.config.keys import SECTIONS
+from replan.config.sections import BudgetSection, Orchestrator, Recovery, Reflection, Settings
+from replan.config.values import kind_of
+from replan.core.limits.policy import Policy
 from replan.errors import ConfigError
 
 
@@ -383,45 +387,72 @@ def test_a_file_with_a_byte_order_mark_and_windows_line_ends_is_read(tmp_path: P
 # ── what the rest of the program gets ─────────────────────────────────────────
 
 
-def test_the_policy_of_a_task_follows_the_settings(tmp_path: Path) -> None:
-    write(
-        tmp_path,
-        config="""
-[orchestrator]
-task_timeout_secs = 12
-evaluation = "steps"
-success_threshold = 70
-two_stage_tool_threshold = 4
-enable_parallel_execution = false
-parallel_max_concurrent = 3
-[budget]
-max_llm_calls = 0
-max_cost_usd = 1.5
-[store]
-max_output_bytes = 4096
-[tool_service]
-max_retries = 1
-[llm]
-enable_streaming = false
-""",
-    )
-    policy = load_settings(env={}, cwd=tmp_path).settings.policy()
-    assert policy.budget.task_timeout_secs == 12
-    assert policy.budget.max_llm_calls == 0
-    assert policy.budget.max_cost_usd == 1.5
-    assert policy.evaluation == "steps"
-    assert policy.success_threshold == 70
-    assert policy.two_stage_tool_threshold == 4
-    assert policy.enable_parallel_execution is False
-    assert policy.parallel_max_concurrent == 3
-    assert policy.max_output_bytes == 4096
-    assert policy.max_transient_retries == 1
-    assert policy.enable_streaming is False
+BIND_A_TASK = {
+    *(("orchestrator", key) for key in Orchestrator.model_fields),
+    *(("reflection", key) for key in Reflection.model_fields),
+    *(("recovery", key) for key in Recovery.model_fields),
+    *(("budget", key) for key in BudgetSection.model_fields),
+    *(
+        ("approval", "mode"),
+        ("store", "max_output_bytes"),
+        ("tool_service", "max_retries"),
+        ("llm", "enable_streaming"),
+    ),
+} - {("orchestrator", "max_concurrent_tasks"), ("orchestrator", "enable_builtin_workflows")}
+"""Keys that are about each task by itself; they are recorded with it."""
+NOT_BY_A_FILE = {"limits", "interactive", "max_plan_corrections", "output_schema"}
+"""What of a policy no key sets."""
+
+
+def changed(section: str, key: str) -> tuple[Any, Policy]:
+    """A key set to something else than its default, and the policy that comes of it."""
+    field = SECTIONS[section].model_fields[key]
+    kind = kind_of(field.annotation, tuple(field.metadata))
+    value: Any = 2048 if kind.base is int else 0.5
+    if kind.choices:
+        (value, *_) = [choice for choice in kind.choices if choice != field.default]
+    elif kind.base is bool:
+        value = not field.default
+    settings = Settings.model_validate({section: {key: value}})
+    return value, settings.policy()
+
+
+def flat(policy: Policy) -> dict[str, Any]:
+    told = policy.model_dump()
+    return {**told.pop("budget"), **told.pop("older"), **told}
+
+
+@pytest.mark.parametrize(("section", "key"), sorted(BIND_A_TASK))
+def test_a_key_that_binds_a_task_reaches_its_policy(section: str, key: str) -> None:
+    value, policy = changed(section, key)
+    before = flat(Settings().policy())
+    ((name, reached),) = [(name, each) for name, each in flat(policy).items() if each != before[name]]
+    assert reached == value
+    assert name == {"mode": "approval", "max_retries": "max_transient_retries"}.get(key, key)
+
+
+def test_every_part_of_a_policy_is_set_by_one_key() -> None:
+    before = flat(Settings().policy())
+    reached = [
+        name
+        for place in BIND_A_TASK
+        for name, value in flat(changed(*place)[1]).items()
+        if value != before[name]
+    ]
+    assert sorted([*reached, *NOT_BY_A_FILE]) == sorted(before)
+
+
+def test_no_other_key_changes_the_policy() -> None:
+    before = Settings().policy()
+    for section, model in SECTIONS.items():
+        for key, field in model.model_fields.items():
+            if (section, key) not in BIND_A_TASK and kind_of(
+                field.annotation, tuple(field.metadata)
+            ).base in (int, bool, float):
+                assert changed(section, key)[1] == before, (section, key)
 
 
 def test_the_defaults_of_the_settings_are_those_of_the_policy(tmp_path: Path) -> None:
-    from replan.core.limits.policy import Policy
-
     assert load_settings(env={}, cwd=tmp_path).settings.policy() == Policy()
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from replan.core.limits.budget import in_digits, limit_reached
+from replan.core.limits.budget import COUNTED, Counted, left, limit_reached, limits, nearly_used
 from replan.core.limits.policy import Budget
 from replan.core.types import Usage
 
@@ -36,16 +36,40 @@ def test_rounds_are_counted_by_the_caller() -> None:
     assert limit_reached(Budget(max_rounds=3), Usage(), what="round", rounds=3) == "max_rounds = 3"
 
 
-@pytest.mark.parametrize(
-    ("amount", "told"),
-    [
-        (0.25, "0.25"),
-        (3, "3"),
-        (999_999, "999999"),
-        (1_000_000, "1000000"),
-        (1_234_567, "1234567"),
-        (2.5e9, "2500000000"),
-    ],
-)
-def test_an_amount_is_told_in_digits_however_large(amount: float, told: str) -> None:
-    assert in_digits(amount) == told
+EACH = pytest.mark.parametrize("counted", COUNTED, ids=lambda one: one.name)
+USED = Usage(llm_calls=5, tool_calls=5, input_tokens=2, output_tokens=3, cost_usd=5.0)
+
+
+def test_every_field_of_a_budget_is_counted_and_nothing_else() -> None:
+    assert [one.name for one in COUNTED] == [
+        name for name in Budget.model_fields if name != "task_timeout_secs"
+    ] + ["task_timeout_secs"]
+    assert len({one.words for one in COUNTED}) == len(COUNTED)
+
+
+@EACH
+def test_what_is_counted_is_told_warned_of_and_forbids_one_more(counted: Counted) -> None:
+    budget = Budget(**{"task_timeout_secs": None, counted.name: 6})
+    (limit,) = limits(budget, USED, rounds=5, secs=5.0)
+    assert limit == (counted.name, counted.words, 5, 6)
+    assert left(budget, USED, rounds=5, secs=5.0) == f"1 of 6 {counted.words}"
+    assert nearly_used(budget, USED, rounds=5, secs=5.0) == [limit]
+    at_its_end = budget.model_copy(update={counted.name: 5})
+    for what in ("llm", "tool", "round"):
+        assert limit_reached(budget, USED, what=what, rounds=5) == ""
+        reached = limit_reached(at_its_end, USED, what=what, rounds=5)
+        assert reached == (f"{counted.name} = 5" if what == counted.asked_before else "")
+
+
+@EACH
+def test_what_is_not_used_is_not_told_as_nearly_used(counted: Counted) -> None:
+    budget = Budget(**{"task_timeout_secs": None, counted.name: 6})
+    assert nearly_used(budget, Usage(), rounds=0, secs=0) == []
+    assert left(budget, Usage(), rounds=0, secs=0) == f"6 of 6 {counted.words}"
+
+
+@pytest.mark.parametrize(("name", "field"), [("max_tokens", "input_tokens"), ("max_cost_usd", "cost_usd")])
+def test_what_is_known_of_a_model_call_beforehand_has_to_fit(name: str, field: str) -> None:
+    budget = Budget(**{name: 6})
+    assert limit_reached(budget, USED, what="llm", asked=Usage(**{field: 1})) == ""
+    assert limit_reached(budget, USED, what="llm", asked=Usage(**{field: 2})) == f"{name} = 6"

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from replan.core.limits.budget import COUNTED, Counted, left
+from replan.core.limits.policy import Budget
+from replan.core.types import Usage
 from replan.errors import InputError, ModelUnavailable
 from replan.llm.recorder import RecordingModel, ReplayModel, request_key
 from replan.ports import ModelReply, ModelRequest, Turn
@@ -126,6 +129,25 @@ def test_the_seconds_that_are_left_do_not_make_another_request_but_those_of_a_ta
     left = "Left of the budget: 4 of 5 model calls, {} of {} seconds"
     assert asked(left.format("1785.1", "1800")) == asked(left.format("299.8", "300"))
     assert asked("wait 5 of 10 seconds") != asked("wait 6 of 10 seconds")
+
+
+@pytest.mark.parametrize("counted", COUNTED, ids=lambda one: one.name)
+@pytest.mark.parametrize("allowed", [9, 2_000_000, 0.00007])
+def test_what_is_left_of_what_calls_beside_use_does_not_make_another_request(
+    counted: Counted, allowed: float
+) -> None:
+    def asked(share: float, most: float) -> str:
+        used = share * most
+        usage = Usage.model_construct(
+            llm_calls=used, tool_calls=used, input_tokens=used, output_tokens=0, cost_usd=used
+        )
+        budget = Budget.model_construct(**{"task_timeout_secs": None, counted.name: most})
+        told = left(budget, usage, rounds=used, secs=used)  # type: ignore[arg-type]
+        return request_key(request(f"Left of the budget: {told}\\nWhat now?"))
+
+    same = counted.asked_before != "round"
+    assert (asked(0.1, allowed) == asked(0.7, allowed)) is same
+    assert (asked(0.1, allowed) == asked(0.1, 2 * allowed)) is (counted.asked_before == "time")
 
 
 async def test_a_recording_goes_on_after_a_line_that_a_crash_cut_off(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ class Grade(enum.IntEnum):
 )
 def test_an_output_is_kept_as_plain_json_values(value: Any, kept: Any) -> None:
     packed = pack(value, 1_000)
-    assert packed == (kept, None, None)
+    assert (packed.value, packed.artifact, packed.stored) == (kept, None, None)
     assert type(packed.value) is type(kept)
 
 

@@ -11,6 +11,7 @@ from replan.cli.commands.serve_tools import conformance, serve
 from replan.cli.terminal import options
 from replan.cli.terminal.listing import Listed
 from replan.cli.terminal.terminal import Out, own_stdout, say
+from replan.core.words import in_digits
 
 if TYPE_CHECKING:
     from replan.core.tools.stats import ToolKey, ToolStats
@@ -228,7 +229,7 @@ def _verifier(spec: ToolSpec) -> list[tuple[str, str]]:
         asked = json.dumps(verify.parameters, ensure_ascii=False) if verify.parameters else ""
         by = f"{verify.tool}{asked}, happened if {verify.happened}"
         by += f", output {verify.output}" if verify.output else ""
-    return [("in doubt", f"verified by {by}; a no counts after {after:g} s")]
+    return [("in doubt", f"verified by {by}; a no counts after {in_digits(after)} s")]
 
 
 def _tell(out: Out, spec: ToolSpec) -> None:
@@ -244,7 +245,7 @@ def _tell(out: Out, spec: ToolSpec) -> None:
         ("source", spec.source),
         ("also called", ", ".join(spec.aliases)),
         ("retries", "" if spec.max_retries is None else str(spec.max_retries)),
-        ("time limit", f"{spec.timeout_secs:g} s" if spec.timeout_secs else ""),
+        ("time limit", f"{in_digits(spec.timeout_secs)} s" if spec.timeout_secs else ""),
         ("output goes to metadata", ", ".join(spec.output_params)),
         ("masked parameters", ", ".join(spec.secrets)),
         ("approval", "a person has to agree to each call" if spec.requires_approval else ""),

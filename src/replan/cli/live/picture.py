@@ -14,8 +14,8 @@ from typing import Any
 from replan.cli.live.board import Board
 from replan.cli.live.story import action_words, sentence
 from replan.core import events as e
-from replan.core.limits.budget import in_digits
 from replan.core.types import Evaluation
+from replan.core.words import in_digits
 
 
 @dataclass(slots=True)

@@ -8,10 +8,9 @@ from typing import Any
 from replan.cli.terminal.words import clean
 from replan.core import events as e
 from replan.core.events import Record
-from replan.core.limits.budget import in_digits
 from replan.core.reflection import Strategy, SuggestedAction
 from replan.core.types import Evaluation
-from replan.core.words import text_of
+from replan.core.words import in_digits, text_of
 
 _CATEGORIES = {
     "parameter_error": "wrong parameters",

@@ -21,6 +21,7 @@ from replan.core.references.paths import PathError, chains, check_path, filters,
 from replan.core.references.refs import Reference, references
 from replan.core.references.resolve import resolve
 from replan.core.types import JsonObject, ToolSpec, Verifier
+from replan.core.words import in_digits
 from replan.errors import UnresolvedReference
 
 DEFAULT_AFTER_SECS = 30.0
@@ -302,7 +303,7 @@ def expression_problems(verifier: Verifier) -> list[str]:
         elif ref.problem:
             found.append(f"parameters: {ref.problem.replace('call.output', 'call')}")
     if verifier.after_secs is not None and verifier.after_secs < 0:
-        found.append(f"after_secs is {verifier.after_secs:g}; it has to be 0 or more")
+        found.append(f"after_secs is {in_digits(verifier.after_secs)}; it has to be 0 or more")
     return found
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from replan.core.limits.policy import Budget
 from replan.core.limits.prices import total
 from replan.core.types import Usage
+from replan.core.words import in_digits
 
 _NOTHING = Usage()
 WARN_AT = 0.8
@@ -28,6 +29,30 @@ def in_flight(usage: Usage, running: Sequence[int], more: Usage = _NOTHING) -> U
     )
 
 
+class Counted(NamedTuple):
+    """One thing that a task may be limited in: a field of `Budget`, what it counts, and what it is asked before."""
+
+    name: str
+    words: str
+    asked_before: Literal["llm", "tool", "round", "time"]
+    used: Callable[[Usage, int, float], float]
+    """Of the usage, the rounds and the seconds so far."""
+
+
+COUNTED = (
+    Counted("max_llm_calls", "model calls", "llm", lambda usage, rounds, secs: usage.llm_calls),
+    Counted(
+        "max_tokens", "tokens", "llm", lambda usage, rounds, secs: usage.input_tokens + usage.output_tokens
+    ),
+    Counted("max_cost_usd", "dollars", "llm", lambda usage, rounds, secs: usage.cost_usd),
+    Counted("max_tool_calls", "tool calls", "tool", lambda usage, rounds, secs: usage.tool_calls),
+    Counted("max_rounds", "rounds", "round", lambda usage, rounds, secs: rounds),
+    Counted("task_timeout_secs", "seconds", "time", lambda usage, rounds, secs: round(secs, 1)),
+)
+"""Every limit of a task, each in one line."""
+_BEFORE = {what: [one for one in COUNTED if one.asked_before == what] for what in ("llm", "tool", "round")}
+
+
 def limit_reached(
     budget: Budget,
     usage: Usage,
@@ -40,25 +65,13 @@ def limit_reached(
 
     `asked`: what is known beforehand of a model call, which has to fit into the limit.
     """
-    next_one: dict[str, float] = {}
-    if what == "llm":
-        tokens = usage.input_tokens + usage.output_tokens
-        used = {"max_llm_calls": usage.llm_calls, "max_tokens": tokens, "max_cost_usd": usage.cost_usd}
-        next_one = {"max_tokens": asked.input_tokens, "max_cost_usd": asked.cost_usd}
-    elif what == "tool":
-        used = {"max_tool_calls": usage.tool_calls}
-    else:
-        used = {"max_rounds": rounds}
-    for name, amount in used.items():
-        allowed = getattr(budget, name)
-        if allowed is not None and (amount >= allowed or amount + next_one.get(name, 0) > allowed):
-            return f"{name} = {in_digits(allowed)}"
+    for one in _BEFORE[what]:
+        allowed = getattr(budget, one.name)
+        if allowed is not None:
+            amount = one.used(usage, rounds, 0)
+            if amount >= allowed or amount + one.used(asked, 0, 0) > allowed:
+                return f"{one.name} = {in_digits(allowed)}"
     return ""
-
-
-def in_digits(amount: float) -> str:
-    """An amount as people read it: never as `1e+06`."""
-    return f"{amount:g}" if amount < 1_000_000 else f"{amount:.0f}"
 
 
 class Limit(NamedTuple):
@@ -72,15 +85,11 @@ class Limit(NamedTuple):
 
 def limits(budget: Budget, usage: Usage, *, rounds: int, secs: float) -> list[Limit]:
     """The limits that are set; `secs` and `rounds` are what was used of these."""
-    every = [
-        ("max_llm_calls", "model calls", usage.llm_calls, budget.max_llm_calls),
-        ("max_tokens", "tokens", usage.input_tokens + usage.output_tokens, budget.max_tokens),
-        ("max_cost_usd", "dollars", usage.cost_usd, budget.max_cost_usd),
-        ("max_tool_calls", "tool calls", usage.tool_calls, budget.max_tool_calls),
-        ("max_rounds", "rounds", rounds, budget.max_rounds),
-        ("task_timeout_secs", "seconds", round(secs, 1), budget.task_timeout_secs),
+    return [
+        Limit(one.name, one.words, one.used(usage, rounds, secs), allowed)
+        for one in COUNTED
+        if (allowed := getattr(budget, one.name)) is not None
     ]
-    return [Limit(name, words, used, allowed) for name, words, used, allowed in every if allowed is not None]
 
 
 def left(budget: Budget, usage: Usage, *, rounds: int, secs: float) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from replan.core.calls.site import items_in_words
 from replan.core.state.task import CallState, State, StepState
 from replan.core.types import Evaluation, Failure, Fault
-from replan.core.words import beginning, one_line
+from replan.core.words import beginning, in_digits, one_line
 
 _ADVICE = {
     "parameter_error": "Check the values: the task may name something that does not exist, or the tool's description may mislead.",
@@ -54,7 +54,7 @@ def timed_out(state: State, secs: float) -> Failure:
     at = f" while {_list(running)} had not finished" if running else ""
     return Failure(
         kind="timeout",
-        reason=f"the time limit of {secs:g} seconds was reached{at}",
+        reason=f"the time limit of {in_digits(secs)} seconds was reached{at}",
         root_causes=failed_so_far(state),
         tried=attempts_made(state),
         advice=(

@@ -12,6 +12,7 @@ from typing import Literal
 
 from replan.core.limits.prices import FREE, Price
 from replan.core.types import Usage
+from replan.core.words import in_digits
 from replan.errors import ModelUnavailable
 from replan.llm.local.runtime import Answer, Job, Listener, Runtime, chat_body
 from replan.llm.local.weights import DEFAULT, KNOWN, find, folder
@@ -57,7 +58,7 @@ class LocalModel:
                 answer = await done
         except TimeoutError:
             raise ModelUnavailable(
-                f"{self.name} did not finish its answer within {limit:g} s; "
+                f"{self.name} did not finish its answer within {in_digits(limit)} s; "
                 "give it longer ([llm] timeout_secs), fewer tools, or a faster endpoint (--endpoint)",
                 transient=False,
             ) from None

@@ -7,6 +7,7 @@ from typing import Any
 
 from replan.beside import cancelled_later
 from replan.core.failures.faults import text_of
+from replan.core.words import in_digits
 from replan.errors import ToolCallError
 from replan.ports import ToolCall, Tools
 
@@ -39,7 +40,7 @@ async def within(secs: float, tools: Tools, request: ToolCall) -> Any:
         return task.result()
     # What it raises because it was stopped is no word about whether it happened.
     _leave(task, answer, request)
-    raise ToolCallError(f"no answer within {round(secs, 3):g} seconds", kind="timeout")
+    raise ToolCallError(f"no answer within {in_digits(round(secs, 3))} seconds", kind="timeout")
 
 
 def _leave(task: asyncio.Task[None], answer: asyncio.Future[Any], request: ToolCall) -> None:

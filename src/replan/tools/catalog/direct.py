@@ -12,6 +12,7 @@ from typing import Any
 from replan.core.data.schemas import parameter_problems
 from replan.core.failures.faults import text_of
 from replan.core.secrets import KnownSecrets
+from replan.core.words import in_digits
 from replan.errors import InputError, ReplanError, ToolCallError
 from replan.ports import ToolCall
 from replan.tools.catalog.catalog import Catalog
@@ -93,4 +94,6 @@ async def _within(secs: float | None, catalog: Catalog, call: ToolCall) -> Any:
     if task.done() and not task.cancelled() and (done or task.exception() is None):
         return task.result()
     task.add_done_callback(lambda ended: None if ended.cancelled() else ended.exception())
-    raise ToolCallError(f"{call.tool_id!r} gave no answer within its {secs:g} seconds", kind="timeout")
+    raise ToolCallError(
+        f"{call.tool_id!r} gave no answer within its {in_digits(secs)} seconds", kind="timeout"
+    )

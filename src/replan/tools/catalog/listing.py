@@ -11,7 +11,7 @@ from replan.beside import beside
 from replan.core.data.validation import unread_patterns
 from replan.core.secrets import with_secret_fields
 from replan.core.types import ToolSpec
-from replan.core.words import beginning
+from replan.core.words import beginning, in_digits
 from replan.errors import ReplanError
 from replan.ports import Reporting, ToolSource, Watched
 from replan.tools.schema_check import problem_of
@@ -72,7 +72,10 @@ class Listing:
         first = await self._within(wait_secs)
         if first is not None and not first.done():
             self.problems = [
-                Problem(self.name, f"did not list its tools within {wait_secs:g} s; it is still waited for")
+                Problem(
+                    self.name,
+                    f"did not list its tools within {in_digits(wait_secs)} s; it is still waited for",
+                )
             ]
 
     def _watch(self) -> None:
@@ -166,7 +169,9 @@ class Listing:
             self.problems = [self._failed("it was cut off from inside")]
             return False
         except Exception as error:  # noqa: BLE001 - whatever a source does, the others go on
-            words = f"no list within {LONGEST_LISTING_SECS:g} s" if limit.expired() else in_words(error)
+            words = (
+                f"no list within {in_digits(LONGEST_LISTING_SECS)} s" if limit.expired() else in_words(error)
+            )
             self.problems = [self._failed(words)]
             return False
         self.specs = specs

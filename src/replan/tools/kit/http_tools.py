@@ -15,6 +15,7 @@ from pydantic import Field
 from replan.core.failures.faults import retry_after_secs, text_of
 from replan.core.failures.transport import transport_kind
 from replan.core.secrets import secrets_of_headers
+from replan.core.words import in_digits
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall
 from replan.tools.binary import data_url
@@ -244,7 +245,7 @@ class _Requests:
                     await response.aclose()
             return await taken(partial(_answer, response, body), len(body))
         except TimeoutError as error:
-            text = f"{request.url.host} had not answered in full after {secs:g} seconds"
+            text = f"{request.url.host} had not answered in full after {in_digits(secs)} seconds"
             raise ToolCallError(text, kind="timeout", happened="unknown") from error
         except httpx2.TooManyRedirects as error:
             raise ToolCallError(f"url: {error}", happened="no") from error

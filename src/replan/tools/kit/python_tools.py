@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 from pydantic import Field
 
+from replan.core.words import in_digits
 from replan.errors import InputError, ToolCallError
 from replan.tools.bounds import MAX_RESULT_BYTES, too_large
 from replan.tools.functions.context import time_left
@@ -218,7 +219,7 @@ def _sudden_end(code: int, stderr: str, limits: Limits) -> str:
     """Why there is no answer. 128 and more: the signal that ended the code in its own space of processes."""
     signal = -code if code < 0 else code - 128
     if signal in (24, 9):  # SIGXCPU, SIGKILL
-        return f"the code was stopped: it used more than {limits.cpu_secs:g} seconds of processor time, or too much memory"
+        return f"the code was stopped: it used more than {in_digits(limits.cpu_secs)} seconds of processor time, or too much memory"
     if signal == 25:  # SIGXFSZ
         return f"the code was stopped: it wrote a file of more than {limits.file_mb} MB"
     last = stderr.strip()[-500:] or "it wrote nothing"

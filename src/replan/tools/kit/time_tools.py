@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Literal, TypedDict
 from zoneinfo import ZoneInfo, available_timezones
 
+from replan.core.words import in_digits
 from replan.errors import InputError, ToolCallError
 from replan.tools.functions.decorator import tool
 from replan.tools.kit.source import KitSource
@@ -81,7 +82,9 @@ def time(zone: str = "UTC", *, name: str = "time") -> KitSource:
         try:
             return _moment(_added(given, amount, unit), shown)
         except (OverflowError, ValueError) as error:
-            text = f"amount: {amount:g} {unit} from {moment} is not a date between the years 1 and 9999"
+            text = (
+                f"amount: {in_digits(amount)} {unit} from {moment} is not a date between the years 1 and 9999"
+            )
             raise ToolCallError(text, kind="parameter", happened="no") from error
 
     @tool(effect="reads")

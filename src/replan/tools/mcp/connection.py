@@ -13,6 +13,7 @@ import mcp_types as types
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
+from replan.core.words import in_digits
 from replan.errors import ToolCallError
 from replan.ports import Progress, ToolCall, ToolProblem
 from replan.tools.bounds import traceparent
@@ -83,7 +84,7 @@ class Connection:
         if not self._owner.done():
             how = f"; {self._process.obituary()}" if self._process is not None else ""
             self._owner.cancel()
-            text = f"{self._server} was not ready within {timeout_secs:g} seconds{how}"
+            text = f"{self._server} was not ready within {in_digits(timeout_secs)} seconds{how}"
             raise exchange.failure or ToolCallError(text, kind="unavailable", happened="no")
         raise self._stillborn(exchange)
 
@@ -154,7 +155,7 @@ class Connection:
                 how = (
                     "is gone"
                     if self.gone.done()
-                    else f"did not list its tools within {timeout_secs:g} seconds"
+                    else f"did not list its tools within {in_digits(timeout_secs)} seconds"
                 )
                 raise ToolCallError(f"{self._server} {how}", kind="unavailable", happened="no")
             if task.cancelled():
@@ -279,7 +280,7 @@ class Connection:
         elif self.gone.done():
             found = ToolCallError("", kind="connection_lost", happened="unknown")
         else:
-            text = f"{call.tool_id!r} gave no answer within {call.deadline_secs:g} seconds"
+            text = f"{call.tool_id!r} gave no answer within {in_digits(call.deadline_secs)} seconds"
             raise ToolCallError(text, kind="timeout", happened="unknown")
         if is_gone(found):
             self.retire()

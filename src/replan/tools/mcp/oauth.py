@@ -14,6 +14,7 @@ from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuth
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata
 from pydantic import AnyUrl
 
+from replan.core.words import in_digits
 from replan.tools.mcp.servers import HttpServer, OAuth
 from replan.tools.mcp.token_file import TokenFile, default_token_file
 
@@ -75,7 +76,7 @@ async def provider(server: HttpServer, told: OAuth) -> tuple[httpx2.Auth, Person
             async with asyncio.timeout(LOGIN_SECS):
                 query = parse_qs(urlsplit(await person.returned()).query)
         except TimeoutError:
-            raise OAuthFlowError(f"nobody has logged in within {LOGIN_SECS:g} seconds") from None
+            raise OAuthFlowError(f"nobody has logged in within {in_digits(LOGIN_SECS)} seconds") from None
         if "error" in query:
             raise OAuthFlowError(
                 f"the login was refused: {' '.join(query['error'] + query.get('error_description', []))}"

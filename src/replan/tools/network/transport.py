@@ -13,6 +13,7 @@ import httpcore2
 import httpx2
 
 from replan.connections import Network
+from replan.core.words import in_digits
 from replan.tools.bounds import IDLE_SECS
 from replan.tools.network.addresses import Address, AddressRules, Resolve, refused
 
@@ -97,7 +98,9 @@ class GuardedNetwork(httpcore2.AsyncNetworkBackend):
                         if nth == len(addresses):
                             raise
         except TimeoutError as error:
-            raise httpcore2.ConnectTimeout(f"no connection to {host}:{port} within {timeout:g} s") from error
+            raise httpcore2.ConnectTimeout(
+                f"no connection to {host}:{port} within {in_digits(timeout)} s"
+            ) from error
         raise httpcore2.ConnectError(f"{host} has no address")
 
     async def connect_unix_socket(

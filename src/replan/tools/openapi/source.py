@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from replan.core.data.schemas import problems as schema_problems
 from replan.core.secrets import KnownSecrets, secrets_of_headers, secrets_of_url
 from replan.core.types import JsonObject, ToolSpec
+from replan.core.words import in_digits
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress, ToolCall, ToolProblem
 from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters, too_large, unknown_tool
@@ -147,7 +148,7 @@ class OpenApiSource:
         except TimeoutError:
             if not limit.expired():
                 raise
-            text = f"{tool.title}: no answer within {secs:g} seconds"
+            text = f"{tool.title}: no answer within {in_digits(secs)} seconds"
             raise ToolCallError(text, kind="timeout", happened=sender.happened) from None
         except ToolCallError:
             raise

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from replan.core.secrets import KnownSecrets
+from replan.core.words import in_digits
 from replan.errors import ToolCallError
 from replan.tools.openapi.security import ClientCredentials
 
@@ -101,7 +102,7 @@ class ClientTokens:
                 f"no token for {of.scheme!r}: {error}", kind=error.kind, happened="no"
             ) from None
         except TimeoutError:
-            text = f"no token for {of.scheme!r}: no answer within {self._ask_secs:g} seconds"
+            text = f"no token for {of.scheme!r}: no answer within {in_digits(self._ask_secs)} seconds"
             raise ToolCallError(text, kind="timeout", happened="no") from None
         except httpx2.HTTPError as error:
             said = str(error) or type(error).__name__

@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Literal, NamedTuple
 
+from replan.core.words import in_digits
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress
 from replan.tools.remote.client.endpoints import transport_to
@@ -91,7 +92,7 @@ async def _finding(rule: str, trial: Callable[[], Awaitable[None]]) -> Finding:
     except Broken as error:
         return Finding(rule, "broken", str(error))
     except TimeoutError:
-        return Finding(rule, "broken", f"nothing came within {PATIENCE_SECS:g} s")
+        return Finding(rule, "broken", f"nothing came within {in_digits(PATIENCE_SECS)} s")
     except ToolCallError as error:
         return Finding(rule, "broken", f"an unexpected error: {error.kind}: {error}")
     return Finding(rule, "ok")

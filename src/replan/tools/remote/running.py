@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
 from replan.core.types import JsonObject
+from replan.core.words import in_digits
 from replan.errors import ToolCallError
 from replan.ports import Progress
 from replan.tools.remote.messages import dumps, error_to_wire, loads
@@ -143,7 +144,7 @@ class Waiter:
                         "the call was cancelled by its caller", kind="cancelled", happened="unknown"
                     )
                 )
-            text = f"no answer within {self._secs:g} seconds"
+            text = f"no answer within {in_digits(self._secs)} seconds"
             return Answer.failed(ToolCallError(text, kind="timeout", happened="unknown"))
         if task.cancelled():
             text = "the call was cancelled on the server"

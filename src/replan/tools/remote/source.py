@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from replan.core.secrets import KnownSecrets, secrets_of_headers
 from replan.core.types import ToolSpec
+from replan.core.words import in_digits
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall, ToolProblem
 from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters, unknown_tool
@@ -157,7 +158,7 @@ class RemoteSource:
         except TimeoutError:
             if not limit.expired():
                 raise
-            late = attempt.final(f"no answer within {secs:g} seconds")
+            late = attempt.final(f"no answer within {in_digits(secs)} seconds")
             self._remember(call, late, attempt)
             raise late from None
         except ToolCallError as error:

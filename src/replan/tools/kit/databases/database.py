@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, Protocol, TypedDict
 
+from replan.core.words import in_digits
 from replan.errors import ToolCallError
 from replan.tools.functions.context import current, time_left
 
@@ -110,7 +111,7 @@ def interrupted(interrupt: Callable[[], None], most_secs: float, *, happened: st
         raise
     except Exception as error:
         if late.is_set():
-            text = f"the statement had not ended after {secs:g} seconds and was stopped; ask for less, or aggregate"
+            text = f"the statement had not ended after {in_digits(secs)} seconds and was stopped; ask for less, or aggregate"
             raise ToolCallError(text, kind="timeout", happened=happened) from error
         raise
     finally:

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from replan.core.words import in_digits
 from replan.errors import ToolCallError
 from replan.tools import orphans
 from replan.tools.bounds import MAX_RESULT_BYTES
@@ -209,7 +210,7 @@ class _Worker:
         """Why there was no answer. What was not about to be committed has not happened."""
         happened = "unknown" if self._committing else "no"
         if self._late:
-            text = f"the statement had not ended after {secs:g} seconds and was stopped; ask for less, or aggregate"
+            text = f"the statement had not ended after {in_digits(secs)} seconds and was stopped; ask for less, or aggregate"
             return ToolCallError(text, kind="timeout", happened=happened)
         code = self._process.returncode
         if code in (-signal.SIGKILL, -signal.SIGABRT, -signal.SIGSEGV):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
+from replan.core.words import in_digits
 from replan.errors import InputError, ToolCallError
 from replan.files import read_bounded
 from replan.tools.openapi.documents.reading import MAX_DOCUMENT_BYTES, read_text
@@ -132,7 +133,7 @@ async def _fetch(
                 status, final = answer.status_code, str(answer.url)
                 data = await read_limited(answer, MAX_DOCUMENT_BYTES, shown) if status < 300 else b""
     except TimeoutError:
-        raise ToolCallError(f"{shown}: no answer within {secs:g} s", kind="unavailable") from None
+        raise ToolCallError(f"{shown}: no answer within {in_digits(secs)} s", kind="unavailable") from None
     except httpx2.HTTPError as error:
         said = str(error) or type(error).__name__
         raise ToolCallError(f"{shown} cannot be read: {said}", kind="unavailable") from None

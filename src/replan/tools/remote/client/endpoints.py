@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from replan.core.limits.breaker import Breaker
+from replan.core.words import in_digits
 from replan.errors import InputError, ToolCallError
 from replan.tools.remote.client.transport import Endpoint, Transport, TransportFailure
 from replan.tools.remote.messages import Listing
@@ -35,7 +36,7 @@ class Peer:
             async with asyncio.timeout(timeout_secs):
                 found = await self.transport.list_tools("", 0.0)
         except TimeoutError:
-            text = f"{self.endpoint.url} did not list its tools within {timeout_secs:g} s"
+            text = f"{self.endpoint.url} did not list its tools within {in_digits(timeout_secs)} s"
             raise TransportFailure(text, kind="unavailable", happened="no") from None
         except ToolCallError as error:
             # Only listed: no tool was called, whatever became of the request.

@@ -14,6 +14,7 @@ import grpc
 import grpc.aio
 
 from replan.core.types import JsonObject
+from replan.core.words import in_digits
 from replan.errors import InputError, ToolCallError
 from replan.files import read_bounded
 from replan.ports import Progress
@@ -190,7 +191,9 @@ class GrpcTransport:
                         raise self._refused("the connection was refused or could not be secured")
                     await channel.wait_for_state_change(state)
         except TimeoutError:
-            raise self._refused(f"no connection within {self._endpoint.connect_timeout_secs:g} s") from None
+            raise self._refused(
+                f"no connection within {in_digits(self._endpoint.connect_timeout_secs)} s"
+            ) from None
         except grpc.aio.UsageError as error:  # closed by another call meanwhile
             raise self._refused("the channel was closed") from error
         return channel

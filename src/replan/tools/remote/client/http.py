@@ -14,6 +14,7 @@ import httpx2
 
 from replan.connections import Transport
 from replan.core.failures.faults import retry_after_secs
+from replan.core.words import in_digits
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress
 from replan.tools.bounds import IDLE_SECS, too_large
@@ -73,7 +74,7 @@ class HttpTransport:
     async def list_tools(self, known: str, wait_secs: float) -> Listing | None:
         headers = {"If-None-Match": f'"{known}"'} if known else {}
         async with self._answer(
-            "GET", LIST_PATH, headers=headers, params={"wait": f"{wait_secs:g}"}
+            "GET", LIST_PATH, headers=headers, params={"wait": f"{in_digits(wait_secs)}"}
         ) as answer:
             if answer.status_code == 304:
                 return None
@@ -128,12 +129,12 @@ class HttpTransport:
             async with self._client.stream(method, self._endpoint.url + path, **more) as answer:
                 yield answer
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
-            reason = str(error) or f"no connection within {self._endpoint.connect_timeout_secs:g} s"
+            reason = str(error) or f"no connection within {in_digits(self._endpoint.connect_timeout_secs)} s"
             raise TransportFailure(
                 f"cannot connect to {url}: {reason}", kind="refused", happened="no"
             ) from error
         except httpx2.TimeoutException as error:
-            text = f"{url} said nothing for {SILENCE_SECS:g} s"
+            text = f"{url} said nothing for {in_digits(SILENCE_SECS)} s"
             raise TransportFailure(text, kind="connection_lost", happened="unknown") from error
         except (httpx2.TransportError, httpx2.StreamError) as error:
             text = f"the connection to {url} was lost: {str(error) or type(error).__name__}"
