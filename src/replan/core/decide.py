@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 from replan.core.evaluation.outcome import answer_faults, default_strategy, done_in_substance, satisfied
+from replan.core.evaluation.parts import still_open, to_be_planned
 from replan.core.events import TaskCancelled, TaskCompleted, TaskFailed, TaskTimedOut
 from replan.core.recovery.guard import may_reflect, must_stop
 from replan.core.reflection import NEW_STEPS, Strategy
@@ -66,6 +67,8 @@ class Replan(NamedTuple):
 
     strategy: Strategy
     reason: str
+    continues: bool = False
+    """Nothing was wrong: the plan was a first part."""
 
 
 class ChangePlan(NamedTuple):
@@ -127,6 +130,8 @@ def decide(state: State) -> Decision:
     if state.escalation is not None and state.escalation.replan and not must_stop(state):
         return Replan(default_strategy(state), state.escalation.advice or state.escalation.reason)
     if state.escalation is None and state.evaluation is None:
+        if to_be_planned(state):
+            return Replan(Strategy(type="replan_from_step"), still_open(state), continues=True)
         return Evaluate()
     return _verdict(state)
 
@@ -221,7 +226,8 @@ def _ended_by_word(state: State) -> Decision:
         if evaluation is not None
         else ("the result was not judged",)
     )
-    missing = tuple(dict.fromkeys((*judged, *broken_steps(state))))
+    rest = (f"still to be planned was: {still_open(state)}",) if still_open(state) else ()
+    missing = tuple(dict.fromkeys((*judged, *broken_steps(state), *rest)))
     score = evaluation.overall_score if evaluation is not None else None
     artifact = state.evaluation.artifact if state.evaluation else None
     return Finish(TaskCompleted(final_output=answer, artifact=artifact, score=score, shortfall=missing))

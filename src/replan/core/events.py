@@ -452,6 +452,8 @@ class ReplanningStarted(Event):
     guidance: JsonObject = {}
     refused: Strategy | None = None
     why_refused: str = ""
+    continues: bool = False
+    """Nothing was wrong: the plan was a first part, and the next is planned."""
 
 
 class PlanningStopped(Event):

@@ -210,6 +210,8 @@ class Plan(Frozen):
     """Why the task cannot be done; such a plan has no steps."""
     ask_first: str = ""
     """What a person has to be asked before anything can be planned; such a plan has no steps."""
+    more: str = Field(default="", exclude_if=lambda value: not value)
+    """What is still to be planned once these steps have run: the plan is a first part, and the task is not done with it."""
 
     @property
     def declined(self) -> bool:

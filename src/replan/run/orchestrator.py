@@ -252,9 +252,9 @@ class Drive:
                     if run.state.escalation is None:  # it is the judgement that calls for it
                         run.record(OverallReflectionTriggered(reason=explain.shortfall(run.state)))
                     return _apart(run, rounds.reflect(run))
-                case Replan(strategy, reason):
+                case Replan(strategy, reason, continues):
                     self._allow_round()
-                    started = rounds.begin(run, strategy, reason)
+                    started = rounds.begin(run, strategy, reason, continues=continues)
                     run.record(RoundCompleted(round=run.state.round))
                     run.record(RoundStarted(round=run.state.round + 1))
                     run.record(started)  # one append with the start of its round

@@ -72,6 +72,8 @@ def tell(out: Out, records: Sequence[Record], *, held: bool = True) -> None:
         mode = f", {state.mode.mode} ({clean(state.mode.reason)})" if state.mode else ""
         out.line(f"plan {state.plan.version}: {counted(len(state.steps), 'step')}{mode}")
         _tell_steps(out, state)
+        if state.plan.more:
+            out.line(f"  still to be planned by it: {clean(state.plan.more, 1_000)}")
     if told := story(records):
         failed = any(isinstance(record.event, _WENT_WRONG) for record in records)
         out.line("what failed, and what was done about it:" if failed else "on the way:")

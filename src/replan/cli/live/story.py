@@ -46,6 +46,8 @@ def sentence(event: e.AnyEvent) -> str | None:
             return _round(event)
         case e.ReplanningStarted(refused=Strategy() as refused):
             return f"{strategy_words(refused)} was rejected ({event.why_refused}); instead: {strategy_words(event.strategy)}"
+        case e.ReplanningStarted(continues=True):
+            return f"that part is done; still to be planned: {event.reason}"
         case e.ReplanningStarted():
             return f"replanning: {strategy_words(event.strategy)}" + (
                 f" ({event.reason})" if event.reason else ""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from replan.core.data.schemas import problems
+from replan.core.evaluation.parts import still_open
 from replan.core.limits.policy import Policy
 from replan.core.recovery.guard import must_stop
 from replan.core.recovery.strategies import Standing, refusal
@@ -24,9 +25,10 @@ _WRONG = re.compile(r"\b(wrong|incorrect|mistaken|not correct|not right)\b|é”™è¯
 def satisfied(state: State, evaluation: Evaluation) -> bool:
     """True if the task is done: the judge says so, by score where every step succeeded, or by excellent correctness.
 
-    A failed step that should have had an effect is fatal: no judgement makes up for it.
+    A failed step that should have had an effect is fatal: no judgement makes up for it. Nor is a plan that says itself that
+    more is to be planned.
     """
-    if not evaluation.is_successful or at_odds(state.policy, evaluation):
+    if not evaluation.is_successful or at_odds(state.policy, evaluation) or still_open(state):
         return False
     failed = _failed(state)
     if not failed and evaluation.overall_score >= state.policy.success_threshold:
@@ -85,6 +87,7 @@ def done_in_substance(state: State, evaluation: Evaluation) -> bool:
         and evaluation.dimensions.correctness >= RIGHT
         and not at_odds(state.policy, evaluation)
         and not evaluation.wrong_results
+        and not still_open(state)
         and not any(one.missing for one in evaluation.left_out)
         and not any(_WRONG.search(failure) for failure in evaluation.failures)
         and not state.open_steps
@@ -98,6 +101,7 @@ def may_be_done(state: State) -> bool:
     return (
         state.policy.evaluation == "model"
         and not state.open_steps
+        and not still_open(state)
         and not standing_of(state).left_out
         and not any(_fatal(step) for step in _failed(state))
     )
@@ -143,7 +147,9 @@ def violations(proposal: OverallReflection, state: State) -> list[str]:
 def _violations(proposal: OverallReflection, state: State) -> Iterator[str]:
     evaluation = state.evaluation.evaluation if state.evaluation else None
     done = may_be_done(state) if evaluation is None else done_in_substance(state, evaluation)
-    if proposal.done_in_substance and not done and evaluation is None:
+    if proposal.done_in_substance and (more := still_open(state)):
+        yield f"the task is not done in substance: by its plan this is still to be planned: {more[:300]}"
+    elif proposal.done_in_substance and not done and evaluation is None:
         yield (
             "it cannot be told yet whether the task is done in substance: the round has not been judged, and a step that matters "
             "has failed or waits; where it is not needed, skip_steps leaves it out (should_replan true), and the rest is judged"

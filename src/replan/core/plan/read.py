@@ -112,6 +112,7 @@ def read_plan(answer: JsonObject, *, plan_id: str, version: int = 1, task: str =
         steps=tuple(step for step in steps if step is not None),
         estimated_duration=_number(body.get("estimated_duration")),
         reasoning=_text(body.get("reasoning")),
+        more="" if declined else _still_to_plan(body),
         **declined,
     )
     if faults:
@@ -132,6 +133,7 @@ def _told(faults: Sequence[str]) -> list[str]:
     return found
 
 
+_WRAPPERS = ("plan", "execution_plan")
 _DECLINING = {
     "cannot": ("cannot_because", "impossible", "impossible_because"),
     "ask_first": ("ask", "question", "clarification"),
@@ -153,6 +155,15 @@ def _declined(body: Any) -> dict[str, str]:
     return found
 
 
+def _still_to_plan(body: Any) -> str:
+    """What a plan that is a first part says of the rest, also around a plan under another name."""
+    for part in (body, *(body.get(name) for name in _WRAPPERS)):
+        said = part.get("more") if isinstance(part, dict) else None
+        if text := "the rest (it was not said what)" if said is True else _words(said):
+            return text
+    return ""
+
+
 def _words(said: Any) -> str:
     """What is said, in whatever form: a text, several, an object of texts, or no more than that it is so."""
     if isinstance(said, dict | list):
@@ -164,9 +175,7 @@ def _words(said: Any) -> str:
 
 def _steps_of(body: Any) -> list[Any]:
     if isinstance(body, dict) and "steps" not in body:
-        inner = next(
-            (body[name] for name in ("plan", "execution_plan") if isinstance(body.get(name), dict)), None
-        )
+        inner = next((body[name] for name in _WRAPPERS if isinstance(body.get(name), dict)), None)
         body = inner if inner is not None else body
     if isinstance(body, list):
         return body

@@ -24,12 +24,18 @@ MOST_POLLED = 100
 
 
 def must_stop(state: State) -> str:
-    """Why there must not be another round, whatever a model says; empty if there may be one."""
+    """Why there must not be another round that mends, whatever a model says; empty if there may be one."""
     known, older = state.recovery or Recovery(), state.policy.older
     if older.max_task_replanning_attempts is not None and known.replans >= older.max_task_replanning_attempts:
         return f"max_task_replanning_attempts = {older.max_task_replanning_attempts} is reached"
     if older.max_reflection_rounds is not None and known.reflections >= older.max_reflection_rounds:
         return f"max_reflection_rounds = {older.max_reflection_rounds} is reached"
+    return is_pointless(state)
+
+
+def is_pointless(state: State) -> str:
+    """Why another round has no point by what those before have brought; empty if it may have one."""
+    known = state.recovery or Recovery()
     if (
         barren := _in_a_row(known.rounds, lambda note: not (note.better or note.news or note.moved))
     ) >= MOST_BARREN:

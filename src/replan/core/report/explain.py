@@ -143,6 +143,8 @@ def judged_failed(state: State, evaluation: Evaluation) -> Failure:
             if wrong
             else f"nothing makes good what was left out: {_cut(missing[0])}"
             if missing
+            else f"by its plan this was still to be planned: {_cut(state.plan.more)}"
+            if state.plan is not None and state.plan.more
             else "a step had failed"
         )
         reason = f"{judged}, and {why}"

@@ -14,7 +14,7 @@ from replan.core.plan.lineage import replacements
 from replan.core.reflection import NEW_STEPS, RETRIES, SuggestedAction
 from replan.core.state.fold_plans import count, replace_step, take_plan
 from replan.core.state.human_input import Said, word_of
-from replan.core.state.progress import StepState
+from replan.core.state.progress import CallState, StepState
 from replan.core.state.recovery import Edited, Recovery, RoundNote
 from replan.core.state.step_recovery import Healing, Override, Reading
 from replan.core.state.task import State
@@ -189,8 +189,11 @@ def _reflection_completed(state: State, event: e.ReflectionCompleted, ts: float)
 def _replanning(state: State, event: e.ReplanningStarted, ts: float) -> None:
     known = state.mending()
     if state.replanning is None:
-        known.replans += 1
+        known.replans += not event.continues
         note = known.note(state.round - 1)  # of the round that has just ended
+        if event.continues:
+            note.news = note.news or note.has_brought(_succeeded_calls(state))
+            note.outcome = note.outcome or f"what was planned is done; still to be planned: {event.reason}"
         failed = [step.fault for step in state.steps.values() if step.status == "failed"]
         note.outside = note.outside or any(
             fault is not None and fault.category in OUTSIDE for fault in failed
@@ -200,18 +203,23 @@ def _replanning(state: State, event: e.ReplanningStarted, ts: float) -> None:
             whole, left = prints_of(state.plan, _succeeded(state), known.labels, state.earlier)
             for one in (*began, whole, left) if not note.heard else ():
                 known.prints[one] = known.prints.get(one, True) and note.outside
-            if not (note.better or note.outside):
+            if not (note.better or note.outside or event.continues):
                 known.barren.add(prints_of(state.plan, (), known.labels)[0])
             before = known.results.setdefault(whole, [])
             before.append(_result(state))
             note.moved = len(before) > 1 and before[-1] != before[-2]
         if not note.outcome and state.escalation is not None:
             note.outcome = state.escalation.reason
-        if event.strategy.type in NEW_STEPS:
+        if event.strategy.type in NEW_STEPS and not event.continues:
             state.selection = None
     state.replanning = event
     state.escalation = None
     state.status = "replanning"
+
+
+def _succeeded_calls(state: State) -> list[CallState]:
+    calls = (call for step in state.every_step() for call in step.calls.values())
+    return [call for call in calls if call.status == "succeeded" and not call.reused]
 
 
 def _stopped(state: State, event: e.PlanningStopped, ts: float) -> None:

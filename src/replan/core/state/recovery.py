@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from replan.core import events as e
 from replan.core.calls.site import Place
+from replan.core.ids import base_of, canonical, digest
 from replan.core.reflection import OverallReflection
 from replan.core.state.human_input import Said, Word
-from replan.core.state.progress import StepState
+from replan.core.state.progress import CallState, StepState
 from replan.core.types import JsonObject, StepId, ToolId
 
 
@@ -38,6 +40,30 @@ class RoundNote:
     heard: bool = False
     """A person has said how to go on after it: its plan may be right now."""
     outcome: str = ""
+
+    def has_brought(self, calls: Sequence[CallState]) -> bool:
+        """True if one of the calls that were made in the task is an effect of this round, or has read what was not read before.
+
+        The same reading once more that gives the same is nothing new.
+        """
+        own = [call for call in calls if call.plan >= self.plan_version]
+        if len(calls) > _MOST_COMPARED or any(call.effect != "reads" for call in own):
+            return bool(own)
+        known = {_read(call) for call in calls if call.plan < self.plan_version}
+        return any(_read(call) not in known for call in own)
+
+
+_MOST_COMPARED = 200
+"""Calls that are held against each other: of more, the other bounds have to do."""
+
+
+def _read(call: CallState) -> tuple[str, str]:
+    """What was read, and what it gave."""
+    kept = call.output.artifact if call.output is not None else None
+    value = call.output.value if call.output is not None else None
+    return base_of(call.key), digest(
+        canonical(value) if kept is None else f"{kept.size}{kept.head}{kept.tail}"
+    )
 
 
 class Edited(NamedTuple):

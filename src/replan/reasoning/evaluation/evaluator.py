@@ -19,7 +19,7 @@ from replan.reasoning.prompting.inlined import inline
 from replan.reasoning.prompting.large import put_together
 from replan.reasoning.prompting.prompts import Rendered, fence, load
 from replan.reasoning.prompting.read_values import spoken, texts, truth
-from replan.reasoning.prompting.recovery_text import tools_in_short
+from replan.reasoning.prompting.recovery_text import joined, section, tools_in_short
 from replan.reasoning.prompting.schemas import allows_null, evaluation_schema
 from replan.reasoning.prompting.view import StepReport, TaskView
 
@@ -213,6 +213,13 @@ def _plan_note(plan: Plan) -> str:
         if plan.reasoning
         else ""
     )
+    if plan.more:
+        rest = section(
+            "The plan is a first part. This is still to be planned by it, so that the task is not done:",
+            "still to be planned",
+            shorten(plan.more, 1_500),
+        )
+        why = joined(why, rest)
     if plan.steps:
         return why
     return (

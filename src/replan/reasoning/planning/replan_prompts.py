@@ -45,6 +45,9 @@ _ORDERS = {
         "under its own id, only if its parameters have to refer to the new steps."
     ),
 }
+_ORDERS["continue"] = (
+    "The plan was a first part, and it is done. Write the steps for what is still to be planned."
+)
 _ORDERS["replan"] = _ORDERS["replan_from_step"]
 
 
@@ -123,7 +126,8 @@ def _order(view: ReplanView, small: bool) -> str:
     if not small and view.reason == view.guidance.get("advice"):
         return order
     # why it is so is a model's sentence, perhaps with an error in it: evidence as all else
-    return "\n".join(part for part in (order, section("Why:", "reason", shorten(view.reason, 1_500))) if part)
+    title = "Still to be planned:" if view.strategy == "continue" else "Why:"
+    return "\n".join(part for part in (order, section(title, "reason", shorten(view.reason, 1_500))) if part)
 
 
 def _ids(view: ReplanView, small: bool) -> str:

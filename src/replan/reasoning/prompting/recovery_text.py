@@ -262,6 +262,8 @@ def plan_text(plan: Plan, steps: Sequence[StepReport], style: str, otherwise: st
         lines.append((one_line(line) if style == "small" else line) + (f" -> {became}" if became else ""))
     if len(plan.steps) > len(shown):
         lines.append(f"({len(plan.steps) - len(shown)} more steps)")
+    if plan.more and style != "small":
+        lines.append(f"still to be planned once these have run: {shorten(one_line(plan.more), 1_500)}")
     return "\n".join(lines)
 
 

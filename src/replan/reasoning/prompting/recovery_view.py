@@ -147,7 +147,8 @@ class ReplanView:
     task: TaskView
     round: int
     strategy: str
-    """`full_replan`, `replan_from_step`, `add_remediation_steps`, or `replan` for the advice of a step's reflection."""
+    """`full_replan`, `replan_from_step`, `add_remediation_steps`, `replan` for the advice of a step's reflection, or `continue`
+    after a plan that was a first part."""
     reason: str
     previous: Plan
     steps: Sequence[StepReport]

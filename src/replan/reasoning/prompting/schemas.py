@@ -78,6 +78,10 @@ def _plan(tools: Sequence[ToolSpec]) -> JsonObject:
             "task_type": {"type": "string"},
             "workflow_id": {"type": ["string", "null"]},
             "steps": {"type": "array", "items": step},
+            "more": {
+                "type": "string",
+                "description": "what is still to be planned once these steps have run; left out if nothing is",
+            },
             "estimated_duration": {"type": "number", "description": "seconds"},
             "cannot": {"type": "string", "description": "why it cannot be done; then there are no steps"},
             "ask_first": {

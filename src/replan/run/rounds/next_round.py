@@ -81,8 +81,10 @@ def _named(run: Run, reflection: OverallReflection) -> OverallReflection:
 # ── replanning ────────────────────────────────────────────────────────────────
 
 
-def begin(run: Run, strategy: Strategy, reason: str) -> ReplanningStarted:
-    """The start of making the plan anew."""
+def begin(run: Run, strategy: Strategy, reason: str, *, continues: bool = False) -> ReplanningStarted:
+    """The start of making the plan anew, or of planning what comes after a first part."""
+    if continues:
+        return ReplanningStarted(strategy=strategy, reason=reason, continues=True)
     reflection = run.state.reflection.reflection if run.state.reflection else None
     guidance: JsonObject = reflection.guidance() if reflection is not None else {}
     if run.state.escalation is not None and run.state.escalation.replan:
@@ -196,7 +198,8 @@ async def _by_planner(
                 raise PlanInvalid([str(refused)]) from refused
         else:
             made = strategies.with_suffix(plan, kept, new)
-        return read.model_copy(update={"steps": made.steps})
+        more = read.more or (plan.more if helps else "")  # what only helps leaves the rest to be planned
+        return read.model_copy(update={"steps": made.steps, "more": more})
 
     latest: Checked | None = None
     tried_before = False
@@ -212,10 +215,7 @@ async def _by_planner(
         tried_before = latest is not None and latest.tried_before and latest.violations == found
         run.record(PlanRejected(violations=found, attempt=attempt))
 
-    view = replan_view(
-        run, strategy, started.reason, previous=plan, kept=stay, usable=usable, about=about,
-        guidance=started.guidance,
-    )  # fmt: skip
+    view = replan_view(run, started, previous=plan, kept=stay, usable=usable, about=about)
 
     def plan_with(tools: list[ToolSpec]) -> Coroutine[Any, Any, Planned]:
         return make_replan(

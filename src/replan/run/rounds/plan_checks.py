@@ -84,9 +84,37 @@ def check(
         found.append(
             "the plan has no steps, and with evaluation = steps there is no model to answer by itself"
         )
+    if draft.more:
+        found += _part_problems(run, {step.step_id for step in checked.plan.steps} - done)
     volatile = {tool.id for tool in run.parts.tools.specs() if tool.volatile}
-    repeat = "" if found or _sets_again(run, checked.plan) else plan_repeats(state, checked.plan, volatile)
+    fresh = found or _is_the_end(run, checked.plan) or _sets_again(run, checked.plan)
+    repeat = "" if fresh else plan_repeats(state, checked.plan, volatile)
     return checked._replace(violations=(repeat,) if repeat else tuple(found), tried_before=bool(repeat))
+
+
+def _part_problems(run: Run, new: Collection[StepId]) -> list[str]:
+    """What keeps a plan from being a first part: it has to do something, and somebody has to plan the rest."""
+    if not run.state.modelled:
+        return ["`more` is for a model that plans the rest, and there is none: give the whole plan"]
+    if not new:
+        return [
+            (
+                "a plan that says `more` has steps that find out or do what the rest needs, and this one has no new step: write "
+                "what is still to be planned, leave `more` out if that is nothing, or say why it cannot be planned (`cannot`)"
+            )
+        ]
+    return []
+
+
+def _is_the_end(run: Run, plan: Plan) -> bool:
+    """True if nothing is added after a first part: the planner has seen that there is no more to do."""
+    started, done = run.state.replanning, settled_steps(run)
+    return (
+        started is not None
+        and started.continues
+        and not plan.more
+        and {s.step_id for s in plan.steps} <= done
+    )
 
 
 def _sets_again(run: Run, plan: Plan) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from replan.core.events import ReplanningStarted
 from replan.core.recovery.guard import repeated_in_step, repeats
-from replan.core.reflection import Strategy
 from replan.core.report.explain_recovery import steps_tried, tried
 from replan.core.state.fold_recovery import rounds_of
 from replan.core.types import JsonObject, Plan, StepId
@@ -118,25 +118,23 @@ def _statistics(run: Run) -> dict[str, str]:
 
 def replan_view(
     run: Run,
-    strategy: Strategy,
-    reason: str,
+    started: ReplanningStarted,
     *,
     previous: Plan,
     kept: Sequence[StepId],
     usable: dict[str, JsonObject | None],
     about: Sequence[StepId],
-    guidance: JsonObject,
 ) -> ReplanView:
     """The plan that is to be made anew, as the planner is shown it."""
     state = run.state
     known = state.recovery
-    judged = known.evaluation if known else None
+    judged = known.evaluation if known and not started.continues else None
     used = state.ids_used()
     return ReplanView(
         task=view_of(run),
         round=state.round,
-        strategy=strategy.type,
-        reason=reason,
+        strategy="continue" if started.continues else started.strategy.type,
+        reason=started.reason,
         previous=previous,
         steps=history(run, Loaded()),
         kept=kept,
@@ -145,8 +143,8 @@ def replan_view(
         used_ids=sorted(used),
         next_id=next_id(used),
         evaluation=judged.evaluation if judged else None,
-        guidance=guidance,
-        suggestions=strategy.suggestions,
+        guidance=started.guidance,
+        suggestions=started.strategy.suggestions,
         done_effects=effects_done(run),
         done=calls_done(run),
         tried_plans=history_lines(run),

@@ -1,0 +1,28 @@
+"""A plan that is a first part: it finds out or does what the rest has to know, and says what is still to be planned."""
+
+from __future__ import annotations
+
+from replan.core.recovery.guard import is_pointless
+from replan.core.state.task import State, StepState
+
+
+def still_open(state: State) -> str:
+    """What is still to be planned by the word of the plan itself; empty if the plan is all there is to do."""
+    return state.plan.more if state.plan is not None else ""
+
+
+def to_be_planned(state: State) -> bool:
+    """True if the rest can be planned at once, with nobody asked: what the part was to do is done, and it has brought something.
+
+    Whatever failed is for the judge and the reflector, as with any plan.
+    """
+    return bool(still_open(state)) and all(map(_done, state.steps.values())) and not is_pointless(state)
+
+
+def _done(step: StepState) -> bool:
+    if step.status == "skipped":
+        return step.skip is not None and step.skip.kind == "condition"
+    if step.status != "succeeded":
+        return False
+    read = {slot.item for slot, call in step.calls.items() if call.effect == "reads"}
+    return read.issuperset(step.left_out)  # an item that is missing may be an effect that was not had

@@ -1,0 +1,309 @@
+"""Plans that say what is still to be planned (`more`): the planner goes on at once, nothing is asked for nothing, and nothing loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from run_tasks import Bench, FakeTool, Ran, action, bench, plan, step, verdict
+from test_run_recovery import READS, overall, reflection
+from test_run_recovery_crashes import DiesAfter
+
+from replan.errors import StoreFull
+from replan.testing import virtual_time
+
+ONCE: dict[str, Any] = {"effect": "once"}
+REST = "order what is below ten"
+
+
+def part(*steps: dict[str, Any], more: Any = REST) -> dict[str, Any]:
+    return {**plan(*steps), "more": more}
+
+
+def tools(**more: Any) -> dict[str, Any]:
+    return {
+        "stock": FakeTool(output=lambda p: {"left": 3, "at": p.get("at")}, **READS),
+        "order": FakeTool(output="ordered", **ONCE),
+        "mail": FakeTool(output="mailed", **ONCE),
+        **more,
+    }
+
+
+def run(answers: dict[str, Any], of: dict[str, Any] | None = None, **more: Any) -> Ran:
+    async def main() -> Ran:
+        made = await bench(tools() if of is None else of, {"evaluation": verdict(), **answers})
+        return (await made.run(**more)).check()
+
+    return virtual_time(main())
+
+
+def asked(ran: Ran) -> list[str]:
+    return [one.schema_name for one in ran.model.requests]
+
+
+LOOK = part(step("look", "stock"))
+BUY = plan(step("buy", "order", parameters={"pieces": 7}))
+
+
+def test_a_plan_that_has_to_look_first_is_gone_on_with_at_once_and_judged_only_as_a_whole() -> None:
+    ran = run({"execution_plan": [LOOK, BUY]})
+    assert asked(ran) == ["execution_plan", "execution_plan", "evaluation"]
+    assert ran.result.succeeded
+    assert ran.result.rounds == 2
+    assert ran.statuses() == {"look": "succeeded", "buy": "succeeded"}, "the part stays in the plan"
+    assert ran.source.counts == {"stock": 1, "order": 1}
+    (started,) = ran.events("replanning_started")
+    assert started.continues
+    assert started.reason == REST
+    told = ran.model.requests[1].turns[0].text
+    assert REST in told
+    assert '"left": 3' in told, "the planner has what was found out"
+    assert "not done" not in ran.model.requests[2].turns[0].text, "the whole is judged as a whole"
+
+
+def test_the_next_part_may_refer_to_the_one_before_and_is_no_replan_of_the_older_limits() -> None:
+    buy = plan(step("buy", "order", parameters={"pieces": "${look.output.left}"}))
+    ran = run({"execution_plan": [LOOK, buy]}, max_task_replanning_attempts=0)
+    assert ran.result.succeeded
+    assert ran.source.calls[-1].parameters == {"pieces": 3}
+    assert ran.state.recovery is not None
+    assert ran.state.recovery.replans == 0
+
+
+def test_steps_alone_judge_the_whole_and_never_a_part() -> None:
+    ran = run({"execution_plan": [LOOK, BUY]}, evaluation="steps")
+    assert asked(ran) == ["execution_plan"] * 2
+    assert ran.result.succeeded
+    assert ran.result.output == {"look": {"left": 3, "at": None}, "buy": "ordered"}
+
+
+def test_where_nothing_is_left_to_do_the_next_part_has_no_steps() -> None:
+    for judge in ("model", "steps"):
+        ran = run({"execution_plan": [LOOK, plan()]}, evaluation=judge)
+        assert ran.result.succeeded
+        assert ran.source.counts == {"stock": 1}
+        assert ran.statuses() == {"look": "succeeded"}
+
+
+def test_a_part_whose_step_is_skipped_by_its_condition_is_gone_on_with() -> None:
+    looks = part(step("look", "stock"), step("warn", "mail", when="look.output.left > `5`"))
+    ran = run({"execution_plan": [looks, BUY]})
+    assert asked(ran) == ["execution_plan", "execution_plan", "evaluation"]
+    assert ran.result.succeeded
+    assert ran.source.counts == {"stock": 1, "order": 1}
+
+
+def test_what_another_tool_is_needed_for_is_planned_without_selecting_anew() -> None:
+    many = {f"tool_{n}": FakeTool(output=n, **READS) for n in range(12)}
+    select = {"tools": [{"tool_id": "stock", "score": 90}]}
+    ran = run(
+        {"tool_selection": select, "execution_plan": [LOOK, BUY, BUY]},
+        {**tools(), **many},
+    )
+    assert asked(ran).count("tool_selection") == 1
+    assert ran.result.succeeded
+    assert ran.source.counts["order"] == 1
+
+
+# ── a part that fails ─────────────────────────────────────────────────────────
+
+
+def test_a_part_whose_step_fails_is_judged_and_reflected_on_as_any_plan() -> None:
+    ran = run(
+        {
+            "execution_plan": [part(step("look", "stock"), step("tell", "mail")), BUY],
+            "step_reflection": reflection("trigger_overall_reflection", {"summary": "no"}, "tool_error"),
+            "overall_reflection": overall(True, replanning_strategy={"type": "full_replan", "reason": "anew"}),
+            "evaluation": {**verdict(), "left_out_effects": [
+                {"step": "tell", "made_good_by": None, "not_needed": "nobody asked for a mail"}]},
+        },
+        tools(mail=FakeTool(fail=["full"] * 9, **ONCE)),
+    )  # fmt: skip
+    assert ran.result.succeeded
+    assert "overall_reflection" in asked(ran)
+    (started,) = ran.events("replanning_started")
+    assert not started.continues
+
+
+def test_an_effect_that_one_item_has_not_had_goes_to_the_judge_and_not_on() -> None:
+    each = step(
+        "tell", "mail", for_each='["ann", "bo"]', parameters={"to": "${item}"}, allow_failed_items=True
+    )
+
+    def mail(parameters: Any) -> Any:
+        if parameters["to"] == "bo":
+            raise RuntimeError("no such person")
+        return "mailed"
+
+    ran = run(
+        {
+            "execution_plan": [part(each), BUY],
+            "step_reflection": reflection("trigger_overall_reflection", {"summary": "no"}, "tool_error"),
+            "overall_reflection": overall(False),
+            "evaluation": verdict(60),
+        },
+        tools(mail=FakeTool(mail, **ONCE)),
+    )
+    assert not ran.events("replanning_started", continues=True)
+    assert not ran.result.succeeded
+
+
+@pytest.mark.parametrize("judge", ["model", "steps"])
+def test_no_yes_makes_a_success_of_a_plan_that_says_itself_that_more_is_to_be_planned(judge: str) -> None:
+    again = part(step("n", "stock", parameters={"at": 1}))
+    ran = run(
+        {
+            "execution_plan": [LOOK, *[part(step("n", "stock"), step("m", "stock"))] * 20, again],
+            "overall_reflection": overall(False, done_in_substance=True),
+        },
+        evaluation=judge,
+    )
+    assert not ran.result.succeeded
+    assert "order" not in ran.source.counts
+
+
+def test_a_person_may_end_it_with_a_part_and_is_told_what_was_still_to_be_planned() -> None:
+    async def main() -> Ran:
+        made = await bench(
+            tools(stock=FakeTool(fail=["down"] * 9, **READS)),
+            {
+                "execution_plan": [LOOK, BUY],
+                "step_reflection": reflection("trigger_overall_reflection", {"summary": "no"}, "tool_error"),
+                "overall_reflection": overall(False, ask="who counts?"),
+                "evaluation": verdict(30),
+            },
+        )
+        task = await made.submit(interactive=True)
+        ran = await made.drive(task)
+        (open_,) = ran.result.waiting_for
+        await made.service.answer(task, "done", open_.id)
+        return (await made.drive(task)).check()
+
+    ran = virtual_time(main())
+    assert ran.result.succeeded
+    assert any(REST in line for line in ran.result.shortfall)
+
+
+# ── no loop ───────────────────────────────────────────────────────────────────
+
+
+def test_the_same_part_again_is_refused() -> None:
+    ran = run({"execution_plan": [LOOK, *[part(step("again", "stock"))] * 4]})
+    refused = [text for one in ran.events("plan_rejected") for text in one.violations]
+    assert refused
+    assert all("the same as an earlier one" in text for text in refused)
+    assert ran.result.status == "failed"
+    assert ran.result.rounds == 2
+
+
+def test_a_part_without_a_new_step_is_refused_and_what_would_be_right_is_said() -> None:
+    ran = run({"execution_plan": [{"steps": [], "more": REST}, LOOK, part(), BUY]})
+    told = [text for one in ran.events("plan_rejected") for text in one.violations]
+    assert len(told) == 2
+    assert all("`more`" in text and "no new step" in text for text in told)
+    assert ran.result.succeeded
+
+
+def test_parts_that_call_nothing_new_come_to_an_end() -> None:
+    def planner(request: Any) -> Any:
+        made.append(request)
+        names = [f"n{len(made)}_{n}" for n in range(len(made))]
+        return part(*(step(name, "stock") for name in names))
+
+    made: list[Any] = []
+    ran = run({"execution_plan": planner, "overall_reflection": overall(False)})
+    assert ran.result.status == "failed"
+    assert ran.result.rounds <= 6
+
+
+def test_parts_that_always_find_something_new_are_bounded_by_the_rounds_that_are_allowed() -> None:
+    def planner(request: Any) -> Any:
+        made.append(request)
+        return part(step(f"n{len(made)}", "stock", parameters={"at": len(made)}))
+
+    made: list[Any] = []
+    ran = run({"execution_plan": planner}, budget={"max_rounds": 3})
+    assert ran.result.failure is not None
+    assert ran.result.failure.limit == "max_rounds"
+    assert ran.source.counts == {"stock": 3}
+    made.clear()
+    ran = run({"execution_plan": planner, "overall_reflection": overall(False)})
+    assert ran.result.status == "failed"
+    assert ran.result.rounds <= 22
+
+
+def test_a_chain_of_readings_that_each_need_the_one_before_is_no_loop() -> None:
+    chain = [part(step(f"n{n}", "stock", parameters={"at": n})) for n in range(8)]
+    ran = run({"execution_plan": [*chain, BUY]})
+    assert ran.result.succeeded
+    assert ran.result.rounds == 9
+    assert ran.source.counts == {"stock": 8, "order": 1}
+
+
+# ── forms, people's plans, and a crash in between ─────────────────────────────
+
+
+@pytest.mark.parametrize("more", [REST, [REST], {"then": REST}, True], ids=["text", "list", "object", "flag"])
+def test_more_is_read_in_any_form(more: Any) -> None:
+    ran = run({"execution_plan": [part(step("look", "stock"), more=more), BUY]})
+    assert ran.result.rounds == 2
+    assert ran.result.succeeded
+
+
+@pytest.mark.parametrize("more", ["", "none", "N/A", None, False, [], {}])
+def test_what_says_nothing_is_no_more(more: Any) -> None:
+    ran = run({"execution_plan": [part(step("look", "stock"), more=more)]})
+    assert ran.result.rounds == 1
+    assert ran.result.succeeded
+
+
+def test_more_holds_inside_a_plan_under_another_name() -> None:
+    ran = run({"execution_plan": [{"plan": LOOK}, BUY]})
+    assert ran.result.rounds == 2
+    assert ran.source.counts["order"] == 1
+
+
+def test_a_plan_of_a_person_may_be_a_part_where_a_model_plans_the_rest() -> None:
+    ran = run({"execution_plan": [BUY]}, wanted=LOOK, evaluation="model")
+    assert ran.result.succeeded
+    assert ran.source.counts == {"stock": 1, "order": 1}
+    ran = run({}, wanted=LOOK)
+    assert ran.result.status == "failed"
+    assert any("`more`" in text and "no" in text for text in ran.result.failure.violations)  # type: ignore[union-attr]
+
+
+def test_a_part_with_effects_has_them_once_and_the_next_one_after_it() -> None:
+    first = part(step("a", actions=[action("x", "mail", to="ann"), action("y", "mail", to="bo")]))
+    rest = plan(step("b", "mail", parameters={"to": "ann"}), step("c", "order", "b"))
+    ran = run({"execution_plan": [first, rest]})
+    assert ran.result.succeeded
+    assert ran.source.counts == {"mail": 2, "order": 1}, "what a part has done is not done again"
+
+
+def test_killed_at_any_point_it_goes_on_with_the_next_part_and_does_nothing_twice() -> None:
+    def planner(request: Any) -> Any:
+        return BUY if "Still to be planned" in request.turns[0].text else LOOK
+
+    async def main(appends: int) -> tuple[Ran, bool]:
+        store = DiesAfter(appends)
+        of = tools(order=FakeTool(output="ordered", effect="repeatable"))
+        made: Bench = await bench(of, {"evaluation": verdict(), "execution_plan": planner}, store=store)
+        task = await made.submit()
+        died = False
+        try:
+            await made.drive(task)
+        except StoreFull:
+            died = True
+        return (await made.drive(task) if died else await made.ran(task)).check(), died
+
+    deaths = 0
+    for appends in range(1, 40):
+        ran, died = virtual_time(main(appends))
+        assert ran.result.succeeded
+        assert ran.result.rounds == 2
+        assert ran.statuses() == {"look": "succeeded", "buy": "succeeded"}
+        assert len(ran.events("replanning_started")) == 1
+        deaths += died
+        if not died:
+            break
+    assert deaths > 5
