@@ -53,7 +53,12 @@ async def opened(
         driver=driver_name(), record=record, ask=ask, secrets=secrets,
     )  # fmt: skip
     service = Service(parts)
-    engine = LocalEngine(service.drive, settings.orchestrator.max_concurrent_tasks, service.hear_cancel)
+    limits = settings.orchestrator
+    lend_after = limits.lend_place_after_secs
+    engine = LocalEngine(
+        service.drive, limits.max_concurrent_tasks, service.hear_cancel, still=parts.under_way.still_secs,
+        lend_after=limits.task_timeout_secs / 10 if lend_after is None else lend_after,
+    )  # fmt: skip
     running = Running(service, engine, models, announcer)
     closing.push_async_callback(running.aclose)
     return running

@@ -257,7 +257,7 @@ class Replan:
     @checked
     async def result(self, task_id: str) -> TaskResult:
         """What the task has come to so far."""
-        return await self.service.result(task_id)
+        return await self._open.result(task_id)
 
     @checked
     async def cancel(self, task_id: str, reason: str = "", by: str = "") -> None:

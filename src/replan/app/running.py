@@ -149,6 +149,11 @@ class Running:
         await self.service.ended_elsewhere(task_id)
         return await self.service.result(task_id)
 
+    async def result(self, task_id: str) -> TaskResult:
+        """What the task has come to so far; a tool that asks again and again waits for it."""
+        self.engine.awaited(task_id)
+        return await self.service.result(task_id)
+
     def watch(self, task_id: str, after: int, *, ephemeral: bool) -> AsyncIterator[Record]:
         driving = self.engine.awaited(task_id)
         return self.service.watch(task_id, after, ephemeral=ephemeral, driving=driving)

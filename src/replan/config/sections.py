@@ -178,6 +178,8 @@ class Orchestrator(Section):
     success_threshold: Percent = 80.0
     correctness_excellent: Percent = 95.0
     max_concurrent_tasks: AtLeastOne = 10
+    lend_place_after_secs: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """Unset: a tenth of the time limit."""
     enable_two_stage_planning: bool = True
     two_stage_tool_threshold: Count = 10
     enable_builtin_workflows: bool = True

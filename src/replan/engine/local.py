@@ -1,18 +1,21 @@
 """Drives tasks in this process: so many at a time, the others wait in the order they came.
 
 A task that another one waits for, in a call of a tool, needs no place: the other one holds a place and does nothing
-meanwhile. It might be the very place that this one waits for.
+meanwhile. It might be the very place that this one waits for. Where it cannot be seen that a tool waits for a task
+(its job is done by a worker, or in a thread), a place is lent: see `engine.lending`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 
 from replan.core.state.task import State
+from replan.engine.lending import Lending, Still
 from replan.ports import Listening
 from replan.run.session.shielding import wait_through
 
@@ -25,18 +28,31 @@ class LocalEngine:
         drive: Callable[[str], Awaitable[State]],
         max_concurrent: int,
         hear: Callable[[str, Callable[[], None]], Listening] | None = None,
+        *,
+        still: Still | None = None,
+        lend_after: float = 0.0,
     ) -> None:
-        """`hear(task_id, tell)` calls `tell` when a task that nobody drives yet is cancelled, in whatever process."""
+        """`hear(task_id, tell)` calls `tell` when a task that nobody drives yet is cancelled, in whatever process.
+
+        `still(task_ids)`: for how many seconds none of them has done anything but wait for its tools. After `lend_after`
+        of these a place is lent; 0: never.
+        """
         self._drive = drive
         self._hear = hear
-        self._free = max(1, max_concurrent)
+        self._free = self._places = max(1, max_concurrent)
         self._queue: dict[str, asyncio.Future[bool]] = {}
         """Who waits for a place; the result: whether it has got one."""
         self._driving: dict[str, asyncio.Task[State]] = {}
         self._through: set[str] = set()
         """Who needs no place, before they have asked for one."""
+        self._count = itertools.count()
+        self._came: dict[str, int] = {}
+        """When each began to wait for a place, as a number that counts up."""
+        self._placed: dict[str, int] = {}
+        """When each that has a place got it."""
         self._context = contextvars.Context()
         """For the callbacks of all tasks: each would have one of its own."""
+        self._lending = None if still is None else Lending(still, lend_after, self)
 
     def start(self, task_id: str) -> asyncio.Task[State]:
         """Drive the task as soon as there is a place; the same one if it is being driven here already."""
@@ -52,7 +68,7 @@ class LocalEngine:
         return self._driving.get(task_id)
 
     def awaited(self, task_id: str) -> asyncio.Task[State] | None:
-        """The same for a caller that is going to wait for the task: from within another task it needs no place."""
+        """The same for a caller that waits for the task, or looks whether it has ended: from within another task it needs no place."""
         if any(engine is self for engine, _ in _WITHIN.get()):
             self.let_through(task_id)
         return self._driving.get(task_id)
@@ -70,6 +86,21 @@ class LocalEngine:
         elif not waiter.done():
             waiter.set_result(False)
 
+    @property
+    def places(self) -> int:
+        return self._places
+
+    def may_be_waited_for(self) -> str | None:
+        """The task that came last for a place, if it came while one that has a place was under way."""
+        waiting = (task_id for task_id, waiter in reversed(self._queue.items()) if not waiter.done())
+        last = next(waiting, None)
+        return last if last is not None and self._came[last] > min(self._placed.values(), default=0) else None
+
+    def going(self) -> list[str]:
+        """The tasks that have a place, or need none."""
+        waiting = {task_id for task_id, waiter in self._queue.items() if not waiter.done()}
+        return [task_id for task_id in self._driving if task_id not in waiting]
+
     async def _take(self, task_id: str) -> State:
         async with self._place(task_id):
             _WITHIN.set(_WITHIN.get() | {(self, task_id)})
@@ -79,10 +110,13 @@ class LocalEngine:
     async def _place(self, task_id: str) -> AsyncIterator[None]:
         """`async with`: a place, if the task needs one."""
         has_place = await self._got_place(task_id)
+        if has_place:
+            self._placed[task_id] = next(self._count)
         try:
             yield
         finally:
             if has_place:
+                del self._placed[task_id]
                 self._give()
 
     async def _got_place(self, task_id: str) -> bool:
@@ -93,7 +127,10 @@ class LocalEngine:
             return False
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._queue[task_id] = waiter
+        self._came[task_id] = next(self._count)
         hearing = self._hear(task_id, lambda: self.let_through(task_id)) if self._hear else None
+        if self._lending is not None:
+            self._lending.look_out()
         try:
             return await waiter
         except asyncio.CancelledError:
@@ -101,7 +138,7 @@ class LocalEngine:
                 self._give()
             raise
         finally:
-            del self._queue[task_id]
+            del self._queue[task_id], self._came[task_id]
             if hearing is not None:
                 hearing.close()
 
@@ -118,6 +155,8 @@ class LocalEngine:
         if self._driving.get(task_id) is task:
             del self._driving[task_id]
             self._through.discard(task_id)
+            if self._lending is not None:
+                self._lending.ended(task_id)
         if not task.cancelled():
             task.exception()  # whoever waits is told; nobody has to
 

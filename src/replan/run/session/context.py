@@ -29,6 +29,7 @@ from replan.run.session.known_secrets import known_to, may_hold_secrets
 from replan.run.session.library_logs import keep_from_logs
 from replan.run.session.redaction import LateSecrets
 from replan.run.session.shielding import see_through
+from replan.run.session.under_way import Standing
 
 
 class Batch:
@@ -122,7 +123,8 @@ class Run:
         try:
             run = await cls._read(claim, parts)
             try:
-                yield run
+                with parts.under_way.holds(task_id, run.standing):
+                    yield run
             finally:
                 await see_through(run._close())
         finally:
@@ -159,6 +161,14 @@ class Run:
         What is measured from the log (time limits, how long steps take) so has no jump in it.
         """
         return self._since + self._time()
+
+    def standing(self) -> Standing:
+        """Whether the task is getting on."""
+        state = self.state
+        asks = self.asking or state.llm_running
+        return Standing(
+            0.0 if asks else max(0.0, self.now() - state.last_ts), in_tool=bool(state.running_calls())
+        )
 
     @contextmanager
     def stoppable(self) -> Iterator[None]:

@@ -14,6 +14,7 @@ from replan.run.session.feed import Feed
 from replan.run.session.given import Given
 from replan.run.session.late_answers import LATE, LateAnswers
 from replan.run.session.tool_record import ToolRecord
+from replan.run.session.under_way import UnderWay
 
 
 @dataclass(slots=True)
@@ -26,6 +27,7 @@ class Parts:
     clock: Clock
     ids: Ids
     feed: Feed = field(default_factory=Feed)
+    under_way: UnderWay = field(default_factory=UnderWay)
     driver: str = ""
     """Who drives, for the log."""
     record: ToolRecord = field(default_factory=ToolRecord)
