@@ -41,8 +41,7 @@ async def opened(
     closing.push_async_callback(record.flush, store)
     closing.push_async_callback(_remember, catalog, store)  # of sources that came late
     closing.push_async_callback(catalog.aclose)  # sources that are tried again would go on with that
-    catalog.remembered = dict(await store.remembered_tools())
-    await catalog.open()
+    await catalog.open(await store.remembered_tools())
     await _remember(catalog, store)
     await record.load(store)
     closing.push_async_callback(models.aclose)

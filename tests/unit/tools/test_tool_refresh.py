@@ -149,8 +149,8 @@ async def test_ids_are_the_same_in_a_process_that_finds_one_of_the_sources_down(
     assert ids(both) == ["a.x", "b.x", "y"]
     naps = Naps()
     second = Changing("b", "x", "y", error=OSError("down"))
-    later = Catalog([Changing("a", "x"), second], remembered=both.remembered, sleep=naps)
-    await later.open()
+    later = Catalog([Changing("a", "x"), second], sleep=naps)
+    await later.open(both.remembered)
     assert ids(later) == ["a.x"], "a plan that says a.x still means it"
     second.error = None
     naps.over.set()

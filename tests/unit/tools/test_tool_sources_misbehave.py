@@ -228,8 +228,8 @@ async def test_a_name_that_a_source_is_known_to_have_means_no_like_one_while_it_
 
     mail, chat = Odd(down), Odd(lambda: [ToolSpec(id="Send")])
     mail.name, chat.name = "mail", "chat"
-    catalog = Catalog([mail, chat], sleep=Naps(), remembered={"mail": ["send"]})
-    await catalog.open()
+    catalog = Catalog([mail, chat], sleep=Naps())
+    await catalog.open({"mail": ["send"]})
     assert catalog.resolve("send") is None
     assert catalog.resolve("Send") is not None
     await catalog.aclose()

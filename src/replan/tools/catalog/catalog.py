@@ -40,8 +40,7 @@ class Catalog:
     are told apart by a number, in the order in which they were given. Once a tool has an id, it keeps it.
 
     A source that cannot be listed is reported in `problems` and tried again in the background; one that says that its
-    list has changed is listed anew. `rules`: what the user has decided. `remembered`: the names of the tools that each
-    source had when it was last listed, so that ids are the same when one of them is down.
+    list has changed is listed anew. `rules`: what the user has decided.
     """
 
     def __init__(
@@ -51,11 +50,10 @@ class Catalog:
         name: str = "tools",
         rules: ToolRules | None = None,
         list_timeout_secs: float = 30.0,
-        remembered: Mapping[str, Collection[str]] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.name = name
-        self.remembered: dict[str, Collection[str]] = dict(remembered or {})
+        self._remembered: dict[str, Collection[str]] = {}
         self._rules = rules or ToolRules()
         self._listings = [
             Listing(name, source, self._rebuild, sleep=sleep) for name, source in with_unique_names(sources)
@@ -81,11 +79,19 @@ class Catalog:
         told = [problem for listing in self._listings for problem in listing.problems]
         return [*told, *self._own_problems, *self._close_problems]
 
-    async def open(self) -> None:
+    @property
+    def remembered(self) -> Mapping[str, Collection[str]]:
+        """The names of the tools that each source had when it was last listed."""
+        return self._remembered
+
+    async def open(self, remembered: Mapping[str, Collection[str]] | None = None) -> None:
         """List all sources side by side; opening again lists them anew.
 
+        `remembered`: the names that the sources had before, so that ids are the same when one of them is down.
         `ConfigError` for a verifier of the configuration that cannot be used among the tools that there are.
         """
+        if remembered is not None:
+            self._remembered = dict(remembered)
         await asyncio.gather(*(listing.stop() for listing in self._listings))
         self._given = {}
         await asyncio.gather(*(listing.begin(self._list_timeout_secs) for listing in self._listings))
@@ -109,7 +115,7 @@ class Catalog:
             for spec in listing.specs or ()
         ]
         absent = {
-            listing.name: self.remembered.get(listing.name, ())
+            listing.name: self._remembered.get(listing.name, ())
             for listing in self._listings
             if listing.specs is None
         }
@@ -151,7 +157,7 @@ class Catalog:
         ]
         for listing in self._listings:
             if listing.specs is not None:
-                self.remembered[listing.name] = tuple(spec.id for spec in listing.specs)
+                self._remembered[listing.name] = tuple(spec.id for spec in listing.specs)
         for changed in self._watchers:
             changed()
 
