@@ -15,8 +15,10 @@ from replan.core.failures.faults import in_doubt
 from replan.core.failures.signature import signature, texts_in
 from replan.core.ids import base_of, call_base
 from replan.core.recovery import ladder
-from replan.core.recovery.check_proposal import Failed, free_records, settled_output, violations
+from replan.core.recovery.check_doubt import free_records, settled_output
+from replan.core.recovery.check_proposal import violations
 from replan.core.recovery.evidence import quoted, signs_of, sure
+from replan.core.recovery.failed import Failed
 from replan.core.recovery.same_cause import known_remedy
 from replan.core.references.refs import whole
 from replan.core.reflection import RETRIES, ActionType, StepReflection, SuggestedAction
