@@ -18,7 +18,7 @@ from replan.core.references.resolve import resolve
 from replan.core.state.fold import apply
 from replan.core.state.task import OLD_SECS, State
 from replan.core.types import Plan, Step, ToolSpec
-from replan.run.calls.build import Scope
+from replan.run.calls.scope import Scope
 from replan.run.session.outputs import Loaded
 from replan.testing import virtual_time
 

@@ -10,7 +10,7 @@ from replan.core.recovery.strategies import with_remediation, with_suffix
 from replan.core.state.progress import StepState
 from replan.core.state.task import State
 from replan.core.types import Action, Plan, Step
-from replan.run.calls.build import steps_referred
+from replan.run.calls.scope import steps_referred
 
 
 def test_steps_that_stay_are_found_by_their_names_however_many_there_are() -> None:

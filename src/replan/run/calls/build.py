@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from replan.core.calls.seals import seal
-from replan.core.data import schemas
-from replan.core.data.pieces import AT_ONCE, MANY, weight
 from replan.core.ids import call_key
-from replan.core.plan.index import references_of
-from replan.core.plan.receivers import strays
-from replan.core.recovery.check_proposal import mapped
-from replan.core.references.conditions import roots
-from replan.core.references.derived import derived
-from replan.core.references.meter import Meter
-from replan.core.references.paths import PathError, select, static_steps
-from replan.core.references.refs import Reference, has_references
-from replan.core.references.resolve import resolve
-from replan.core.secrets import MASK, SecretLost, holds_lost, reveal, reveal_known
 from replan.core.state.consent import asked_of, too_often
 from replan.core.state.recovery import Recovery
 from replan.core.state.task import ONLY, Slot, State, StepState
 from replan.core.types import Fault, JsonObject, Step, ToolSpec
-from replan.errors import UnresolvedReference
 from replan.ports import Gate, Tools
+from replan.run.calls.outline import Meant, meaning
 from replan.run.calls.twins import mended_before, restated, unmeant
-from replan.run.calls.unsaid import referred_unsaid, unsaid
 from replan.run.session.outputs import Loaded
 
 
@@ -90,202 +77,6 @@ class Call:
         }
 
 
-class Scope:
-    """What references mean for one step: finished outputs, metadata, the task, the item."""
-
-    def __init__(
-        self, step: Step, state: State, loaded: Loaded, item: Any = None, index: int | None = None
-    ) -> None:
-        self._step = step
-        self._state = state
-        self._loaded = loaded
-        self._item = item
-        self._index = index
-
-    def __call__(self, ref: Reference) -> tuple[Any, str]:
-        found, where = self._found(ref)
-        if not self._state.hides or not self._may_be_masked(ref):
-            return found, where
-        real = reveal_known(found)
-        if holds_lost(real):
-            _check_known(ref, real)
-        if ref.path and static_steps(ref.path) is None:
-            self._learn_made(ref, found, real)
-        return real, where
-
-    def _learn_made(self, ref: Reference, found: Any, real: Any) -> None:
-        """What is computed from a secret is one."""
-        known = self._state.secrets
-        seen = known.masked(found) if ref.head == "metadata" else found
-        if seen is not real:
-            for text in derived(ref.path, seen, real):
-                if known.hide(text) == text:  # one in which a secret stands as it is is hidden already
-                    known.add(text)
-
-    def _may_be_masked(self, ref: Reference) -> bool:
-        step = self._state.named(ref.head)
-        return step is None or any(call.output and call.output.masked for call in step.calls.values())
-
-    def _found(self, ref: Reference) -> tuple[Any, str]:
-        match ref.head:
-            case "metadata":
-                return self._metadata(whole=not ref.path), "the metadata"
-            case "task":
-                words = {"description": str(self._state.description), "id": self._state.task_id}
-                return words, "the task"  # a secret that the words quote stays masked
-            case "item" if self._index is not None:
-                return self._item, f"item {self._index + 1}"
-            case "index" if self._index is not None:
-                return self._index, "the index"
-        return self._output(ref)
-
-    def _metadata(self, *, whole: bool) -> Mapping[str, Any]:
-        """The metadata that the step sees; as a whole without their secrets."""
-        known = self._state.secret_metadata(self._step.step_id) if whole else None
-        return self._state.metadata_of(self._step.step_id) if known is None else known.shown
-
-    def _output(self, ref: Reference) -> tuple[Any, str]:
-        action = ref.action
-        step = self._state.steps.get(ref.head) or self._state.earlier.get(ref.head)
-        if step is None:
-            step = self._state.step_of_action(ref.head)
-            action = ref.head
-        if step is None or not step.has_output:
-            status = step.status if step else "unknown"
-            has = [name for name, one in self._state.steps.items() if one.has_output]
-            others = f"; steps that have one: {', '.join(has[:20])}" if has else ""
-            why = f"{ref.head!r} has no output ({status}){others}"
-            raise UnresolvedReference(ref.raw, where="this task", why=why)
-        value = self._loaded.output_of(step)
-        names = [one.action_id for one in step.step.actions]
-        if action is not None and action not in names:
-            why = f"step {step.step.step_id!r} has no action {action!r}"
-            raise UnresolvedReference(ref.raw, where="this task", available=names, why=why)
-        if action is not None:
-            value = [one[action] for one in value] if step.items is not None else value[action]
-        return value, f"the output of {ref.head!r}"
-
-
-def _check_known(ref: Reference, value: Any) -> None:
-    """Raise if just the part that is meant is lost; what is lost beside it does no harm."""
-    try:
-        part = select(ref.path, value) if ref.path else value
-    except PathError:
-        return  # which is said better where it is resolved
-    if holds_lost(part):
-        raise UnresolvedReference(ref.raw, where="this task", why=_LOST)
-
-
-_LOST = (
-    "what it refers to held a secret, which no log keeps, and the process that knew it has ended: "
-    "get it anew in a step of its own"
-)
-
-
-def _lost_fault(what: str) -> Fault:
-    text = f"{what} a secret, which no log keeps, and the process that knew it has ended: give it as metadata, or refer to what holds it"
-    return _unread(text)
-
-
-def _unread(why: str) -> Fault:
-    return Fault(category="dependency_error", kind="reference", message=why)
-
-
-class Outline(NamedTuple):
-    """What a place in the plan would call, as far as it can be told."""
-
-    name: str
-    """The tool's name, as planned or as changed by recovery."""
-    tool: ToolSpec | None
-    parameters: JsonObject
-    """As resolved; as written where `fault` says why they could not be."""
-    planned: JsonObject
-    """The same without what recovery has changed."""
-    fault: Fault | None
-
-
-def outline(
-    step: StepState, slot: Slot, state: State, tools: Tools, loaded: Loaded, item: Any = None
-) -> Outline:
-    """The call that a place means, before it is checked."""
-    if slot.action_id is None:
-        name, raw = step.step.tool, step.step.parameters
-    else:
-        action = step.action(slot.action_id)
-        name, raw = action.tool, action.parameters
-    written, planned_name = raw, name
-    changed = step.healing.overrides.get(slot) if step.healing is not None else None
-    if changed is not None:
-        other = {*changed.parameters, *changed.without}
-        raw = {} if changed.whole else {key: raw[key] for key in raw if key not in other}
-        name = changed.tool_id or name
-    tool = tools.resolve(name)
-    if tool is None:
-        has = ", ".join(tools.nearest(name)) or "none"
-        message = f"the tool {name!r} does not exist here; there are: {has}"
-        fault = Fault(category="tool_error", kind="unknown_tool", message=message)
-        return Outline(name, None, raw, raw, fault)
-    if changed is not None and not changed.whole and tools.resolve(planned_name) != tool:
-        raw = mapped(raw, tool)
-    new = changed.parameters if changed is not None else {}
-    if state.hides:
-        try:
-            raw, written, new = reveal(raw), reveal(written), reveal(new)
-        except SecretLost:
-            return Outline(name, tool, raw, raw, _lost_fault("the step's parameters hold"))
-    hidden = state.secret_metadata(step.step.step_id) if has_references(raw) else None
-    if hidden is not None and (found := strays(tool, raw, step.step.for_each, hidden, at=slot.item)):
-        fault = Fault(category="parameter_error", kind="parameter", message="; ".join(found[:10]))
-        return Outline(name, tool, raw, raw, fault)
-    if text := referred_unsaid(raw, step.step.step_id, state, tools):
-        return Outline(name, tool, raw, raw, _unread(text))
-    scope = Scope(step.step, state, loaded, item, slot.item)
-    parameters, broken = _resolved(raw, scope)
-    planned = parameters if changed is None else _resolved(written, scope)[0]
-    if changed is not None:  # what is put in place of a reference is used whatever that would give
-        parameters = {**parameters, **new}
-    if broken is not None:
-        state.secrets.learn(tool, parameters)
-        return Outline(name, tool, parameters, planned, _unread(str(broken)))
-    given = parameters
-    try:
-        parameters = _filled(tool, given, state.metadata_of(step.step.step_id))
-    except SecretLost:
-        return Outline(name, tool, parameters, planned, _lost_fault("the metadata hold"))
-    filled = [name for name in parameters if name not in given]
-    if filled and (text := unsaid(filled, step.step.step_id, state, tools)):
-        return Outline(name, tool, given, planned, _unread(text))
-    state.secrets.learn(tool, parameters)
-    if stands := [secret for secret in tool.secrets if parameters.get(secret) == MASK]:
-        text = f"{', '.join(stands)}: {MASK} stands for a secret that is not shown, and is no value; refer to what holds it"
-        fault = Fault(category="parameter_error", kind="parameter", message=text)
-        return Outline(name, tool, parameters, planned, fault)
-    if found := schemas.parameter_problems(tool, parameters):
-        text = f"the parameters do not fit tool {tool.id!r}: " + "; ".join(found[:10])
-        text = state.secrets.hide(text)
-        fault = Fault(category="parameter_error", kind="parameter", message=text)
-        return Outline(name, tool, parameters, planned, fault)
-    return Outline(name, tool, parameters, planned, None)
-
-
-def _resolved(raw: JsonObject, scope: Scope) -> tuple[JsonObject, UnresolvedReference | None]:
-    """The parameters with references filled in; where some cannot be, those stay as written, and why."""
-    if not has_references(raw):
-        return raw, None
-    meter = Meter()
-    try:
-        return resolve(raw, scope, meter), None
-    except UnresolvedReference as error:
-        broken = error
-    found: JsonObject = {}
-    for name, value in raw.items():
-        try:
-            found |= resolve({name: value}, scope, meter)
-        except UnresolvedReference:
-            found[name] = value
-    return found, broken
-
-
 def constant(step: StepState, state: State, tools: Tools) -> Call | None:
     """The only call of a step, where the check of its plan has left nothing to find out about it and nobody has made it.
 
@@ -304,23 +95,6 @@ def constant(step: StepState, state: State, tools: Tools) -> Call | None:
     if not state.ledger.is_first(base, (step.step.step_id, ONLY)):
         return None
     return Call(step.step, ONLY, tool, found.parameters, key, short=found.short)
-
-
-class Meant(NamedTuple):
-    """What a place in the plan would call, and every name that the log may have for that."""
-
-    outline: Outline
-    bases: list[str]
-
-
-def meaning(
-    step: StepState, slot: Slot, state: State, tools: Tools, loaded: Loaded, item: Any = None
-) -> Meant:
-    """The part of `prepare` that goes through the parameters; it changes nothing, and may be done beside the event loop."""
-    found = outline(step, slot, state, tools, loaded, item)
-    if found.fault is not None or found.tool is None:
-        return Meant(found, [])
-    return Meant(found, state.bases(found.tool, found.parameters))
 
 
 def prepare(
@@ -412,13 +186,6 @@ def _is_as_edited(call: Call, known: Recovery, seal_key: bytes) -> bool:
     )
 
 
-def _filled(tool: ToolSpec, parameters: JsonObject, metadata: JsonObject) -> JsonObject:
-    """Required parameters that the step leaves out, from metadata of the same name; never over a given value."""
-    missing = [name for name in tool.parameters.get("required", ()) if name not in parameters]
-    found = {name: reveal(metadata[name]) for name in missing if name in metadata} if missing else {}
-    return {**parameters, **found} if found else parameters
-
-
 def own_copy(value: Any) -> Any:
     """The value for somebody who may change it: what is recorded stays as it is."""
     if isinstance(value, dict):
@@ -428,42 +195,3 @@ def own_copy(value: Any) -> Any:
     if isinstance(value, list):
         return [own_copy(item) for item in value]
     return value
-
-
-def takes_much(step: StepState, state: State, *, items: bool = False) -> bool:
-    """True if the step's parameters and what its references may bring are large. `items`: whatever its `for_each` is over."""
-    wanted = step.step
-    room = AT_ONCE - weight([wanted.parameters, *[one.parameters for one in wanted.actions]], AT_ONCE)
-    for one in _referred(wanted, state, items=items):
-        room -= _EACH * len(one.calls)
-        for call in one.calls.values() if room >= 0 else ():
-            if call.output is not None:
-                kept = call.output.artifact
-                room -= kept.size if kept is not None else weight(call.output.value, AT_ONCE)
-            if room < 0:
-                return True
-    return room < 0
-
-
-def _referred(step: Step, state: State, *, items: bool) -> Iterable[StepState]:
-    """The steps that references may be to: of many that only come before it, those that some are to."""
-    if not items and not state.earlier and len(step.dependencies) <= MANY:
-        return [state.steps[name] for name in step.dependencies if name in state.steps]
-    heads = {ref.head for ref in references_of(step.model_copy(update={"for_each": None}) if items else step)}
-    found = map(state.named, heads)
-    return [one for one in found if one is not None]
-
-
-_EACH = 64
-
-
-def steps_referred(step: StepState, state: State) -> list[StepState]:
-    """The steps whose outputs this one's references and condition may need."""
-    found = [state.steps[name] for name in step.step.dependencies if name in state.steps]
-    if state.earlier:
-        heads = {ref.head for ref in references_of(step.step)}
-        heads.update(root for root, _ in (roots(step.step.when) if step.step.when else ()))
-        named = (state.earlier.get(head) or state.step_of_action(head) for head in sorted(heads))
-        left = {one.step.step_id: one for one in named if one is not None}
-        found += [one for name, one in left.items() if state.earlier.get(name) is one]
-    return found

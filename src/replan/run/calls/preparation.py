@@ -8,9 +8,10 @@ from replan.beside import beside
 from replan.core.failures.faults import in_doubt
 from replan.core.state.task import Slot, StepState
 from replan.core.types import Fault, JsonObject
-from replan.run.calls.build import Call, CannotCall, Meant, NeedsApproval, meaning, prepare
+from replan.run.calls.build import Call, CannotCall, NeedsApproval, prepare
 from replan.run.calls.closing import close_call, unfinished_effect
 from replan.run.calls.outcomes import Parked, crashed_fault, internal_fault
+from replan.run.calls.outline import Meant, meaning
 from replan.run.calls.repeats import is_one_of_several
 from replan.run.session.context import Run
 from replan.run.session.outputs import Loaded, added_metadata

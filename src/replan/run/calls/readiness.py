@@ -15,7 +15,8 @@ from replan.core.state.task import State, StepState
 from replan.core.types import Fault, Step, StepId
 from replan.core.words import kind_of
 from replan.errors import UnresolvedReference
-from replan.run.calls.build import CannotCall, Scope
+from replan.run.calls.build import CannotCall
+from replan.run.calls.scope import Scope
 from replan.run.session.outputs import Loaded
 
 

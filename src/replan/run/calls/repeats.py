@@ -18,7 +18,8 @@ from replan.core.references.refs import has_references
 from replan.core.state.task import State, StepState, actions_of, is_meant_again
 from replan.core.types import ActionId, JsonObject, ToolSpec
 from replan.ports import Tools
-from replan.run.calls.build import CannotCall, outline
+from replan.run.calls.build import CannotCall
+from replan.run.calls.outline import outline
 from replan.run.calls.readiness import items_of
 from replan.run.session.outputs import Loaded
 

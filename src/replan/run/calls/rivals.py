@@ -14,7 +14,7 @@ from replan.core.ids import base_of
 from replan.core.state.task import State, StepState, actions_of
 from replan.core.types import JsonObject, ToolSpec
 from replan.ports import Tools
-from replan.run.calls.build import outline
+from replan.run.calls.outline import outline
 from replan.run.calls.repeats import places
 from replan.run.session.outputs import Loaded
 

@@ -12,10 +12,12 @@ from replan.core.state.task import CallState, Slot, StepState
 from replan.core.types import Fault, JsonObject
 from replan.errors import StoreError
 from replan.run.calls.attempts import Attempts
-from replan.run.calls.build import Call, CannotCall, outline, steps_referred
+from replan.run.calls.build import Call, CannotCall
 from replan.run.calls.outcomes import Parked, internal_fault
+from replan.run.calls.outline import outline
 from replan.run.calls.preparation import prepared_call
 from replan.run.calls.readiness import items_of
+from replan.run.calls.scope import steps_referred
 from replan.run.calls.slots import Place, Places, PlacesClosed
 from replan.run.recovery.diagnosis import Recovery, Taken
 from replan.run.recovery.doubts import FIRST_WAIT_SECS, Again, Doubts, Unsettled, due_at

@@ -29,7 +29,7 @@ from replan.core.state.task import CallState, Slot, StepState
 from replan.core.types import Effect, Fault, JsonObject, ToolSpec
 from replan.errors import ModelError
 from replan.reasoning.diagnosis.reflector import StepProposal, reflect_on_step
-from replan.run.calls.build import Outline
+from replan.run.calls.outline import Outline
 from replan.run.calls.rivals import made_elsewhere
 from replan.run.calls.shown import shown
 from replan.run.session.context import Run

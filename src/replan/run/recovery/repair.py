@@ -15,7 +15,7 @@ from replan.core.state.task import StepState, actions_of
 from replan.core.types import Fault, JsonObject, Plan, Step, ToolSpec
 from replan.errors import ModelError, PlanInvalid
 from replan.reasoning.planning.replanner import CannotRepair, repair_step
-from replan.run.calls.build import outline
+from replan.run.calls.outline import outline
 from replan.run.calls.repeats import places
 from replan.run.calls.rivals import made_elsewhere, planned_calls
 from replan.run.rounds.plan_checks import allowed_tools, earlier_schemas, settled_steps, stand_ins, toolbox

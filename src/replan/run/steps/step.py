@@ -18,11 +18,12 @@ from replan.core.state.task import ONLY, Output, Slot, StepState
 from replan.core.types import Fault, JsonObject, StepId, unchecked
 from replan.errors import StoreError
 from replan.run.calls.attempts import Attempts
-from replan.run.calls.build import Call, CannotCall, constant, steps_referred, takes_much
+from replan.run.calls.build import Call, CannotCall, constant
 from replan.run.calls.closing import close_call
 from replan.run.calls.outcomes import Outcomes, Parked, goes_without, internal_fault, summed
 from replan.run.calls.preparation import prepared_beside, prepared_call
 from replan.run.calls.readiness import items_of, skip_of, skipped_input
+from replan.run.calls.scope import steps_referred, takes_much
 from replan.run.calls.slots import Place, Places, PlacesClosed
 from replan.run.recovery.actions import Mending
 from replan.run.session.context import Batch, Run

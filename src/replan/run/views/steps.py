@@ -22,7 +22,7 @@ from replan.reasoning.prompting.recovery_view import (
     RepairView,
     TryView,
 )
-from replan.run.calls.build import Outline
+from replan.run.calls.outline import Outline
 from replan.run.calls.shown import shown
 from replan.run.session.context import Run
 from replan.run.session.outputs import Loaded
