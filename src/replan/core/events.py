@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError
 from pydantic_core import from_json, to_json
 
 from replan.core.calls.site import Slot, slot_of
+from replan.core.ids import canonical, digest
 from replan.core.limits.policy import Policy
 from replan.core.plan.diff import PlanDiff
 from replan.core.reflection import OverallReflection, StepReflection, Strategy, SuggestedAction
@@ -60,6 +61,13 @@ class TaskSubmitted(Event):
     """What else that process needs to go on (the model's name, say). No secrets."""
     secrets: dict[str, str] = Field(default={}, exclude_if=lambda value: not value)
     """Where the secret values of the metadata come from (`env:VAR`, `file:PATH`; empty: from the caller alone)."""
+
+    def request(self) -> str:
+        """What was asked, in one digest: the same in whatever order its names come, and wherever it is run from."""
+        asked = {**self.__dict__, "policy": self.policy.model_dump(mode="json")}
+        for name in ("settings", "tools", "secrets", "masked"):
+            del asked[name]
+        return digest(canonical(asked))
 
 
 class TaskStarted(Event):

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from replan.core import events as e
 from replan.core.data.strict_json import storable
-from replan.core.state.request import request_of
 from replan.core.state.task import ENDED, TaskStatus, status_of
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.errors import (
@@ -117,7 +116,7 @@ class SqliteStore:
     # ── writing ──
 
     async def create(self, task_id: str, event: e.TaskSubmitted, ts: float) -> bool:
-        request = request_of(event)
+        request = event.request()
         data = e.dump(event)
 
         def work(db: sqlite3.Connection) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from dataclasses import dataclass, field
 
 from replan.core.events import TERMINAL, AnyEvent, Record, TaskSubmitted, dump, load
-from replan.core.state.request import request_of
 from replan.core.state.task import status_of
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.errors import (
@@ -65,7 +64,7 @@ class MemoryStore:
         self._tool_stats: dict[ToolKey, ToolStats] = {}
 
     async def create(self, task_id: str, event: TaskSubmitted, ts: float) -> bool:
-        request = request_of(event)
+        request = event.request()
         if (known := self._tasks.get(task_id)) is not None:
             if known.request != request:
                 raise TaskExists(task_id)
