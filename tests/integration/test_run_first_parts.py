@@ -9,6 +9,7 @@ from run_tasks import Bench, FakeTool, Ran, action, bench, plan, step, verdict
 from test_run_recovery import READS, overall, reflection
 from test_run_recovery_crashes import DiesAfter
 
+from replan.core.limits.policy import OlderLimits
 from replan.errors import StoreFull
 from replan.testing import virtual_time
 
@@ -63,7 +64,7 @@ def test_a_plan_that_has_to_look_first_is_gone_on_with_at_once_and_judged_only_a
 
 def test_the_next_part_may_refer_to_the_one_before_and_is_no_replan_of_the_older_limits() -> None:
     buy = plan(step("buy", "order", parameters={"pieces": "${look.output.left}"}))
-    ran = run({"execution_plan": [LOOK, buy]}, max_task_replanning_attempts=0)
+    ran = run({"execution_plan": [LOOK, buy]}, older=OlderLimits(max_task_replanning_attempts=0))
     assert ran.result.succeeded
     assert ran.source.calls[-1].parameters == {"pieces": 3}
     assert ran.state.recovery is not None

@@ -12,6 +12,7 @@ from test_run_recovery import READS, overall, reflection
 from replan.cli.commands.answers import call_words
 from replan.cli.live.story import sentence
 from replan.core.events import ApprovalResolved
+from replan.core.limits.policy import OlderLimits
 from replan.errors import InputError, TaskEnded
 from replan.testing import virtual_time
 
@@ -603,3 +604,75 @@ def test_the_key_of_the_seals_is_of_the_database_and_in_no_event(tmp_path: Any) 
     first = asyncio.run(key())
     assert len(first) == 32
     assert asyncio.run(key()) == first, "another process can check what was agreed to"
+
+
+# ── after an answer ───────────────────────────────────────────────────────────
+
+
+def answered(
+    said: str, reflections: list[Any], verdicts: list[Any], plans: list[Any] | None = None, **more: Any
+) -> Ran:
+    """A round that is judged poor, a question of the reflector, and what follows from what a person says."""
+
+    async def main() -> Ran:
+        answers = {
+            "execution_plan": plans or [plan(step("r", "read")), plan(step("s", "send", parameters={"to": "u2"}))],
+            "evaluation": verdicts,
+            "overall_reflection": reflections,
+        }  # fmt: skip
+        made, task_id = await started(answers=answers, approval="never", **more)
+        first = await made.drive(task_id)
+        (asked,) = first.result.waiting_for
+        await made.service.answer(task_id, said, asked.id)
+        return await made.drive(task_id)
+
+    return virtual_time(main())
+
+
+def asked_of(ran: Ran) -> list[str]:
+    return [one.schema_name for one in ran.model.requests]
+
+
+WHICH = overall(False, "external", ask="Which Ann?")
+GO_ON = overall(True, "parameters", replanning_strategy={"type": "full_replan", "reason": "it is known now"})
+
+
+def test_an_answer_that_says_what_is_to_be_done_leads_to_the_planner_and_nothing_is_judged_twice() -> None:
+    ran = answered("Ann Ray from IT", [WHICH, GO_ON], [verdict(40), verdict(95)])
+    assert ran.result.is_success
+    assert asked_of(ran) == [
+        "execution_plan", "evaluation", "overall_reflection", "overall_reflection", "execution_plan", "evaluation"
+    ]  # fmt: skip
+    again = ran.model.requests[3].turns[0].text
+    assert "Ann Ray from IT" in again
+    assert "before a person's latest answer" in again
+    assert "overall score 40" in again, "it has what was judged before"
+
+
+@pytest.mark.parametrize("says", [overall(False), overall(False, done_in_substance=True)])
+def test_an_answer_that_changes_the_judgement_has_the_round_judged_with_it(says: Any) -> None:
+    ran = answered("that is fine as it is", [WHICH, says], [verdict(60), verdict(90, "as it is")])
+    assert ran.result.is_success
+    assert ran.result.output == "as it is"
+    assert asked_of(ran)[-2:] == ["overall_reflection", "evaluation"]
+    assert "that is fine as it is" in ran.model.requests[-1].turns[0].text
+
+
+def test_a_judge_that_keeps_its_no_after_an_answer_has_a_person_asked_again() -> None:
+    ran = answered("hm", [WHICH, overall(False), overall(False, ask="Well?")], [verdict(40), verdict(45)])
+    assert ran.result.status == "waiting"
+    assert ran.result.waiting_for[0].text == "Well?"
+    assert not ran.result.is_success
+
+
+def test_a_reflector_that_fails_after_an_answer_leaves_it_to_the_judge() -> None:
+    ran = answered("it will do", [WHICH, "no object", "no object", "no object", "no object"], [verdict(60), verdict(95)])  # fmt: skip
+    assert ran.result.is_success
+
+
+def test_without_a_further_reflection_allowed_the_round_is_judged_with_the_answer() -> None:
+    ran = answered(
+        "it will do", [WHICH], [verdict(60), verdict(95)], older=OlderLimits(max_reflection_rounds=1)
+    )
+    assert ran.result.is_success
+    assert asked_of(ran)[-1] == "evaluation"

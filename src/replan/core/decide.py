@@ -132,7 +132,7 @@ def decide(state: State) -> Decision:
     if state.escalation is None and state.evaluation is None:
         if to_be_planned(state):
             return Replan(Strategy(type="replan_from_step"), still_open(state), continues=True)
-        return Evaluate()
+        return Reflect() if _is_outdated(state) and state.reflects and may_reflect(state) else Evaluate()
     return _verdict(state)
 
 
@@ -183,18 +183,23 @@ def _verdict(state: State) -> Decision:
         return Reflect() if may_reflect(state) else _failed(state, needs_a_person(state))
     reflection = state.reflection.reflection
     if reflection is None:
-        return _ask_or_fail(state, not_reflected(state))
+        return Evaluate() if _is_outdated(state) else _ask_or_fail(state, not_reflected(state))
     if reflection.should_replan:
         strategy = reflection.replanning_strategy or default_strategy(state)
         return Replan(
             strategy, strategy.reason or reflection.reflection_text or "; ".join(reflection.root_causes)
         )
-    if reflection.done_in_substance and evaluation is None:
-        return Evaluate()  # whether it is so the judge says
+    if evaluation is None and (reflection.done_in_substance or _is_outdated(state)):
+        return Evaluate()  # whether it is so the judge says, with all that a person has said
     if reflection.done_in_substance and evaluation is not None and done_in_substance(state, evaluation):
         missing = tuple(dict.fromkeys((*evaluation.failures, *_left_out(state, evaluation))))
         return _completed(state, evaluation, missing)
     return _ask_or_fail(state, needs_a_person(state))
+
+
+def _is_outdated(state: State) -> bool:
+    """True if a person has spoken since the round was judged: whether another round is due is the reflector's to say first."""
+    return state.evaluation is None and state.recovery is not None and state.recovery.outdated
 
 
 def _ask_or_fail(state: State, failure: Failure) -> Decision:

@@ -84,6 +84,7 @@ def judged(state: State, event: e.EvaluationCompleted) -> None:
     if verdict is None:
         return
     known = state.mending()
+    known.outdated = False
     if state.reflection is not None and not verdict.is_successful and not known.word:
         state.reflection = state.escalation = None  # it took for done what is not: it is reflected on anew
     note = known.note(state.round)
@@ -362,7 +363,7 @@ def _answered(state: State, event: e.QuestionAnswered, ts: float) -> None:
         note.news = note.better = note.heard = True  # a person's word is something new
         state.reflection = None
         if known.word != "stop" and state.evaluation is not None and state.evaluation.by == "model":
-            known.evaluation = state.evaluation  # made without that answer: it is judged anew
+            known.evaluation, known.outdated = state.evaluation, True  # made without that answer
             state.evaluation = state.escalation = None  # what was judged so called for the reflection
 
 

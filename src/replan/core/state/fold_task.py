@@ -47,6 +47,8 @@ def _round(state: State, event: e.RoundStarted, ts: float) -> None:
     state.round = event.round
     if state.evaluation is not None:
         state.mending().evaluation = state.evaluation
+    if state.recovery is not None:
+        state.recovery.outdated = False
     state.evaluation = state.reflection = None
 
 

@@ -104,7 +104,9 @@ class Recovery:
     retries: int = 0
     repairs: int = 0
     evaluation: e.EvaluationCompleted | None = None
-    """Of the round before this one."""
+    """Of the round before this one; or of this one, where it is `outdated`."""
+    outdated: bool = False
+    """A person has spoken since this round was judged."""
     requests: dict[str, e.ApprovalRequested] = field(default_factory=dict)
     """Approvals asked for, by their id."""
     asked: set[str] = field(default_factory=set)

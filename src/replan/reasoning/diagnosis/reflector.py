@@ -286,6 +286,12 @@ def _would_give(view: FailureView) -> str:
     return f"Had its answer come, the output would be {shorten(shape(inline(view.tool.output_schema)), 400)}"
 
 
+_OUTDATED = (
+    "This verdict was given before a person's latest answer. Where that answer asks for more to be done, plan it now. Where it says "
+    "that the result will do as it is, or that nothing more is to be done, `should_replan` is false: the round is judged anew with it."
+)
+
+
 def round_prompt(style: str, view: RoundView) -> Rendered:
     """The prompt about a round, filled in."""
     small = style == "small"
@@ -308,6 +314,7 @@ def round_prompt(style: str, view: RoundView) -> Rendered:
             done_text(", and stays", view.done_effects, view.done, style),
             section("Verdict on the round:", "evaluation", evaluation_text(view.evaluation, style)),
             "" if small or view.evaluation is not None else "The round has not been judged yet.",
+            _OUTDATED if view.outdated and not small else "",
             section("Why it is looked at now:", "reason", view.trigger[: ROOM[style].words]),
         ),
         "history": joined(

@@ -113,6 +113,8 @@ class RoundView:
     """The same, told apart by whether they may be repeated."""
     tools: Sequence[ToolSpec] = ()
     """What another plan may use, those that were selected first."""
+    outdated: bool = False
+    """A person has spoken since the round was judged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,12 +29,14 @@ def round_view(run: Run, style: str) -> RoundView:
     """The round, as the overall reflection is shown it."""
     state = run.state
     assert state.plan is not None
-    judged = state.evaluation
+    outdated = state.recovery is not None and state.recovery.outdated
+    judged = state.recovery.evaluation if outdated and state.recovery is not None else state.evaluation
     return RoundView(
         task=view_of(run),
         plan=state.plan,
         steps=history(run, Loaded()),
         evaluation=judged.evaluation if judged else None,
+        outdated=outdated,
         trigger=_trigger(run),
         history=[*history_lines(run), *tried(state)] if style == "small" else _what_happened(run),
         statistics=_statistics(run),
