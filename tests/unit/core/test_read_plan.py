@@ -74,7 +74,9 @@ def test_a_whole_plan_is_read() -> None:
         pytest.param({"execution_plan": {"steps": []}}, [], id="wrapped by its schema's name"),
         pytest.param({"steps": [{"stepId": "a", "toolId": "t"}]}, ["a"], id="camel case"),
         pytest.param(
-            {"steps": [{"step_id": "a", "tool": "t", "refs": [], "status": "x"}]}, ["a"], id="more fields"
+            {"steps": [{"step_id": "a", "tool": "t", "refs": [], "status": "pending"}]},
+            ["a"],
+            id="more fields",
         ),
     ],
 )

@@ -2,57 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 from replan.core.data.native_calls import as_step
 from replan.core.data.nothing import is_filler
 from replan.core.data.strict_json import NotStorable, joined
+from replan.core.plan.fields import ACTION_FIELDS, DECLINING, MOST_TOLD, STEP_FIELDS, named, named_of_plan
 from replan.core.types import Action, JsonObject, Plan, Step
 from replan.core.words import kind_of
 from replan.errors import PlanInvalid
 
 MAX_DEPTH = 64
 """Levels of objects and lists within a plan."""
-
-_ACTION_FIELDS = {
-    "action_id": ("id",),
-    "name": ("title",),
-    "tool": ("tool_id", "tool_name"),
-    "parameters": ("params", "arguments", "args", "input", "inputs"),
-    "repeat": (),
-    "repeat_reason": ("repeat_because", "reason_for_repeat"),
-}
-_STEP_FIELDS = {
-    **{name: others for name, others in _ACTION_FIELDS.items() if name != "action_id"},
-    "step_id": ("id",),
-    "dependencies": ("depends_on", "needs", "after", "requires"),
-    "expected_output": (),
-    "actions": (),
-    "when": ("condition", "if", "only_if", "run_if", "run_when"),
-    "for_each": (),
-    "timeout_secs": ("timeout", "timeout_seconds"),
-    "estimated_secs": ("estimated_duration", "duration"),
-    "requires_approval": ("needs_approval", "approval", "approval_required", "require_approval"),
-    "allow_failed_items": ("allow_item_failures", "skip_failed_items"),
-}
-_TOLD_ONCE = frozenset({"tool", "parameters", "dependencies", "when", "requires_approval"})
-"""Fields of which two values would be two meanings; of a guess of how long a step takes the first is taken."""
-_SAY_NOTHING = frozenset(
-    (
-        "description", "reason", "reasoning", "rationale", "why", "explanation", "purpose", "goal", "thought", "thoughts",
-        "comment", "comments", "note", "notes", "summary", "type", "kind", "status", "order", "index", "number", "step",
-        "priority", "label", "tags", "outputs", "output", "result", "version", "refs", "references", "source", "justification", "confidence", "successcriteria", "verification", "stepnumber", "title",
-        "stepname", "expectedresult", "expectedoutcome", "effect", "risk", "phase", "group", "assignee", "isfinal", "outputkey",
-        "id", "parallel", "expectedoutputs", "displayname", "critical",
-    )
-)  # fmt: skip
-"""Fields that say something to a reader and nothing to whoever runs the step: left out. Any other that is not known is a fault, since
-it may be meant to stop, order or change what the step does."""
 
 
 class PlanMisread(PlanInvalid):
@@ -91,28 +55,28 @@ def read_plan(answer: JsonObject, *, plan_id: str, version: int = 1, task: str =
     `PlanMisread` where the rest of it can be checked nonetheless.
     """
     faults: list[str] = []
+    answer = _unwrapped(answer)
     steps: Sequence[Step | None] | None = _steps_as_written(answer)
     body = _clean(answer if steps is None else {**answer, "steps": []}, "the plan", faults)
     if faults:
         raise PlanInvalid(_told(faults))
-    declined = _declined(body)
+    fields = named_of_plan(body, faults) if isinstance(body, dict) else {}
+    declined = _declined(fields)
     if steps is None:
-        raw_steps = [] if declined and body.get("steps") in (None, "") else _steps_of(body)
+        raw_steps = [] if declined and fields.get("steps") in (None, "") else _steps_of(body)
         steps = [_step(raw, f"steps[{at}]", at, faults) for at, raw in enumerate(raw_steps)]
     if declined and steps:
         faults.append(
             f"a plan that says `{next(iter(declined))}` has no steps: write the steps, or why there are none"
         )
-    if not isinstance(body, dict):
-        body = {}
     plan = Plan(
         plan_id=plan_id,
         version=version,
-        task_description=_text(body.get("task_description")) or task,
+        task_description=_text(fields.get("task_description")) or task,
         steps=tuple(step for step in steps if step is not None),
-        estimated_duration=_number(body.get("estimated_duration")),
-        reasoning=_text(body.get("reasoning")),
-        more="" if declined else _still_to_plan(body),
+        estimated_duration=_number(fields.get("estimated_duration")),
+        reasoning=_text(fields.get("reasoning")),
+        more="" if declined else _still_to_plan(fields),
         **declined,
     )
     if faults:
@@ -120,8 +84,6 @@ def read_plan(answer: JsonObject, *, plan_id: str, version: int = 1, task: str =
     return plan
 
 
-MOST_TOLD = 100
-"""Faults of form that are told: nobody would read more, and they go back to the model."""
 _MOST_OF_ONE = 2_000
 """Characters of one of them."""
 
@@ -133,35 +95,16 @@ def _told(faults: Sequence[str]) -> list[str]:
     return found
 
 
-_WRAPPERS = ("plan", "execution_plan")
-_DECLINING = {
-    "cannot": ("cannot_because", "impossible", "impossible_because"),
-    "ask_first": ("ask", "question", "clarification"),
-}
-
-INSTEAD_OF_STEPS = tuple(name for own, others in _DECLINING.items() for name in (own, *others))
-"""What a plan without `steps` may have."""
-
-
-def _declined(body: Any) -> dict[str, str]:
+def _declined(fields: JsonObject) -> dict[str, str]:
     """What is said in place of a plan: why there is none, or what is to be asked first."""
-    if not isinstance(body, dict):
-        return {}
-    found = {}
-    for name, others in _DECLINING.items():
-        said = next((text for key in (name, *others) if (text := _words(body.get(key)))), "")
-        if said:
-            found[name] = said
-    return found
+    said = {name: _words(fields.get(name)) for name in DECLINING}
+    return {name: text for name, text in said.items() if text}
 
 
-def _still_to_plan(body: Any) -> str:
-    """What a plan that is a first part says of the rest, also around a plan under another name."""
-    for part in (body, *(body.get(name) for name in _WRAPPERS)):
-        said = part.get("more") if isinstance(part, dict) else None
-        if text := "the rest (it was not said what)" if said is True else _words(said):
-            return text
-    return ""
+def _still_to_plan(fields: JsonObject) -> str:
+    """What a plan that is a first part says of the rest."""
+    said = fields.get("more")
+    return "the rest (it was not said what)" if said is True else _words(said)
 
 
 def _words(said: Any) -> str:
@@ -173,10 +116,17 @@ def _words(said: Any) -> str:
     return "" if is_filler(text) else text
 
 
+def _unwrapped(answer: Any) -> Any:
+    """The plan in an object that holds one, with what stands beside it."""
+    if isinstance(answer, dict) and "steps" not in answer:
+        for name in ("plan", "execution_plan"):
+            if isinstance(inner := answer.get(name), dict):
+                beside = {key: value for key, value in answer.items() if key != name}
+                return beside | {key: value for key, value in inner.items() if value or key not in beside}
+    return answer
+
+
 def _steps_of(body: Any) -> list[Any]:
-    if isinstance(body, dict) and "steps" not in body:
-        inner = next((body[name] for name in _WRAPPERS if isinstance(body.get(name), dict)), None)
-        body = inner if inner is not None else body
     if isinstance(body, list):
         return body
     if not isinstance(body, dict) or "steps" not in body:
@@ -274,7 +224,7 @@ def _step(raw: Any, where: str, at: int, faults: list[str]) -> Step | None:
     if not isinstance(raw, dict):
         faults.append(f"{where} has to be an object with step_id, tool and parameters")
         return None
-    raw = _with_reason(_named(as_step(raw) or raw, _STEP_FIELDS, where, faults))
+    raw = _with_reason(named(as_step(raw) or raw, STEP_FIELDS, where, faults))
     step_id = _text(raw.get("step_id")) or f"step_{at + 1}"
     where = f"step {step_id!r}"
     fields: dict[str, Any] = {}
@@ -302,7 +252,7 @@ def _action(raw: Any, where: str, step_id: str, at: int, faults: list[str]) -> A
             f"{where}: actions[{at}] has to be an object with action_id, tool and parameters, not {kind_of(raw)}"
         )
         return None
-    raw = _with_reason(_named(as_step(raw) or raw, _ACTION_FIELDS, f"{where}, actions[{at}]", faults))
+    raw = _with_reason(named(as_step(raw) or raw, ACTION_FIELDS, f"{where}, actions[{at}]", faults))
     action_id = _text(raw.get("action_id")) or f"{step_id}_action_{at + 1}"
     where = f"{where}, action {action_id!r}"
     fields = {
@@ -313,51 +263,12 @@ def _action(raw: Any, where: str, step_id: str, at: int, faults: list[str]) -> A
     return Action(**{"tool": "", **fields, "action_id": action_id})
 
 
-def _named(raw: JsonObject, fields: dict[str, tuple[str, ...]], where: str, faults: list[str]) -> JsonObject:
-    """The fields by their own names, however they are spelled; what says nothing to whoever runs the step is left out.
-
-    Any other is a fault. What was meant by a near miss shows nonetheless.
-    """
-    if raw.keys() <= fields.keys():
-        return raw
-    folded = {_folded(name): name for name in fields}
-    others = {_folded(other): name for name, all_others in fields.items() for other in all_others}
-    out: JsonObject = {}
-    for key, value in raw.items():
-        name = folded.get(_folded(key))
-        if name is not None:
-            out[name] = value
-        elif (name := others.get(_folded(key))) is not None:
-            if name in _TOLD_ONCE and name in out and value not in (out[name], None, "", [], {}):
-                faults.append(
-                    f"{where} has {key!r} beside {name!r}, which is the same field: write {name!r} alone"
-                )
-            out.setdefault(name, value)
-        elif (
-            _folded(key) in _SAY_NOTHING or key.startswith(("_", "x-")) or value in (None, "", [], {}, False)
-        ):
-            continue
-        elif len(faults) >= MOST_TOLD:
-            faults.append("")  # it is counted only
-        elif near := difflib.get_close_matches(_folded(key)[:80], folded, 1, 0.8):
-            faults.append(f"{where} has no field {key!r}; did you mean {folded[near[0]]!r}?")
-            out.setdefault(folded[near[0]], value)
-        else:
-            faults.append(f"{where} has no field {key!r}; there are: {', '.join(fields)}")
-    return out
-
-
 def _with_reason(raw: JsonObject) -> JsonObject:
     """The reason for which a call is meant again may stand in `repeat` itself."""
     said = raw.get("repeat")
     if not isinstance(said, str) or len(said.split()) < 2:
         return raw
     return {**raw, "repeat": True, "repeat_reason": raw.get("repeat_reason") or said}
-
-
-@lru_cache(maxsize=512)
-def _folded(name: str) -> str:
-    return name.lower().replace("_", "").replace("-", "").replace(" ", "")
 
 
 def _parameters(raw: Any, name: str, where: str, faults: list[str]) -> JsonObject:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from replan.core.plan.check import Checked
-from replan.core.plan.read import INSTEAD_OF_STEPS, PlanMisread
+from replan.core.plan.fields import INSTEAD_OF_STEPS
+from replan.core.plan.read import PlanMisread
 from replan.core.references.refs import Reference, parse, whole
 from replan.core.types import Frozen, JsonObject, Plan, ToolSpec
 from replan.errors import AnswerInvalid, PlanInvalid

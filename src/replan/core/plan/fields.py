@@ -1,0 +1,172 @@
+"""The fields of a plan, of its steps and of their actions, by whatever names; what is none of them is a fault.
+
+It may be meant to stop, order or change what is done, so only what is known to speak to readers alone is left out.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from replan.core.types import JsonObject
+
+MOST_TOLD = 100
+"""Faults of form that are told: nobody would read more, and they go back to the model."""
+
+ACTION_FIELDS: dict[str, tuple[str, ...]] = {
+    "action_id": ("id",),
+    "name": ("title",),
+    "tool": ("tool_id", "tool_name"),
+    "parameters": ("params", "arguments", "args", "input", "inputs"),
+    "repeat": (),
+    "repeat_reason": ("repeat_because", "reason_for_repeat"),
+}
+STEP_FIELDS: dict[str, tuple[str, ...]] = {
+    **{name: others for name, others in ACTION_FIELDS.items() if name != "action_id"},
+    "step_id": ("id",),
+    "dependencies": ("depends_on", "needs", "after", "requires"),
+    "expected_output": (),
+    "actions": (),
+    "when": ("condition", "if", "only_if", "run_if", "run_when"),
+    "for_each": (),
+    "timeout_secs": ("timeout", "timeout_seconds"),
+    "estimated_secs": ("estimated_duration", "duration"),
+    "requires_approval": ("needs_approval", "approval", "approval_required", "require_approval"),
+    "allow_failed_items": ("allow_item_failures", "skip_failed_items"),
+}
+DECLINING: dict[str, tuple[str, ...]] = {
+    "cannot": ("cannot_because", "cannot_reason", "impossible", "impossible_because"),
+    "ask_first": ("ask", "question", "clarification"),
+}
+"""What is said in place of steps."""
+INSTEAD_OF_STEPS = tuple(name for own, others in DECLINING.items() for name in (own, *others))
+"""What a plan without `steps` may have."""
+_PLAN_FIELDS: dict[str, tuple[str, ...]] = {
+    "steps": (),
+    "more": (),
+    **DECLINING,
+    "reasoning": (),
+    "task_type": (),
+    "workflow_id": (),
+    "task_description": ("task",),
+    "estimated_duration": ("estimated_secs", "estimated_time", "duration"),
+    "plan_id": ("id",),
+    "version": (),
+}
+_TOLD_ONCE = frozenset({"tool", "parameters", "dependencies", "when", "requires_approval"})
+"""Fields of which two values would be two meanings; of a guess of how long a step takes the first is taken."""
+_MATTERS = _TOLD_ONCE | {
+    "steps", "more", "cannot", "ask_first", "actions", "for_each", "repeat", "timeout_secs", "allow_failed_items",
+}  # fmt: skip
+"""Fields that change what is done: a name that only begins with _ may still mean one of them."""
+
+_FOR_READERS = (
+    "description", "reason", "reasoning", "rationale", "justification", "why", "explanation", "analysis", "purpose", "goal",
+    "thought", "thoughts", "thinking", "comment", "comments", "note", "notes", "summary", "title", "name", "label", "tags",
+    "confidence", "id", "version", "success_criteria", "expected_result", "expected_outcome", "expected_output", "expected_outputs",
+)  # fmt: skip
+"""Fields that say something to a reader and nothing to whoever runs the plan: left out."""
+_OF_PLANS = frozenset(
+    _name.replace("_", "")
+    for _name in (
+        *_FOR_READERS,
+        "objective",
+        "overview",
+        "assumptions",
+        "total_steps",
+        "step_count",
+        "$schema",
+    )
+)
+_OF_STEPS = frozenset(
+    _name.replace("_", "")
+    for _name in (
+        *_FOR_READERS, "order", "index", "number", "step", "step_number", "step_name", "display_name", "priority", "phase", "group",
+        "output", "outputs", "output_key", "result", "refs", "references", "source", "verification", "effect", "risk", "critical",
+        "is_final",
+    )
+)  # fmt: skip
+_SAYS_NOTHING_AS: Mapping[str, frozenset[Any]] = {
+    "status": frozenset({"pending", "planned", "todo", "notstarted", "ready", "new", "open", "waiting", "queued", "scheduled"}),
+    "type": (_kinds := frozenset({
+        "plan", "executionplan", "step", "task", "action", "operation", "tool", "tooluse", "toolcall", "function", "functioncall",
+        "call", "api", "apicall", "command", "query", "read", "write",
+    })),
+    "kind": _kinds,
+    "parallel": frozenset({True, "true", "yes"}),
+}  # fmt: skip
+"""Fields that say something to whoever runs it with any other value than these."""
+_NOTHING: tuple[Any, ...] = (None, "", [], {})
+
+
+def named_of_plan(raw: JsonObject, faults: list[str]) -> JsonObject:
+    """The fields of a plan by their own names."""
+    return named(raw, _PLAN_FIELDS, "the plan", faults)
+
+
+def named(
+    raw: JsonObject, fields: Mapping[str, tuple[str, ...]], where: str, faults: list[str]
+) -> JsonObject:
+    """The fields by their own names, however they are spelled; what says nothing to whoever runs the step is left out.
+
+    Any other is a fault. What was meant by a near miss shows nonetheless.
+    """
+    if raw.keys() <= fields.keys():
+        return raw
+    own = {_folded(name): name for name in fields}
+    others = {_folded(other): name for name, all_others in fields.items() for other in all_others}
+    free = _OF_PLANS if fields is _PLAN_FIELDS else _OF_STEPS
+    out: JsonObject = {}
+    for key, value in raw.items():
+        folded = _folded(key)
+        if key.startswith(("_", "x-")):
+            if own.get(folded, others.get(folded)) in _MATTERS:
+                faults.append(
+                    f"{where} has {key!r}, and what begins with _ is left out: write {key.lstrip('_')!r} if it is meant, "
+                    "or call it otherwise"
+                )
+        elif (name := own.get(folded)) is not None:
+            out[name] = value
+        elif (name := others.get(folded)) is not None:
+            if name in _TOLD_ONCE and name in out and value not in (out[name], *_NOTHING):
+                faults.append(
+                    f"{where} has {key!r} beside {name!r}, which is the same field: write {name!r} alone"
+                )
+            if out.get(name) in _NOTHING:
+                out[name] = value
+        elif folded in free or value in _NOTHING or _says_nothing(folded, value):
+            continue
+        elif len(faults) >= MOST_TOLD:
+            faults.append("")  # it is counted only
+        elif near := difflib.get_close_matches(folded[:80], own, 1, 0.8):
+            faults.append(f"{where} has no field {key!r}; did you mean {own[near[0]]!r}?")
+            out.setdefault(own[near[0]], value)
+        else:
+            faults.append(_unknown(key, folded, value, fields, where))
+    return out
+
+
+def _says_nothing(folded: str, value: Any) -> bool:
+    known = _SAYS_NOTHING_AS.get(folded, frozenset())
+    return (_folded(value) if isinstance(value, str) else value is True and value) in known
+
+
+def _unknown(key: str, folded: str, value: Any, fields: Mapping[str, tuple[str, ...]], where: str) -> str:
+    if folded in _SAYS_NOTHING_AS:
+        return f"{where} has {key!r}: {str(value)[:60]!r}, which is not read: leave it out, and leave out what is not to be done"
+    if fields is not _PLAN_FIELDS:
+        return f"{where} has no field {key!r}; there are: {', '.join(fields)}"
+    for name, names in STEP_FIELDS.items():
+        if folded in (_folded(name), *map(_folded, names)):
+            return f"the plan has no field {key!r}, which steps have: write {name!r} on each step that it is meant for"
+    return (
+        f"the plan has no field {key!r}: put what it says into `reasoning`, or leave it out; a plan that is not to be run has "
+        "no steps, and says why in `cannot`"
+    )
+
+
+@lru_cache(maxsize=512)
+def _folded(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "").replace(" ", "")
