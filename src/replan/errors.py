@@ -178,6 +178,13 @@ class ModelUnavailable(ModelError):
             self.exit_code = 2
 
 
+class RecordingError(ModelUnavailable):
+    """A model has answered, and its recording could not be written: whoever asks again has it recorded."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, transient=True, setup=True)
+
+
 class AnswerInvalid(ModelError):
     """The model answered, but not in the shape asked for, after every correction."""
 

@@ -6,8 +6,10 @@ the request and the reply (or the error). It holds what was asked and answered, 
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import json
+import logging
 import os
 import re
 import threading
@@ -19,7 +21,7 @@ from replan.core.ids import canonical, digest
 from replan.core.limits.budget import COUNTED
 from replan.core.limits.prices import FREE, Price
 from replan.core.types import JsonObject
-from replan.errors import InputError, ModelUnavailable
+from replan.errors import InputError, ModelUnavailable, RecordingError
 from replan.files import MOST_BYTES, read_bounded
 from replan.ports import Model, ModelReply, ModelRequest, Priced
 
@@ -37,6 +39,8 @@ _LEFT = re.compile(r"(?<=Left of the budget: )[^\\\n\"]*")
 _BESIDE = "|".join(re.escape(one.words) for one in COUNTED if one.asked_before in ("llm", "tool"))
 _AMOUNT = re.compile(rf"(?<![\d.e+-])[\d.e+-]++ of ([\d.e+-]++)(?= (?:{_BESIDE})\b)")
 """What is left of what calls use depends on what steps beside the failed one have used by then."""
+_CUT = "was cut off in its last line, by a crash or a full disk"
+log = logging.getLogger("replan")
 _PIECE = 24
 """Characters of a replayed piece, as a model would stream them."""
 
@@ -106,9 +110,16 @@ class RecordingModel:
         with self._lock:
             if self._file < 0:
                 self._file = _open_to_append(self._path)
-            if os.fstat(self._file).st_size == 0:
-                _put(self._file, {"replan_recording": _FORMAT, "name": self.name, "style": self.style})
-            _put(self._file, line)
+            try:
+                if os.fstat(self._file).st_size == 0:
+                    _put(self._file, {"replan_recording": _FORMAT, "name": self.name, "style": self.style})
+                _put(self._file, line)
+            except OSError as error:
+                why = error.strerror or str(error)
+                raise RecordingError(
+                    f"the recording {self._path} cannot be written: {why}; what the model has said last is not kept: make room, or "
+                    "record to another file"
+                ) from error
 
 
 class ReplayModel:
@@ -120,7 +131,9 @@ class ReplayModel:
 
     def __init__(self, path: Path | str) -> None:
         self._path = Path(path).absolute()
-        header, self._calls = _read(self._path)
+        header, self._calls, self._cut = _read(self._path)
+        if self._cut:
+            log.warning("%s %s: what it holds before that is replayed", self._path, _CUT)
         self.name = str(header.get("name", "replay"))
         self.style: Literal["standard", "small"] = "small" if header.get("style") == "small" else "standard"
         self._answers: dict[str, list[JsonObject]] = {}
@@ -153,6 +166,10 @@ class ReplayModel:
         return None
 
     def _missing(self, request: ModelRequest, recorded: int) -> str:
+        told = self._what_is_missing(request, recorded)
+        return f"{told}; the recording {_CUT}" if self._cut else told
+
+    def _what_is_missing(self, request: ModelRequest, recorded: int) -> str:
         what = f"{request.schema_name!r} of the role {request.role!r}"
         if recorded:
             times = "once" if recorded == 1 else f"{recorded} times"
@@ -167,6 +184,13 @@ class ReplayModel:
 
 
 def _open_to_append(path: Path) -> int:
+    try:
+        return _opened_to_append(path)
+    except OSError as error:
+        raise InputError(f"the recording {path} cannot be written: {error.strerror or error}") from error
+
+
+def _opened_to_append(path: Path) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and path.stat().st_size:
         with path.open("rb+") as file:
@@ -182,10 +206,18 @@ def _open_to_append(path: Path) -> int:
 
 
 def _put(file: int, line: JsonObject) -> None:
-    os.write(
-        file,
-        json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n",
-    )
+    """Write a line, or nothing of it: what a full disk has taken of it is cut off again."""
+    text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+    data = memoryview(text.encode("utf-8", "surrogatepass") + b"\n")
+    before, written = os.fstat(file).st_size, 0
+    try:
+        while written < len(data):
+            written += os.write(file, data[written:])
+    except OSError:
+        with contextlib.suppress(OSError):
+            if written and os.fstat(file).st_size == before + written:  # nobody else has written behind it
+                os.ftruncate(file, before)
+        raise
 
 
 def _is_header(line: bytes) -> bool:
@@ -196,7 +228,8 @@ def _is_header(line: bytes) -> bool:
     return isinstance(value, dict) and value.get("replan_recording") == _FORMAT
 
 
-def _read(path: Path) -> tuple[JsonObject, list[JsonObject]]:
+def _read(path: Path) -> tuple[JsonObject, list[JsonObject], bool]:
+    """The header, the calls, and whether the last line was cut off."""
     try:
         with path.open("rb") as file:
             known = _is_header(file.readline(MOST_BYTES))
@@ -218,7 +251,7 @@ def _read(path: Path) -> tuple[JsonObject, list[JsonObject]]:
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(f"line {number} of the recording {path} cannot be read: {error}") from error
         calls.append(call)
-    return json.loads(lines[0]), calls
+    return json.loads(lines[0]), calls, bool(lines[-1])
 
 
 def _text(request: JsonObject) -> str:

@@ -40,7 +40,7 @@ from replan.core.report.explain_doubts import with_account
 from replan.core.state.fold import apply
 from replan.core.state.task import State
 from replan.core.types import Failure
-from replan.errors import ModelError, PlanInvalid, ReplanError, StoreError, TaskHeld
+from replan.errors import ModelError, PlanInvalid, RecordingError, ReplanError, StoreError, TaskHeld
 from replan.run.calls.closing import close_crashed, close_running
 from replan.run.human_input import questions as asking
 from replan.run.human_input.signals import People
@@ -217,6 +217,8 @@ class Drive:
                 return explain.budget(state, error.limit)
             case PlanInvalid():
                 return explain.planning_failed(state, error.violations)
+            case RecordingError():
+                return explain.internal(state, str(error), ours=False)
             case ModelError():
                 return explain.model_failed(state, str(error))
             case asyncio.CancelledError():

@@ -14,7 +14,7 @@ from replan.core.data.strict_json import storable
 from replan.core.events import LlmCallCompleted, LlmCallStarted, LlmToken, ProgressUpdate
 from replan.core.secrets import Pieces
 from replan.core.types import Role, Usage
-from replan.errors import ModelUnavailable, ReplanError
+from replan.errors import ModelUnavailable, RecordingError, ReplanError
 from replan.ports import Model, ModelReply, ModelRequest, Turn
 from replan.reasoning.prompting.prompts import Rendered
 from replan.run.session.budget_warnings import warn
@@ -96,7 +96,7 @@ class RoleTalk:
                     if error.refused:
                         raise Halted(str(error), "key") from error
                     # without a judge the round ends unjudged (specification §3)
-                    if error.transient and role != "evaluation":
+                    if isinstance(error, RecordingError) or (error.transient and role != "evaluation"):
                         raise Halted(str(error), "model") from error
                 raise
         reply = reply.model_copy(update={"text": storable(reply.text)})
