@@ -18,6 +18,7 @@ from replan.core.plan.check import Toolbox, check_plan
 from replan.core.plan.graph import Graph
 from replan.core.plan.read import read_plan
 from replan.core.state.fold import apply, fold
+from replan.core.state.like_calls import occurrence
 from replan.core.state.schedule import mode_of
 from replan.core.state.task import Slot, State
 from replan.core.types import Fault, Plan, Step, ToolSpec
@@ -195,7 +196,7 @@ def test_a_call_that_the_plan_means_many_times() -> None:
         state = State()
         for n in range(count):
             place = (f"s{n}", Slot())
-            assert state.occurrence("base", place) == n + 1
-            assert state.occurrence("base", place) == n + 1
+            assert occurrence(state, "base", place) == n + 1
+            assert occurrence(state, "base", place) == n + 1
 
     assert_linear(lambda: ask_and_take(FEW), lambda: ask_and_take(MANY))

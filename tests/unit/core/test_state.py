@@ -45,7 +45,8 @@ from replan.core.ids import call_base, call_key
 from replan.core.plan.diff import PlanDiff
 from replan.core.reflection import OverallReflection, StepReflection, Strategy, SuggestedAction
 from replan.core.state.fold import apply, fold
-from replan.core.state.outputs import compose
+from replan.core.state.like_calls import occurrence
+from replan.core.state.progress import compose
 from replan.core.state.schedule import mode_of
 from replan.core.state.task import Slot, State, status_of
 from replan.core.types import Artifact, Failure, Plan, Step, ToolSpec, Usage
@@ -366,9 +367,9 @@ def test_an_effect_is_reused_always_and_a_volatile_reading_never() -> None:
 def test_like_calls_are_numbered_by_place_and_a_place_keeps_its_number() -> None:
     state = state_of([*OPENED, PLANNED])
     places = [("find", Slot(None, n)) for n in range(3)]
-    assert [state.occurrence("k", place) for place in places] == [1, 2, 3]
-    assert [state.occurrence("k", place) for place in reversed(places)] == [3, 2, 1]
-    assert state.occurrence("other", places[2]) == 1
+    assert [occurrence(state, "k", place) for place in places] == [1, 2, 3]
+    assert [occurrence(state, "k", place) for place in reversed(places)] == [3, 2, 1]
+    assert occurrence(state, "other", places[2]) == 1
 
 
 def test_a_new_plan_matches_what_the_steps_it_leaves_out_have_done() -> None:
@@ -383,9 +384,9 @@ def test_a_new_plan_matches_what_the_steps_it_leaves_out_have_done() -> None:
     state = state_of(
         [*OPENED, planned(*twice), *made, planned(twice[1], Step(step_id="c", tool="mail"), version=2)]
     )
-    assert state.occurrence("k", ("b", Slot())) == 2
-    assert state.occurrence("k", ("c", Slot())) == 1
-    assert state.occurrence("k", ("c", Slot(None, 1))) == 3
+    assert occurrence(state, "k", ("b", Slot())) == 2
+    assert occurrence(state, "k", ("c", Slot())) == 1
+    assert occurrence(state, "k", ("c", Slot(None, 1))) == 3
     assert state.reusable("k.1", ONCE) is not None
     assert state.ids_used() == {"a", "b", "c"}
     assert state.earlier["a"].status == "succeeded"
@@ -398,7 +399,7 @@ def test_no_two_places_have_one_number_and_numbers_are_never_skipped(moves: list
     state = State()
     taken: dict[int, int] = {}
     for number, (ask, drop) in enumerate(moves):
-        taken[ask] = state.occurrence("k", (f"s{ask}", Slot()))
+        taken[ask] = occurrence(state, "k", (f"s{ask}", Slot()))
         if number % 3 == 2 and drop in taken:
             state.ledger.free({f"s{drop}"})
             del taken[drop]
@@ -450,7 +451,7 @@ def test_a_key_of_a_form_that_nobody_knows_cannot_break_the_fold() -> None:
         state = state_of([*OPENED, PLANNED, begun("find"), called(key=key), answered(key=key)])
         assert state.reusable(key, ONCE) is not None
     huge = state_of([*OPENED, PLANNED, called(key="k.999999999")])
-    assert huge.occurrence("k", ("send", Slot())) == 1
+    assert occurrence(huge, "k", ("send", Slot())) == 1
 
 
 def test_ten_thousand_like_items_and_a_new_plan_take_linear_work() -> None:
@@ -458,10 +459,10 @@ def test_ten_thousand_like_items_and_a_new_plan_take_linear_work() -> None:
     steps = [Step(step_id=f"s{n}", tool="t") for n in range(5_000)]
     state = state_of([*OPENED, planned(*steps)])
     for n in range(5_000):
-        assert state.occurrence("k", (f"s{n}", Slot())) == n + 1
-        state.occurrence(f"own{n}", (f"s{n}", Slot()))
+        assert occurrence(state, "k", (f"s{n}", Slot())) == n + 1
+        occurrence(state, f"own{n}", (f"s{n}", Slot()))
     apply(state, planned(*(Step(step_id=f"t{n}", tool="t") for n in range(5_000)), version=2), 1.0)
-    assert [state.occurrence("k", (f"t{n}", Slot())) for n in range(5_000)] == list(range(1, 5_001))
+    assert [occurrence(state, "k", (f"t{n}", Slot())) for n in range(5_000)] == list(range(1, 5_001))
     assert len(state.ids_used()) == 10_000
 
 

@@ -10,8 +10,7 @@ from replan.core.calls.verify import scalars
 from replan.core.recovery.substitutes import is_declared
 from replan.core.references.refs import Reference, listed
 from replan.core.references.resolve import resolve
-from replan.core.state.outputs import artifacts_of, compose
-from replan.core.state.progress import CallState, Slot, StepState
+from replan.core.state.progress import CallState, Slot, StepState, artifacts_of, compose
 from replan.core.state.task import State
 from replan.core.types import JsonObject, StepId, ToolId, ToolSpec
 from replan.errors import UnresolvedReference

@@ -5,15 +5,14 @@ The state is changed in place by `core.state.fold`; whoever folds owns it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from replan.core import events as e
 from replan.core.calls.names import bases, names_before, reading_base, written
-from replan.core.calls.site import Place
 from replan.core.calls.site import Slot as Slot
-from replan.core.ids import base_of, call_key, digest, split_key
+from replan.core.ids import base_of, digest
 from replan.core.limits.policy import Policy
 from replan.core.plan.constant import ConstantCall
 from replan.core.plan.graph import Graph
@@ -323,103 +322,6 @@ class State:
         """The same of a reading that finds out about something."""
         return reading_base(self.seal_key, self.task_id, tool, parameters, about)
 
-    def occurrence(
-        self,
-        base: str,
-        place: Place,
-        one_of_several: Callable[[], bool] = lambda: False,
-        *,
-        repeatable: bool = False,
-    ) -> int:
-        """Which of the like calls this place in the plan makes, from 1.
-
-        The place keeps the number at once: another that asks before the call is recorded gets another number.
-        `one_of_several`: whether the plan marks like calls beside this one with `repeat`. `repeatable`: whether the
-        tool's effect is that.
-        """
-        step = self.steps[place[0]] if self.recovery is not None else None
-        changed = step is not None and step.healing is not None and place[1] in step.healing.overrides
-        before = self._made_before(base, place, step) if step is not None and not changed else None
-        if before is not None:
-            self.ledger.occupy(call_key(base, before), place)
-            return before
-        if step is None or (not changed and step.meant == 1):
-            return self.ledger.occurrence(base, place)
-        meant = step.meant
-        if not changed and is_meant_again(step.step, place[1].action_id):
-            return self._once_more(base, place, step, one_of_several)
-        if repeatable and self.ledger.overwritten(base):
-            return self._once_more(base, place, step, lambda: False)
-
-        def done(other: Place) -> bool:
-            known = self.steps.get(other[0])
-            call = known.calls.get(other[1]) if known is not None else None
-            if known is None or call is None or call.status == "failed" or base_of(call.key) != base:
-                return False
-            if call.status != "succeeded" and call.effect == "reads":
-                return False  # under way: another like reading does no harm
-            if changed and call.effect != "reads" and self._meant_both(place, other):
-                return False
-            return changed or known.meant < meant
-
-        return self.ledger.later_occurrence(base, place, done, None if changed else place[0])
-
-    def _meant_both(self, one: Place, other: Place) -> bool:
-        """True if the plan means what both of these do: two items of a list, or two calls that say `repeat`."""
-        if (one[0], one[1].action_id) == (other[0], other[1].action_id):
-            return True
-        return all(is_meant_again(self.steps[name].step, slot.action_id) for name, slot in (one, other))
-
-    def _made_before(self, base: str, place: Place, step: StepState) -> int | None:
-        """The number of this very call as the step has made it already, before it was due again."""
-        made = [
-            call
-            for call in step.former or ()
-            if call.status == "succeeded" and not call.reused and call.plan >= step.meant
-        ]
-        if not made:
-            return None
-        made.sort(key=lambda call: call.slot != place[1])
-        theirs = self.ledger.others(base, place).items()
-        taken = {number for other, number in theirs if other[0] == place[0]}
-        numbers = (split_key(call.key)[1] for call in made if base_of(call.key) == base)
-        return next((number for number in numbers if number not in taken), None)
-
-    def _once_more(self, base: str, place: Place, step: StepState, one_of_several: Callable[[], bool]) -> int:
-        """The occurrence of a place that says `repeat` in a later plan."""
-        if doubt := next((key for key in self.in_doubt if base_of(key) == base), None):
-            return split_key(doubt)[1]  # first it has to be known what that one did
-
-        def together(other: Place) -> bool:
-            known = self.steps.get(other[0])
-            return known is not None and known.meant == step.meant
-
-        return self.ledger.once_more(base, place, together, one_of_several)
-
-    def twin(self, base: str, number: int, place: Place) -> Place | None:
-        """Another step or action of the plan that makes this very call too, and has begun; None if there is none.
-
-        Items of one step are no twins, nor are calls that share a number: one stands for the other.
-        """
-        for other, theirs in self.ledger.others(base, place).items():
-            step = self.steps.get(other[0])
-            of_one_list = (other[0], other[1].action_id) == (place[0], place[1].action_id)
-            if step is None or of_one_list or theirs == number:
-                continue
-            call = step.calls.get(other[1])
-            begun = call is not None and base_of(call.key) == base and call.status != "failed"
-            if begun or self._is_asked_for(call_key(base, theirs)):
-                return other
-        return None
-
-    def _is_asked_for(self, key: CallKey) -> bool:
-        """True if a person was asked for this call, and has not said no."""
-        known = self.recovery
-        if known is None or key not in known.asked:
-            return False
-        said = known.approvals.get(key)
-        return said is None or said.approved
-
     def reusable(self, key: CallKey, tool: ToolSpec, step: Step | None = None) -> LedgerEntry | None:
         """The recorded output of this very call, if it may stand for a new one that the step would make."""
         entry = self.ledger.reusable(key, tool)
@@ -447,8 +349,3 @@ def ids_of(step: Step) -> tuple[str, ...]:
 def actions_of(step: Step) -> list[ActionId | None]:
     """The ids of the step's actions; None for its only call."""
     return [action.action_id for action in step.actions] or [None]
-
-
-def is_meant_again(step: Step, action_id: ActionId | None) -> bool:
-    """True if the plan says that this call is meant again."""
-    return step.repeat or any(action.repeat for action in step.actions if action.action_id == action_id)

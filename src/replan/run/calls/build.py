@@ -9,6 +9,7 @@ from typing import Any
 from replan.core.calls.seals import seal
 from replan.core.ids import call_key
 from replan.core.state.consent import asked_of, too_often
+from replan.core.state.like_calls import occurrence, twin
 from replan.core.state.recovery import Recovery
 from replan.core.state.task import ONLY, Slot, State, StepState
 from replan.core.types import Fault, JsonObject, Step, ToolSpec
@@ -118,11 +119,11 @@ def prepare(
         raise CannotCall(found.fault or Fault(category="tool_error", kind="unknown_tool", message=found.name))
     base = state.known_base(names, tool, parameters)
     place = (step.step.step_id, slot)
-    occurrence = state.occurrence(
-        base, place, lambda: one_of_several(base, parameters), repeatable=tool.effect == "repeatable"
+    number = occurrence(
+        state, base, place, lambda: one_of_several(base, parameters), repeatable=tool.effect == "repeatable"
     )
-    twin = state.twin(base, occurrence, place) if tool.effect == "once" else None
-    if twin is not None and (text := unmeant(step, slot, tool, twin, state, tools)):
+    other = twin(state, base, number, place) if tool.effect == "once" else None
+    if other is not None and (text := unmeant(step, slot, tool, other, state, tools)):
         raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
     if step.meant > 1 and tool.effect == "once" and not state.ledger.is_done(base):
         changed = step.healing is not None and slot in step.healing.overrides
@@ -130,7 +131,7 @@ def prepare(
         if text := text or mended_before(step, slot, tool, {base, *names}, state):
             raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
     large = meant is not None
-    call = Call(step.step, slot, tool, parameters, call_key(base, occurrence), large=large)
+    call = Call(step.step, slot, tool, parameters, call_key(base, number), large=large)
     under_way = state.latest_try(call.key)
     if (
         under_way is not None

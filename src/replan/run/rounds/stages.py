@@ -22,8 +22,7 @@ from replan.core.plan.check import Checked
 from replan.core.plan.read import PlanMisread, read_plan
 from replan.core.report.explain import without_items
 from replan.core.secrets import SecretLost, reveal
-from replan.core.state.outputs import artifacts_of
-from replan.core.state.progress import StepState
+from replan.core.state.progress import StepState, artifacts_of
 from replan.core.types import Evaluation, JsonObject, LeftOutEffect, Plan, StepId, ToolSpec
 from replan.errors import AnswerInvalid, ModelError, PlanInvalid
 from replan.reasoning.evaluation.evaluator import evaluate, evaluate_by_steps, of_another_form

@@ -10,7 +10,7 @@ from replan.core.calls.site import slot_of
 from replan.core.data.pieces import MANY
 from replan.core.events import ApprovalRequested, TaskCompleted, TaskFailed
 from replan.core.report.result import CallResult, StepResult, TaskResult, WaitingFor
-from replan.core.state.outputs import compose
+from replan.core.state.progress import compose
 from replan.core.state.task import Output, State, StepState
 from replan.core.types import Failure, StepId, unchecked
 from replan.ports import ArtifactStore

@@ -16,7 +16,7 @@ from replan.core.ids import digest_of
 from replan.core.json_reader import read_in_pieces
 from replan.core.references.meter import opened
 from replan.core.secrets import lost
-from replan.core.state.outputs import artifacts_of, compose
+from replan.core.state.progress import artifacts_of, compose
 from replan.core.state.task import Output, StepState
 from replan.core.types import Artifact, JsonObject, ToolSpec
 from replan.errors import ToolCallError

@@ -9,7 +9,7 @@ from replan.core.calls.site import items_in_words
 from replan.core.evaluation.alike import like_before
 from replan.core.evaluation.effects_had import called_or_planned
 from replan.core.state.human_input import lines
-from replan.core.state.outputs import artifacts_of
+from replan.core.state.progress import artifacts_of
 from replan.core.state.task import CallState, State, StepState
 from replan.core.types import JsonObject, StepId, ToolSpec
 from replan.reasoning.prompting.view import CallReport, StepReport, TaskView

@@ -1,0 +1,121 @@
+"""Which of several like calls a place of the plan makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from replan.core.calls.site import Place
+from replan.core.ids import base_of, call_key, split_key
+from replan.core.state.progress import StepState
+from replan.core.state.task import State
+from replan.core.types import ActionId, CallKey, Step
+
+
+def occurrence(
+    state: State,
+    base: str,
+    place: Place,
+    one_of_several: Callable[[], bool] = lambda: False,
+    *,
+    repeatable: bool = False,
+) -> int:
+    """Which of the like calls this place in the plan makes, from 1.
+
+    The place keeps the number at once: another that asks before the call is recorded gets another number.
+    `one_of_several`: whether the plan marks like calls beside this one with `repeat`. `repeatable`: whether the
+    tool's effect is that.
+    """
+    step = state.steps[place[0]] if state.recovery is not None else None
+    changed = step is not None and step.healing is not None and place[1] in step.healing.overrides
+    before = _made_before(state, base, place, step) if step is not None and not changed else None
+    if before is not None:
+        state.ledger.occupy(call_key(base, before), place)
+        return before
+    if step is None or (not changed and step.meant == 1):
+        return state.ledger.occurrence(base, place)
+    meant = step.meant
+    if not changed and is_meant_again(step.step, place[1].action_id):
+        return _once_more(state, base, place, step, one_of_several)
+    if repeatable and state.ledger.overwritten(base):
+        return _once_more(state, base, place, step, lambda: False)
+
+    def done(other: Place) -> bool:
+        known = state.steps.get(other[0])
+        call = known.calls.get(other[1]) if known is not None else None
+        if known is None or call is None or call.status == "failed" or base_of(call.key) != base:
+            return False
+        if call.status != "succeeded" and call.effect == "reads":
+            return False  # under way: another like reading does no harm
+        if changed and call.effect != "reads" and _meant_both(state, place, other):
+            return False
+        return changed or known.meant < meant
+
+    return state.ledger.later_occurrence(base, place, done, None if changed else place[0])
+
+
+def _meant_both(state: State, one: Place, other: Place) -> bool:
+    """True if the plan means what both of these do: two items of a list, or two calls that say `repeat`."""
+    if (one[0], one[1].action_id) == (other[0], other[1].action_id):
+        return True
+    return all(is_meant_again(state.steps[name].step, slot.action_id) for name, slot in (one, other))
+
+
+def _made_before(state: State, base: str, place: Place, step: StepState) -> int | None:
+    """The number of this very call as the step has made it already, before it was due again."""
+    made = [
+        call
+        for call in step.former or ()
+        if call.status == "succeeded" and not call.reused and call.plan >= step.meant
+    ]
+    if not made:
+        return None
+    made.sort(key=lambda call: call.slot != place[1])
+    theirs = state.ledger.others(base, place).items()
+    taken = {number for other, number in theirs if other[0] == place[0]}
+    numbers = (split_key(call.key)[1] for call in made if base_of(call.key) == base)
+    return next((number for number in numbers if number not in taken), None)
+
+
+def _once_more(
+    state: State, base: str, place: Place, step: StepState, one_of_several: Callable[[], bool]
+) -> int:
+    """The occurrence of a place that says `repeat` in a later plan."""
+    if doubt := next((key for key in state.in_doubt if base_of(key) == base), None):
+        return split_key(doubt)[1]  # first it has to be known what that one did
+
+    def together(other: Place) -> bool:
+        known = state.steps.get(other[0])
+        return known is not None and known.meant == step.meant
+
+    return state.ledger.once_more(base, place, together, one_of_several)
+
+
+def twin(state: State, base: str, number: int, place: Place) -> Place | None:
+    """Another step or action of the plan that makes this very call too, and has begun; None if there is none.
+
+    Items of one step are no twins, nor are calls that share a number: one stands for the other.
+    """
+    for other, theirs in state.ledger.others(base, place).items():
+        step = state.steps.get(other[0])
+        of_one_list = (other[0], other[1].action_id) == (place[0], place[1].action_id)
+        if step is None or of_one_list or theirs == number:
+            continue
+        call = step.calls.get(other[1])
+        begun = call is not None and base_of(call.key) == base and call.status != "failed"
+        if begun or _is_asked_for(state, call_key(base, theirs)):
+            return other
+    return None
+
+
+def _is_asked_for(state: State, key: CallKey) -> bool:
+    """True if a person was asked for this call, and has not said no."""
+    known = state.recovery
+    if known is None or key not in known.asked:
+        return False
+    said = known.approvals.get(key)
+    return said is None or said.approved
+
+
+def is_meant_again(step: Step, action_id: ActionId | None) -> bool:
+    """True if the plan says that this call is meant again."""
+    return step.repeat or any(action.repeat for action in step.actions if action.action_id == action_id)
