@@ -77,7 +77,7 @@ def run(*plans: list[dict[str, Any]], said: Any = (), **way: Any) -> Ran:
     ("first", "second"),
     [
         pytest.param(to("a", "pay", "Ann", when="r.output.open"), to("b", "pay", "Ann", when="s.output.open"), id="the same condition"),
-        pytest.param(to("a", "pay", "Ann", "r"), to("b", "pay", "Ann", when="s.output.open"), id="a condition of its own"),
+        pytest.param(to("a", "pay", "Ann", when="r.output.rows"), to("b", "pay", "Ann", when="s.output.open"), id="another condition"),
         pytest.param(to("a", "pay", "${item}", for_each="${r.output.rows}"),
                      to("b", "pay", "${item}", for_each="${s.output.rows}"), id="an empty list"),
     ],
@@ -89,6 +89,55 @@ def test_what_never_failed_itself_and_is_not_to_be_done_after_a_mended_reading_i
     assert ran.result.is_success
     assert ran.result.shortfall == ()
     assert ran.source.counts["pay"] == 0
+
+
+ADDED = pytest.mark.parametrize(
+    ("first", "second", "became"),
+    [
+        pytest.param([to("a", "pay", "Ann", "r")], to("b", "pay", "Ann", when="s.output.open"), "was skipped by a condition", id="a condition"),
+        pytest.param([to("a", "pay", "Ann", "r")], to("b", "pay", "Ann", when="metadata.nothing"), "was skipped by a condition",
+                     id="a condition over nothing"),
+        pytest.param([to("a", "pay", "${item}", "r", for_each=["Ann", "Bob"])], to("b", "pay", "${item}", for_each="${s.output.rows}"),
+                     "had an empty list", id="an empty list for one that names its items"),
+        pytest.param([to("a", "pay", "Ann", "r")], to("b", "pay", "${item}", for_each="${s.output.rows}"), "had an empty list",
+                     id="an empty list for a single call"),
+        pytest.param([to("a", "pay", "${item}", "r", for_each=["Ann", "Bob"])], to("b", "pay", "${item}", for_each=["Ann", "Bob"],
+                     when="s.output.open"), "was skipped by a condition", id="a condition for a list"),
+    ],
+)  # fmt: skip
+
+
+@ADDED
+@BY_STEPS_AND_MODEL
+def test_a_condition_that_a_later_plan_adds_is_none_of_the_effect_that_never_ran(
+    first: list[dict[str, Any]], second: dict[str, Any], became: str, way: dict[str, Any]
+) -> None:
+    ran = run([to("r", "look", "Bad"), *first], [to("s", "look", "Ann"), second], **way)
+    assert not ran.result.is_success
+    failure = ran.result.failure
+    assert failure is not None
+    assert f"which took its place, {became}, which was not planned at first" in failure.reason
+
+
+@ADDED
+def test_a_judge_may_say_that_it_turned_out_not_to_be_needed(
+    first: list[dict[str, Any]], second: dict[str, Any], became: str
+) -> None:
+    said = [{"step_id": "a", "not_needed": "nothing is open"}]
+    ran = run([to("r", "look", "Bad"), *first], [to("s", "look", "Ann"), second], said=[[], said])
+    assert ran.result.is_success
+    [short] = ran.result.shortfall
+    assert became in short
+    assert "nothing is open" in short
+
+
+@BY_STEPS_AND_MODEL
+def test_what_needs_a_step_with_a_condition_has_one(way: dict[str, Any]) -> None:
+    first = [to("r", "look", "Bad"), to("g", "look", "Ann", when="r.output.open")]
+    then = [to("s", "look", "Ann"), to("b", "pay", "Ann", when="s.output.open")]
+    ran = run([*first, to("a", "pay", "${g.output.rows}")], then, **way)
+    assert ran.result.is_success
+    assert not any("pay" in one for one in ran.result.shortfall)
 
 
 @BY_STEPS_AND_MODEL

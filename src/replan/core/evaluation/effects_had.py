@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -45,6 +45,7 @@ class Effects:
         self._people = state.recovery
         self.every = (*state.left_out, *state.steps.values())
         self.by_name: dict[StepId, StepState] = {step.step.step_id: step for step in self.every}
+        self._conditional: set[StepId] | None = None
         self._made = {
             call.key
             for step in self.every
@@ -105,6 +106,15 @@ class Effects:
                 found.append(Lost.of(tool_id, parameters))
         return found
 
+    def is_firm(self, step: StepState) -> bool:
+        """True if the step was planned to have its effect whatever turns out: neither it nor what it needs has a condition, and its
+        list, if it has one, names its items itself."""
+        if self._conditional is None:
+            self._conditional = _conditional(self.every)
+        if step.step.step_id in self._conditional:
+            return False
+        return step.step.for_each is None or bool(listed(step.step.for_each))
+
     def _items(self, step: StepState) -> int | None:
         """How many items the step goes through, or would have; None where that cannot be told."""
         if step.items is not None:
@@ -130,6 +140,21 @@ class Effects:
         calls = [call for call in step.every_call() if call.effect != "reads" and call.status == "failed"]
         made = [Lost.of(call.tool_id, call.parameters) for call in calls]
         return made[-1:] or [Lost("", frozenset())]
+
+
+def _conditional(steps: Sequence[StepState]) -> set[StepId]:
+    """The steps with a condition, and all that need one of them."""
+    needed_by: dict[StepId, list[StepId]] = {}
+    for step in steps:
+        for need in step.step.dependencies:
+            needed_by.setdefault(need, []).append(step.step.step_id)
+    found: set[StepId] = set()
+    left = [step.step.step_id for step in steps if step.step.when]
+    while left:
+        if (name := left.pop()) not in found:
+            found.add(name)
+            left += needed_by.get(name, ())
+    return found
 
 
 def _had_elsewhere(step: StepState, slot: Slot) -> bool:

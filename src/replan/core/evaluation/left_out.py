@@ -54,7 +54,8 @@ def left_out(state: State, resolve: Resolve) -> LeftOut:
     place; and those of the plan that were to have one, and never ran because of what failed before them.
 
     What its own condition has skipped, as it was planned, is none of them, nor is one whose place such a step has taken, or one
-    with an empty list, unless the effect itself has failed. Effects are counted by call: one makes good one. The effect of
+    with an empty list, unless the effect itself has failed, or was planned without a condition or for a list that names its items:
+    what a later plan adds is no condition of its own. Effects are counted by call: one makes good one. The effect of
     another step counts without a word where it is of the same tool, or of one that is declared to do the same, and was made with
     something that the lost one was to be made with, or came with the very plan that left that one out.
     """
@@ -76,7 +77,7 @@ def _gone(known: Recovery, effects: Effects, spare: Mapping[StepId, list[CallSta
     for first in [name for name in known.dropped if name not in heirs]:
         line = _line(known, first, effects)
         owed: list[Lost] = []
-        failed = False
+        failed = firm = False
         since = line[0].gone if line else 0
         for step in line:
             had = spare[step.step.step_id]
@@ -84,10 +85,12 @@ def _gone(known: Recovery, effects: Effects, spare: Mapping[StepId, list[CallSta
                 made = min(len(owed), len(had))
                 owed, had[:made] = owed[made:], []
             failed = failed or _failed_effect(step) or _has_lost(step, effects)
-            if _nothing_to_do(step) and not failed:
+            if _nothing_to_do(step) and not failed and not firm:
                 owed = []
             elif step.step.step_id in known.dropped:
-                owed = max(effects.lost(step), owed, key=len)
+                lost = effects.lost(step)
+                firm = firm or (bool(lost) and effects.is_firm(step))
+                owed = max(lost, owed, key=len)
         end = line[-1]
         done = end.status == "succeeded" or (end.status == "skipped" and _moot(end))
         if end.step.step_id not in known.dropped:
@@ -96,7 +99,7 @@ def _gone(known: Recovery, effects: Effects, spare: Mapping[StepId, list[CallSta
             owed = owed[_has_lost(end, effects) :]
         if owed or not done:
             last = [step for step in line if step.step.step_id in known.dropped][-1]
-            yield Undone(last, owed, last.gone, _left(last, end), skipped.get(last.gone, ""))
+            yield Undone(last, owed, last.gone, _left(last, end, added=firm), skipped.get(last.gone, ""))
 
 
 def _line(known: Recovery, first: StepId, effects: Effects) -> list[StepState]:
@@ -243,13 +246,16 @@ def _refused(left: LeftOut, one: Undone, claim: Claim, free: Mapping[StepId, int
     return f"{step_words(step)} {missing}; if its one effect really is several of them, say in in_one how"
 
 
-def _left(step: StepState, end: StepState) -> str:
-    """A step of an earlier plan that nothing made up for, in words."""
+def _left(step: StepState, end: StepState, *, added: bool) -> str:
+    """A step of an earlier plan that nothing made up for, in words. `added`: it was to be done whatever turns out."""
     why = f": {step.fault.message}" if step.fault is not None else ""
     what = f"{step_words(step)} of an earlier plan {step.status}{why}"
     if end is step:
         return f"{what}, and a later plan left it out"
-    return f"{what}, and {step_words(end)}, which took its place, {'was skipped' if _moot(end) else 'has not done it'}"
+    became = "was skipped" if _moot(end) else "has not done it"
+    if added and _nothing_to_do(end):
+        became = f"{'was skipped by a condition' if _moot(end) else 'had an empty list'}, which was not planned at first"
+    return f"{what}, and {step_words(end)}, which took its place, {became}"
 
 
 def _never_ran(step: StepState) -> str:
