@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
+from collections.abc import Callable
 from typing import Any
-
-from pydantic_core import from_json
 
 _WINDOW = 65_536
 """Characters that are read at once."""
 
 
-def read_in_pieces(text: str, window: int = _WINDOW) -> Any:
-    """What JSON text says, as `json.loads` reads it."""
+def read_in_pieces(text: str, window: int = _WINDOW, *, constant: Callable[[str], Any] | None = None) -> Any:
+    """What JSON text says, as `json.loads` reads it; `constant` as its `parse_constant`."""
     if len(text) <= window:
-        return json.loads(text)
+        return json.loads(text, parse_constant=constant)
+    decode = _DECODE if constant is None else json.JSONDecoder(parse_constant=constant).raw_decode
     try:
-        value, end = _Reader(text, window).value(_skip(text, 0), 0)
+        value, end = _Reader(text, window, decode).value(_skip(text, 0), 0)
     except IndexError:
         raise json.JSONDecodeError("Expecting value", text, len(text)) from None
     if _skip(text, end) != len(text):
@@ -36,11 +35,27 @@ def _skip(text: str, at: int) -> int:
     return at if found is None else found.end()
 
 
+_ESCAPE = len("\\u0000")
+_HIGH = re.compile(r"\\u[dD][89abAB]")
+_LOW = re.compile(r"\\u[dD][c-fC-F]")
+_LEAST = 64
+"""Characters of a part of a text."""
+
+
+def _marks_before(text: str, at: int, begin: int) -> int:
+    """How many backslashes stand directly before a place."""
+    first = at
+    while first > begin and text[first - 1] == "\\":
+        first -= 1
+    return at - first
+
+
 class _Reader:
     """Reads values that fit into a window at once, and those that do not part by part."""
 
-    def __init__(self, text: str, size: int) -> None:
+    def __init__(self, text: str, size: int, decode: Callable[[str, int], tuple[Any, int]]) -> None:
         self._text = text
+        self._decode = decode
         self._size = size
         self._window = text[:size]
         self._from = 0
@@ -55,7 +70,7 @@ class _Reader:
             if not 0 <= at - self._from < len(self._window):
                 continue
             try:
-                found, end = _DECODE(self._window, at - self._from)
+                found, end = self._decode(self._window, at - self._from)
             except ValueError:
                 continue
             # A number may go on behind the window, also where that ends within its exponent.
@@ -65,23 +80,40 @@ class _Reader:
         if first == '"':
             return self._long_text(at)
         if first not in "[{" or depth > _MOST_DEPTH:
-            return _DECODE(self._text, at)
+            return self._decode(self._text, at)
         return self._fields(at, depth) if first == "{" else self._items(at, depth)
 
     def _long_text(self, at: int) -> tuple[str, int]:
-        """A text that is longer than the window: pydantic's reader is quick enough for all of it."""
-        text, end = self._text, at
-        while (end := text.find('"', end + 1)) >= 0:
-            escapes = end
-            while text[escapes - 1] == "\\":
-                escapes -= 1
-            if (end - escapes) % 2 == 0:
-                break
-        with contextlib.suppress(ValueError):  # half a surrogate pair, say
-            if end >= 0:
-                found: str = from_json(text[at : end + 1])
-                return found, end + 1
-        return _DECODE(text, at)
+        """A text that is longer than the window, in parts that end between two signs."""
+        text, begin, parts = self._text, at + 1, list[str]()
+        try:
+            while True:
+                end = self._between_signs(begin, min(begin + max(self._size, _LEAST), len(text)))
+                quote = text.find('"', begin, end)
+                while quote >= 0 and _marks_before(text, quote, begin) % 2:
+                    quote = text.find('"', quote + 1, end)
+                part = text[begin : quote if quote >= 0 else end]
+                parts.append(_DECODE(f'"{part}"')[0])
+                if quote >= 0:
+                    return "".join(parts), quote + 1
+                if end == len(text):
+                    break
+                begin = end
+        except ValueError:
+            pass
+        return self._decode(text, at)  # it is no text, and is told so as ever
+
+    def _between_signs(self, begin: int, end: int) -> int:
+        """The last place up to `end` that is neither within an escape nor between the two of a pair (`\\ud83d\\ude00`)."""
+        text = self._text
+        if end == len(text):
+            return end
+        mark = text.rfind("\\", end - _ESCAPE + 1, end)
+        if mark >= 0 and _marks_before(text, mark + 1, begin) % 2:
+            length = _ESCAPE if text[mark + 1] == "u" else 2
+            end = mark if mark + length > end else end
+        pair = _LOW.match(text, end) and _HIGH.match(text, end - _ESCAPE)
+        return end - _ESCAPE if pair and _marks_before(text, end - _ESCAPE + 1, begin) % 2 else end
 
     def _items(self, at: int, depth: int) -> tuple[list[Any], int]:
         text, found = self._text, list[Any]()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -12,7 +11,6 @@ from replan.core.data.pieces import AT_ONCE
 from replan.core.json_reader import read_in_pieces
 
 T = TypeVar("T")
-_CONSTANT = re.compile(r"NaN|Infinity")
 
 
 def parsed(data: bytes | str) -> Any:
@@ -20,8 +18,7 @@ def parsed(data: bytes | str) -> Any:
     try:
         if len(data) > AT_ONCE:
             text = data if isinstance(data, str) else data.decode(json.detect_encoding(data), "surrogatepass")
-            if _CONSTANT.search(text) is None:
-                return read_in_pieces(text)
+            return read_in_pieces(text, constant=_refused)
         return json.loads(data, parse_constant=_refused)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None

@@ -92,6 +92,55 @@ def test_a_text_that_is_cut_or_followed_by_more_is_refused_as_at_once(
         assert read_in_pieces(cut, size) == meant
 
 
+SIGNS = [
+    "a",
+    "é",
+    "😀",
+    "u",
+    "d83d",
+    "x" * 30,
+    r"\\",
+    r"\"",
+    r"\n",
+    r"\/",
+    r"\u0041",
+    r"\ud83d",
+    r"\ude00",
+    r"\ud83d\ude00",
+]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from([*SIGNS, "\x01"]), min_size=60, max_size=200), SIZES, st.integers(0, 3))
+def test_a_long_text_is_read_in_parts_whatever_stands_where_they_end(
+    signs: list[str], size: int, cut: int
+) -> None:
+    text = f'["{"".join(signs)}", 1]'
+    text = text[: len(text) - cut]
+    try:
+        meant = json.loads(text)
+    except ValueError:
+        with pytest.raises(json.JSONDecodeError):
+            read_in_pieces(text, size)
+    else:
+        assert read_in_pieces(text, size) == meant
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+@pytest.mark.parametrize(
+    "form", ['["{text}", %s]', '{"a": {"b": [1, %s], "c": "{text}"}}', "[[%s, 1]]", "%s"]
+)
+def test_what_is_no_number_of_json_is_refused_in_a_large_text_as_in_a_small_one(word: str, form: str) -> None:
+    def refused(name: str) -> Any:
+        raise ValueError(f"{name} is not JSON")
+
+    text = (form % word).replace("{text}", "x" * 300)
+    with pytest.raises(ValueError, match=f"{word} is not JSON"):
+        read_in_pieces(text, 50 if len(text) > 60 else 5, constant=refused)
+    quoted = text.replace(word, f'"{word}"')
+    assert read_in_pieces(quoted, 50, constant=refused) == json.loads(quoted)
+
+
 @pytest.mark.parametrize(
     ("value", "says"),
     [

@@ -431,6 +431,36 @@ async def test_an_answer_is_read_up_to_its_limit(
         assert (caught.value.kind, caught.value.happened) == ("output", "unknown")
 
 
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        pytest.param(gzip.compress(b"\0" * 20_000_000), ("Content-Encoding: gzip",), id="out of a few bytes"),
+        pytest.param(b"x" * 20_000_000, (), id="as it is"),
+    ],
+)
+async def test_a_large_answer_is_read_in_many_turns_of_the_event_loop(
+    body: bytes, headers: tuple[str, ...]
+) -> None:
+    turns, reading = 0, True
+
+    async def count() -> None:
+        nonlocal turns
+        while reading:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with (
+        served(lambda path, _: answer(body, *headers)) as (port, _),
+        guarded_client(PRIVATE) as client,
+        client.stream("GET", f"http://127.0.0.1:{port}/") as response,
+    ):
+        counting = asyncio.ensure_future(count())
+        assert len(await read_limited(response, 20_000_000, "x")) == 20_000_000
+        reading = False
+        await counting
+    assert turns >= 15, "a piece is a megabyte at most"
+
+
 async def test_an_answer_that_is_not_compressed_as_it_says_is_an_error_of_output() -> None:
     async with (
         served(lambda path, _: answer(b"not gzip", "Content-Encoding: gzip")) as (port, _),

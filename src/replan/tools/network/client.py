@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from replan.beside import beside
+from replan.core.data.pieces import AT_ONCE
 from replan.errors import InputError, ToolCallError
 from replan.tools.bounds import too_large
 from replan.tools.network.addresses import AddressRules, Resolve
@@ -72,16 +75,24 @@ async def read_limited(response: httpx2.Response, limit: int, tool_id: str) -> b
     plain = "content-encoding" not in response.headers and response.request.method != "HEAD"
     if plain and said.isascii() and said.isdigit() and int(said) > limit:
         raise too_large(tool_id, limit)
-    body = bytearray()
+    pieces: list[bytes] = []
+    size = ahead = 0
     try:
         async for piece in response.aiter_bytes():
-            if len(body) + len(piece) > limit:
+            size += len(piece)
+            ahead += len(piece)
+            if size > limit:
                 raise too_large(tool_id, limit)
-            body += piece
+            pieces.append(piece)
+            if (
+                ahead > AT_ONCE
+            ):  # what is there already, or comes out of a few bytes, is read without a turn of the loop
+                ahead = 0
+                await asyncio.sleep(0)
     except httpx2.DecodingError as error:
         raise ToolCallError(
             f"the answer of {tool_id!r} is not compressed as it says: {error}",
             kind="output",
             happened="unknown",
         ) from error
-    return bytes(body)
+    return await beside(b"".join, pieces) if size > 2**20 else b"".join(pieces)

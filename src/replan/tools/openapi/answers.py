@@ -7,6 +7,7 @@ import re
 from http import HTTPStatus
 from typing import Any
 
+from replan.core.data.pieces import PIECE
 from replan.core.data.strict_json import NotStorable, storable, storable_value, whole_text
 from replan.core.failures.faults import retry_after_secs
 from replan.core.secrets import KnownSecrets
@@ -25,6 +26,7 @@ _SHOWN = 4_000
 """So many characters of it are in the message."""
 _TEXTUAL = re.compile(r"text/|application/(.+\+)?(xml|yaml|x-yaml|javascript|graphql|jsonl|x-ndjson|sql)\b")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_MARK = len("\\ud80")
 
 
 class HttpFailure(ToolCallError):
@@ -148,7 +150,8 @@ def _json(data: bytes, title: str) -> Any:
         start = data[:200].decode("utf-8", "replace")
         text = f"{title} answered with what is not valid JSON ({error}); it begins: {start!r}"
         raise ToolCallError(text, kind="output", happened="unknown") from None
-    if not _SURROGATE.search(data):
+    pieces = range(0, len(data), PIECE)
+    if not any(_SURROGATE.search(data, at, at + PIECE + _MARK) for at in pieces):
         return value
     try:
         return whole_text(value)

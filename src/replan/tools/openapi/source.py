@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from replan.beside import beside
 from replan.core.data.schemas import problems as schema_problems
 from replan.core.secrets import KnownSecrets, secrets_of_headers, secrets_of_url
 from replan.core.types import JsonObject, ToolSpec
@@ -140,6 +141,8 @@ class OpenApiSource:
             raise unknown_tool(call.tool_id, self.name, listing.tools)
         check_parameters(tool.spec, call)
         request = tool.request(call)
+        if self._client is None:  # its libraries and certificates are loaded beside the event loop
+            await beside(self._http)
         sender = self._sender(tool)
         secs = call.deadline_secs if call.deadline_secs is not None else self._settings.timeout_secs
         try:
@@ -217,7 +220,7 @@ class OpenApiSource:
         try:
             if answer.broken is not None:
                 raise answer.broken
-            return _as_checked(tool, await taken(partial(_value, tool, answer), len(answer.data)))
+            return await taken(lambda: _as_checked(tool, _value(tool, answer)), len(answer.data))
         except ToolCallError as error:
             if not answer.is_created or tool.spec.effect == "reads":
                 raise
