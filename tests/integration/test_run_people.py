@@ -659,9 +659,10 @@ def test_an_answer_that_changes_the_judgement_has_the_round_judged_with_it(says:
 
 
 def test_a_judge_that_keeps_its_no_after_an_answer_has_a_person_asked_again() -> None:
-    ran = answered("hm", [WHICH, overall(False), overall(False, ask="Well?")], [verdict(40), verdict(45)])
+    ran = answered("hm", [WHICH, overall(False, ask="Well?")], [verdict(40), verdict(45)])
     assert ran.result.status == "waiting"
     assert ran.result.waiting_for[0].text == "Well?"
+    assert asked_of(ran)[-2:] == ["overall_reflection", "evaluation"], "nobody is asked a third time"
     assert not ran.result.is_success
 
 

@@ -190,3 +190,69 @@ def test_a_failure_after_a_new_plan_is_shown_what_the_plans_before_gave(strategy
     assert ("r: rows -> succeeded" in asked) == (strategy == "full_replan"), (
         "it stands before it, or beside it"
     )
+
+
+# ── how a value came about ────────────────────────────────────────────────────
+
+LOG = {
+    "read": FakeTool(output={"lines": [{"level": "ERROR", "text": f"e{n}"} for n in range(3)]}, **READS),
+    "ticket": FakeTool(output={"id": 7}, **ONCE),
+    "note": FakeTool(
+        output=lambda p: {"noted": p["n"]} if p["n"] != "${x}" else None,
+        parameters={"type": "object", "properties": {"n": {}, "to": {"type": "string"}}},
+        **READS,
+    ),
+}
+
+
+def judged(*steps: dict[str, Any], **answers: Any) -> str:
+    ran = run(LOG, {"execution_plan": plan(*steps), **answers})
+    return prompts(ran, "evaluation")[0]
+
+
+def test_the_judge_is_told_how_a_parameter_came_about_that_was_written_by_reference() -> None:
+    picked = "${a.output.lines[?level=='ERROR'].text | join(', ', @)}"
+    told = judged(step("a", "read"), step("b", "ticket", parameters={"body": picked, "queue": "ops"}))
+    assert f'planned as: {{"body": "{picked}"}}' in told
+    assert '"body": "e0, e1, e2"' in told
+    assert told.count("planned as: ") == 1, "what was written as a value stands as its value alone"
+
+
+def test_so_it_is_for_actions_and_for_items_of_a_list() -> None:
+    two = [{"action_id": "x", "tool": "note", "parameters": {"n": "${a.output.lines[0].text}"}},
+           {"action_id": "y", "tool": "note", "parameters": {"n": 2}}]  # fmt: skip
+    told = judged(
+        step("a", "read"),
+        step("b", actions=two),
+        step("c", "note", for_each="${a.output.lines}", parameters={"n": "${item.text}", "to": "ops"}),
+    )
+    assert 'planned as: {"x": {"n": "${a.output.lines[0].text}"}}' in told
+    assert 'planned as: {"n": "${item.text}"}' in told
+
+
+def test_what_recovery_has_put_in_place_of_a_reference_is_not_told_as_one() -> None:
+    def wrong(parameters: Any) -> Any:
+        if parameters["n"] == "e0":
+            raise ValueError("n: has to be a number")
+        return {"noted": parameters["n"]}
+
+    ran = run(
+        {**LOG, "note": FakeTool(output=wrong, **READS)},
+        {
+            "execution_plan": plan(step("a", "read"), step("b", "note", parameters={"n": "${a.output.lines[0].text}"})),
+            "step_reflection": reflection("retry_with_params", {"n": 4}, "parameter_error"),
+        },
+    )  # fmt: skip
+    assert "planned as: " not in prompts(ran, "evaluation")[0]
+
+
+def test_a_long_text_with_references_is_told_in_short_and_an_escape_is_text() -> None:
+    long = "x" * 3_000 + "${a.output.lines[0].text}" + "y" * 3_000
+    text = {"n": "$${not.one}"}
+    told = judged(
+        step("a", "read"),
+        step("b", "ticket", parameters={"body": long}),
+        step("c", "note", parameters=text),
+    )
+    (line,) = [line for line in told.splitlines() if "planned as: " in line]
+    assert len(line) < 500

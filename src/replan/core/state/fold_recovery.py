@@ -85,7 +85,8 @@ def judged(state: State, event: e.EvaluationCompleted) -> None:
         return
     known = state.mending()
     known.outdated = False
-    if state.reflection is not None and not verdict.is_successful and not known.word:
+    reflection = state.reflection.reflection if state.reflection is not None else None
+    if reflection is not None and reflection.done_in_substance and not (verdict.is_successful or known.word):
         state.reflection = state.escalation = None  # it took for done what is not: it is reflected on anew
     note = known.note(state.round)
     note.score = verdict.overall_score

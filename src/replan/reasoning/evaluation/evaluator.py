@@ -155,7 +155,9 @@ def evaluation_prompt(
     """The evaluation prompt, filled in."""
     data = task_data(task, limit=_DATA_CHARS[style])
     final = final_steps(plan, steps)
-    rendered = render_steps(steps, limit=_STEP_CHARS[style], final=final, plain=style == "small")
+    rendered = render_steps(
+        steps, limit=_STEP_CHARS[style], final=final, plain=style == "small", planned=True
+    )
     values = {
         "task": fence("task", task.description),
         "data": data_text(task, data, style),

@@ -13,19 +13,24 @@ from replan.reasoning.prompting.view import CallReport, StepReport
 
 _MOST_STEPS = 200
 _LINE = 400
-"""Characters of one step that are not its output, for the built-in model."""
+"""Characters of one line of a step that is not its output."""
 _MOST_CALLS = 40
 """Calls of one step of which each gets a line."""
 
 
 def render_steps(
-    steps: Sequence[StepReport], *, limit: int, final: Collection[StepId] = (), plain: bool = False
+    steps: Sequence[StepReport],
+    *,
+    limit: int,
+    final: Collection[StepId] = (),
+    plain: bool = False,
+    planned: bool = False,
 ) -> str:
     """The steps in order, their outputs and parameters sharing about `limit` characters.
 
     Short texts are whole; the long ones share what is left, and those of the `final` steps, on which the
     answer rests, get twice the share. Beyond 200 steps the unremarkable ones are only counted.
-    `plain`: as the built-in model is shown them, with what its recordings have.
+    `plain`: as the built-in model is shown them, with what its recordings have. `planned`: with how parameters came about.
     """
     if plain:
         steps = as_recorded(steps)
@@ -40,7 +45,9 @@ def render_steps(
         {key: _weight(steps[key[0]], final) for key in texts},
     )
     cut_ = {key: shorten(text, allowed[key]) for key, text in texts.items()}
-    blocks = [_block(steps[at], cut_[at, 0], cut_.get((at, 1), ""), plain=plain) for at in shown]
+    blocks = [
+        _block(steps[at], cut_[at, 0], cut_.get((at, 1), ""), plain=plain, planned=planned) for at in shown
+    ]
     if left := len(steps) - len(shown):
         done = sum(1 for at, step in enumerate(steps) if at not in bodies and step.status == "succeeded")
         blocks.append(f"({left} more steps, of which {done} succeeded)")
@@ -72,7 +79,7 @@ def _worth_showing(steps: Sequence[StepReport], final: Collection[StepId]) -> li
     return sorted(ranked[:_MOST_STEPS])
 
 
-def _block(step: StepReport, body: str, given: str, *, plain: bool) -> str:
+def _block(step: StepReport, body: str, given: str, *, plain: bool, planned: bool) -> str:
     title = f"{step.step_id} ({shorten(_one_line(step.name), 120)})" if step.name else step.step_id
     head = f"{title}: {step.tool} -> {step.status}"
     if plain:
@@ -87,6 +94,9 @@ def _block(step: StepReport, body: str, given: str, *, plain: bool) -> str:
         lines.append(f"for each: {shorten(_one_line(step.for_each), 200)}")
     if step.expected:
         lines.append(f"should give: {shorten(_one_line(step.expected), 200)}")
+    if planned and step.planned:
+        told = json.dumps(step.planned, ensure_ascii=False, default=str)
+        lines.append(f"planned as: {shorten(told, _LINE)}")
     if given:
         lines.append(f"parameters: {given}")
     lines += [_call_line(call) for call in step.calls[:_MOST_CALLS]]

@@ -63,6 +63,8 @@ class StepReport:
     for_each: str = ""
     expected: str = ""
     """What its planner expects of it."""
+    planned: JsonObject = field(default_factory=dict)
+    """The parameters that were written with references, as they were written."""
     reused: bool = False
     """Its only call was not made: the output is an earlier one's."""
     calls: tuple[CallReport, ...] = ()

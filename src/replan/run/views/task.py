@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from replan.core.calls.site import items_in_words
 from replan.core.evaluation.alike import like_before
 from replan.core.evaluation.effects_had import called_or_planned
+from replan.core.references.refs import references
 from replan.core.state.human_input import lines
 from replan.core.state.progress import artifacts_of
-from replan.core.state.task import CallState, State, StepState
+from replan.core.state.task import ONLY, CallState, State, StepState
 from replan.core.types import JsonObject, StepId, ToolSpec
 from replan.reasoning.prompting.view import CallReport, StepReport, TaskView
 from replan.run.session.context import Run
@@ -106,6 +107,7 @@ def report_of(step: StepState, loaded: Loaded, *, whole: bool, state: State, tol
         when=step.step.when or "",
         for_each=step.step.for_each or "",
         expected=step.step.expected_output if told else "",
+        planned=_by_reference(step) if told else {},
         reused=len(calls) == 1 and calls[0].reused,
         calls=tuple(_calls(step, one, state)) if told else (),
         current=not step.gone,
@@ -187,6 +189,26 @@ def _call(place: str, call: CallState, step: StepState, state: State) -> CallRep
     tries = (f"{call.attempt} tries",) if call.attempt > 1 else ()
     notes = (*_call_notes(call, step, state), *tries)
     return CallReport(where, call.tool_id, call.status, call.parameters, error, notes)
+
+
+def _by_reference(step: StepState) -> JsonObject:
+    """The parameters that code has filled in from outputs, as they were written; not those that recovery has put others for."""
+    if step.status not in ("succeeded", "failed"):
+        return {}
+    changed = step.healing.overrides.get(ONLY) if step.healing is not None else None
+    if changed is not None and (changed.tool_id or changed.whole):
+        return {}
+    written: JsonObject = (
+        {one.action_id: one.parameters for one in step.step.actions}
+        if step.step.actions
+        else step.step.parameters
+    )
+    without = changed.parameters if changed is not None else {}
+    return {
+        name: value
+        for name, value in written.items()
+        if name not in without and any(True for _ in references(value))
+    }
 
 
 def _tools(step: StepState) -> str:
