@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import unicodedata
+from operator import itemgetter
 from typing import Any
 
 from replan.core.data.canonical import one_form
@@ -46,11 +47,12 @@ def canonical(value: Any) -> str:
 
 def _flat(value: Any) -> str | None:
     """The same of an object of plain values, as most parameters are, without what the encoder prepares each time."""
-    if type(value) is not dict or not all(type(name) is str for name in value):
+    if type(value) is not dict:
         return None
     parts: list[str] = []
-    for name in sorted(value):
-        item = value[name]
+    for name, item in value.items() if len(value) < 2 else _in_order(value):
+        if type(name) is not str:
+            return None
         if type(item) is str:
             text = _quoted(item)
         elif type(item) is int:
@@ -63,6 +65,14 @@ def _flat(value: Any) -> str | None:
     return f"{{{','.join(parts)}}}"
 
 
+def _in_order(value: dict[Any, Any]) -> list[tuple[Any, Any]]:
+    try:
+        return sorted(value.items(), key=_name)
+    except TypeError:  # keys of several types
+        return list(value.items())
+
+
+_name = itemgetter(0)
 _quoted = json.encoder.encode_basestring
 _WORDS = {None: "null", True: "true", False: "false"}
 

@@ -30,7 +30,8 @@ def constant_call(tool: ToolSpec, parameters: JsonObject) -> ConstantCall:
 
 
 def _is_short(value: Any) -> bool:
-    return len(value) <= _SHORT if type(value) is str else not isinstance(value, dict | list | str)
+    kind = type(value)
+    return kind is int or (len(value) <= _SHORT if kind is str else not isinstance(value, dict | list | str))
 
 
 _SHORT = 1_000

@@ -364,7 +364,10 @@ _NUMBERS = frozenset({int, float, bool, type(None)})
 
 def has_references(value: Any) -> bool:
     """True if filling in would change the value: it holds a reference or an escape."""
-    stack = [value]
+    if type(value) is dict and _NUMBERS.issuperset(map(type, value.values())):
+        stack = list[Any](value)
+    else:
+        stack = [value]
     while stack:
         item = stack.pop()
         if type(item) in _NUMBERS:

@@ -286,6 +286,11 @@ class Ledger:
         if call.effect != "reads":
             self._deeds.append(Deed(split_key(call.key)[0], call.tool_id, call.parameters, sure=False))
 
+    @property
+    def any_deeds(self) -> bool:
+        """True if some effect was had, or may have been."""
+        return bool(self._deeds)
+
     def overwritten(self, base: str, besides: Collection[str] = ()) -> bool:
         """True if what this `repeatable` call has set may have been changed since: to have it again is another call.
 

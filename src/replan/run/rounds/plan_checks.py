@@ -120,6 +120,8 @@ def _is_the_end(run: Run, plan: Plan) -> bool:
 def _sets_again(run: Run, plan: Plan) -> bool:
     """True if the plan sets something that another one has set to something else since: that is no second try."""
     state = run.state
+    if not state.ledger.any_deeds:
+        return False
     done = settled_steps(run)
     found = [
         (run.parts.tools.resolve(one.tool), one.parameters)

@@ -129,7 +129,7 @@ def plain_result(step: StepState) -> StepResult | None:
         name=step.step.name,
         tool=step.step.tool,
         status=step.status,
-        output=_named(call.output),
+        output=call.output.value if call.output.artifact is None else _named(call.output),
         attempts=call.attempt,
         reused=call.reused,
         duration_secs=round(spent, 6),

@@ -62,10 +62,10 @@ class ToolRecord:
 
     def flush_if_due(self, memory: ToolMemory) -> None:
         """Hand over in the background, if it is time."""
-        if self._under_way() is not None:
-            return
         now = time.monotonic()
-        if self._fresh and (self._calls >= FLUSH_CALLS or now - self._flushed >= FLUSH_SECS):
+        if self._calls < FLUSH_CALLS and now - self._flushed < FLUSH_SECS:
+            return
+        if self._fresh and self._under_way() is None:
             self._flushed = now
             self._flushing = asyncio.get_running_loop().create_task(self._flush(memory))
 

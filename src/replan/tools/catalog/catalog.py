@@ -213,7 +213,12 @@ class Catalog:
 
     def call(self, call: ToolCall) -> Coroutine[Any, Any, Any]:
         """Make the call in the source that has the tool, under the source's own id for it."""
-        return self._call(call) if self._opened else self._open_and_call(call)
+        if not self._opened:
+            return self._open_and_call(call)
+        route = self._routes.get(call.tool_id)
+        if route is not None and route.own_id == call.tool_id and route.spec.effect == call.effect:
+            return route.source.call(call)
+        return self._call(call)
 
     async def _open_and_call(self, call: ToolCall) -> Any:
         await self.open()

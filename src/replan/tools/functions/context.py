@@ -69,17 +69,15 @@ class ToolContext:
     @classmethod
     def of(cls, call: ToolCall, loop: asyncio.AbstractEventLoop) -> ToolContext:
         """The context of a call that is made from the running `loop`."""
-        context = cls(
-            key=call.key,
-            task_id=call.task_id,
-            step_id=call.step_id,
-            attempt=call.attempt,
-            deadline_secs=call.deadline_secs,
-            report=call.report,
-        )
+        context = cls.__new__(cls)  # what `__init__` does, in one step less: each call has one
+        context.key, context.task_id, context.step_id = call.key, call.task_id, call.step_id
+        context.attempt, context.deadline_secs = call.attempt, call.deadline_secs
+        context._sink = call.report
         context._late = call.late
         context._loop = loop
         context._thread = threading.get_ident()
+        context._cancelled = context._noticed = False
+        context._event = None
         return context
 
     def report(self, message: str = "", progress: float | None = None, total: float | None = None) -> None:
@@ -167,22 +165,22 @@ def unasked_end(error: BaseException, context: ToolContext, tool_id: str) -> Too
     )
 
 
-_CURRENT: ContextVar[ToolContext | None] = ContextVar("replan_tool_context", default=None)
+CURRENT: ContextVar[ToolContext | None] = ContextVar("replan_tool_context", default=None)
 
 
 def current() -> ToolContext:
     """The context of the call that is being served; outside of any call, one whose reports go nowhere."""
-    return _CURRENT.get() or ToolContext()
+    return CURRENT.get() or ToolContext()
 
 
 def enter(context: ToolContext) -> Token[ToolContext | None]:
     """Make `context` the current one; undone by `leave`."""
-    return _CURRENT.set(context)
+    return CURRENT.set(context)
 
 
 def leave(token: Token[ToolContext | None]) -> None:
     """Undo `enter`."""
-    _CURRENT.reset(token)
+    CURRENT.reset(token)
 
 
 def time_left(most_secs: float) -> float:

@@ -70,7 +70,17 @@ class _Written(PlainSchema):
 class Returned:
     """The result of a function: `schema` (None where it would say nothing), and its values, written and checked."""
 
-    __slots__ = ("_adapter", "_declared", "_had", "_named", "_schemas", "_stands_for", "_write", "schema")
+    __slots__ = (
+        "_adapter",
+        "_declared",
+        "_had",
+        "_named",
+        "_schemas",
+        "_stands_for",
+        "_write",
+        "schema",
+        "taken_whole",
+    )
 
     def __init__(
         self,
@@ -94,6 +104,10 @@ class Returned:
         self._write = _own_writer(annotation, self._adapter)
         written = _schema_of(self._adapter, "serialization", _Written if closed else PlainSchema)
         self._declared = declared is not None
+        self.taken_whole: frozenset[type] = frozenset()
+        """Types whose every value is what the annotation says, and is its own JSON: nothing is left to check."""
+        if declared is None and stands_for is None and (annotation is int or annotation is bool):
+            self.taken_whole = frozenset({annotation})
         self._schemas: tuple[JsonObject, ...]
         """The value has to fit one of them: a dict in a model's place need not have what the model fills in."""
         if declared is not None:

@@ -21,7 +21,7 @@ from replan.ports import Progress, ToolCall
 from replan.tools.bounds import unknown_tool
 from replan.tools.functions import docstring
 from replan.tools.functions.annotations import Yields, evaluate, gives_items, result_of, yielded_result_of
-from replan.tools.functions.context import ToolContext, enter, leave, unasked_end
+from replan.tools.functions.context import CURRENT, ToolContext, unasked_end
 from replan.tools.functions.decorator import (
     ToolOptions,
     check_name,
@@ -98,6 +98,7 @@ class FunctionSource:
 
 
 _SCALARS = frozenset({int, float, bool, type(None)})
+_NOTHING_IN_ORDER: list[Any] = []
 
 
 class FunctionTool:
@@ -188,21 +189,26 @@ class FunctionTool:
 
     async def __call__(self, call: ToolCall) -> Any:
         context = ToolContext.of(call, asyncio.get_running_loop())
-        positional, named = self._arguments.given(self._arguments.read(call.parameters), context)
-        token = enter(context)
+        arguments = self._arguments
+        positional, named = _NOTHING_IN_ORDER, arguments.read(call.parameters)
+        if arguments.injected or arguments.positional:
+            positional, named = arguments.given(named, context)
+        token = CURRENT.set(context)
         try:
             if self._kind == "sync":
                 return await self._in_thread(positional, named, context)
             begun = self.function(*positional, **named)
             del call, positional, named  # while it waits, the function alone keeps its parameters
             result = await (begun if self._kind == "async" else self._exhausted(begun, context))
+            if type(result) in self._returned.taken_whole:
+                return result
             return self._returned.plain(result) if type(result) in _SCALARS else await self._plain(result)
         except (asyncio.CancelledError, SystemExit) as error:
             if (fault := unasked_end(error, context, self.spec.id)) is None:
                 raise
             raise fault from error
         finally:
-            leave(token)
+            CURRENT.reset(token)
 
     async def _in_thread(self, positional: list[Any], named: dict[str, Any], context: ToolContext) -> Any:
         def work() -> Any:
