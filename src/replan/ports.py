@@ -13,6 +13,7 @@ from pydantic import Field
 from replan.core.events import AnyEvent, Record, TaskSubmitted
 from replan.core.limits.prices import Price as Price
 from replan.core.limits.prices import tokens_in
+from replan.core.plain_calls import Recorded
 from replan.core.secrets import KnownSecrets
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.core.types import Effect, Frozen, JsonObject, Role, ToolId, ToolSpec, Usage
@@ -336,13 +337,16 @@ class EventLog(Protocol):
     def append(
         self,
         claim: Claim,
-        events: Sequence[AnyEvent],
+        events: Sequence[Recorded],
         *,
         ts: float,
         round: int,
         artifacts: Sequence[NewArtifact] = (),
     ) -> asyncio.Future[Appended]:
-        """Queue events in order, all or none; done when they are durable. `StaleWriter` if fenced out."""
+        """Queue events in order, all or none; done when they are durable. `StaleWriter` if fenced out.
+
+        Some may stand for two (`core.plain_calls.spelled_out`): the log has each by itself.
+        """
         ...
 
     def redact(self, claim: Claim, redaction: Redaction) -> asyncio.Future[None]:

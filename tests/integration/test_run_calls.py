@@ -10,6 +10,7 @@ import pytest
 from run_tasks import Bench, FakeSource, FakeTool, Ran, action, bench, plan, step
 
 from replan.core.events import PlanUpdated
+from replan.core.plain_calls import spelled_out
 from replan.core.types import Plan
 from replan.errors import ToolCallError
 from replan.ports import ToolCall
@@ -588,7 +589,7 @@ def test_a_once_call_that_was_stopped_before_it_was_made_is_not_in_doubt(end: st
 
         def append(self, claim: Any, events: Any, **more: Any) -> Any:
             done = super().append(claim, events, **more)
-            if not any(event.type == "call_started" for event in events):
+            if not any(event.type == "call_started" for event in spelled_out(events)):
                 return done
             late = asyncio.get_running_loop().create_future()
             asyncio.get_running_loop().call_later(10, lambda: late.set_result(done.result()))

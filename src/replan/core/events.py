@@ -659,6 +659,11 @@ def dump_together(events: Sequence[AnyEvent]) -> str:
     return to_json([(event.type, _fields(event)) for event in events], inf_nan_mode="null").decode()
 
 
+def dump_pair(event: AnyEvent) -> str:
+    """One of them."""
+    return to_json((event.type, _fields(event)), inf_nan_mode="null").decode()
+
+
 def split_together(text: str | bytes) -> list[tuple[str, JsonObject]]:
     """The kinds and the `data` of events that were dumped together; `read` makes an event of each."""
     pairs: list[tuple[str, JsonObject]] = from_json(text)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from replan.core import events as e
+from replan.core.plain_calls import EVENTS_OF_ONE, PLAIN, Recorded, dump_together, spelled_out
 
 TOGETHER = "+"
 """The kind of a row that holds several events; no event has such a kind."""
@@ -26,31 +27,34 @@ class EventRow(NamedTuple):
     data: str
 
 
-def rows_of(events: Sequence[e.AnyEvent]) -> list[EventRow]:
+def rows_of(recorded: Sequence[Recorded]) -> list[EventRow]:
     """The rows of one append."""
-    stored = [event for event in events if event.stored]
-    if len(stored) <= MOST and _ALONE.isdisjoint(map(type, stored)):
-        return [_row(stored)] if stored else []
+    stored = [one for one in recorded if one.stored]
+    kinds = list(map(type, stored))
+    held = len(stored) + (EVENTS_OF_ONE - 1) * sum([kind in PLAIN for kind in kinds])
+    if held <= MOST and _ALONE.isdisjoint(kinds):
+        return [_row(stored, held)] if stored else []
     rows: list[EventRow] = []
     some: list[e.AnyEvent] = []
-    for event in stored:
+    for event in spelled_out(stored):
         alone = type(event) in _ALONE
         if some and (alone or len(some) == MOST):
-            rows.append(_row(some))
+            rows.append(_row(some, len(some)))
             some = []
         if alone:
-            rows.append(_row([event]))
+            rows.append(_row([event], 1))
         else:
             some.append(event)
     if some:
-        rows.append(_row(some))
+        rows.append(_row(some, len(some)))
     return rows
 
 
-def _row(events: Sequence[e.AnyEvent]) -> EventRow:
-    if len(events) == 1:
-        return EventRow(1, events[0].type, e.dump(events[0]))
-    return EventRow(len(events), TOGETHER, e.dump_together(events))
+def _row(recorded: Sequence[Recorded], held: int) -> EventRow:
+    if held == 1:
+        (event,) = spelled_out(recorded)
+        return EventRow(1, event.type, e.dump(event))
+    return EventRow(held, TOGETHER, dump_together(recorded))
 
 
 def records_of(

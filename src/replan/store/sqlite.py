@@ -17,6 +17,7 @@ from pathlib import Path
 
 from replan.core import events as e
 from replan.core.data.strict_json import storable
+from replan.core.plain_calls import PLAIN, Recorded, spelled_out
 from replan.core.state.task import ENDED, TaskStatus, status_of
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.errors import (
@@ -215,7 +216,7 @@ class SqliteStore:
     def append(
         self,
         claim: Claim,
-        events: Sequence[e.AnyEvent],
+        events: Sequence[Recorded],
         *,
         ts: float,
         round: int,
@@ -425,16 +426,16 @@ def _append_one(claim: Claim, row: EventRow, ts: float, round: int, db: sqlite3.
     return Appended(last - count + 1, last)
 
 
-_QUIET = frozenset([e.StepReady, e.StepStarted, e.CallStarted, e.CallCompleted, e.StepCompleted])
+_QUIET = frozenset([*PLAIN, e.StepReady, e.StepStarted, e.CallStarted, e.CallCompleted, e.StepCompleted])
 """Kinds that leave a task's status as it is: most appends have no others."""
 
 
-def _brings(events: Sequence[e.AnyEvent]) -> tuple[TaskStatus | None, bool]:
+def _brings(recorded: Sequence[Recorded]) -> tuple[TaskStatus | None, bool]:
     """The status that the events leave the task in, if they change it; and whether one of them ends it."""
     status, ends = None, False
-    if _QUIET.issuperset(map(type, events)):
+    if _QUIET.issuperset(map(type, recorded)):
         return status, ends
-    for event in events:
+    for event in spelled_out(recorded):
         if (brought := status_of(event)) is not None:
             status, ends = brought, ends or isinstance(event, e.TERMINAL)
     return status, ends

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from dataclasses import dataclass, field
 
 from replan.core.events import TERMINAL, AnyEvent, Record, TaskSubmitted, dump, load
+from replan.core.plain_calls import Recorded, spelled_out
 from replan.core.state.task import status_of
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.errors import (
@@ -90,7 +91,7 @@ class MemoryStore:
     def append(
         self,
         claim: Claim,
-        events: Sequence[AnyEvent],
+        events: Sequence[Recorded],
         *,
         ts: float,
         round: int,
@@ -98,7 +99,7 @@ class MemoryStore:
     ) -> asyncio.Future[Appended]:
         done: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
         try:
-            done.set_result(self._append(claim, events, ts, round, artifacts))
+            done.set_result(self._append(claim, spelled_out(events), ts, round, artifacts))
         except ReplanError as error:
             done.set_exception(error)
         return done

@@ -48,6 +48,11 @@ class LeftOut(NamedTuple):
     """How many effects each step has had itself."""
 
 
+def undone(state: State, resolve: Resolve) -> list[Undone]:
+    """What was planned and not done, as `left_out` has it: nothing where recovery has had nothing to do."""
+    return [] if state.recovery is None else left_out(state, resolve).undone
+
+
 def left_out(state: State, resolve: Resolve) -> LeftOut:
     """Every step that a later plan left out without its having succeeded, and that no step has made up for; those that
     succeeded, or were rewritten so that they are skipped, without the effect that they were for, or with that of another tool in its

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from replan.core.data.schemas import faults
@@ -24,7 +25,7 @@ from replan.core.plan.repeats import Deed, Room, meant_by_order
 from replan.core.references.conditions import read_condition, roots
 from replan.core.references.refs import Reference, listed, meaning, rewritten
 from replan.core.secrets import takes_secrets
-from replan.core.types import Action, JsonObject, Plan, Step, StepId, ToolSpec
+from replan.core.types import Action, JsonObject, Plan, Step, StepId, ToolId, ToolSpec
 
 
 class Toolbox(NamedTuple):
@@ -97,6 +98,8 @@ class _Check:
         self._graph: Graph | None = None
         self._found: dict[str, ToolSpec] = {}
         """Tools by the names that they are planned with."""
+        self._open: dict[ToolId, bool] = {}
+        """Whether a tool surely takes no secrets."""
 
     def say(self, text: str) -> None:
         self.violations.append(text)
@@ -117,7 +120,9 @@ class _Check:
             self._register(step, calls)
         calls_of = [calls for _, calls in read]
         references = [
-            references_of(step) if step.for_each is not None or any(call.refers for call in calls) else []
+            references_of(step)
+            if step.for_each is not None or calls[0].refers or (len(calls) > 1 and any(map(_refers, calls)))
+            else []
             for step, calls in read
         ]
         steps = [
@@ -178,7 +183,9 @@ class _Check:
 
     def _tool(self, name: str, where: str) -> ToolSpec | None:
         tool = self._found.get(name)
-        if tool is None and name:
+        if tool is not None:
+            return tool
+        if name:
             tool = self.tools.resolve(name)
             if tool is not None:
                 self._found[name] = tool
@@ -199,7 +206,8 @@ class _Check:
         draft, new = self.draft, step.step_id
         if problem := step_id_problem(new):
             self.say(f"step id {problem}")
-        self._check_unused("step", new)
+        if new in draft.steps or new in draft.actions or new in self.used:
+            self._check_unused("step", new)
         draft.steps.setdefault(new, step)
         draft.calls.setdefault(new, calls)
         draft.position.setdefault(new, len(draft.position))
@@ -300,11 +308,13 @@ class _Check:
 
     def _check_parameters(self, step: Step, call: PlannedCall) -> None:
         tool = call.tool
+        if tool is not None and tool.id not in self._open:
+            self._open[tool.id] = not takes_secrets(tool)
         if (
             tool is None
             or call.refers
             or call.missing
-            or takes_secrets(tool)
+            or not self._open[tool.id]
             or faults(tool.parameters, call.parameters)
         ):
             self.violations.extend(parameter_violations(self.draft, step, call))
@@ -345,6 +355,9 @@ class _Check:
         if constant is not None and constant.parameters is call.parameters:
             return Deed(tool, constant.content)
         return Deed.of(tool, {**call.parameters, **self.draft.filled(call)})
+
+
+_refers = attrgetter("refers")
 
 
 def _each_meant(

@@ -28,7 +28,10 @@ class PlannedCall(NamedTuple):
     @classmethod
     def of(cls, where: str, tool: ToolSpec | None, parameters: JsonObject, repeat: bool) -> PlannedCall:
         required = tool.parameters.get("required", ()) if tool is not None else ()
-        missing = tuple([name for name in required if name not in parameters])
+        missing: tuple[str, ...] = ()
+        for name in required:
+            if name not in parameters:
+                missing = (*missing, name)
         return cls(where, tool, parameters, repeat, missing, has_references(parameters))
 
 

@@ -364,10 +364,13 @@ _NUMBERS = frozenset({int, float, bool, type(None)})
 
 def has_references(value: Any) -> bool:
     """True if filling in would change the value: it holds a reference or an escape."""
-    if type(value) is dict and _NUMBERS.issuperset(map(type, value.values())):
-        stack = list[Any](value)
-    else:
-        stack = [value]
+    if type(value) is dict:  # most parameters are seen to hold none at the first look
+        for name, item in value.items():
+            if "{" in name or not (type(item) in _NUMBERS or (type(item) is str and "{" not in item)):
+                break
+        else:
+            return False
+    stack = [value]
     while stack:
         item = stack.pop()
         if type(item) in _NUMBERS:

@@ -24,6 +24,8 @@ class Asked(NamedTuple):
 
 def asked_of(state: State, step: StepState, slot: Slot, tool: ToolSpec, key: CallKey) -> Asked | None:
     """The yes that this call needs; None if it needs none."""
+    if step.born == 1 and state.recovery is None and step.healing is None and not state.yes_left_out:
+        return Asked() if needs_approval(state.policy, step.step, tool) else None  # nothing has happened yet
     if once_more(state, step, tool, key) and (
         state.policy.interactive or needs_approval(state.policy, step.step, tool)
     ):

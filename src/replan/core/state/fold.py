@@ -9,22 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from replan.core import events as e
+from replan.core.plain_calls import Recorded
 from replan.core.state import fold_plans, fold_recovery, fold_steps, fold_task
 from replan.core.state.task import State
 
 _HANDLERS = {**fold_task.HANDLERS, **fold_plans.HANDLERS, **fold_steps.HANDLERS, **fold_recovery.HANDLERS}
 
 
-def apply(state: State, event: e.AnyEvent, ts: float, round: int = 0, seq: int | None = None) -> None:
-    """Take one event."""
+def apply(state: State, event: Recorded, ts: float, round: int = 0, seq: int | None = None) -> None:
+    """Take one event, or what stands for several."""
     if seq is not None:
         state.last_seq = max(state.last_seq, seq)
-    if not event.signal:
-        driven = state.started and state.waiting is None and type(event) is not e.TaskResumed
+    kind = type(event)
+    if ts != state.last_ts and not event.signal:
+        driven = state.started and state.waiting is None and kind is not e.TaskResumed
         if ts > state.last_ts and driven:
             state.active_secs += ts - state.last_ts
         state.last_ts = ts
-    handler = _HANDLERS.get(type(event))
+    handler = _HANDLERS.get(kind)
     if handler is not None:
         handler(state, event, ts)
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from replan.core import events as e
-from replan.core.calls.site import READING, slot_of
+from replan.core.calls.site import ONLY, READING, slot_of
 from replan.core.failures.faults import NOT_MADE
+from replan.core.plain_calls import PlainEnd, PlainStart
 from replan.core.state import fold_recovery
 from replan.core.state.fold_plans import reopen
 from replan.core.state.progress import CallState, Output, StepState, StepStatus
@@ -161,6 +162,53 @@ def _step_completed(state: State, event: e.StepCompleted, ts: float) -> None:
                 state._metadata.add(event.step_id, event.metadata)
 
 
+def _plain_start(state: State, start: PlainStart, ts: float) -> None:
+    """`_step_started` and `_call_started` in one, where there is nothing of the step and of the call yet."""
+    step_id, key, ledger = start.step_id, start.call_key, state.ledger
+    step = state.steps.get(step_id)
+    if step is None or step.calls or step.healing is not None or step.closed or key in state._calls:
+        _one_by_one(state, start, ts)
+        return
+    step.status = "running"
+    step.items = None
+    if step.started is None:
+        step.started = ts
+    state.tool_calls += 1
+    ledger.occupy(key, (step_id, ONLY))
+    call = CallState(
+        key, step_id, ONLY, start.tool_id, 1,
+        start.effect, start.parameters, started=ts, first=ts, effects_before=ledger.effects, plan=state.plans,
+    )  # fmt: skip
+    if start.effect != "reads":
+        ledger.effects += 1
+        if start.effect == "once":
+            state.made.setdefault(start.tool_id, []).append(call)
+    state._calls[key] = step.calls[ONLY] = call
+
+
+def _plain_end(state: State, end: PlainEnd, ts: float) -> None:
+    """`_call_completed` and `_step_completed` in one, where both have gone on as they began."""
+    key, step, call = end.call_key, state.steps.get(end.step_id), state._calls.get(end.call_key)
+    if step is None or call is None or step.status != "running" or call.status != "running" or state.in_doubt:
+        _one_by_one(state, end, ts)
+        return
+    del state._calls[key]
+    call.ended = step.ended = ts
+    call.status = step.status = "succeeded"
+    call.output = output = Output(end.output)
+    if call.effect != "reads":
+        state.ledger.effects += 1
+        if call.effect == "once":
+            state.took_effect[key] = call
+    state.ledger.enter(call, output, state.round)
+    state.open_steps -= 1
+
+
+def _one_by_one(state: State, plain: PlainStart | PlainEnd, ts: float) -> None:
+    for event in plain.events():
+        HANDLERS[type(event)](state, event, ts)
+
+
 def _step_failed(state: State, event: e.StepFailed, ts: float) -> None:
     if step := state.steps.get(event.step_id):
         _close(state, step, "failed", ts)
@@ -179,6 +227,8 @@ def _step_skipped(state: State, event: e.StepSkipped, ts: float) -> None:
 
 
 HANDLERS: dict[type, Callable[[Any, Any, float], None]] = {
+    PlainStart: _plain_start,
+    PlainEnd: _plain_end,
     e.StepReady: _step_ready,
     e.StepStarted: _step_started,
     e.CallStarted: _call_started,

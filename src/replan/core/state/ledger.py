@@ -233,6 +233,8 @@ class Ledger:
 
     def occupy(self, key: CallKey, place: Place) -> None:
         """The place makes the call of this key."""
+        if key[-2:] == ".1" and self._occurrences.setdefault(key[:-2], place) == place:  # as most are
+            return
         base, number = split_key(key)
         if number != 1 or self._occurrences.setdefault(base, place) != place:
             self._many(base).occupy(place, number)

@@ -20,6 +20,7 @@ from replan.core.events import AnyEvent, CallCompleted, CallFailed, CallStarted,
 from replan.core.failures.carried import carried
 from replan.core.failures.faults import classify, in_doubt, may_retry
 from replan.core.limits.budget import limit_reached
+from replan.core.plain_calls import PlainEnd, PlainStart
 from replan.core.secrets import holds_lost, reveal_known
 from replan.core.state.task import Output
 from replan.core.types import VERIFY, Fault, JsonObject, StepId, ToolSpec, unchecked
@@ -106,6 +107,19 @@ class Attempts:
             warn(self._run)
         return begun
 
+    def begin_plain(self, call: Call) -> Batch:
+        """The same with the start of the step, of a plain call."""
+        if self._run.stopping or self._policy.budget.max_tool_calls is not None:
+            self.allow()
+        parameters = call.parameters
+        if not call.short:
+            parameters = shown(call.tool, parameters, self._policy.max_output_bytes, self._run.secrets)
+        start = PlainStart(call.step.step_id, call.key, call.tool.id, call.tool.effect, parameters)
+        begun = self._run.record(start)
+        if self._policy.budget.max_tool_calls is not None:
+            warn(self._run)
+        return begun
+
     def may_begin(self, call: Call) -> bool:
         """True if the tool's own limits let the call be made now. The right is the call's, and `finish` ends it."""
         gate = self._run.parts.tools.gate(call.tool.id)
@@ -150,10 +164,13 @@ class Attempts:
         if gate is not None:
             gate.give_back()
 
-    async def finish(self, call: Call, batch: Batch, place: Place, urgency: float) -> Fault | JsonObject:
+    async def finish(
+        self, call: Call, batch: Batch, place: Place, urgency: float
+    ) -> Fault | JsonObject | PlainEnd:
         """See a begun and admitted call through; a place is held on entry and on return.
 
-        Gives what its output adds to the metadata, or the fault. `asyncio.CancelledError` leaves the call
+        Gives what its output adds to the metadata, or the fault; of a plain call its end, which is yet to be recorded.
+        `asyncio.CancelledError` leaves the call
         without a result: whoever stops the run closes it.
         """
         task = asyncio.current_task()
@@ -203,6 +220,7 @@ class Attempts:
                     if self.landing:
                         self.landing -= {task}
                 return self._completed(call, outcome, started)
+            call.plain = False
             self._count(call, started, outcome)
             wait = self._retry_in(call, outcome)
             outcome = _of_all(call, outcome)
@@ -227,9 +245,11 @@ class Attempts:
                 self.leave(call)
                 raise
 
-    def _completed(self, call: Call, packed: Packed, started: float) -> JsonObject:
+    def _completed(self, call: Call, packed: Packed, started: float) -> JsonObject | PlainEnd:
         secs = self._count(call, started)
         sealed = isinstance(packed, Sealed)
+        if call.plain and packed.artifact is None and not (sealed or call.tool.output_params):
+            return PlainEnd(call.step.step_id, call.key, call.tool.id, packed.value, secs)
         if call.about:
             call.answer = reveal_known(packed.value) if sealed else packed.value
         self._run.record(
@@ -328,14 +348,22 @@ class Attempts:
         return added_metadata(call.tool, value)
 
     def _call(self, call: Call, given: JsonObject | None = None) -> Coroutine[Any, Any, Any]:
-        own, left = self._limits(call)
         run = self._run
+        own = left = None
+        if (
+            self._deadline is not None
+            or call.tool.timeout_secs is not None
+            or call.step.timeout_secs is not None
+        ):
+            own, left = self._limits(call)
         limit = left if own is None else own if left is None else min(own, left)
         ask = run.parts.ask
         once = call.tool.effect == "once"
+        if given is None:
+            given = dict(call.parameters) if call.short else own_copy(call.parameters)
         request = ToolCall(
             call.tool.id,
-            own_copy(call.parameters) if given is None else given,
+            given,
             call.about if call.tool.id.endswith(VERIFY) else call.key,
             run.task_id,
             call.step.step_id,
@@ -370,8 +398,6 @@ class Attempts:
     def _limits(self, call: Call) -> tuple[float | None, float | None]:
         """Seconds: what is left of the step's own time, or the tool's limit for a call; and what is left of the task's."""
         own = call.tool.timeout_secs
-        if own is None and call.step.timeout_secs is None and self._deadline is None:
-            return None, None
         now = asyncio.get_running_loop().time()
         if call.step.timeout_secs is not None:
             if call.until is None:

@@ -65,6 +65,8 @@ class Call:
     """What it is made for, where it is one of a `for_each` and a person is asked about it."""
     large: bool = False
     """Its parameters are gone through beside the event loop."""
+    plain: bool = False
+    """It is the only call of its step, and neither of them has been begun before."""
 
     def labels(self) -> dict[str, Any]:
         """What every event of this call says."""

@@ -27,11 +27,6 @@ class Place:
         self._owner: asyncio.Task[None] | None = None
         self.held = held
 
-    @property
-    def owned(self) -> bool:
-        """A task has it, and will give it back."""
-        return self._owner is not None
-
     def owned_by(self, task: asyncio.Task[None]) -> bool:
         return self._owner is task
 
@@ -106,14 +101,6 @@ class Places:
         if not self._no_offers:
             self._queue(urgency, launch, None, what)
 
-    def _launch(self, launch: Callable[..., None], what: tuple[Any, ...]) -> None:
-        place = Place(self, held=True)
-        try:
-            launch(*what, place)
-        finally:
-            if not place.owned:
-                place.give()
-
     def refuse_offers(self) -> None:
         """Nothing that is offered is launched any more; who runs may still take places."""
         self._no_offers = True
@@ -145,7 +132,8 @@ class Places:
     def one_more(self) -> None:
         """A place has come back."""
         self.free += 1
-        self.hand_out()
+        if not (self._held or self._giving):
+            self.hand_out()
 
     def together(self) -> _Together:
         """`with`: what is given back and queued inside is handed out at the end, the most urgent first."""
@@ -166,10 +154,15 @@ class Places:
             while self.free > 0 and self._waiting and not self._closed:
                 self.free -= 1
                 _, _, launch, refuse, what = heapq.heappop(self._waiting)
-                if refuse is None:
-                    self._launch(launch, what)
-                else:
+                if refuse is not None:
                     launch()
+                    continue
+                place = Place(self, held=True)
+                try:
+                    launch(*what, place)
+                finally:
+                    if place._owner is None:
+                        place.give()
         finally:
             self._giving = False
         if not self._closed:
@@ -204,7 +197,8 @@ class Places:
                 refuse()
             return
         heapq.heappush(self._waiting, (-urgency, next(self._order), launch, refuse, what))
-        self.hand_out()
+        if not (self._held or self._giving):
+            self.hand_out()
 
 
 class _Together:

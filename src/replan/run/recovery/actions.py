@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
+from replan.core.plain_calls import PlainEnd
 from replan.core.reflection import SuggestedAction
 from replan.core.state.task import CallState, Slot, StepState
 from replan.core.types import Fault, JsonObject
@@ -178,7 +179,9 @@ class Mending:
         try:
             async with place.taken(urgency):
                 batch = self._attempts.begin(call)
-                return await self._attempts.finish(call, batch, place, urgency)
+                outcome = await self._attempts.finish(call, batch, place, urgency)
+                assert not isinstance(outcome, PlainEnd)  # this step has had another call
+                return outcome
         except BaseException:
             self._attempts.leave(call)
             raise

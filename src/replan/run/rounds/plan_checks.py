@@ -145,8 +145,13 @@ def _missed(run: Run, draft: Plan, known: Collection[ToolId]) -> list[ToolId]:
 
 def _tool_names(draft: Plan) -> list[str]:
     """The tools that a plan names, as it names them."""
-    names = (name for step in draft.steps for name in (step.tool, *(action.tool for action in step.actions)))
-    return list(dict.fromkeys(filter(None, names)))
+    names: dict[str, None] = {}
+    for step in draft.steps:
+        names[step.tool] = None
+        for action in step.actions:
+            names[action.tool] = None
+    names.pop("", None)
+    return list(names)
 
 
 def _ids(step_id: StepId, steps: dict[StepId, StepState]) -> list[str]:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from replan.core.events import AnyEvent, RoundStarted, TaskSubmitted
+from replan.core.events import RoundStarted, TaskSubmitted
+from replan.core.plain_calls import Recorded
 from replan.core.report.explain_recovery import no_plan
 from replan.core.state.task import State
 from replan.core.types import Plan
@@ -26,7 +27,7 @@ class _NoLog:
     def append(
         self,
         claim: Claim,
-        events: Sequence[AnyEvent],
+        events: Sequence[Recorded],
         *,
         ts: float,
         round: int,

@@ -18,6 +18,7 @@ from replan.beside import beside
 from replan.core.data.pieces import AT_ONCE, MANY, PLAN_AT_ONCE, weight
 from replan.core.data.strict_json import storable_value
 from replan.core.events import AnyEvent, Record, TaskSubmitted, misread
+from replan.core.plain_calls import Recorded, spelled_out
 from replan.core.secrets import KnownSecrets, lost
 from replan.core.state.fold import apply, fold
 from replan.core.state.task import State, TaskName
@@ -40,7 +41,7 @@ class Batch:
     def __init__(self, ts: float, round: int) -> None:
         self.ts = ts
         self.round = round
-        self.events: list[AnyEvent] = []
+        self.events: list[Recorded] = []
         self.artifacts: list[NewArtifact] = []
         self.waiters: list[asyncio.Future[None]] = []
         self.flushed = False
@@ -53,7 +54,7 @@ class Batch:
         self.artifacts = _NO_ARTIFACTS
 
 
-_NO_EVENTS: list[AnyEvent] = []
+_NO_EVENTS: list[Recorded] = []
 _NO_ARTIFACTS: list[NewArtifact] = []
 """What batches that have landed hold: nothing is added to them."""
 
@@ -199,28 +200,30 @@ class Run:
         if self._listener is not None:
             self._listener()
 
-    def record(self, *events: AnyEvent, artifacts: Sequence[NewArtifact] = ()) -> Batch:
+    def record(self, *events: Recorded, artifacts: Sequence[NewArtifact] = ()) -> Batch:
         """Record facts: they are in the state now, and in the log once the batch is durable."""
         if self.broken is not None:
             raise self.broken.with_traceback(None)
         state = self.state
         if state.any_lost or self.secrets.any:
-            events = tuple([self.secrets.masked_event(event, lost=state.any_lost) for event in events])
+            every = spelled_out(events)
+            events = tuple([self.secrets.masked_event(event, lost=state.any_lost) for event in every])
         if self.closed or state.outcome is not None:  # a late answer after the end: it is nobody's any more
             raise StaleWriter(f"the drive of task {self.task_id!r} has ended")
         batch = self._batch
         now = self.now() if batch is None else batch.ts
         for event in events:
             apply(state, event, now, state.round)
-        if state.ended:
+        if state.outcome is not None:
             self.parts.feed.ended(self.task_id)
         if batch is None or batch.round != state.round:
             if batch is not None:
                 self._flush()
             batch = self._batch = Batch(now, state.round)
             asyncio.get_running_loop().call_soon(self._flush_one, batch)
-        batch.events.extend(events)
-        batch.artifacts.extend(artifacts)
+        batch.events += events
+        if artifacts:
+            batch.artifacts += artifacts
         return batch
 
     def tell(self, event: AnyEvent) -> None:
@@ -273,9 +276,9 @@ class Run:
         except (
             PydanticSerializationError
         ):  # half a surrogate pair in some text: better a replaced sign than no log
-            return self._append_events(batch, [_storable(event) for event in batch.events])
+            return self._append_events(batch, [_storable(event) for event in spelled_out(batch.events)])
 
-    def _append_events(self, batch: Batch, events: Sequence[AnyEvent]) -> asyncio.Future[Appended]:
+    def _append_events(self, batch: Batch, events: Sequence[Recorded]) -> asyncio.Future[Appended]:
         return self.parts.store.append(
             self.claim, events, ts=batch.ts, round=batch.round, artifacts=batch.artifacts
         )

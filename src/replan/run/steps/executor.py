@@ -21,6 +21,7 @@ from replan.core.events import (
     StepStarted,
     TaskWaiting,
 )
+from replan.core.plain_calls import PlainEnd
 from replan.core.reflection import SuggestedAction
 from replan.core.state.schedule import expected_secs, mode_of
 from replan.core.state.task import StepState
@@ -274,7 +275,9 @@ class Executor:
 
     # ── ends ──
 
-    def end(self, step: StepState, outcome: Fault | JsonObject | StepSkipped, place: Place) -> None:
+    def end(
+        self, step: StepState, outcome: Fault | JsonObject | StepSkipped | PlainEnd, place: Place
+    ) -> None:
         """Record the end of a step, give its place back and start what it frees, the most urgent first."""
         step_id = step.step.step_id
         places = self._places
@@ -289,7 +292,7 @@ class Executor:
                 return
             self._run.record(
                 outcome
-                if isinstance(outcome, StepSkipped)
+                if isinstance(outcome, PlainEnd | StepSkipped)
                 else _step_completed(
                     step_id=step_id,
                     metadata=outcome,

@@ -12,10 +12,11 @@ from typing import Any, Protocol
 
 from replan.beside import beside
 from replan.core.data.pieces import AT_ONCE, weight
-from replan.core.events import AnyEvent, StepReady, StepSkipped, StepStarted
+from replan.core.events import StepReady, StepSkipped, StepStarted
+from replan.core.plain_calls import PlainEnd
 from replan.core.reflection import SuggestedAction
 from replan.core.state.task import ONLY, Output, Slot, StepState
-from replan.core.types import Fault, JsonObject, StepId, unchecked
+from replan.core.types import Fault, JsonObject, StepId
 from replan.errors import StoreError
 from replan.run.calls.attempts import Attempts
 from replan.run.calls.build import Call, CannotCall, constant
@@ -30,8 +31,6 @@ from replan.run.session.context import Batch, Run
 from replan.run.session.outputs import Loaded
 from replan.run.session.stops import BudgetReached
 
-_step_started = unchecked(StepStarted)
-
 
 class Host(Protocol):
     """Whoever schedules the steps: it owns their tasks, and is told how they come out."""
@@ -41,7 +40,9 @@ class Host(Protocol):
         ...
 
     def stop(self, error: BaseException) -> None: ...
-    def end(self, step: StepState, outcome: Fault | JsonObject | StepSkipped, place: Place) -> None:
+    def end(
+        self, step: StepState, outcome: Fault | JsonObject | StepSkipped | PlainEnd, place: Place
+    ) -> None:
         """The step has come to an end; its place is given back."""
         ...
 
@@ -68,7 +69,8 @@ class Steps:
 
     def launch(self, step: StepState, place: Place) -> None:
         """Start a step. Raises `PlacesClosed` and `BudgetReached`."""
-        if step.step.actions or step.step.for_each or step.step.when or self._has_artifacts(step):
+        wanted = step.step
+        if wanted.actions or wanted.for_each or wanted.when or self._has_artifacts(step):
             self._host.spawn(step, self._composite(step, place), place)
         else:
             self._launch_simple(step, place)
@@ -95,14 +97,13 @@ class Steps:
         )
 
     def _launch_simple(self, step: StepState, place: Place) -> None:
-        if skip := skipped_input(step, self._state):
+        if self._state.any_skipped and (skip := skipped_input(step, self._state)):
             self._host.end(step, skip, place)
             return
         call = constant(step, self._state, self._run.parts.tools)
         small = call is not None and (call.short or not takes_much(step, self._state))
         if call is not None and small and self._attempts.may_begin(call):
-            begun = () if step.status == "running" else (_step_started(step_id=step.step.step_id),)
-            self._begin(step, call, place, begun)
+            self._begin_only(step, call, place)
             return
         if takes_much(step, self._state):
             self._host.spawn(step, self._composite(step, place), place)
@@ -124,26 +125,47 @@ class Steps:
             self._announce(step, None)
             self._host.end(step, self._attempts.reuse(prepared, known, known.value), place)
         elif self._attempts.may_begin(prepared):
-            begun = () if step.status == "running" else (_step_started(step_id=step.step.step_id),)
-            self._begin(step, prepared, place, begun)
+            self._begin_only(step, prepared, place)
         else:
             self._host.spawn(step, self._when_admitted(step, prepared, place, Loaded(), None), place)
 
-    def _begin(
-        self,
-        step: StepState,
-        call: Call,
-        place: Place,
-        begun: tuple[AnyEvent, ...] = (),
-        calls: Outcomes | None = None,
-        at: int = 0,
-    ) -> asyncio.Task[None]:
-        """Record the start of an admitted call, after what comes before it, and see it through in a task of its own."""
+    def _begin_only(self, step: StepState, call: Call, place: Place) -> None:
+        """`_begin` of a step with its only call."""
+        call.plain = (
+            step.status != "running" and not step.calls and step.healing is None and call.attempt == 1
+        )
         try:
-            batch = self._attempts.begin(call, *begun)
+            if call.plain:
+                batch = self._attempts.begin_plain(call)
+            elif step.status == "running":
+                batch = self._attempts.begin(call)
+            else:
+                batch = self._attempts.begin(call, StepStarted(step_id=step.step.step_id))
         except BaseException:
             self._attempts.leave(call)
             raise
+        self._go_on(step, call, batch, place)
+
+    def _begin(
+        self, step: StepState, call: Call, place: Place, calls: Outcomes, at: int
+    ) -> asyncio.Task[None]:
+        """Record the start of an admitted call, and see it through in a task of its own."""
+        try:
+            batch = self._attempts.begin(call)
+        except BaseException:
+            self._attempts.leave(call)
+            raise
+        return self._go_on(step, call, batch, place, calls, at)
+
+    def _go_on(
+        self,
+        step: StepState,
+        call: Call,
+        batch: Batch,
+        place: Place,
+        calls: Outcomes | None = None,
+        at: int = 0,
+    ) -> asyncio.Task[None]:
         task = self._host.spawn(step, self._see_through(step, call, batch, place, calls, at), place)
         if call.gate is not None:  # a task that is cancelled before it has begun does nothing at all
             task.add_done_callback(lambda _: self._attempts.leave(call))
@@ -337,7 +359,7 @@ class Steps:
                 prepared = await self._reuse(prepared, known, loaded)
             if isinstance(prepared, Call):
                 if self._attempts.may_begin(prepared):
-                    running.append(self._begin(step, prepared, place, (), calls, at))
+                    running.append(self._begin(step, prepared, place, calls, at))
                 else:
                     waits = self._when_admitted(step, prepared, place, loaded, item, calls, at)
                     running.append(self._host.spawn(step, waits, place))
@@ -376,6 +398,7 @@ class Steps:
         at: int = 0,
     ) -> None:
         """See a begun call to its outcome: the step's own, or one of those in `calls`. Stopped, it has none."""
+        outcome: Fault | JsonObject | PlainEnd
         try:
             outcome = await self._attempts.finish(call, batch, place, self._urgency[step.step.step_id])
         except PlacesClosed:
@@ -390,7 +413,9 @@ class Steps:
             if made is not None and made.status == "running":
                 close_call(self._run, made, "crashed", f"a fault of Replan: {error!r}")
             outcome = (made.fault if made else None) or internal_fault(error)
-        if isinstance(outcome, Fault) and self._mended().takes(step, call.slot, outcome):
+        if isinstance(outcome, PlainEnd):
+            self._host.end(step, outcome, place)
+        elif isinstance(outcome, Fault) and self._mended().takes(step, call.slot, outcome):
             await self._mend(step, call.slot, outcome, place, calls, at)
         elif calls is None and not isinstance(outcome, Fault):
             self._host.end(step, outcome, place)
