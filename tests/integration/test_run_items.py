@@ -50,7 +50,8 @@ def test_a_plan_may_do_without_items_that_fail() -> None:
         labels(allow_failed_items=True),
         step("p", "post", parameters={"labels": "${l.output}"}),
     )
-    ran, _ = run(tools(), {"execution_plan": wanted, "step_reflection": NO})
+    said = {**verdict(), "left_out_effects": [{"step": "l", "not_needed": "two labels will do"}]}
+    ran, _ = run(tools(), {"execution_plan": wanted, "step_reflection": NO, "evaluation": said})
     assert ran.result.is_success
     assert ran.outputs() == {"n": NAMES, "l": [{"label": "Ann"}, {"label": "Cy"}], "p": 2}
     (done,) = ran.events("step_completed", step_id="l")
@@ -237,12 +238,16 @@ def test_items_that_a_plan_does_without_are_in_the_shortfall_whoever_judges(
                     )
                 ),
                 "step_reflection": reflection("trigger_overall_reflection", {"summary": "no"}, "tool_error"),
-                "evaluation": verdict(),
+                "evaluation": {
+                    **verdict(),
+                    "left_out_effects": [{"step": "i", "not_needed": "the box is gone"}],
+                },
             },
         )
         return (await made.run(**way)).check()
 
     ran = virtual_time(main())
     assert ran.result.is_success
+    assert len(ran.result.shortfall) == 1
     number = ["Ann", "Bo"].index(bad) + 1
     assert any(f"is without item {number}, which failed" in one for one in ran.result.shortfall)

@@ -289,3 +289,56 @@ def test_of_a_step_whose_place_another_took_in_vain_it_is_said_so_and_not_that_i
     assert ran.result.failure is not None
     assert "step 'b' (pay), which took its place, was skipped" in ran.result.failure.reason
     assert "left it out" not in ran.result.failure.reason
+
+
+def some(step_id: str, *whom: str) -> dict[str, Any]:
+    return {**each(step_id, *whom), "allow_failed_items": True}
+
+
+WITHOUT = "step 'a' (pay) is without items 2 and 3, which failed"
+
+
+def test_a_judge_accounts_for_the_items_that_a_plan_does_without() -> None:
+    plans = [[some("a", "Ann", "Bad", "Bad2")]]
+    silent = run(*plans, said=[[], []])
+    assert not silent.result.is_success
+    asked = [one for one in silent.model.requests if one.schema_name == "evaluation"]
+    assert WITHOUT in asked[0].turns[-1].text
+    assert "left_out_effects does not account for this" in asked[1].turns[-1].text
+    told = run(*plans, said=[[{"step": "a", "not_needed": "both have left"}]])
+    assert told.result.is_success
+    assert told.result.shortfall == (f"{WITHOUT}; not needed: both have left",)
+    assert not run(*plans, said=[[{"step": "a", "made_good_by": "a"}]] * 2).result.is_success
+
+
+def test_by_steps_what_the_plan_allows_for_will_do_and_is_told() -> None:
+    ran = run([some("a", "Ann", "Bad", "Bad2")], evaluation="steps")
+    assert ran.result.is_success
+    assert ran.result.shortfall == (WITHOUT,)
+
+
+@BY_STEPS_AND_MODEL
+@pytest.mark.parametrize(
+    ("then", "missing"),
+    [
+        pytest.param([each("c", "Ben", "Cid")], "", id="as many as were missing"),
+        pytest.param([to("c", "pay", "Ben")], WITHOUT, id="one too few"),
+    ],
+)
+def test_what_a_later_plan_does_makes_good_the_items_of_an_earlier_one(
+    then: list[dict[str, Any]], missing: str, way: dict[str, Any]
+) -> None:
+    first = [some("a", "Ann", "Bad", "Bad2"), to("r", "look", "Bad", "a")]
+    said = [[{"step": "a", "not_needed": "one has left"}]]
+    ran = run(first, [to("s", "look", "Ann"), *then], said=said, **way)
+    assert ran.result.is_success
+    told = [one.partition(";")[0] for one in ran.result.shortfall if "(pay)" in one]
+    assert told == ([missing] if missing else [])
+
+
+@BY_STEPS_AND_MODEL
+def test_items_of_readings_that_a_plan_does_without_need_no_account(way: dict[str, Any]) -> None:
+    looks = to("a", "look", "${item}", for_each=["Ann", "Bad"], allow_failed_items=True)
+    ran = run([looks], said=[[]], **way)
+    assert ran.result.is_success
+    assert ran.result.shortfall == ("step 'a' (look) is without item 2, which failed",)

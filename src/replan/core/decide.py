@@ -251,10 +251,14 @@ def _why(state: State) -> Failure:
 
 def _left_out(state: State, evaluation: Evaluation) -> tuple[str, ...]:
     """The effects that were planned and not had, each with how it is accounted for, and the items that the plan did without."""
+    told = tuple(one.told for one in evaluation.left_out)
+    accounted = {one.step_id for one in evaluation.left_out if one.allowed or one.stand_in}
     items = (
-        without_items(step) for step in state.steps.values() if step.status == "succeeded" and step.left_out
+        without_items(step)
+        for name, step in state.steps.items()
+        if step.status == "succeeded" and step.left_out and name not in accounted
     )
-    return (*(one.told for one in evaluation.left_out), *items)
+    return (*told, *items)
 
 
 def _completed(state: State, evaluation: Evaluation, shortfall: tuple[str, ...] = ()) -> Finish:

@@ -293,6 +293,8 @@ class LeftOutEffect(Frozen):
     """Why what the judge named in its place is none."""
     stand_in: bool = Field(default=False, exclude_if=lambda value: not value)
     """The step itself has had the effect of another tool in its place."""
+    allowed: bool = Field(default=False, exclude_if=lambda value: not value)
+    """It is one of an item that failed, and the plan lets the step do without."""
 
     @property
     def told(self) -> str:
@@ -308,7 +310,9 @@ class LeftOutEffect(Frozen):
         return not self.made_good_by and not self.not_needed
 
     def by_steps(self) -> LeftOutEffect:
-        """The same where no judge is asked: what a step has done in its own place counts, and is told."""
+        """The same where no judge is asked: what a step has done in its own place, or its plan lets it do without, counts, and is told."""
+        if self.allowed:
+            return self.model_copy(update={"not_needed": "its plan allows for that"})
         return self.model_copy(update={"made_good_by": self.step_id}) if self.stand_in else self
 
 

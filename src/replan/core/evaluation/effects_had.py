@@ -106,6 +106,10 @@ class Effects:
                 found.append(Lost.of(tool_id, parameters))
         return found
 
+    def of_items(self, step: StepState) -> list[Lost]:
+        """The effects of the items that a finished step does without."""
+        return self.lost(step) if step.status == "succeeded" and step.left_out else []
+
     def is_firm(self, step: StepState) -> bool:
         """True if the step was planned to have its effect whatever turns out: neither it nor what it needs has a condition, and its
         list, if it has one, names its items itself."""

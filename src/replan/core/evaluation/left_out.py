@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from replan.core.evaluation.effects_had import NOT_LOST, Effects, Lost, Resolve
 from replan.core.evaluation.stand_ins import by_other_tools, in_words
-from replan.core.report.explain import step_words
+from replan.core.report.explain import step_words, without_items
 from replan.core.state.progress import CallState, Slot, StepState
 from replan.core.state.recovery import Recovery
 from replan.core.state.task import State
@@ -30,6 +30,8 @@ class Undone(NamedTuple):
     """Why a reflection has left out this very step, where one has."""
     stand_in: bool = False
     """The step has had an effect in its place itself, by another tool: whoever judges says whether that is the same thing."""
+    allowed: bool = False
+    """The plan has said beforehand that it does without such items: by steps that will do."""
 
     @property
     def effect(self) -> bool:
@@ -56,7 +58,7 @@ def undone(state: State, resolve: Resolve) -> list[Undone]:
 def left_out(state: State, resolve: Resolve) -> LeftOut:
     """Every step that a later plan left out without its having succeeded, and that no step has made up for; those that
     succeeded, or were rewritten so that they are skipped, without the effect that they were for, or with that of another tool in its
-    place; and those of the plan that were to have one, and never ran because of what failed before them.
+    place; those whose plan lets them do without items that failed; and those of the plan that were to have one, and never ran because of what failed before them.
 
     What its own condition has skipped, as it was planned, is none of them, nor is one whose place such a step has taken, or one
     with an empty list, unless the effect itself has failed, or was planned without a condition or for a list that names its items:
@@ -126,7 +128,12 @@ def _of_steps(effects: Effects, state: State) -> Iterator[Undone]:
         ):
             yield Undone(step, effects.failed(step), step.meant + 1, _stood_in(step))
         elif step.status == "succeeded" and (replaced := by_other_tools(step, effects)):
-            yield Undone(step, replaced, step.meant + 1, in_words(step, replaced, effects), stand_in=True)
+            what = in_words(step, replaced, effects)
+            if failed := effects.of_items(step):
+                replaced, what = [*replaced, *failed], f"{what}; {without_items(step)}"
+            yield Undone(step, replaced, step.meant + 1, what, stand_in=True)
+        elif failed := effects.of_items(step):
+            yield Undone(step, failed, step.meant + 1, without_items(step), allowed=True)
 
 
 def _by_like_calls(
@@ -227,6 +234,7 @@ def accounted(left: LeftOut, claims: Mapping[StepId, Claim]) -> tuple[LeftOutEff
             in_one=claim.in_one if claim.made_good_by and not refused else "",
             refused=refused,
             stand_in=one.stand_in,
+            allowed=one.allowed,
         )
     return tuple(found.values())
 

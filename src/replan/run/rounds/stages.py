@@ -237,16 +237,20 @@ def _by_steps(run: Run, loaded: Loaded, final: list[StepState]) -> Evaluation:
     verdict = evaluate_by_steps(
         state.plan,
         reports(run, loaded, whole={step.step.step_id for step in final}),
-        undone=[one.what for one in left if one.effect and not one.stand_in],
+        undone=[one.what for one in left if one.effect and not (one.stand_in or one.allowed)],
         missing=[one.what for one in left if not one.effect],
-        without=[
-            *(
-                without_items(step)
-                for step in state.steps.values()
-                if step.items is not None and step.status == "succeeded" and step.left_out
-            ),
-            *(one.what for one in left if one.stand_in),
-        ],
+        without=list(
+            dict.fromkeys(
+                [
+                    *(
+                        without_items(step)
+                        for step in state.steps.values()
+                        if step.items is not None and step.status == "succeeded" and step.left_out
+                    ),
+                    *(one.what for one in left if one.stand_in or one.allowed),
+                ]
+            )
+        ),
     )
     return _checked_shape(run, verdict)
 
