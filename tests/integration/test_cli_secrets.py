@@ -224,6 +224,8 @@ def test_a_task_begun_with_a_key_asks_for_it_before_it_goes_on(
             "--db", "log.db", "--interactive", "--task-id", "t1", cwd=folder, env={"MINE": KEY},
         )  # fmt: skip
         assert begun.returncode == 5, begun.stderr
+        assert "replan tasks resume t1 --api-key env:MINE --db log.db\n" in begun.stderr
+        assert begun.stderr.count("--api-key") == 1, "who answers needs no key"
         assert replan("tasks", "approve", "t1", "--db", "log.db", cwd=folder).returncode == 0
         lacks = replan("tasks", "resume", "t1", "--db", "log.db", cwd=folder)
         assert (lacks.returncode, "--api-key" in lacks.stderr) == (2, True), lacks.stderr

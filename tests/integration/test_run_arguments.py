@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from replan import Replan, tool
 from replan.errors import InputError, ReplanError
@@ -107,6 +108,24 @@ def test_a_key_of_the_wrong_type_is_not_told() -> None:
     with pytest.raises(InputError) as raised:
         Replan(api_key=b"hunter2hunter2")  # type: ignore[arg-type]
     assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "key", [SecretStr("hunter2hunter2"), "hunter2hunter2", None], ids=["secret", "text", "none"]
+)
+def test_a_key_is_a_text_or_a_secret_text(key: Any) -> None:
+    replan = Replan(api_key=key)
+    assert replan.secrets.hide("the key hunter2hunter2") == (
+        "the key ***" if key else "the key hunter2hunter2"
+    )
+
+
+@pytest.mark.parametrize(
+    "model", ["\ud800", {"planning": "openai:\ud800"}, {"planning": "\ud800", "evaluation": "local"}]
+)
+def test_a_name_of_a_model_that_is_no_text_is_named(model: Any) -> None:
+    with pytest.raises(InputError, match=r"model( of planning)?: holds bytes that are no text"):
+        Replan(model)
 
 
 def test_what_is_checked_is_called_and_documented_as_it_was() -> None:

@@ -48,11 +48,12 @@ async def answering(status: str, kind: str, body: bytes) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
-async def call(status: str, kind: str, body: bytes, method: str = "post") -> Any:
+async def call(status: str, kind: str, body: bytes, method: str = "post", **more: Any) -> Any:
     responses = {"201": {"description": "made", "content": {"application/json": {"schema": ANSWER}}}}
     async with answering(status, kind, body) as url:
         made = document(operation(method, "/payments", "pay", responses=responses))
-        source = OpenApiSource(made, server=url, answers="checked", max_result_bytes=2_000)
+        settings = {"answers": "checked", "max_result_bytes": 2_000, **more}
+        source = OpenApiSource(made, server=url, **settings)
         try:
             return await source.call(ToolCall("pay", {}, "the-key", "task", "step"))
         finally:
@@ -77,6 +78,19 @@ async def test_another_status_or_a_reading_says_nothing_of_the_kind(
     with pytest.raises(ToolCallError) as caught:
         await call(status, kind, body, method)
     assert caught.value.happened != "yes"
+
+
+async def test_304_to_a_reading_that_set_no_condition_is_no_success() -> None:
+    with pytest.raises(ToolCallError, match="set no condition") as caught:
+        await call("304 Not Modified", "text/plain", b"", "get")
+    assert caught.value.kind == "output"
+
+
+@pytest.mark.parametrize("name", ["If-None-Match", "if-modified-since"])
+async def test_304_to_a_reading_that_asks_for_changes_only_is_its_answer(name: str) -> None:
+    assert (
+        await call("304 Not Modified", "text/plain", b"", "get", headers={name: "x"}, answers="open") is None
+    )
 
 
 async def test_304_to_what_changes_something_is_no_success() -> None:

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypedDict
 
+from pydantic import SecretStr
+
 from replan.config import Settings
 from replan.config.options import Options
 from replan.core.types import JsonObject
@@ -36,7 +38,7 @@ class Arguments(Options, TaskArguments, total=False):
     db: str | Path | None
     settings: Settings | None
     endpoint: str | None
-    api_key: str | None
+    api_key: str | SecretStr | None
     record: str | Path | None
     replay: str | Path | None
     ask: Ask | None

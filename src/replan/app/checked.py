@@ -12,6 +12,8 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast, get_args
 
+from pydantic import SecretStr
+
 from replan.config.values import found, kind_name
 from replan.core.state.task import TaskStatus
 from replan.errors import InputError
@@ -53,8 +55,20 @@ def _text(name: str, value: Any) -> None:
 
 
 def _key(name: str, value: Any) -> None:
-    if not isinstance(value, str):
-        raise InputError(f"{name}: expected a text, found {kind_name(value)}")
+    if not isinstance(value, str | SecretStr):
+        raise InputError(f"{name}: expected a text or a SecretStr, found {kind_name(value)}")
+
+
+def _model(name: str, value: Any) -> None:
+    """What is no name of a model is looked at where models are opened."""
+    names = (
+        {f"{name} of {role}": one for role, one in value.items()}
+        if isinstance(value, Mapping)
+        else {name: value}
+    )
+    for where, one in names.items():
+        if isinstance(one, str):
+            _text(where, one)
 
 
 def _path(name: str, value: Any) -> None:
@@ -128,6 +142,7 @@ _CHECKS: Mapping[str, Check] = {
     **dict.fromkeys(("db", "record", "replay"), _path),
     **dict.fromkeys(("ask", "on_event"), _function),
     "api_key": _key,
+    "model": _model,
     "status": _statuses,
     "limit": _count,
     "timeout": _seconds,

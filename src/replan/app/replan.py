@@ -72,7 +72,7 @@ class Replan:
         db: str | Path | None = None,
         settings: Settings | None = None,
         endpoint: str | None = None,
-        api_key: str | None = None,
+        api_key: str | SecretStr | None = None,
         record: str | Path | None = None,
         replay: str | Path | None = None,
         ask: Ask | None = None,
@@ -93,7 +93,7 @@ class Replan:
             self.settings,
             model=model,
             endpoint=endpoint,
-            api_key=api_key,
+            api_key=api_key.get_secret_value() if isinstance(api_key, SecretStr) else api_key,
             record=None if record is None else Path(record).absolute(),
             replay=None if replay is None else Path(replay).absolute(),
         )

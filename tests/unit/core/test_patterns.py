@@ -61,6 +61,33 @@ def test_fifty_hostile_patterns_of_one_schema_end() -> None:
         assert faults(schema, "a" * 100_000)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "fit", "unfit"),
+    [
+        pytest.param("^a[^]b$", ["a\nb", "axb"], ["ab"], id="any sign"),
+        pytest.param("^(a|[])$", ["a"], ["", "[]"], id="no sign"),
+        pytest.param(r"^\0$", ["\0"], ["0", ""], id="NUL"),
+        pytest.param(r"^[\0a]+$", ["a\0"], ["0"], id="NUL in a class"),
+        pytest.param(r"^\\0$", ["\\0"], ["\0"], id="a backslash and a nought"),
+        pytest.param(r"^[\[^]+$", ["[^"], ["a"], id="a bracket in a class"),
+    ],
+)
+def test_what_only_ecma_262_writes_so_is_read_as_it_means(
+    pattern: str, fit: list[str], unfit: list[str]
+) -> None:
+    assert unread_patterns({"pattern": pattern}) == ()
+    assert all(fits({"pattern": pattern}, text) for text in fit)
+    assert not any(fits({"pattern": pattern}, text) for text in unfit)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(", "[", "*", "[^", "a{2,1}", r"^(\d)\1$", "(?=a)", "((a{1,999}){1,999}){1,999}"]
+)
+def test_what_is_no_pattern_or_none_that_ends_is_not_enforced_and_told(pattern: str) -> None:
+    assert unread_patterns({"pattern": pattern}) == (pattern,)
+    assert fits({"pattern": pattern}, "anything")
+
+
 _ATOMS = st.sampled_from(["a", "[ab]", ".", r"\w"])
 _PATTERNS = st.recursive(
     _ATOMS,

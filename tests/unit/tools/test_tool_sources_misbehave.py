@@ -111,7 +111,7 @@ async def test_patterns_that_cannot_be_matched_are_told_once_a_tool_and_the_tool
         assert len(catalog.specs()) == 4
         (told,) = catalog.problems
         assert told.tool == "t9"
-        assert told.message.startswith("not checked: '(', '^(?=.*x)y' cannot be matched")
+        assert told.message.startswith("not checked: '(', '^(?=.*x)y' are no patterns that can be matched")
     finally:
         await catalog.aclose()
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 V = TypeVar("V", str | None, Path | None)
 
 _given: dict[str, str] = {}
-"""What this process's command was given of `--db` and `--config`; a process runs one command."""
+"""What this process's command was given of `--db`, `--config` and `--api-key`; a process runs one command."""
 
 
 def carried_db(value: str | None) -> str | None:
@@ -22,6 +22,12 @@ def carried_config(value: Path | None) -> Path | None:
     return _carried("--config", value)
 
 
+def carried_key(value: str | None) -> str | None:
+    """Take note of `--api-key` where it names a place: a key itself is printed nowhere."""
+    _carried("--api-key", value if value is not None and value.startswith(("env:", "file:")) else None)
+    return value
+
+
 def _carried(flag: str, value: V) -> V:
     if value is None:
         _given.pop(flag, None)
@@ -31,5 +37,7 @@ def _carried(flag: str, value: V) -> V:
 
 
 def again(*words: str) -> str:
-    """`replan` with these words, and with the `--db` and `--config` of the present command."""
-    return shlex.join(["replan", *words, *(part for pair in _given.items() for part in pair)])
+    """`replan` with these words, and with the `--db` and `--config` of the present command; to resume, with its key too."""
+    resumes = words[:2] == ("tasks", "resume")
+    given = [pair for pair in _given.items() if resumes or pair[0] != "--api-key"]
+    return shlex.join(["replan", *words, *(part for pair in given for part in pair)])

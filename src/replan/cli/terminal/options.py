@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from replan.cli.terminal.again import carried_config, carried_db
+from replan.cli.terminal.again import carried_config, carried_db, carried_key
 
 Config = Annotated[
     Path | None,
@@ -34,6 +34,7 @@ ApiKey = Annotated[
         "--api-key",
         metavar="KEY",
         help="The endpoint's key: env:VARIABLE, file:PATH, or itself (which stays in the shell's history).",
+        callback=carried_key,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]

@@ -17,6 +17,9 @@ _MOST_BYTES = 4 * 2**20
 _LEAST_BYTES = 2**16
 _OF_A_CLASS = re.compile(r"\\[wdsWDS]|\\[pP]\{[^}]*\}")
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
+_OWN = re.compile(r"(?P<any>\[\^\])|(?P<none>\[\])|(?P<nul>\\0(?!\d))")
+"""What only ECMA-262 writes so: any sign, no sign, and NUL."""
+_MEANT = {"any": r"[\s\S]", "none": r"[^\s\S]", "nul": r"\x00"}
 
 
 def readable(schema: JsonObject) -> tuple[JsonObject, tuple[str, ...], int]:
@@ -67,12 +70,17 @@ def _is_readable(pattern: str, limit: int) -> bool:
 
 
 def ecma(pattern: str) -> str:
-    r"""The pattern with `-` escaped beside a class such as `\w` in brackets, where ECMA-262 takes it for itself."""
-    if "[" not in pattern or "-" not in pattern:
+    r"""The pattern as other dialects write it: `-` escaped beside a class such as `\w` in brackets, `[^]`, `[]` and `\0` in full."""
+    if ("[" not in pattern or "-" not in pattern) and _OWN.search(pattern) is None:
         return pattern
     made: list[str] = []
     inside, at, after_class = False, 0, False
     while at < len(pattern):
+        own = _OWN.match(pattern, at)
+        if own is not None and own.lastgroup is not None and (own.lastgroup == "nul" or not inside):
+            made.append(_MEANT[own.lastgroup])
+            at, after_class = own.end(), False
+            continue
         found = _OF_A_CLASS.match(pattern, at) or _ESCAPED.match(pattern, at)
         text = found.group() if found else pattern[at]
         if inside and text == "-" and (after_class or _OF_A_CLASS.match(pattern, at + 1)):

@@ -223,7 +223,11 @@ def _unread(spec: ToolSpec) -> str:
         return ""
     shown = ", ".join(repr(beginning(each, 80)) for each in list(found)[:3])
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-    return f"not checked: {shown}{more} cannot be matched in linear time (ECMA-262 without look-around and back references)"
+    is_none = "are no patterns" if len(found) > 1 else "is no pattern"
+    return (
+        f"not checked: {shown}{more} {is_none} that can be matched in linear time (ECMA-262 without look-around, back "
+        "references and very large repetitions)"
+    )
 
 
 def in_words(error: BaseException) -> str:

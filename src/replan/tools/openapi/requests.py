@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _MOST_REDIRECTS = 5
 _SAFE_ANYWHERE = frozenset(("accept", "accept-encoding", "user-agent", "traceparent"))
 """Headers that go along to another origin."""
+_CONDITIONS = frozenset(("if-none-match", "if-modified-since"))
 
 
 class Request(NamedTuple):
@@ -110,8 +111,8 @@ class Sender:
         for _ in range(_MOST_REDIRECTS + 1):
             answer = await self._once(request._replace(url=url), home)
             target = answer.headers.get("location")
-            if answer.status == 304 and request.method not in ("GET", "HEAD"):
-                text = f"{self._title}: answered 304, which says nothing of a {request.method}"
+            if answer.status == 304 and not self._asks_for_news(request):
+                text = f"{self._title}: answered 304 (not modified), though the {request.method} set no condition"
                 raise ToolCallError(text, kind="output", happened=self.happened)
             if answer.status == 304 or answer.status < 300 or answer.status >= 400 or target is None:
                 if 300 <= answer.status < 400 and answer.status != 304:
@@ -134,6 +135,11 @@ class Sender:
                 raise ToolCallError(text, kind="output", happened=self.happened) from None
         text = f"{self._title}: redirected more than {_MOST_REDIRECTS} times"
         raise ToolCallError(text, kind="output", happened=self.happened)
+
+    def _asks_for_news(self, request: Request) -> bool:
+        """It asks for what has changed only, so that "it has not" is an answer."""
+        sent = {name.lower() for name in (*request.headers, *self._static)}
+        return request.method in ("GET", "HEAD") and not _CONDITIONS.isdisjoint(sent)
 
     def _not_followed(self, status: int) -> ToolCallError:
         return ToolCallError(
