@@ -74,7 +74,7 @@ def test_what_was_rejected_is_not_done_by_another_tool_without_a_yes(way: dict[s
     assert ran.source.counts["transfer"] == ran.source.counts["pay"] == 0
     (asked,) = ran.result.waiting_for
     assert (asked.tool_id, asked.parameters) == ("transfer", {"iban": "BOB"})
-    assert "an effect of this task has not got the yes that it needs" in asked.text
+    assert "somebody has said no to an effect of this task" in asked.text
 
 
 @pytest.mark.parametrize("way", list(REPLANS.values())[:2], ids=list(REPLANS)[:2])

@@ -733,3 +733,56 @@ def test_like_effects_of_one_plan_are_meant() -> None:
         },
     )
     assert "very like" not in prompts(ran, "evaluation")[-1]
+
+
+def test_what_has_happened_is_told_in_its_order_with_the_round_of_each_failure() -> None:
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": [
+                plan(step("a", "f", parameters={"x": 1})),
+                plan(step("step_2", "f", parameters={"x": 2})),
+                plan(step("step_3", "f", parameters={"x": 3})),
+            ],
+            "step_reflection": reflection("trigger_overall_reflection", {"summary": "no x"}),
+            "evaluation": verdict(20),
+            "overall_reflection": [replan("full_replan"), replan("full_replan"), overall()],
+        },
+    )
+    told = prompts(ran, "overall_reflection")[2].split("What has happened so far:", 1)[1]
+    marks = ["in round 1: ", "no 1 here", "- round 1", "in round 2: ", "no 2 here", "- round 2", "in round 3: ", "no 3 here"]  # fmt: skip
+    places = [told.find(mark) for mark in marks]
+    assert -1 not in places, told
+    assert places == sorted(places), told
+
+
+@pytest.mark.parametrize("action", ["retry_with_params", "trigger_overall_reflection"])
+def test_a_failure_of_the_round_at_hand_has_its_round_too(action: str) -> None:
+    ran = run(
+        TOOLS,
+        {
+            "execution_plan": plan(step("a", "f", parameters={"x": 1})),
+            "step_reflection": [
+                reflection(action, {"x": 2} if "retry" in action else {"summary": "no"}),
+                reflection("trigger_overall_reflection", {"summary": "no"}),
+            ],
+            "overall_reflection": overall(),
+        },
+    )
+    told = prompts(ran, "overall_reflection")[0]
+    assert "- in round 1: step 'a' (f) failed" in told
+    assert ("so other parameters were tried" in told) == (action == "retry_with_params")
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_plan_that_a_person_gave_is_called_so_to_everybody_who_may_depart_from_it(given: bool) -> None:
+    first = plan(step("a", "f", parameters={"x": 1}))
+    answers: dict[str, Any] = {
+        "execution_plan": [*([] if given else [first]), plan(step("b", "g"))],
+        "step_reflection": reflection("trigger_overall_reflection", {"summary": "no x"}),
+        "overall_reflection": replan("full_replan"),
+    }
+    ran = run(TOOLS, answers, **({"wanted": first, "evaluation": "model"} if given else {}))
+    assert ran.result.is_success
+    for schema in ("step_reflection", "overall_reflection", "execution_plan", "evaluation"):
+        assert ("Plan 1 was given by a person" in prompts(ran, schema)[-1]) == given, schema

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 
-from replan.core.events import PlanningStopped
+from replan.core.events import PlanningStopped, StepReflected
 from replan.core.recovery.guard import must_stop
 from replan.core.report.explain import (
     MODEL_ADVICE,
@@ -14,7 +14,8 @@ from replan.core.report.explain import (
     refusals,
     steps_failed,
 )
-from replan.core.state.task import State
+from replan.core.state.recovery import RoundNote
+from replan.core.state.task import State, StepState
 from replan.core.types import Failure
 from replan.core.words import beginning, one_line
 
@@ -130,28 +131,37 @@ def tried(state: State) -> tuple[str, ...]:
 
 
 def steps_tried(state: State) -> list[str]:
-    """Every failed try of a step, and what was done about it."""
-    out: list[str] = []
+    """Every failed try of a step, and what was done about it, step by step."""
     left = state.recovery.dropped.values() if state.recovery is not None else ()
-    for step in (*left, *state.steps.values()):
-        mine = step.healing
-        for one in mine.failures() if mine is not None else ():
-            rewritten = mine is not None and any(one is each for each in mine.rewritten)
-            what = {
-                "retry_with_params": "so other parameters were tried",
-                "retry_with_tool": f"so {one.action.data.get('tool_id')!r} was tried instead",
-                "repair_step": "so the step was rewritten"
-                if rewritten
-                else "and no better form of the step was found",
-                "replan": "so the task was to be replanned",
-            }.get(one.action.type, "")
-            at = f" ({one.slot.words()})" if one.slot.words() else ""
-            tool = f" ({one.tool_id})" if one.tool_id else ""
-            end = f"; {what}" if what else ""
-            out.append(
-                f"step {one.step_id!r}{at}{tool} failed: {beginning(one_line(one.error.message))}{end}"
-            )
-    return out
+    steps = [step for step in (*left, *state.steps.values()) if step.healing is not None]
+    rewritten = _rewritten(steps)
+    return [_try_words(one, rewritten) for step in steps if step.healing for one in step.healing.failures()]
+
+
+def tried_in(state: State, note: RoundNote) -> list[str]:
+    """The failed tries of one round, in the order in which they failed, and what was done about each."""
+    rewritten = _rewritten(state.every_step())
+    return [_try_words(one, rewritten) for one in note.failed]
+
+
+def _rewritten(steps: Iterable[StepState]) -> set[int]:
+    """The failures after which the step really was written anew (the very events)."""
+    return {id(one) for step in steps if step.healing is not None for one in step.healing.rewritten}
+
+
+def _try_words(one: StepReflected, rewritten: Container[int]) -> str:
+    what = {
+        "retry_with_params": "so other parameters were tried",
+        "retry_with_tool": f"so {one.action.data.get('tool_id')!r} was tried instead",
+        "repair_step": "so the step was rewritten"
+        if id(one) in rewritten
+        else "and no better form of the step was found",
+        "replan": "so the task was to be replanned",
+    }.get(one.action.type, "")
+    at = f" ({one.slot.words()})" if one.slot.words() else ""
+    tool = f" ({one.tool_id})" if one.tool_id else ""
+    end = f"; {what}" if what else ""
+    return f"step {one.step_id!r}{at}{tool} failed: {beginning(one_line(one.error.message))}{end}"
 
 
 def sentences(*texts: str) -> str:

@@ -12,7 +12,8 @@ from replan.core.types import CallKey, Step, ToolSpec
 
 _ROUNDS_UNASKED = 2
 """Rounds that may have one and the same effect where nobody is asked: the first, and one that means it once more."""
-AFTER_A_NO = "an effect of this task has not got the yes that it needs, so that each new one is asked for"
+_SAID_NO = "somebody has said no to an effect of this task, so each new one is asked for"
+_GOT_NO_YES = "an effect of this task needed a yes and could not get one, so each new one needs one too"
 
 
 class Asked(NamedTuple):
@@ -32,7 +33,8 @@ def asked_of(state: State, step: StepState, slot: Slot, tool: ToolSpec, key: Cal
         why = reason_of(step.step, slot)
         return Asked(f"it is done already, and meant once more{f': {why}' if why else ''}")
     if is_after_a_no(state, step, slot, tool):
-        return Asked(AFTER_A_NO)
+        said_no = state.recovery and any(not one.approved for one in state.recovery.approvals.values())
+        return Asked(_SAID_NO if said_no else _GOT_NO_YES)
     if needs_approval(state.policy, step.step, tool) or _goes_round_a_yes(state, step, slot, tool):
         return Asked(_in_place(step, slot, tool))
     return None

@@ -32,6 +32,7 @@ def _reflected(state: State, event: e.StepReflected, ts: float) -> None:
     known = state.mending()
     if event.fresh:
         _failed(state, event.signature)
+        known.note(state.round).failed.append(event)
     step = state.steps.get(event.step_id)
     if step is None:
         return

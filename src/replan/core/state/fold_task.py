@@ -23,6 +23,7 @@ def _submitted(state: State, event: e.TaskSubmitted, ts: float) -> None:
         context=event.context or _NOTHING,
         settings=_NOTHING,
     )
+    state.given = event.plan is not None
     state.modelled = event.plan is None or event.policy.evaluation == "model"
     state.created = state.last_ts = ts
     state._metadata = None

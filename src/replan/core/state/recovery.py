@@ -40,6 +40,8 @@ class RoundNote:
     heard: bool = False
     """A person has said how to go on after it: its plan may be right now."""
     outcome: str = ""
+    failed: list[e.StepReflected] = field(default_factory=list)
+    """Every failed try that was reflected on, in its order."""
 
     def has_brought(self, calls: Sequence[CallState]) -> bool:
         """True if one of the calls that were made in the task is an effect of this round, or has read what was not read before.

@@ -98,6 +98,8 @@ class State:
     """Tools that a plan has wanted a person's yes for: what later plans, or recovery, call of them needs one too."""
     yes_left_out: int = 0
     """The latest version of the plan that left out a call which was to get a yes and was not made; 0: none did."""
+    given: bool = False
+    """The first plan was given by whoever submitted the task."""
     modelled: bool = True
     """False: the plan was given and the steps judge themselves, so that no model is there to mend anything."""
     escalation: e.OverallReflectionTriggered | None = None

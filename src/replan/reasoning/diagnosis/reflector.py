@@ -263,7 +263,12 @@ def _others(view: FailureView, style: str) -> str:
         name if style == "small" or name not in effects else f"{name} ({effects[name]})"
         for name in view.substitutes[:10]
     ]
-    return f"Tools with a like description and schema, the likeliest first: {', '.join(named)}"
+    like = (
+        "with a like description and schema, the likeliest first"
+        if style == "small"
+        else "with words or parameters in common (whether one does the same thing is for you to see), the likeliest first"
+    )
+    return f"Tools {like}: {', '.join(named)}"
 
 
 def _failure(view: FailureView, style: str, known: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from replan.core.types import JsonObject, Step, ToolSpec
-from replan.reasoning.prompting.schemas import TEXTS, closed, reference_to, small_parameters
+from replan.reasoning.prompting.schemas import FOR_EACH, TEXTS, closed, reference_to, small_parameters
 
 _TEXT: JsonObject = {"type": "string"}
 
@@ -37,7 +37,7 @@ def step_repair_schema(
             "expected_output": _TEXT,
             "actions": {"type": "array", "items": action},
             "when": _TEXT,
-            "for_each": _TEXT,
+            "for_each": FOR_EACH,
             "timeout_secs": {"type": "number"},
             "allow_failed_items": {"type": "boolean"},
             "cannot": {

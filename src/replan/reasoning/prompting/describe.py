@@ -200,6 +200,7 @@ def data_text(task: TaskView, data: str, style: str) -> str:
 
 def people_text(task: TaskView, style: str) -> str:
     """What people were asked and have said, the latest last; empty if nobody has spoken. Of too much the latest."""
+    given = _GIVEN if task.given and style != "small" else ""
     room = _PEOPLE_CHARS[style]
     kept: list[str] = []
     for line in reversed(task.people):
@@ -208,11 +209,18 @@ def people_text(task: TaskView, style: str) -> str:
         if room <= 0:
             break
     if not kept:
-        return ""
+        return given
     title = (
         "People say:" if style == "small" else "What people were asked, and have said (it is to be heeded):"
     )
-    return f"{title}\n{fence('people', chr(10).join(kept))}"
+    said = f"{title}\n{fence('people', chr(10).join(kept))}"
+    return f"{given}\n\n{said}" if given else said
+
+
+_GIVEN = (
+    "Plan 1 was given by a person: its tools, values and order are what that person wants. Depart from it only where it cannot "
+    "work, in as little as will do; what was done otherwise than it says is told in the answer and in `failures`."
+)
 
 
 def one_line(text: str) -> str:

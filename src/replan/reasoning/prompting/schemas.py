@@ -24,6 +24,10 @@ MAX_SMALL_STEPS = 12
 _MAX_DEPTH = 12
 _SCORE = {"type": "number", "minimum": 0, "maximum": 100}
 TEXTS = {"type": "array", "items": {"type": "string"}}
+FOR_EACH = {
+    "anyOf": [{"type": "string"}, {"type": "array", "items": {}}],
+    "description": "a reference to a list, or the list itself",
+}
 
 
 # ── plans ─────────────────────────────────────────────────────────────────────
@@ -63,7 +67,7 @@ def _plan(tools: Sequence[ToolSpec]) -> JsonObject:
             "expected_output": {"type": "string"},
             "actions": {"type": "array", "items": action},
             "when": {"type": "string"},
-            "for_each": {"type": "string"},
+            "for_each": FOR_EACH,
             "timeout_secs": {"type": "number"},
             "repeat": {"type": "boolean"},
             "repeat_reason": {"type": "string", "description": "with `repeat`: why the task wants it again"},

@@ -18,6 +18,8 @@ class TaskView(Frozen):
     today: str = ""
     output_schema: JsonObject | None = None
     """What the final answer has to look like; None: free text."""
+    given: bool = False
+    """A person has given the first plan."""
     guidance: str = ""
     """Advice for this kind of task, written by whoever runs the service."""
     people: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from replan.core.events import ReplanningStarted
 from replan.core.recovery.guard import repeated_in_step, repeats
-from replan.core.report.explain_recovery import steps_tried, tried
+from replan.core.report.explain_recovery import tried, tried_in
 from replan.core.state.fold_recovery import rounds_of
 from replan.core.types import JsonObject, Plan, StepId
 from replan.reasoning.prompting.history import cut
@@ -60,13 +60,13 @@ def calls_done(run: Run) -> list[DoneCall]:
 
 
 def _what_happened(run: Run) -> list[str]:
-    """The rounds so far, and the steps that failed in them; of this round only what the rest does not tell."""
-    rounds = [
-        line
-        for line, note in zip(history_lines(run), rounds_of(run.state), strict=True)
-        if note.number < run.state.round or note.strategy or note.outcome
-    ]
-    return [*rounds, *steps_tried(run.state)]
+    """The rounds so far, each after what failed in it; of this round only what the rest does not tell."""
+    told: list[str] = []
+    for line, note in zip(history_lines(run), rounds_of(run.state), strict=True):
+        told += [f"in round {note.number}: {failed}" for failed in tried_in(run.state, note)]
+        if note.number < run.state.round or note.strategy or note.outcome:
+            told.append(line)
+    return told
 
 
 def _trigger(run: Run) -> str:

@@ -27,6 +27,7 @@ def view_of(run: Run, step: StepState | None = None) -> TaskView:
         context=state.submitted.context if state.submitted else {},
         today=datetime.fromtimestamp(run.parts.clock.now(), UTC).date().isoformat(),
         output_schema=state.policy.output_schema,
+        given=state.given,
         people=lines(state.recovery.said) if state.recovery is not None else (),
     )
 
