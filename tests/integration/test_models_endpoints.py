@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -738,3 +739,47 @@ def test_usage_that_an_endpoint_lies_about_loses_no_answer(told: Any, counted: i
     used.input_tokens = used.output_tokens = told
     usage = usage_of(ModelResponse(parts=[], usage=used, model_name="scripted"))
     assert (usage.input_tokens, usage.output_tokens) == (counted, counted)
+
+
+ODD_USAGE: list[Any] = [
+    pytest.param({"prompt_tokens": "10", "completion_tokens": "7", "total_tokens": "x"}, (10, 7), id="texts"),
+    pytest.param(
+        {"prompt_tokens": 10.2, "completion_tokens": 6.5, "total_tokens": 17}, (11, 7), id="fractions"
+    ),
+    pytest.param({"prompt_tokens": -9, "completion_tokens": 7, "total_tokens": -2}, (0, 7), id="negative"),
+    pytest.param(
+        {"prompt_tokens": True, "completion_tokens": [7], "total_tokens": {}}, None, id="no numbers"
+    ),
+    pytest.param(
+        {"prompt_tokens": None, "completion_tokens": None, "total_tokens": None}, None, id="nothing"
+    ),
+    pytest.param(
+        {
+            "prompt_tokens": 10,
+            "completion_tokens": 7,
+            "total_tokens": 17,
+            "prompt_tokens_details": {"cached_tokens": "x"},
+        },
+        (10, 7),
+        id="odd details",
+    ),
+]
+
+
+@pytest.mark.parametrize(("told", "counted"), ODD_USAGE)
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+async def test_what_an_endpoint_says_oddly_of_its_usage_is_counted_without_a_warning_of_a_library(
+    told: Any, counted: Any, streams: bool
+) -> None:
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        ScriptedEndpoint(SCRIPT, habits=Habits(usage=told)) as server,
+    ):
+        warnings.simplefilter("always")
+        async with asking(server) as model:
+            reply = await model.ask(request(), (lambda _: None) if streams else None)
+    assert [
+        str(one.message) for one in caught if "sage" in str(one.message) or "serializ" in str(one.message)
+    ] == []
+    used = (reply.usage.input_tokens, reply.usage.output_tokens)
+    assert used == counted if counted else all(used), "where nothing is told it is estimated"

@@ -1,14 +1,15 @@
 """What endpoints send, brought into the protocol's own form before anybody reads it.
 
 An error inside an answer of status 200 gets its status; an answer without `choices` becomes an empty one; the
-arguments of a call are text, also where they came as an object; of several answers the first counts; of a stream only the data passes, and one that says
-`[DONE]` without a reason has finished.
+arguments of a call are text, also where they came as an object; what was used is told in whole numbers; of several
+answers the first counts; of a stream only the data passes, and one that says `[DONE]` without a reason has finished.
 """
 
 from __future__ import annotations
 
 import codecs
 import json
+import math
 import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -21,6 +22,9 @@ from replan.llm.faults import AnswerTooLarge
 _FINISHED = re.compile(r'"finish_reason"\s*:\s*"')
 _ARGUMENTS = re.compile(r'"arguments"\s*:\s*[^\s"]')
 """Arguments of a call that may be no text."""
+_USAGE = re.compile(r'"usage"\s*:\s*\{')
+_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
+_MOST_DIGITS = 20
 _OTHER_CHOICE = re.compile(r'"index"\s*:\s*[1-9]')
 """Perhaps a piece of another answer than the first."""
 _OF_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
@@ -75,8 +79,8 @@ def completion(content: bytes) -> tuple[int, bytes]:
     if not isinstance(body, dict):
         return 200, content
     if body.get("choices"):
-        changed = _of_first_choice(body)
-        return 200, json.dumps(body).encode() if _arguments_made_text(body) or changed else content
+        changed = [_of_first_choice(body), _arguments_made_text(body), _usage_counted(body)]
+        return 200, json.dumps(body).encode() if any(changed) else content
     if error := body.get("error"):
         return status_of(error), content
     nothing = {"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}
@@ -97,7 +101,7 @@ def status_of(error: Any) -> int:
 
 def _in_form(data: str) -> str:
     """A piece of a stream, of one answer only, with the arguments of its calls as text; empty if nothing is left."""
-    if _ARGUMENTS.search(data) is None and _OTHER_CHOICE.search(data) is None:
+    if not any(one.search(data) for one in (_ARGUMENTS, _OTHER_CHOICE, _USAGE)):
         return data
     try:
         body = json.loads(data)
@@ -106,7 +110,8 @@ def _in_form(data: str) -> str:
     fewer = _of_first_choice(body, strict=True)
     if fewer and not body["choices"] and not body.get("usage"):
         return ""
-    return json.dumps(body) if _arguments_made_text(body) or fewer else data
+    changed = [fewer, _arguments_made_text(body), _usage_counted(body)]
+    return json.dumps(body) if any(changed) else data
 
 
 def _of_first_choice(body: Any, *, strict: bool = False) -> bool:
@@ -132,6 +137,36 @@ def _arguments_made_text(body: Any) -> bool:
                 function["arguments"] = "" if arguments is None else json.dumps(arguments)
                 made = True
     return made
+
+
+def _usage_counted(body: Any) -> bool:
+    """Write what was used as whole numbers, and say whether it was told otherwise; what counts nothing is 0."""
+    usage = _held(body, "usage")
+    if usage is None:
+        return False
+    odd = {name: told for name, told in usage.items() if name in _COUNTS and not _is_count(told)}
+    usage.update({name: _counted(told) for name, told in odd.items()})
+    details = [
+        name for name in usage if name.endswith("_tokens_details") and _details_are_odd(_held(usage, name))
+    ]
+    for name in details:
+        del usage[name]
+    return bool(odd or details)
+
+
+def _details_are_odd(details: dict[str, Any] | None) -> bool:
+    return details is not None and not all(one is None or _is_count(one) for one in details.values())
+
+
+def _is_count(told: Any) -> bool:
+    return type(told) is int and told >= 0
+
+
+def _counted(told: Any) -> int:
+    if isinstance(told, str) and told.isascii() and told.isdigit() and len(told) < _MOST_DIGITS:
+        return int(told)
+    fits = isinstance(told, int | float) and not isinstance(told, bool) and 0 <= told < math.inf
+    return math.ceil(told) if fits else 0
 
 
 def _held(value: Any, name: str) -> dict[str, Any] | None:

@@ -53,7 +53,7 @@ class Habits:
 
     `schema`, `tool`, `words`: what comes back when it is asked with a JSON schema, a tool, or in words.
     `stream`: `noisy` puts ids, comments and empty data between the events; `unfinished` gives no reason for its end;
-    `broken` sends what cannot be read; `cumulative` the whole text so far, each time; `two_choices` another answer besides. `content_type` of whole answers. `arguments`: those of a call are sent as text, or as an object. `usage`: it says what was used. `system_role`: it takes a message of the system.
+    `broken` sends what cannot be read; `cumulative` the whole text so far, each time; `two_choices` another answer besides. `content_type` of whole answers. `arguments`: those of a call are sent as text, or as an object. `usage`: it says what was used, or this. `system_role`: it takes a message of the system.
     `bare_refusals`: it does not say what it refuses.
     """
 
@@ -63,7 +63,7 @@ class Habits:
     stream: Literal["right", "noisy", "unfinished", "broken", "cumulative", "two_choices"] = "right"
     content_type: str = "application/json"
     arguments: Literal["text", "object"] = "text"
-    usage: bool = True
+    usage: bool | JsonObject = True
     system_role: bool = True
     bare_refusals: bool = False
 

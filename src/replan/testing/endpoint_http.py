@@ -163,7 +163,7 @@ class Handler(BaseHTTPRequestHandler):
             "choices": {"no_choices": [], "null_choices": None}.get(odd, choices),
         }
         if self._end.habits.usage:
-            answer["usage"] = _usage(body, text)
+            answer["usage"] = self._usage(body, text)
         data = json.dumps(answer).encode()
         if fault is not None:
             self._send(200, data[: len(data) // 2], "application/json", claim=len(data))
@@ -197,7 +197,7 @@ class Handler(BaseHTTPRequestHandler):
             self._chunk(f"data: {json.dumps({'error': told})}\n\n".encode())
         if fault is None:
             if (body.get("stream_options") or {}).get("include_usage") and habits.usage:
-                self._event({"choices": [], "usage": _usage(body, text)}, body)
+                self._event({"choices": [], "usage": self._usage(body, text)}, body)
             self._chunk(b"data: [DONE]\n\n")
         self._chunk(b"")
 
@@ -231,6 +231,10 @@ class Handler(BaseHTTPRequestHandler):
         for piece in pieces:
             yield {"tool_calls": [{"index": 0, "function": {"arguments": piece}}]}, None
         yield {}, "tool_calls"
+
+    def _usage(self, body: JsonObject, text: str) -> JsonObject:
+        told = self._end.habits.usage
+        return _counted(body, text) if isinstance(told, bool) else told
 
     def _event(self, fields: JsonObject, body: JsonObject) -> None:
         whole = {
@@ -300,7 +304,7 @@ def _message(text: str, function: str | None, odd: Odd) -> JsonObject:
     return {"role": "assistant", "content": None, "tool_calls": [call]}
 
 
-def _usage(body: JsonObject, text: str) -> JsonObject:
+def _counted(body: JsonObject, text: str) -> JsonObject:
     asked = sum(len(text_of(message.get("content"))) for message in body.get("messages", ())) // 4
     return {
         "prompt_tokens": asked,
