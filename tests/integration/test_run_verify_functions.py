@@ -305,3 +305,95 @@ def test_what_the_function_finds_is_held_to_what_the_tool_gives(gives: Any, foun
     if not fits:
         assert ran.result.failure.kind == "outcome_unknown"
         assert ran.events("outcome_settled") == []
+
+
+GIVES: dict[str, Callable[[int, str], Any]] = {
+    "what both were asked with": lambda user, tag: {"id": user},
+    "the thing worked on": lambda user, tag: {"id": user, "name": "Ann"},
+    "a state": lambda user, tag: {"ok": True},
+    "a list": lambda user, tag: ["done"],
+}
+
+
+class Tags:
+    """Gives the same of every tag; the calls in `lost` lose their answer, before or after the effect."""
+
+    def __init__(self, gives: Callable[[int, str], Any], lost: str, *, took: bool) -> None:
+        self.gives, self.lost, self.took = gives, list(lost), took
+        self.tags: list[tuple[int, str]] = []
+        self.looked: list[str] = []
+
+    def tool(self, finds: Callable[[int, str], bool], *, with_context: bool = False) -> Any:
+        def look(user: int, tag: str) -> Any:
+            self.looked.append(tag)
+            return self.gives(user, tag) if finds(user, tag) else None
+
+        def look_with(user: int, tag: str, ctx: ToolContext) -> Any:
+            return look(user, tag)
+
+        @tool(verify=look_with if with_context else look, verify_after_secs=0.05)
+        async def add(user: int, tag: str) -> object:
+            if tag in self.lost:
+                self.lost.remove(tag)
+                if self.took:
+                    self.tags.append((user, tag))
+                raise TimeoutError("no answer")
+            self.tags.append((user, tag))
+            return self.gives(user, tag)
+
+        return add
+
+    def run(self, made: Any, tags: str = "abc") -> Any:
+        async def main() -> Any:
+            words = {"user": 7, "tag": "${item}"}
+            given = plan(step("p", "add", parameters=words, for_each=list(tags)))
+            one = await bench(FunctionSource([made]))
+            return (await one.run(given, enable_parallel_execution=False)).check()
+
+        return asyncio.run(main())
+
+
+@pytest.mark.parametrize("gives", GIVES.values(), ids=GIVES)
+@pytest.mark.parametrize("with_context", [True, False])
+@pytest.mark.parametrize(("lost", "took"), [("b", True), ("b", False), ("ab", True), ("abc", True)])
+def test_a_record_that_says_little_settles_a_call_whose_parameter_the_function_goes_by(
+    gives: Callable[[int, str], Any], lost: str, *, took: bool, with_context: bool
+) -> None:
+    world = Tags(gives, lost, took=took)
+    ran = world.run(world.tool(lambda user, tag: (user, tag) in world.tags, with_context=with_context))
+    assert ran.result.is_success
+    assert sorted(world.tags) == [(7, "a"), (7, "b"), (7, "c")], "each once"
+    assert ran.outputs()["p"] == [gives(7, tag) for tag in "abc"]
+
+
+@pytest.mark.parametrize("gives", GIVES.values(), ids=GIVES)
+def test_but_none_where_the_function_takes_it_and_does_not_go_by_it(
+    gives: Callable[[int, str], Any],
+) -> None:
+    world = Tags(gives, "b", took=False)
+    ran = world.run(world.tool(lambda user, tag: bool(world.tags)))
+    assert ran.result.failure.kind == "outcome_unknown"
+    assert world.tags == [(7, "a"), (7, "c")]
+
+
+def test_nor_where_it_cannot_be_asked_with_a_value_that_no_call_has() -> None:
+    world = Tags(GIVES["a state"], "b", took=True)
+
+    def finds(user: int, tag: str) -> bool:
+        if len(tag) > 1:
+            raise ValueError("a tag is one letter")
+        return (user, tag) in world.tags
+
+    ran = world.run(world.tool(finds))
+    assert ran.result.failure.kind == "outcome_unknown"
+    assert [one for one in world.looked if len(one) > 1], "it was asked"
+
+
+def test_nor_one_of_two_equal_calls_by_what_the_other_has_left() -> None:
+    world = Tags(GIVES["a state"], "a", took=False)
+    ran = world.run(world.tool(lambda user, tag: (user, tag) in world.tags), "baa")
+    assert sorted(world.tags) == [(7, "a"), (7, "b")], "it may be that of the other"
+    assert ran.result.failure.kind == "outcome_unknown"
+    world = Tags(GIVES["a state"], "aa", took=True)
+    ran = world.run(world.tool(lambda user, tag: (user, tag) in world.tags), "baa")
+    assert ran.result.failure.kind == "outcome_unknown"

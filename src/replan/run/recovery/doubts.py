@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from replan.core.calls import claims, verify
-from replan.core.calls.things import things_of
 from replan.core.events import OutcomeSettled
 from replan.core.failures.faults import may_retry
-from replan.core.ids import base_of, call_key, canonical
+from replan.core.ids import base_of, call_key, digest
 from replan.core.recovery.ladder import MOST_SETTLED
 from replan.core.state.task import CallState, StepState
 from replan.core.types import VERIFY, Fault, JsonObject, ToolSpec, Verifier
@@ -25,6 +24,7 @@ from replan.run.calls.attempts import Attempts
 from replan.run.calls.build import Call
 from replan.run.calls.sealing import Sealed, sealed
 from replan.run.calls.slots import Place
+from replan.run.recovery.others import Others
 from replan.run.session.context import Run
 from replan.run.session.outputs import Packed, added_metadata, packed
 
@@ -105,6 +105,7 @@ class Doubts:
                 return Unsettled("the parameters that the call was made with cannot be had again")
         due = due_at(run, step, call, tool)
         by = f"the verifier of {tool.id!r}"
+        others = Others(run, call, tool, verifier)
         wait, failed = FIRST_WAIT_SECS, 0
         while True:
             try:
@@ -118,6 +119,15 @@ class Doubts:
                         found = known
                     elif keyed := known:
                         found = [one.of_call(call.key) for one in found]
+                apart: dict[str, bool] = {}
+                if isinstance(found, list) and found and not verifier.happened and not keyed:
+                    told = await self._tells_apart(
+                        step, call, tool, verifier, parameters, place, urgency, found[0]
+                    )
+                    if isinstance(told, Fault):
+                        found = told
+                    else:
+                        apart = told
             except verify.CannotTell as error:
                 return Unsettled(f"{by} cannot tell: {error}")
             now = run.now()
@@ -129,13 +139,17 @@ class Doubts:
                 failed = 0
                 async with self._claiming:
                     try:
-                        left = self._unclaimed(call, tool, verifier, found, keyed=keyed)
+                        left = others.unclaimed(
+                            found, keyed=keyed, apart={key for key in apart if apart[key]}
+                        )
                     except verify.CannotTell as error:
                         return Unsettled(f"{by} cannot tell: {error}")
-                    sure = keyed or len(left) > self._under_way(call, tool, verifier)
+                    sure = keyed or len(left) > others.under_way()
                     if left and sure:
                         given = await packed(left[0].output, run.state.policy.max_output_bytes)
                         return await self._happened(call, tool, given, by, left[0].record)
+                    if found and not left and not keyed and others.differing(found[0]).keys() - apart.keys():
+                        continue  # one was settled meanwhile, and may be told apart too
                 if found and not left and not all(one.listed for one in found):
                     return Unsettled(f"{by} cannot tell: what it finds has settled another call already")
                 if not left and now >= due:
@@ -191,6 +205,33 @@ class Doubts:
             return shown if reader is None or may_retry(shown, reader) else True
         return not shown
 
+    async def _tells_apart(
+        self, step: StepState, call: CallState, tool: ToolSpec, verifier: Verifier,
+        parameters: JsonObject, place: Place, urgency: float, found: verify.Found,
+    ) -> dict[str, bool] | Fault:  # fmt: skip
+        """The keys of other calls of the tool that gave the very same as this look, and whether the function tells each from this call
+        all the same: it goes by a parameter in which they differ, since with a value that no call has it finds nothing.
+        """
+        differs = Others(self._run, call, tool, verifier).differing(found)
+        mine = verify.call_value(call.key, tool, parameters)["parameters"]
+        gone_by: set[str] = set()
+        for name in sorted(set().union(*differs.values())):
+            nobodys = claims.value_of_no_call(mine.get(name), digest(f"{call.key}\x00{name}"))
+            if nobodys is None:
+                continue
+            asked = {**parameters, name: nobodys}
+            try:
+                shown = await self._look(step, call, tool, verifier, asked, place, urgency)
+            except verify.CannotTell:
+                continue
+            if isinstance(shown, Fault):
+                reader = self._reader(tool, verifier)
+                if reader is None or may_retry(shown, reader):
+                    return shown
+            elif not shown:
+                gone_by.add(name)
+        return {key: bool(names & gone_by) for key, names in differs.items()}
+
     def _reader(self, tool: ToolSpec, verifier: Verifier) -> ToolSpec | None:
         """What looks; None: it is not here now, or may not be read with."""
         if not verifier.happened:
@@ -203,61 +244,6 @@ class Doubts:
             return None
         hidden = verify.secret_names(verifier, tool)
         return reader.model_copy(update={"secrets": (*reader.secrets, *hidden)}) if hidden else reader
-
-    def _unclaimed(
-        self, call: CallState, tool: ToolSpec, verifier: Verifier, found: list[verify.Found], *, keyed: bool
-    ) -> list[verify.Found]:
-        """The records that speak for no other call. `keyed`: they were found by the call's key."""
-        state = self._run.state
-        taken = [record for key, record in state.records.items() if key != call.key]
-        if keyed:
-            return claims.unclaimed(found, taken, ())
-        others = [one for one in state.took_effect.values() if one.key not in state.records]
-        given = [_output(one) for one in others if self._is_like(call, one, tool, verifier)]
-        things = things_of(call.parameters)
-        foreign = [
-            _output(one)
-            for one in others
-            if one.tool_id != call.tool_id
-            and not self._is_like(call, one, tool, verifier)
-            and (not one.parameters or not call.parameters or things.meet(things_of(one.parameters)))
-        ]
-        found = claims.without_others(found, call.parameters, foreign)
-        if not verifier.happened:  # a function gives what the call has given
-            told = {canonical(given) for given in self._told_by_others(call)}
-            left = [one for one in found if one.record not in taken and canonical(one.output) not in told]
-            whose = [claims.is_anothers(one.output, given) for one in left]
-            if None in whose:
-                raise verify.CannotTell("what it finds may be a like call's, which has succeeded by itself")
-            return [one for one, anothers in zip(left, whose, strict=True) if not anothers]
-        return claims.unclaimed(found, taken, given)
-
-    def _told_by_others(self, call: CallState) -> list[Any]:
-        """What other calls of the tool gave when they were made, where that tells something: each is known by it."""
-        state = self._run.state
-        others = [
-            _output(one)
-            for one in state.took_effect.values()
-            if one.tool_id == call.tool_id and one.key != call.key and one.key not in state.records
-        ]
-        return [value for value in others if isinstance(value, dict | list) and value]
-
-    def _under_way(self, call: CallState, tool: ToolSpec, verifier: Verifier) -> int:
-        """Like calls that run now: a record may be theirs."""
-        return sum(self._is_like(call, one, tool, verifier) for one in self._run.state.running_calls())
-
-    def _is_like(self, call: CallState, other: CallState, tool: ToolSpec, verifier: Verifier) -> bool:
-        """True if the verifier finds of the other call what it finds of this one."""
-        if other.key == call.key:
-            return False
-        theirs = tool
-        if other.tool_id != call.tool_id:
-            found = self._run.parts.tools.resolve(other.tool_id)
-            if found is None or found.verify is None or not claims.look_alike(verifier, found.verify):
-                return False
-            theirs = found
-        mine = verify.call_value(call.key, tool, call.parameters)
-        return claims.is_like(verifier, mine, verify.call_value(other.key, theirs, other.parameters))
 
     def _did_not_happen(self, call: CallState, by: str) -> Settled:
         """It may be made again, but not for ever: what fails so often is down."""
@@ -292,10 +278,6 @@ class Doubts:
             ),
             artifacts=(given.stored,) if given is not None and given.stored is not None else (),
         )  # fmt: skip
-
-
-def _output(call: CallState) -> Any:
-    return call.output.value if call.output is not None else None
 
 
 def due_at(run: Run, step: StepState, call: CallState, tool: ToolSpec) -> float:
