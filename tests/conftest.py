@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+gc.disable()  # while tests are collected: all that is made then stays
+
 settings.register_profile("replan", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("replan")  # no test fails because the machine is busy
 
@@ -47,3 +49,4 @@ def pytest_collection_finish() -> None:
     """What collecting has made stays to the end: who looks at all objects, as tests of leaks do, need not look at it."""
     gc.collect()
     gc.freeze()
+    gc.enable()
