@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FrameType
 
 import pytest
@@ -21,6 +21,9 @@ from replan.core.limits.policy import Budget
 
 PROVED = {"plain": 10_000, "crashes": 2_500, "limits": 1_500, "people": 2_500, "doubts": 2_500}
 SAMPLE = {"plain": 100, "crashes": 50, "limits": 50, "people": 70, "doubts": 90}
+LONG = {"plain": {37, 50, 64}, "crashes": {32}, "people": {37}}
+"""Cases of the sample that write thousands of records and take half of its time: the proof runs them. One like them
+stays in it: the 38th of `plain`."""
 CHUNK = 250
 """Cases in one test, so that several processes share them."""
 CPU_SECS = 120
@@ -69,7 +72,7 @@ def watched() -> Iterator[None]:
     signal.signal(signal.SIGVTALRM, before)
 
 
-def prove(variant: str, seeds: range) -> Counter[str]:
+def prove(variant: str, seeds: Iterable[int]) -> Counter[str]:
     """Run the cases; what came up in them. `AssertionError` with the seed of each that did not hold."""
     seen: Counter[str] = Counter()
     found: list[str] = []
@@ -95,7 +98,7 @@ def test_every_limit_of_a_task_is_drawn() -> None:
 @pytest.mark.usefixtures("watched")
 @pytest.mark.parametrize("variant", SAMPLE)
 def test_a_task_of_the_sample_ends_once_and_uses_no_more_than_it_may(variant: str) -> None:
-    seen = prove(variant, range(SAMPLE[variant]))
+    seen = prove(variant, [seed for seed in range(SAMPLE[variant]) if seed not in LONG.get(variant, ())])
     assert not (SHOWN[variant] - seen.keys()), "the sample does not come to everything"
 
 

@@ -8,7 +8,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import pytest
@@ -28,9 +28,7 @@ async def call(
     return await source.call(ToolCall(tool, parameters, key, deadline_secs=deadline))
 
 
-@pytest.fixture
-def sqlite_path(tmp_path: Path) -> Path:
-    path = tmp_path / "shop ü.db"
+def sqlite_file(path: Path) -> Path:
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE sales (id INTEGER PRIMARY KEY, city TEXT, price REAL, note BLOB)")
         connection.executemany(
@@ -41,18 +39,69 @@ def sqlite_path(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def duckdb_path(tmp_path: Path) -> Path:
-    path = tmp_path / "shop.duckdb"
+def duckdb_file(path: Path) -> Path:
     with duckdb.connect(str(path)) as connection:
         connection.execute("CREATE TABLE sales (id INTEGER, city TEXT, price DECIMAL(8, 2))")
         connection.execute("INSERT INTO sales SELECT n, 'Ulm', n * 1.5 FROM range(1, 11) t(n)")
     return path
 
 
+@pytest.fixture
+def sqlite_path(tmp_path: Path) -> Path:
+    return sqlite_file(tmp_path / "shop ü.db")
+
+
+@pytest.fixture
+def duckdb_path(tmp_path: Path) -> Path:
+    return duckdb_file(tmp_path / "shop.duckdb")
+
+
 @pytest.fixture(params=["sqlite", "duckdb"])
-def path(request: pytest.FixtureRequest, sqlite_path: Path, duckdb_path: Path) -> Path:
-    return sqlite_path if request.param == "sqlite" else duckdb_path
+def path(request: pytest.FixtureRequest) -> Path:
+    made: Path = request.getfixturevalue(f"{request.param}_path")
+    return made
+
+
+class Kept(NamedTuple):
+    """A file or a folder that no test changes, and a source of it: its process serves them all."""
+
+    path: Path
+    source: Any
+
+
+@contextlib.contextmanager
+def kept(path: Path, source: Any) -> Iterator[Kept]:
+    yield Kept(path, source)
+    asyncio.run(source.aclose())
+
+
+@pytest.fixture(scope="module")
+def kept_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
+    path = sqlite_file(tmp_path_factory.mktemp("kept") / "shop ü.db")
+    with kept(path, sql(path, write=True)) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def kept_duckdb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
+    path = duckdb_file(tmp_path_factory.mktemp("kept") / "shop.duckdb")
+    with kept(path, sql(path, write=True)) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def kept_data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
+    path = tmp_path_factory.mktemp("kept") / "folder"
+    path.mkdir()
+    (path / "sales.csv").write_text("id,city\n1,Ulm\n")
+    with kept(path, data(path)) as one:
+        yield one
+
+
+@pytest.fixture(params=["sqlite", "duckdb"])
+def kept_database(request: pytest.FixtureRequest) -> Kept:
+    made: Kept = request.getfixturevalue(f"kept_{request.param}")
+    return made
 
 
 def content(path: Path) -> bytes:
@@ -164,13 +213,12 @@ COPIES = [
 
 
 @pytest.mark.parametrize("statement", COPIES)
-async def test_no_query_writes_to_a_file_that_it_may_read(tmp_path: Path, statement: str) -> None:
-    file = tmp_path / "sales.csv"
-    file.write_text("id,city\n1,Ulm\n")
+async def test_no_query_writes_to_a_file_that_it_may_read(kept_data: Kept, statement: str) -> None:
+    file = kept_data.path / "sales.csv"
     copy = COPY.format(file=file)
     words = statement.format(file=file, copy=copy, quoted=copy.replace("'", "''"))
     with pytest.raises(ToolCallError) as caught:
-        await call(data(tmp_path), "sql_query", statement=words)
+        await call(kept_data.source, "sql_query", statement=words)
     assert (caught.value.kind, caught.value.happened) == ("parameter", "no")
     assert file.read_text() == "id,city\n1,Ulm\n"
 
@@ -190,44 +238,43 @@ async def test_no_query_writes_to_a_file_that_it_may_read(tmp_path: Path, statem
         "SELECT function_name FROM duckdb_functions() LIMIT 1",
     ],
 )
-async def test_queries_of_data_files_may_be_of_any_form_that_reads(tmp_path: Path, statement: str) -> None:
-    file = tmp_path / "sales.csv"
-    file.write_text("id,city\n1,Ulm\n")
-    found = await call(data(tmp_path), "sql_query", statement=statement.format(file=file))
+async def test_queries_of_data_files_may_be_of_any_form_that_reads(kept_data: Kept, statement: str) -> None:
+    words = statement.format(file=kept_data.path / "sales.csv")
+    found = await call(kept_data.source, "sql_query", statement=words)
     assert found["rows"]
 
 
 @pytest.mark.parametrize("statement", SQLITE_ESCAPES)
-async def test_no_query_of_sqlite_changes_or_reaches_anything(sqlite_path: Path, statement: str) -> None:
-    before, beside = content(sqlite_path), sorted(sqlite_path.parent.iterdir())
+async def test_no_query_of_sqlite_changes_or_reaches_anything(kept_sqlite: Kept, statement: str) -> None:
+    path = kept_sqlite.path
+    before, beside = content(path), sorted(path.parent.iterdir())
     with pytest.raises(ToolCallError) as caught:
-        await call(sql(sqlite_path), "sql_query", statement=statement)
+        await call(kept_sqlite.source, "sql_query", statement=statement)
     assert (caught.value.kind, caught.value.happened) == ("parameter", "no")
-    assert content(sqlite_path) == before
-    assert sorted(sqlite_path.parent.iterdir()) == beside
+    assert content(path) == before
+    assert sorted(path.parent.iterdir()) == beside
 
 
 @pytest.mark.parametrize("statement", DUCKDB_ESCAPES)
-@pytest.mark.parametrize("kind", ["file", "folder"])
+@pytest.mark.parametrize("kind", ["kept_duckdb", "kept_data"], ids=["file", "folder"])
 async def test_no_query_of_duckdb_changes_or_reaches_anything(
-    duckdb_path: Path, statement: str, kind: str, monkeypatch: pytest.MonkeyPatch
+    statement: str, kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(duckdb_path.parent)
-    folder = duckdb_path.parent / "folder"
-    folder.mkdir()
-    (folder / "sales.csv").write_text("id,city\n1,Ulm\n")
-    before, beside = content(duckdb_path), sorted(duckdb_path.parent.rglob("*"))
+    kept: Kept = request.getfixturevalue(kind)
+    file = kept.path if kept.path.is_file() else kept.path / "sales.csv"
+    monkeypatch.chdir(kept.path.parent)
+    before, beside = content(file), sorted(kept.path.parent.rglob("*"))
     with pytest.raises(ToolCallError) as caught:
-        await call(sql(duckdb_path) if kind == "file" else data(folder), "sql_query", statement=statement)
+        await call(kept.source, "sql_query", statement=statement)
     assert (caught.value.kind, caught.value.happened) == ("parameter", "no")
-    assert content(duckdb_path) == before
-    assert sorted(duckdb_path.parent.rglob("*")) == beside
+    assert content(file) == before
+    assert sorted(kept.path.parent.rglob("*")) == beside
 
 
 @pytest.mark.parametrize("statement", ["SELECT 1", "WITH x AS (SELECT 1) SELECT * FROM x", "VALUES (1)"])
-async def test_a_reading_is_no_change(path: Path, statement: str) -> None:
+async def test_a_reading_is_no_change(kept_database: Kept, statement: str) -> None:
     with pytest.raises(ToolCallError, match="right is INSERT") as caught:
-        await call(sql(path, write=True), "sql_execute", statement=statement)
+        await call(kept_database.source, "sql_execute", statement=statement)
     assert caught.value.happened == "no"
 
 
@@ -277,8 +324,8 @@ async def test_a_change_is_one_transaction(path: Path) -> None:
         "DELETE FROM sales WHERE id = ?",
     ],
 )
-async def test_a_change_that_is_refused_has_not_happened(path: Path, statement: str) -> None:
-    source = sql(path, write=True)
+async def test_a_change_that_is_refused_has_not_happened(kept_database: Kept, statement: str) -> None:
+    source = kept_database.source
     with pytest.raises(ToolCallError) as caught:
         await call(source, "sql_execute", statement=statement)
     assert (caught.value.kind, caught.value.happened) == ("parameter", "no")
@@ -289,13 +336,13 @@ async def test_a_change_that_is_refused_has_not_happened(path: Path, statement: 
 
 async def test_calls_side_by_side_do_not_disturb_each_other(path: Path) -> None:
     source, other = sql(path, write=True), sql(path)
-    calls = [call(source, "sql_execute", statement="UPDATE sales SET price = price + 1") for _ in range(5)]
-    calls += [call(other, "sql_query", statement="SELECT count(*) AS n FROM sales") for _ in range(5)]
+    calls = [call(source, "sql_execute", statement="UPDATE sales SET price = price + 1") for _ in range(3)]
+    calls += [call(other, "sql_query", statement="SELECT count(*) AS n FROM sales") for _ in range(3)]
     found = await asyncio.gather(*calls)
-    assert found[:5] == [{"rows_changed": 10}] * 5
-    assert [answer["rows"] for answer in found[5:]] == [[{"n": 10}]] * 5
+    assert found[:3] == [{"rows_changed": 10}] * 3
+    assert [answer["rows"] for answer in found[3:]] == [[{"n": 10}]] * 3
     rows = (await call(source, "sql_query", statement="SELECT price FROM sales WHERE id = 1"))["rows"]
-    assert rows == [{"price": 6.5}]
+    assert rows == [{"price": 4.5}]
 
 
 async def test_a_database_with_a_write_ahead_log_is_read(sqlite_path: Path) -> None:
@@ -495,6 +542,13 @@ async def test_files_of_a_folder_are_tables(tmp_path: Path) -> None:
         await call(source, "sql_query", statement="SELECT 1 FROM read_csv('sales.csv')")
 
 
+@pytest.fixture(scope="module")
+def folder_of_names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
+    path = tmp_path_factory.mktemp("kept")
+    with kept(path, data(path)) as one:
+        yield one
+
+
 @pytest.mark.parametrize(
     ("name", "statement"),
     [
@@ -506,29 +560,45 @@ async def test_files_of_a_folder_are_tables(tmp_path: Path) -> None:
     ],
 )
 async def test_names_of_files_are_written_as_sql_writes_them(
-    tmp_path: Path, name: str, statement: str
+    folder_of_names: Kept, name: str, statement: str
 ) -> None:
-    (tmp_path / name).write_text("city,price\nUlm,2\n")
-    source = data(tmp_path)
-    assert (await call(source, "sql_query", statement=statement))["rows"] == [{"city": "Ulm"}]
-    await source.aclose()
+    (folder_of_names.path / name).write_text(f'city,price\n"{name.replace(chr(34), chr(34) * 2)}",2\n')
+    found = await call(folder_of_names.source, "sql_query", statement=statement)
+    assert found["rows"] == [{"city": name}]
 
 
-@pytest.mark.parametrize(
-    "encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16", "utf-16-le", "utf-16-be", "utf-32"]
-)
-async def test_text_files_may_be_in_other_encodings(tmp_path: Path, encoding: str) -> None:
+ENCODINGS = ["utf-8", "utf-8-sig", "cp1252", "utf-16", "utf-16-le", "utf-16-be", "utf-32"]
+
+
+def word(encoding: str) -> str:
+    return encoding.replace("-", "_")
+
+
+@pytest.fixture(scope="module")
+def folder_of_encodings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
+    path = tmp_path_factory.mktemp("kept")
     rows = "".join(f"{number},Müller – „5 €“\n" for number in range(300))
-    (tmp_path / "sales.csv").write_bytes(f"id,name\n{rows}".encode(encoding))
-    (tmp_path / "names.jsonl").write_bytes('{"name": "Café €"}\n'.encode(encoding))
-    source = data(tmp_path)
-    found = await call(source, "sql_query", statement="SELECT count(*) AS n, min(name) AS name FROM sales")
+    for encoding in ENCODINGS:
+        (path / f"sales_{word(encoding)}.csv").write_bytes(f"id,name\n{rows}".encode(encoding))
+        (path / f"names_{word(encoding)}.jsonl").write_bytes('{"name": "Café €"}\n'.encode(encoding))
+    with kept(path, data(path)) as one:
+        yield one
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+async def test_text_files_may_be_in_other_encodings(folder_of_encodings: Kept, encoding: str) -> None:
+    source = folder_of_encodings.source
+    statement = f"SELECT count(*) AS n, min(name) AS name FROM 'sales_{word(encoding)}.csv'"
+    found = await call(source, "sql_query", statement=statement)
     assert found["rows"] == [{"n": 300, "name": "Müller – „5 €“"}]
-    found = await call(source, "sql_query", statement="SELECT name FROM 'names.jsonl'")
+    found = await call(source, "sql_query", statement=f"SELECT name FROM 'names_{word(encoding)}.jsonl'")
     assert found["rows"] == [{"name": "Café €"}]
-    names = [[column["name"] for column in table["columns"]] for table in await call(source, "sql_tables")]
-    assert names == [["name"], ["id", "name"]]
-    await source.aclose()
+    columns = {
+        table["name"]: [column["name"] for column in table["columns"]]
+        for table in await call(source, "sql_tables")
+    }
+    assert columns[f"names_{word(encoding)}.jsonl"] == ["name"]
+    assert columns[f"sales_{word(encoding)}.csv"] == ["id", "name"]
 
 
 async def test_links_out_of_a_folder_of_data_are_not_read(tmp_path: Path) -> None:
@@ -619,6 +689,15 @@ def test_a_folder_of_many_files_is_walked_once_for_its_tables(
     assert len(walks) == 1
 
 
+@pytest.fixture(scope="module")
+def two_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
+    path = tmp_path_factory.mktemp("kept")
+    for name in ("sales data.csv", "other.csv"):
+        (path / name).write_text("a,b\n1,2\n")
+    with kept(path, data(path)) as one:
+        yield one
+
+
 @pytest.mark.parametrize(
     ("statement", "named"),
     [
@@ -628,16 +707,12 @@ def test_a_folder_of_many_files_is_walked_once_for_its_tables(
     ],
 )
 async def test_a_data_file_that_is_not_there_is_told_with_those_that_are(
-    tmp_path: Path, statement: str, named: str
+    two_files: Kept, statement: str, named: str
 ) -> None:
-    for name in ("sales data.csv", "other.csv"):
-        (tmp_path / name).write_text("a,b\n1,2\n")
-    source = data(tmp_path)
     with pytest.raises(ToolCallError) as caught:
-        await call(source, "sql_query", statement=statement)
+        await call(two_files.source, "sql_query", statement=statement)
     assert f"there is no data file {named!r} in the folder; there are: 'sales data.csv'" in str(caught.value)
     assert (caught.value.kind, caught.value.happened) == ("parameter", "no")
-    await source.aclose()
 
 
 def made(path: Path, *statements: str) -> Path:
