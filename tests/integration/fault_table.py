@@ -31,7 +31,9 @@ ROWS = (
     "refused",
 )
 DEADLINE = 1.5
-"""Seconds that the faulty step has."""
+"""Seconds that a step has whose fault may be that its time is over."""
+PATIENCE = 30.0
+"""Seconds that any other has, on a machine however busy."""
 
 
 async def _nothing() -> None:
@@ -58,6 +60,10 @@ class Broken:
     lists: bool = True
     """False: the source cannot be listed while the fault is there, and is reported; nothing of it is called."""
 
+    @property
+    def deadline(self) -> float:
+        return DEADLINE if "timeout" in self.kinds else PATIENCE
+
 
 Fault_ = Callable[[], AbstractAsyncContextManager[Broken]]
 
@@ -73,7 +79,12 @@ async def observe(broken: Broken, folder: Path) -> tuple[list[Record], Fault | N
     Gives the events, the fault of the faulty step (None: it succeeded) and the seconds between its start and end.
     """
     steps = [
-        {"step_id": "faulty", "tool": broken.tool, "parameters": broken.parameters, "timeout_secs": DEADLINE},
+        {
+            "step_id": "faulty",
+            "tool": broken.tool,
+            "parameters": broken.parameters,
+            "timeout_secs": broken.deadline,
+        },
         {"step_id": "first", "tool": "healthy", "parameters": {"n": 1}},
         {"step_id": "second", "tool": "healthy", "parameters": {"n": "${first.output}"}},
         {"step_id": "third", "tool": "healthy", "parameters": {"n": "${second.output}"}},

@@ -1,4 +1,4 @@
-"""The tool server as a real process, as `replan tools serve` starts it."""
+"""The tool server as a real process, as `replan tools serve` starts it, from one that has its imports."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import json
 import os
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+
+import warm_command
 
 TOKEN = "a-token-of-the-tests"
 
@@ -105,7 +106,7 @@ class Process:
         self.token = TOKEN
         self.tools = folder / "remote_tools.py"
         self.tools.write_text(tools, encoding="utf-8")
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: warm_command.Process | None = None
 
     @property
     def pid(self) -> int:
@@ -113,12 +114,12 @@ class Process:
         return self._process.pid
 
     async def start(self) -> None:
+        if self._process is not None:
+            await self.kill()
         ports = ["--port", str(self._port)]
         if self.protocol == "grpc":
             ports = ["--port", "-1", "--grpc-port", str(self._port)]
         command = [
-            "-m",
-            "replan.cli",
             "tools",
             "serve",
             str(self.tools),
@@ -127,17 +128,10 @@ class Process:
             "TEST_TOKEN",
         ]
         keys = [] if "--keys" in self._more else ["--keys", str(self.folder / "keys.db")]
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *command,
-            *ports,
-            *keys,
-            *self._more,
-            stdout=asyncio.subprocess.PIPE,
-            env={**os.environ, "TEST_TOKEN": self.token, "REMOTE_TEST_FOLDER": str(self.folder)},
-        )
-        assert self._process.stdout is not None
-        told: dict[str, Any] = json.loads(await self._process.stdout.readline())
+        env = {**os.environ, "TEST_TOKEN": self.token, "REMOTE_TEST_FOLDER": str(self.folder)}
+        arguments = (*command, *ports, *keys, *self._more)
+        self._process = await asyncio.to_thread(warm_command.Process, arguments, Path.cwd(), env, apart=False)
+        told: dict[str, Any] = json.loads(await asyncio.to_thread(self._process.stdout.readline))
         (self.url,) = told["urls"]
         self._port = int(self.url.rpartition(":")[2])
 
@@ -147,11 +141,9 @@ class Process:
 
     async def end(self, number: int) -> int:
         assert self._process is not None
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(number)
-        assert self._process.stdout is not None
-        await self._process.stdout.read()
-        return await self._process.wait()
+        self._process.send_signal(number)
+        await asyncio.to_thread(self._process.communicate, 60)
+        return self._process.wait()
 
     def traces(self, name: str) -> int:
         path = self.folder / name

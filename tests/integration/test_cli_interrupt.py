@@ -15,20 +15,28 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import warm_command
 from cli_process import BY_STEPS, COMMAND, environment, folder, one_step, replan
+
+Started = subprocess.Popen[str] | warm_command.Process
 
 
 @contextmanager
-def started(cwd: Path, *args: str, within: tuple[str, ...] = ()) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [*within, *COMMAND, *args],
-        cwd=cwd,
-        env=environment(cwd),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-    )
+def started(cwd: Path, *args: str, within: tuple[str, ...] = ()) -> Iterator[Started]:
+    """The command as it runs; within another one from cold."""
+    process: Started
+    if within:
+        process = subprocess.Popen(
+            [*within, *COMMAND, *args],
+            cwd=cwd,
+            env=environment(cwd),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+        )
+    else:
+        process = warm_command.Process(args, cwd, environment(cwd))
     try:
         yield process
     finally:
@@ -44,7 +52,7 @@ def until(there: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def read_until(process: subprocess.Popen[str], part: str) -> None:
+def read_until(process: Started, part: str) -> None:
     """Read stderr up to a line with these words."""
     assert process.stderr is not None
     for line in process.stderr:

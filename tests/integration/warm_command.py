@@ -28,7 +28,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 PRELOADED = (
     *("replan.app", "replan.store.sqlite", "replan.llm.fallback", "replan.llm.opening", "replan.llm.wire"),
@@ -44,6 +44,7 @@ PRELOADED = (
     ),
     *("pydantic_ai.models.openai", "pydantic_ai.providers.openai", "mcp.client.stdio"),
     *("anyio._backends._asyncio", "concurrent.futures.thread"),
+    *("replan.tools.remote.server_http", "replan.tools.remote.server_grpc", "uvicorn", "grpc.aio"),
 )
 """Imported before the first fork, with all of `replan.cli`; nothing of these starts a thread."""
 
@@ -51,49 +52,93 @@ PRELOADED = (
 # ── the test's side ──
 
 
+class Process:
+    """A process of the command, used as `subprocess.Popen` is; its streams are UTF-8."""
+
+    def __init__(
+        self,
+        arguments: tuple[str, ...],
+        cwd: Path,
+        env: Mapping[str, str],
+        stdin: str = "",
+        *,
+        apart: bool = True,
+    ) -> None:
+        """`apart=False`: what it writes to stderr goes where the tests' own does."""
+        self.args = [sys.executable, "-m", "replan.cli", *arguments]
+        self.returncode: int | None = None
+        self._stdin = stdin.encode("utf-8")
+        given, self._to = os.pipe()
+        out, told_out = os.pipe()
+        err, told_err = os.pipe() if apart else (os.open(os.devnull, os.O_RDONLY), os.dup(2))
+        self.stdout: IO[str] = open(out, encoding="utf-8")  # noqa: SIM115
+        self.stderr: IO[str] = open(err, encoding="utf-8")  # noqa: SIM115
+        with socket.socket(socket.AF_UNIX) as asked:
+            asked.connect(_server())
+            request = {"arguments": arguments, "cwd": str(cwd), "env": dict(env)}
+            ours = [given, told_out, told_err]
+            asked.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", ours))])
+            asked.sendall(json.dumps(request).encode() + b"\n")
+            for each in ours:
+                os.close(each)
+            self._asked = asked.dup()
+        with self._asked.makefile("rb", buffering=0) as answers:
+            self.pid = int(answers.readline())
+        self._writer = threading.Thread(target=self._write)
+        self._writer.start()
+
+    def _write(self) -> None:
+        with suppress(BrokenPipeError), open(self._to, "wb") as stream:
+            stream.write(self._stdin)
+
+    def send_signal(self, number: int) -> None:
+        if self.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            self._asked.settimeout(timeout)
+            try:
+                told = self._asked.recv(16)
+            except TimeoutError:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0.0) from None
+            self._asked.close()
+            self._writer.join()
+            self.returncode = int(told)
+        return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """The rest of both streams, and its end."""
+        texts = ["", ""]
+
+        def read(index: int, stream: IO[str]) -> None:
+            with suppress(ValueError), stream:  # closed: it was read before
+                texts[index] = stream.read()
+
+        work = [threading.Thread(target=read, args=each) for each in enumerate((self.stdout, self.stderr))]
+        for each in work:
+            each.start()
+        self.wait(timeout)
+        for each in work:
+            each.join(timeout)
+        return texts[0], texts[1]
+
+
 def run(
     arguments: tuple[str, ...], cwd: Path, env: Mapping[str, str], stdin: str, timeout: float
 ) -> subprocess.CompletedProcess[str]:
     """The command run to its end; stdout and stderr apart, as UTF-8."""
-    command = [sys.executable, "-m", "replan.cli", *arguments]
-    ends = [os.pipe() for _ in range(3)]
-    (given, to), *told = ends
-    texts = [b"", b""]
-
-    def read(index: int) -> None:
-        with open(told[index][0], "rb") as stream:
-            texts[index] = stream.read()
-
-    def write() -> None:
-        with open(to, "wb") as stream:
-            stream.write(stdin.encode("utf-8"))
-
-    with socket.socket(socket.AF_UNIX) as asked:
-        asked.connect(_server())
-        request = {"arguments": arguments, "cwd": str(cwd), "env": dict(env)}
-        ours = [given, told[0][1], told[1][1]]
-        asked.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", ours))])
-        asked.sendall(json.dumps(request).encode() + b"\n")
-        for each in ours:
-            os.close(each)
-        work = [threading.Thread(target=read, args=(index,)) for index in range(2)]
-        work.append(threading.Thread(target=write))
-        for each in work:
-            each.start()
-        answers = asked.makefile("rb")
-        pid = int(answers.readline())
-        asked.settimeout(timeout)
-        try:
-            code = int(answers.readline())
-        except TimeoutError:
-            os.kill(pid, signal.SIGKILL)
-            raise subprocess.TimeoutExpired(command, timeout) from None
-        finally:
-            answers.close()
-        for each in work:
-            each.join(timeout)
-    out, err = (text.decode("utf-8") for text in texts)
-    return subprocess.CompletedProcess(command, code, out, err)
+    process = Process(arguments, cwd, env, stdin)
+    try:
+        out, err = process.communicate(timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    return subprocess.CompletedProcess(process.args, process.wait(), out, err)
 
 
 @cache
@@ -187,7 +232,7 @@ def _become(request: dict[str, Any]) -> None:
     os.environ.update(request["env"])
     sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
     sys.path[0] = request["cwd"]
     sys.argv = ["-m", *request["arguments"]]
