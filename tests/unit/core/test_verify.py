@@ -9,13 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replan.core.calls.claims import unclaimed
-from replan.core.calls.verify import (
-    CannotTell,
-    call_value,
-    reading_parameters,
-    records,
-    secret_names,
-)
+from replan.core.calls.verify import CannotTell, call_value, reading_parameters, records, secret_names
 from replan.core.data.nothing import is_nothing
 from replan.core.types import ToolSpec, Verifier
 

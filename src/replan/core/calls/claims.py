@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from replan.core.calls.verify import Found, parameters_looked_at, scalars
+from replan.core.calls.verify import Found, parameters_looked_at
 from replan.core.types import JsonObject, Verifier
+from replan.core.walk import scalars
 
 
 def is_like(verifier: Verifier, call: JsonObject, other: JsonObject) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import posixpath
 from dataclasses import dataclass
 
-from replan.core.calls.verify import scalars
 from replan.core.types import JsonObject
+from replan.core.walk import scalars
 
 LONGEST_PATH = 1_024
 LONGEST_COMMAND = 4_096

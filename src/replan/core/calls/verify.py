@@ -154,20 +154,6 @@ def _takes_secret(ref: Reference, tool: ToolSpec) -> bool:
     )
 
 
-def scalars(value: Any) -> list[str]:
-    """Every text and number in the value, as text."""
-    nodes, out = [value], []
-    while nodes:
-        node = nodes.pop()
-        if isinstance(node, dict):
-            nodes.extend(node.values())
-        elif isinstance(node, list):
-            nodes.extend(node)
-        elif isinstance(node, str) or (isinstance(node, int | float) and not isinstance(node, bool)):
-            out.append(str(node))
-    return out
-
-
 def _found(
     call: JsonObject, record: Any, given: Any, *, listed: bool = False, has_key: bool = False
 ) -> Found:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from replan.core.walk import every
+
 _FILLERS = frozenset(
     {"", "-", "--", "none", "null", "nil", "n/a", "na", "no", "false", "nothing", "not applicable"}
 )
@@ -16,16 +18,8 @@ def is_filler(text: str) -> bool:
 
 def is_nothing(value: Any) -> bool:
     """True if no text, no number but 0 and no `true` stands anywhere in the value."""
-    nodes = [value]
-    while nodes:
-        node = nodes.pop()
-        if isinstance(node, dict):
-            nodes.extend(node.values())
-        elif isinstance(node, list | tuple):
-            nodes.extend(node)
-        elif isinstance(node, str):
-            if node.strip():
-                return False
-        elif node:
-            return False
-    return True
+    return not any(
+        one.strip() if isinstance(one, str) else one
+        for one in every(value)
+        if not isinstance(one, dict | list | tuple)
+    )

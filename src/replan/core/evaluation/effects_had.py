@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-from replan.core.calls.verify import scalars
 from replan.core.recovery.substitutes import is_declared
 from replan.core.references.refs import Reference, listed
 from replan.core.references.resolve import resolve
 from replan.core.state.progress import CallState, Slot, StepState, artifacts_of, compose
 from replan.core.state.task import State
 from replan.core.types import JsonObject, StepId, ToolId, ToolSpec
+from replan.core.walk import scalars
 from replan.errors import UnresolvedReference
 
 NOT_LOST = frozenset({"repeated", "duplicate"})

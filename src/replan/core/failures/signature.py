@@ -12,6 +12,7 @@ from typing import Any
 
 from replan.core.ids import digest
 from replan.core.types import Fault, JsonObject, ToolSpec
+from replan.core.walk import objects_in, texts_in
 
 _MOST = 2_000
 """Characters of a message that count."""
@@ -75,30 +76,8 @@ def signature(
     return digest(f"{tool_id}\x00{fault.category}\x00{text}")
 
 
-def names_in(schema: Any, depth: int = 0) -> Iterator[str]:
+def names_in(schema: Any) -> Iterator[str]:
     """Every name of a parameter or field in a JSON Schema."""
-    if depth > 12:
-        return
-    if isinstance(schema, dict):
-        properties = schema.get("properties")
-        if isinstance(properties, dict):
+    for one in objects_in(schema):
+        if isinstance(properties := one.get("properties"), dict):
             yield from properties
-        for part in schema.values():
-            yield from names_in(part, depth + 1)
-    elif isinstance(schema, list):
-        for part in schema:
-            yield from names_in(part, depth + 1)
-
-
-def texts_in(value: Any, depth: int = 0) -> Iterator[str]:
-    """Every text among the values, at any depth."""
-    if depth > 12:
-        return
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for part in value.values():
-            yield from texts_in(part, depth + 1)
-    elif isinstance(value, list):
-        for part in value:
-            yield from texts_in(part, depth + 1)

@@ -8,15 +8,15 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from replan.core.calls.claims import unclaimed
-from replan.core.calls.verify import Found, scalars
+from replan.core.calls.verify import Found
 from replan.core.data import schemas
 from replan.core.data.nothing import is_nothing
-from replan.core.failures.signature import texts_in
 from replan.core.recovery.evidence import Sign, opened, quoted, signs_of, sure
 from replan.core.recovery.failed import Failed, not_values
 from replan.core.reflection import SuggestedAction
 from replan.core.state.step_recovery import Reading
 from replan.core.types import JsonObject
+from replan.core.walk import objects_in, scalars, texts_in
 
 
 def of_doubt(action: SuggestedAction, failed: Failed) -> Iterator[str]:
@@ -182,7 +182,7 @@ def _shows(readings: Sequence[Reading], parameters: JsonObject, elsewhere: Colle
     for reading in readings:
         telling = {name: value for name, value in parameters.items() if reading.parameters.get(name) != value}
         if telling:  # some object holds the whole call, whatever its values are
-            for one in _objects(opened(reading.output)):
+            for one in objects_in(opened(reading.output)):
                 if all(name in one and one[name] == value for name, value in telling.items()):
                     return str(next(iter(telling.values())))
         elif not is_nothing(
@@ -190,15 +190,3 @@ def _shows(readings: Sequence[Reading], parameters: JsonObject, elsewhere: Colle
         ):  # nothing to know the call by: only an empty reading speaks against it
             return reading.output[:60]
     return ""
-
-
-def _objects(value: Any) -> Iterator[JsonObject]:
-    """Every object in the value, at any depth."""
-    nodes = [value]
-    while nodes:
-        node = nodes.pop()
-        if isinstance(node, dict):
-            yield node
-            nodes.extend(node.values())
-        elif isinstance(node, list):
-            nodes.extend(node)

@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from replan.core.calls.verify import Found, scalars
+from replan.core.calls.verify import Found
 from replan.core.data.nothing import is_nothing
-from replan.core.failures.signature import texts_in
 from replan.core.ids import canonical, digest
 from replan.core.recovery.record_state import objection
 from replan.core.state.step_recovery import Reading
 from replan.core.types import JsonObject
+from replan.core.walk import scalars, texts_in
 
 _DECIMAL = re.compile(r"-?(0|[1-9]\d{0,30})(\.\d{1,30})?", re.ASCII)
 _LONGEST_ID = 64

@@ -8,12 +8,12 @@ from typing import Any
 
 from replan.core.calls.site import Slot
 from replan.core.data import schemas
-from replan.core.failures.signature import texts_in
 from replan.core.plan.placeholders import Stands, placeholders
 from replan.core.references.refs import has_references
 from replan.core.reflection import ActionType
 from replan.core.state.step_recovery import Healing
 from replan.core.types import Effect, JsonObject, StepId, ToolId, ToolSpec
+from replan.core.walk import texts_in
 
 
 def _nothing_known(text: str) -> bool:

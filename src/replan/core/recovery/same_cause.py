@@ -12,7 +12,6 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from replan.core.calls.site import Slot
-from replan.core.calls.verify import scalars
 from replan.core.events import StepReflected
 from replan.core.recovery.check_proposal import UNRECOVERABLE
 from replan.core.references.refs import references
@@ -20,6 +19,7 @@ from replan.core.reflection import SuggestedAction
 from replan.core.state.progress import StepState
 from replan.core.state.step_recovery import Override
 from replan.core.types import JsonObject
+from replan.core.walk import scalars
 
 
 class Known(NamedTuple):

@@ -7,6 +7,7 @@ from typing import Any
 
 from replan.core.references.meter import Meter
 from replan.core.references.paths import PathError, select
+from replan.core.walk import every
 
 
 def derived(path: str, seen: Any, real: Any) -> Iterator[str]:
@@ -15,23 +16,15 @@ def derived(path: str, seen: Any, real: Any) -> Iterator[str]:
     A text that stands in the value as it is, secret or not, is not made.
     """
     try:
-        made = set(_texts(select(path, real, Meter())))
+        made = _texts(select(path, real, Meter()))
     except PathError:
         return
     try:
-        shown = set(_texts(select(path, seen, Meter())))
+        shown = _texts(select(path, seen, Meter()))
     except PathError:
         shown = set()
-    yield from made - shown - set(_texts(real))
+    yield from made - shown - _texts(real)
 
 
-def _texts(value: Any) -> Iterator[str]:
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, str):
-            yield str(one)
-        elif isinstance(one, dict):
-            waiting += [*one.keys(), *one.values()]
-        elif isinstance(one, list | tuple):
-            waiting += one
+def _texts(value: Any) -> set[str]:
+    return {str(one) for one in every(value, keys=True) if isinstance(one, str)}

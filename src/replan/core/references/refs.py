@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from replan.core.references.paths import MAX_LENGTH, check_path, parsed, quote_keys
+from replan.core.walk import every
 
 ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 RESERVED = frozenset({"metadata", "task", "item", "index", "env"})
@@ -294,19 +295,9 @@ def _with_path(raw: str, head: str, action: str | None, path: str) -> Reference:
 
 def references(value: Any) -> Iterator[Reference]:
     """Every reference in a value, at any depth, in keys too; in the order in which they stand."""
-    stack = [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, str):
-            if not is_plain(item):
-                for segment in parse(item):
-                    if isinstance(segment, Reference):
-                        yield segment
-        elif isinstance(item, dict):
-            stack.extend(reversed(item.values()))
-            stack.extend(reversed(item.keys()))
-        elif isinstance(item, list | tuple):
-            stack.extend(reversed(item))
+    for item in every(value, keys=True):
+        if isinstance(item, str) and not is_plain(item):
+            yield from (segment for segment in parse(item) if isinstance(segment, Reference))
 
 
 def whole(text: str) -> Reference | None:

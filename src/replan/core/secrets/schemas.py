@@ -10,6 +10,7 @@ from replan.core.memo import ByIdentity
 from replan.core.pointers import referred
 from replan.core.secrets.masked import MASK
 from replan.core.types import JsonObject, ToolSpec
+from replan.core.walk import objects_in
 
 _SAME_VALUE = ("allOf", "anyOf", "oneOf", "if", "then", "else", "not")
 """Keywords whose schemas are of the value itself (JSON Schema, core 10.2), with `dependentSchemas`."""
@@ -146,18 +147,13 @@ def _secret_fields(schema: JsonObject) -> tuple[str, ...]:
 
 def _named_anywhere(schema: JsonObject) -> frozenset[str]:
     """The names of all properties that are secrets, at any depth, also in what is only referred to."""
-    found, waiting = set[str](), [schema]
-    while waiting:
-        at: Any = waiting.pop()
-        if isinstance(at, list):
-            waiting += at
-        elif isinstance(at, dict):
-            waiting += at.values()
-            properties = at.get("properties")
-            for name, part in properties.items() if isinstance(properties, dict) else ():
-                field = SecretParts([part], schema)
-                if field.secret or field.item(0).secret:
-                    found.add(name)
+    found = set[str]()
+    for at in objects_in(schema):
+        properties = at.get("properties")
+        for name, part in properties.items() if isinstance(properties, dict) else ():
+            field = SecretParts([part], schema)
+            if field.secret or field.item(0).secret:
+                found.add(name)
     return frozenset(found)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from replan.core.failures.signature import texts_in
 from replan.core.plan.placeholders import Stands
 from replan.core.state.task import State
+from replan.core.walk import texts_in
 
 
 def stands_in(state: State) -> Stands:

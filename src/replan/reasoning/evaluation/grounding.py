@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from replan.core.walk import texts_in
 from replan.core.words import text_of
 from replan.reasoning.prompting.view import StepReport, TaskView
 
@@ -81,7 +82,7 @@ def ungrounded_codes(answer: Any, task: TaskView, steps: Sequence[StepReport]) -
     """Identifiers that a plan has made up and that the answer repeats, where neither the task nor an output has them."""
     ground = text_of([*_given(task), *(_output(step) for step in steps)]).casefold()
     told = text_of(answer).casefold()
-    values = (value for step in steps for value in _leaves(step.parameters))
+    values = (value for step in steps for value in texts_in(step.parameters))
     return list(
         dict.fromkeys(
             value
@@ -111,15 +112,6 @@ def _given(task: TaskView) -> list[Any]:
 
 def _output(step: StepReport) -> Any:
     return step.output if step.output is not None else step.output_text
-
-
-def _leaves(value: Any) -> Iterator[str]:
-    """Every text inside."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list | tuple):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(item)
 
 
 def _numbers_in_words(value: Any) -> Iterator[Decimal]:

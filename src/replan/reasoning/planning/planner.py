@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from replan.core.plan.check import Checked
@@ -10,6 +10,7 @@ from replan.core.plan.fields import INSTEAD_OF_STEPS
 from replan.core.plan.read import PlanMisread
 from replan.core.references.refs import Reference, parse, whole
 from replan.core.types import Frozen, JsonObject, Plan, ToolSpec
+from replan.core.walk import texts_in
 from replan.errors import AnswerInvalid, PlanInvalid
 from replan.reasoning.planning.fields import hints, item_problems, name_fields, strict_problems
 from replan.reasoning.planning.invented import invented_links
@@ -197,22 +198,11 @@ def objects_in_texts(plan: Plan, tools: Sequence[ToolSpec]) -> list[str]:
         f"step {step.step_id!r}: {part.raw} is an object with {', '.join(has)}; "
         f"inside a text write one of its fields, as ${{{part.head}.output.{has[0]}}}"
         for step in plan.steps
-        for text in _texts(step.parameters)
+        for text in texts_in(step.parameters)
         if whole(text) is None
         for part in parse(text)
         if isinstance(part, Reference) and not part.path and (has := fields.get(tool_of.get(part.head, "")))
     ]
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _texts(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item)
 
 
 def _word(value: Any) -> str | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from replan.core.data.schema_parts import LISTED, NAMED, SINGLE
 from replan.core.memo import ByIdentity
+from replan.core.pointers import referred
 from replan.core.types import JsonObject
 
 _LEVELS = (13, 8, 5, 3, 2, 1, 0)
@@ -52,8 +53,8 @@ class _Inlining:
         target = node.get("$ref")
         if isinstance(target, str):
             open_ = target not in inside and len(inside) < self._levels
-            found = _target(self._root, target) if open_ else None
-            named = self.of(found, (*inside, target)) if found is not None else {}
+            found = referred(self._root, target) if open_ else None
+            named = self.of(found, (*inside, target)) if isinstance(found, dict) else {}
             return {**named, **self._parts({k: v for k, v in node.items() if k != "$ref"}, inside)}
         return self._parts(node, inside)
 
@@ -80,13 +81,3 @@ class _Inlining:
                 self._room -= len(value) // 40
         if self._room < 0:
             raise _TooLarge
-
-
-def _target(root: JsonObject, target: str) -> JsonObject | None:
-    if not target.startswith("#"):
-        return None
-    at: Any = root
-    for part in filter(None, target[1:].split("/")):
-        key = part.replace("~1", "/").replace("~0", "~")
-        at = at.get(key) if isinstance(at, dict) else None
-    return at if isinstance(at, dict) else None

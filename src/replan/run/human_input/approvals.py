@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from replan.core.calls.seals import seals_of
-from replan.core.calls.verify import scalars
 from replan.core.events import ApprovalRequested
 from replan.core.ids import canonical
 from replan.core.secrets import MASK
 from replan.core.types import JsonObject, StepId
+from replan.core.walk import scalars
 from replan.run.calls.build import Call
 from replan.run.calls.shown import shown
 from replan.run.session.context import Run

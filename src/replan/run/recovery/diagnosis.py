@@ -12,7 +12,7 @@ from typing import Any
 
 from replan.core.events import OutcomeSettled, StepReflected
 from replan.core.failures.faults import in_doubt
-from replan.core.failures.signature import signature, texts_in
+from replan.core.failures.signature import signature
 from replan.core.ids import base_of, call_base
 from replan.core.recovery import ladder
 from replan.core.recovery.check_doubt import free_records, settled_output
@@ -27,6 +27,7 @@ from replan.core.state.known import stands_in
 from replan.core.state.step_recovery import Healing
 from replan.core.state.task import CallState, Slot, StepState
 from replan.core.types import Effect, Fault, JsonObject, ToolSpec
+from replan.core.walk import texts_in
 from replan.errors import ModelError
 from replan.reasoning.diagnosis.reflector import StepProposal, reflect_on_step
 from replan.run.calls.outline import Outline

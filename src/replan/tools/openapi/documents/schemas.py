@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
+from replan.core.data.schema_parts import parts
 from replan.core.pointers import unescaped
 from replan.core.types import JsonObject
 from replan.tools.openapi.documents.dialect import plain_keywords, plain_text, with_null
@@ -322,27 +323,12 @@ def _simplified(schema: JsonObject) -> JsonObject:
     return schema
 
 
-def _parts(schema: Any) -> Iterator[JsonObject]:
-    if not isinstance(schema, dict):
-        return
-    yield schema
-    for key in _SINGLE:
-        yield from _parts(schema.get(key))
-    for key in _NAMED:
-        named = schema.get(key)
-        for part in named.values() if isinstance(named, dict) else ():
-            yield from _parts(part)
-    for key in _LISTED:
-        for part in schema.get(key) or ():
-            yield from _parts(part)
-
-
 def _size(schema: JsonObject) -> int:
     """How many schemas it is made of."""
-    return sum(1 for _ in _parts(schema))
+    return sum(1 for _ in parts(schema))
 
 
 def _references(schema: JsonObject) -> Iterator[str]:
-    for part in _parts(schema):
+    for _, part in parts(schema):
         if isinstance(part.get("$ref"), str):
             yield part["$ref"].rpartition("/")[2]
