@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -50,3 +50,9 @@ def one_line(text: str) -> str:
 def beginning(text: str, most: int = 300) -> str:
     """The text, or as much of its beginning and "…"."""
     return text if len(text) <= most else text[:most] + "…"
+
+
+def some(names: Sequence[str], most: int, *, between: str = ", ") -> str:
+    """The first of the names, and how many more there are: `a, b and 3 more`."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return between.join(names[:most]) + more

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from replan.cli.terminal.again import again
 from replan.cli.terminal.terminal import Out, paint, say
 from replan.cli.terminal.words import clean, counted, secs
-from replan.core.words import text_of
+from replan.core.words import some, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,11 +72,8 @@ def summary(result: TaskResult) -> list[str]:
                     lines.append(f"  {label}{clean(text, 1_000)}")
         finished = [step.step_id for step in result.steps if step.status == "succeeded"]
         if finished:
-            shown = ", ".join(finished[:10]) + (
-                f" and {len(finished) - 10} more" if len(finished) > 10 else ""
-            )
             lines.append(
-                f"  finished {'step' if len(finished) == 1 else 'steps'}: {shown} "
+                f"  finished {'step' if len(finished) == 1 else 'steps'}: {some(finished, 10)} "
                 f"({'its output' if len(finished) == 1 else 'their outputs'}: "
                 f"{again('tasks', 'result', result.task_id, '--json')})"
             )

@@ -11,6 +11,7 @@ from rich.text import Text
 from replan.cli.live.board import StepView
 from replan.cli.live.picture import PictureState
 from replan.cli.terminal.words import clean, secs
+from replan.core.words import some
 
 _SIGNS = {
     "pending": ("·", "."),
@@ -182,8 +183,7 @@ def _bar(step: StepView, begin: float, end: float, cells: int, ascii_only: bool)
 def _note(view: PictureState, step: StepView) -> str:
     parts: list[str] = []
     if step.status == "pending" and (waits := view.waits_for(step)):
-        more = f" and {len(waits) - 3} more" if len(waits) > 3 else ""
-        parts.append("waits for " + ", ".join(waits[:3]) + more)
+        parts.append(f"waits for {some(waits, 3)}")
     if step.status == "ready":
         parts.append("waits for a free place")
     if step.status in ("running", "failed") and step.attempt > 1:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from replan.core.words import some
 from replan.errors import InputError, TaskNotFound
 
 if TYPE_CHECKING:
@@ -34,8 +35,9 @@ async def full_id(replan: Replan, name: str) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        shown = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
-        raise InputError(f"{name!r} is the beginning of several tasks: {shown}; write more of the id")
+        raise InputError(
+            f"{name!r} is the beginning of several tasks: {some(found, 5)}; write more of the id"
+        )
     if not beginning and any(one.startswith((name, f"task_{name}")) for one in ids):
         raise InputError(
             f"{name!r} is too short for the beginning of an id: write {SHORTEST} characters of it at least, `task_` apart"

@@ -10,6 +10,7 @@ from replan.core.references.conditions import STATUSES, roots, unknown_statuses,
 from replan.core.references.paths import PathError, chains, check_path, gives_list, select, static_steps
 from replan.core.references.refs import WORDS, Reference, is_plain, listed, whole, written_as_text
 from replan.core.types import JsonObject, Step
+from replan.core.words import some
 
 _OF_A_STEP = ("output", "outputs", "status")
 
@@ -27,8 +28,7 @@ def reference_violations(draft: Draft, step: Step, references: Iterable[Referenc
 def known_steps(draft: Draft) -> str:
     """The ids there are, for the end of a message."""
     names = list(draft.steps)
-    more = f" and {len(names) - 20} more" if len(names) > 20 else ""
-    return f"; there are: {', '.join(names[:20])}{more}" if names else ""
+    return f"; there are: {some(names, 20)}" if names else ""
 
 
 # ── references ──

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from replan.core.types import Frozen, Plan, StepId
+from replan.core.words import some
 
 
 class StepChange(Frozen):
@@ -23,8 +24,8 @@ class PlanDiff(Frozen):
 
     def words(self) -> str:
         """`+ step_5, step_6; - step_2; step_3: parameters; 4 kept`."""
-        parts = [f"+ {_list(self.added)}"] if self.added else []
-        parts += [f"- {_list(self.removed)}"] if self.removed else []
+        parts = [f"+ {some(self.added, _MOST)}"] if self.added else []
+        parts += [f"- {some(self.removed, _MOST)}"] if self.removed else []
         parts += [f"{change.step_id}: {', '.join(change.fields)}" for change in self.changed[:_MOST]]
         parts += [f"{len(self.changed) - _MOST} more changed"] if len(self.changed) > _MOST else []
         parts += [f"{self.kept} kept"] if self.kept else []
@@ -53,7 +54,3 @@ def diff_of(old: Plan | None, new: Plan) -> PlanDiff:
         changed=tuple(changed),
         kept=both - len(changed),
     )
-
-
-def _list(names: tuple[StepId, ...]) -> str:
-    return ", ".join(names[:_MOST]) + (f" and {len(names) - _MOST} more" if len(names) > _MOST else "")

@@ -14,6 +14,7 @@ from replan.core.plan.index import references_of
 from replan.core.references.conditions import roots
 from replan.core.reflection import Adjustment, Strategy
 from replan.core.types import Plan, Step, StepId
+from replan.core.words import some
 
 
 class StrategyRefused(Exception):
@@ -231,5 +232,4 @@ def _with(step: Step, dependencies: tuple[StepId, ...]) -> Step:
 
 
 def _list(names: Collection[StepId]) -> str:
-    shown = sorted(names)[:5]
-    return ", ".join(map(repr, shown)) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return some([repr(name) for name in sorted(names)], 5)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from replan.core.calls.site import items_in_words
 from replan.core.state.task import CallState, State, StepState
 from replan.core.types import Evaluation, Failure, Fault
-from replan.core.words import beginning, in_digits, one_line
+from replan.core.words import beginning, in_digits, one_line, some
 
 _ADVICE = {
     "parameter_error": "Check the values: the task may name something that does not exist, or the tool's description may mislead.",
@@ -298,8 +298,7 @@ def _count(number: int, thing: str) -> str:
 
 
 def _list(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:5])
-    return shown + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return some([repr(name) for name in names], 5)
 
 
 def _cut(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from replan.core.types import JsonObject, ToolSpec
+from replan.core.words import some
 from replan.reasoning.prompting.describe import (
     output_text,
     people_text,
@@ -133,12 +134,12 @@ def _order(view: ReplanView, small: bool) -> str:
 def _ids(view: ReplanView, small: bool) -> str:
     lines = []
     if view.kept and not small:
-        lines.append(f"These steps stay in the plan and are not written again: {_list(view.kept)}.")
+        lines.append(f"These steps stay in the plan and are not written again: {some(view.kept, 100)}.")
     if view.failed and not small:
-        lines.append(f"Steps that this is about: {_list(view.failed)}.")
+        lines.append(f"Steps that this is about: {some(view.failed, 100)}.")
     may_be_restated = view.failed if view.strategy == "add_remediation_steps" else ()
     if not small and (taken := [name for name in view.used_ids if name not in may_be_restated]):
-        lines.append(f"Ids that no new step may have: {_list(taken)}.")
+        lines.append(f"Ids that no new step may have: {some(taken, 100)}.")
     lines.append(f"First free id: {view.next_id}")
     if view.round > 1 and not small:
         lines.append(f"The plan is for round {view.round}.")
@@ -157,11 +158,6 @@ def _usable(view: ReplanView) -> str:
 
 def _shape(schema: JsonObject | None) -> str:
     return f" ({shorten(shape(inline(schema)), 300)})" if schema else ""
-
-
-def _list(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 100} more" if len(names) > 100 else ""
-    return ", ".join(names[:100]) + more
 
 
 def repair_prompt(style: str, view: RepairView) -> Rendered:

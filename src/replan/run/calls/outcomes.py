@@ -8,6 +8,7 @@ from typing import NamedTuple
 from replan.core.calls.site import Slot, items_in_words
 from replan.core.state.task import StepState
 from replan.core.types import Fault, JsonObject
+from replan.core.words import beginning, some
 from replan.errors import ReplanError
 from replan.run.calls.build import Call
 from replan.run.calls.slots import Place
@@ -67,7 +68,10 @@ def summed(faults: Sequence[tuple[Slot, Fault]], of: int) -> Fault:
     alike: dict[str, list[Slot]] = {}
     for slot, fault in faults:
         alike.setdefault(fault.message, []).append(slot)
-    told = [f"{_places(slots)}: {_cut(message)}" for message, slots in list(alike.items())[:_MOST_TOLD]]
+    told = [
+        f"{_places(slots)}: {beginning(message, _TOLD)}"
+        for message, slots in list(alike.items())[:_MOST_TOLD]
+    ]
     if len(alike) > _MOST_TOLD:
         told.append(f"and {len(alike) - _MOST_TOLD} other messages")
     return first.model_copy(update={"message": f"{len(faults)} of {of} calls failed; {'; '.join(told)}"})
@@ -76,12 +80,7 @@ def summed(faults: Sequence[tuple[Slot, Fault]], of: int) -> Fault:
 def _places(slots: Sequence[Slot]) -> str:
     if all(slot.action_id is None and slot.item is not None for slot in slots):
         return items_in_words([slot.item for slot in slots if slot.item is not None])
-    more = f" and {len(slots) - _MOST_TOLD} more" if len(slots) > _MOST_TOLD else ""
-    return "; ".join(slot.words() for slot in slots[:_MOST_TOLD]) + more
-
-
-def _cut(message: str) -> str:
-    return message if len(message) <= _TOLD else message[:_TOLD] + "…"
+    return some([slot.words() for slot in slots], _MOST_TOLD, between="; ")
 
 
 def goes_without(step: StepState, faults: Sequence[tuple[Slot, Fault]]) -> bool:

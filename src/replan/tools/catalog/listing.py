@@ -11,7 +11,7 @@ from replan.beside import beside
 from replan.core.data.validation import unread_patterns
 from replan.core.secrets import with_secret_fields
 from replan.core.types import ToolSpec
-from replan.core.words import beginning, in_digits
+from replan.core.words import beginning, in_digits, some
 from replan.errors import ReplanError
 from replan.ports import Reporting, ToolSource, Watched
 from replan.tools.schema_check import problem_of
@@ -221,11 +221,10 @@ def _unread(spec: ToolSpec) -> str:
     )
     if not found:
         return ""
-    shown = ", ".join(repr(beginning(each, 80)) for each in list(found)[:3])
-    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    shown = some([repr(beginning(each, 80)) for each in found], 3)
     is_none = "are no patterns" if len(found) > 1 else "is no pattern"
     return (
-        f"not checked: {shown}{more} {is_none} that can be matched in linear time (ECMA-262 without look-around, back "
+        f"not checked: {shown} {is_none} that can be matched in linear time (ECMA-262 without look-around, back "
         "references and very large repetitions)"
     )
 
