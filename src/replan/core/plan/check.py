@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 from replan.core.data.schemas import faults
 from replan.core.ids import step_id_problem
 from replan.core.limits.policy import PlanLimits
-from replan.core.plan.check_items import item_violations
-from replan.core.plan.check_parameters import parameter_violations
+from replan.core.plan.check_parameters import item_violations, parameter_violations
 from replan.core.plan.check_references import known_steps, reference_violations
 from replan.core.plan.constant import ConstantCall, constant_call
 from replan.core.plan.graph import Graph

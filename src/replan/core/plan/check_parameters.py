@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import Any
 
 from replan.core.data import schemas
 from replan.core.data.validation import Fault, faults
 from replan.core.plan.check_references import given_types
 from replan.core.plan.index import Draft, PlannedCall, metadata_name
 from replan.core.plan.receivers import strays
-from replan.core.references.refs import Reference, has_references, is_plain, references, whole
+from replan.core.references.refs import Reference, has_references, is_plain, listed, references, whole
+from replan.core.references.resolve import resolve
 from replan.core.secrets import MASK
-from replan.core.types import Step, ToolSpec
+from replan.core.types import JsonObject, Step, ToolSpec
+from replan.errors import UnresolvedReference
 
 _OF_THE_FORM = frozenset(
     {"required", "additionalProperties", "type", "minProperties", "maxProperties", "minItems", "maxItems"}
 )
 """What filling in references into an object or list does not change."""
+_OF_AN_ITEM = ("item", "index")
+_MOST_TOLD = 5
+_OF_EVERY_CALL = ("required", "additionalProperties")
+"""What is told of the call once, not of each item."""
 
 
 def parameter_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterator[str]:
@@ -33,8 +40,8 @@ def parameter_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterato
     filled = draft.filled(call)
     parameters = {**call.parameters, **filled} if filled else call.parameters
     for error in faults(tool.parameters, parameters):
-        if not is_excused(draft, step, error, filled):
-            yield f"{call.where}: {words_of_fault(tool, error)}"
+        if not _is_excused(draft, step, error, filled):
+            yield f"{call.where}: {_words_of_fault(tool, error)}"
     if not call.refers:
         return
     if draft.secret is not None:
@@ -75,7 +82,7 @@ def _written_by_steps(draft: Draft, step: Step, call: PlannedCall) -> set[str]:
     }
 
 
-def is_excused(draft: Draft, step: Step, error: Fault, filled: Collection[str]) -> bool:
+def _is_excused(draft: Draft, step: Step, error: Fault, filled: Collection[str]) -> bool:
     """True if the error may be gone by the time of the call."""
     if error.keyword == "required" and not error.path:
         return bool(draft.writers_before(step.step_id, error.expected))
@@ -89,9 +96,52 @@ def is_excused(draft: Draft, step: Step, error: Fault, filled: Collection[str]) 
     return error.keyword not in _OF_THE_FORM and has_references(instance)
 
 
-def words_of_fault(tool: ToolSpec, error: Fault) -> str:
+def _words_of_fault(tool: ToolSpec, error: Fault) -> str:
     """What does not fit, for whoever has to mend it."""
     text = f"tool {tool.id!r}: {error}"
     if error.keyword in ("required", "additionalProperties") and not error.path:
         text += f"; its parameters are: {', '.join(tool.parameters.get('properties', {})) or 'none'}"
     return text
+
+
+def item_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterator[str]:
+    """The same of the items that the plan names itself, which are constants too, counted from 1; of very many the first."""
+    items = listed(step.for_each) if step.for_each is not None else None
+    if not items or call.tool is None:
+        return
+    of_items = {
+        name
+        for name, value in call.parameters.items()
+        if has_references(value) and all(ref.head in _OF_AN_ITEM for ref in references(value))
+    }
+    told = 0
+    for at, item in enumerate(items):
+        if has_references(item):
+            continue
+        found = list(_wrong(draft, step, call, call.tool, of_items, item, at))
+        yield from found
+        told += bool(found)
+        if told >= _MOST_TOLD:
+            return
+
+
+def _wrong(
+    draft: Draft, step: Step, call: PlannedCall, tool: ToolSpec, of_items: set[str], item: Any, at: int
+) -> Iterator[str]:
+    where = f"{call.where}, item {at + 1}"
+
+    def meant(ref: Reference) -> tuple[Any, str]:
+        return (item if ref.head == "item" else at), f"item {at + 1}"
+
+    read: JsonObject = {}
+    for name in of_items:
+        try:
+            read |= resolve({name: call.parameters[name]}, meant)
+        except UnresolvedReference as error:
+            yield f"{where}: {error}"
+    filled = draft.filled(call)
+    whole = read.keys() == of_items
+    for fault in faults(tool.parameters, {**call.parameters, **filled, **read}):
+        of_this = fault.path[0] in read if fault.path else whole and fault.keyword not in _OF_EVERY_CALL
+        if of_this and not _is_excused(draft, step, fault, filled):
+            yield f"{where}: {_words_of_fault(tool, fault)}"
