@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import httpx2
 import pytest
 from run_tasks import FakeTool, Ran, bench, plan, step, verdict
 from test_run_recovery import READS, overall, reflection
@@ -52,7 +53,7 @@ STAGES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 }  # fmt: skip
 
 
-def run(stage: str, fault: ModelUnavailable, *, again: int = 1, **policy: Any) -> list[Ran]:
+def run(stage: str, fault: Exception, *, again: int = 1, **policy: Any) -> list[Ran]:
     fails, given, _ = STAGES[stage]
 
     def faulty(answer: Any) -> Any:
@@ -92,6 +93,27 @@ def test_the_task_waits_says_why_and_goes_on_where_it_was(stage: str, interactiv
     assert last.source.counts["pay"] == 1, "what was done stays done"
     asked = [len(ran.events("llm_call_started", schema_name=STAGES[stage][2])) for ran in (first, last)]
     assert asked[1] == asked[0] + 1, "only what was not answered is asked again"
+
+
+@pytest.mark.parametrize("stage", ["reflecting", "planning anew", "a failed step"])
+@pytest.mark.parametrize(
+    "fault",
+    [ConnectionError("down"), ConnectionRefusedError("no"), TimeoutError("late"), httpx2.ConnectError("off")],
+    ids=lambda fault: type(fault).__name__,
+)
+def test_a_model_of_ones_own_that_cannot_be_reached_is_waited_for_as_an_endpoint_is(
+    fault: Exception, stage: str
+) -> None:
+    first, last = run(stage, fault)
+    assert first.result.status == "waiting"
+    assert [one.kind for one in first.result.waiting_for] == ["model"]
+    assert type(fault).__name__ in first.result.reason
+    assert last.check().result.is_success
+
+
+def test_one_that_fails_otherwise_ends_it() -> None:
+    (first,) = run("planning anew", ValueError("no such model"), again=0)
+    assert first.result.status == "failed"
 
 
 def test_where_nothing_has_changed_it_waits_again_and_is_asked_once_each_time() -> None:

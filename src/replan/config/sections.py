@@ -115,6 +115,8 @@ class VerifyTable(Section):
     """A JMESPath over {output, call, record}: what the call has given."""
     after_secs: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     """How long after the doubt arose a "no" counts; unset: the tool's own limit once more."""
+    regardless_of: list[Text] = []
+    """Fields of the reading that do not say, in it, that it is not the whole (a `total` that is a sum of money)."""
 
     @model_validator(mode="after")
     def _can_be_read(self) -> Self:

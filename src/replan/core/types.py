@@ -110,6 +110,8 @@ class Verifier(Frozen):
     """A JMESPath over `{output, call, record}`: what the call has given. None: the record."""
     after_secs: float | None = None
     """How long after the doubt arose a "no" counts; None: the tool's own limit once more."""
+    regardless_of: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Fields of the reading that do not say, in it, that it is not the whole."""
     by_key: bool = False
     """A function that is told the call's key."""
     function: str = Field(default="", exclude=True, repr=False)

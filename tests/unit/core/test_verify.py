@@ -180,3 +180,24 @@ def test_an_envelope_around_nothing_is_nothing(value: Any) -> None:
     assert is_nothing(value)
     assert not is_nothing([value, "x"])
     assert not is_nothing({"a": value, "b": {"c": 1}})
+
+
+@pytest.mark.parametrize(
+    ("around", "field"),
+    [
+        ({"total": 5}, "total"),
+        ({"next": {"date": "2026-12-01"}}, "next"),
+        ({"warnings": ["field x is deprecated"]}, "warnings"),
+        ({"page": {"has_more": True}}, "has_more"),
+    ],
+)
+def test_a_field_that_looks_like_a_part_of_a_reading_is_passed_over_where_it_is_declared_to_say_nothing(
+    around: dict[str, Any], field: str
+) -> None:
+    output = {"payments": [{"to": "Zed", "cents": 5}], **around}
+    happened = "output.payments[?to == call.parameters.to]"
+    with pytest.raises(CannotTell, match=f"by '{field}' that it is not the whole.*under regardless_of"):
+        found(declared(happened), output, to="Ann")
+    assert found(declared(happened, regardless_of=(field,)), output, to="Ann") == []
+    with pytest.raises(CannotTell, match="not the whole"):
+        found(declared(happened, regardless_of=("size",)), output, to="Ann")

@@ -111,6 +111,12 @@ def test_what_is_no_function_is_refused(thing: Any) -> None:
         pytest.param({"aliases": 5}, "aliases=5 is not a list of names", id="a number for names"),
         pytest.param({"secrets": [1]}, r"secrets=\[1\] is not a list of names", id="numbers for names"),
         pytest.param({"substitutes": None}, "substitutes=None is not a list", id="nothing for names"),
+        pytest.param({"requires_approval": None}, "requires_approval=None is neither True", id="no word"),
+        pytest.param({"volatile": "no"}, "volatile='no' is neither True nor False", id="a text for a truth"),
+        pytest.param(
+            {"honours_key": 1}, "honours_key=1 is neither True nor False", id="a number for a truth"
+        ),
+        pytest.param({"errors_are_clean": 0}, "errors_are_clean=0 is neither True", id="0 for a truth"),
         pytest.param({"timeout": True}, "timeout=True is not a positive number", id="a truth for a time"),
         pytest.param(
             {"timeout": float("nan")}, "timeout=nan is not a positive number", id="no number for a time"

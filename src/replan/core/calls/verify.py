@@ -108,14 +108,15 @@ def records(verifier: Verifier, call: JsonObject, output: Any) -> list[Found]:
         found.append(_found(call, record, given, listed=listed, has_key=has_key))
     if not found and (field := shortcoming(output, _looked_at(verifier))):
         raise CannotTell(
-            f"the reading says by {field!r} that it is not the whole: that it shows nothing is no no"
+            f"the reading says by {field!r} that it is not the whole: that it shows nothing is no no; if {field!r} says "
+            "something else there, name it under regardless_of"
         )
     return found
 
 
 def _looked_at(verifier: Verifier) -> set[str]:
-    """The fields that the expression names."""
-    return set(re.findall(r"[A-Za-z_]\w*", verifier.happened))
+    """The fields that the expression names, and those that are declared to say nothing of it."""
+    return {*re.findall(r"[A-Za-z_]\w*", verifier.happened), *verifier.regardless_of}
 
 
 def by_key(verifier: Verifier) -> bool:

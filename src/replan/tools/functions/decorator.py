@@ -132,6 +132,15 @@ def tool(
         if description is not None and not isinstance(description, str):
             raise refused(inner, f"description={description!r:.60} is not a text")
         _check(inner, name=name, effect=effect, timeout=timeout, retries=retries)
+        _check_flags(
+            inner,
+            volatile=volatile,
+            stable=stable,
+            honours_key=honours_key,
+            requires_approval=requires_approval,
+        )
+        if errors_are_clean is not None:
+            _check_flags(inner, errors_are_clean=errors_are_clean)
         _check_verifier(inner, effect, verify, verify_after_secs)
         options = ToolOptions(
             name=name,
@@ -292,6 +301,12 @@ def _check(function: Any, *, name: str | None, effect: object, timeout: object, 
         raise refused(function, f"timeout={timeout!r} is not a positive number of seconds")
     if retries is not None and (isinstance(retries, bool) or not isinstance(retries, int) or retries < 0):
         raise refused(function, f"retries={retries!r} is not a whole number of at least 0")
+
+
+def _check_flags(function: Any, **flags: object) -> None:
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise refused(function, f"{name}={value!r:.60} is neither True nor False")
 
 
 def _check_verifier(function: Any, effect: str, verify: object, after: object) -> None:
