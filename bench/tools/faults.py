@@ -51,7 +51,7 @@ async def _row(fault_table: Any, made: Any) -> dict[str, Any]:
         "right": row["others"]
         and fault.kind in broken.kinds
         and broken.happened in (None, fault.happened)
-        and secs <= broken.deadline + 1.0,
+        and secs <= fault_table.DEADLINE + 1.0,
     }
 
 

@@ -17,9 +17,12 @@ from secret_world import SECRETS, basic, leaks, leaks_of_files, verdict
 
 from replan import Replan, tool
 from replan.config import Settings
+from replan.errors import ToolCallError
 from replan.testing import ScriptedEndpoint
 from replan.tools import FunctionSource
+from replan.tools.kit.source import KitSource
 from replan.tools.mcp import McpSource, StdioServer
+from replan.tools.processes import run_program
 from replan.tools.remote import RemoteSource
 from replan.tools.remote.keys import Keys
 from replan.tools.remote.server import running
@@ -79,8 +82,33 @@ async def a_framework() -> AsyncIterator[list[Any]]:
     yield [langchain_tool(name, args_schema=Word)(function) for name, function in named]
 
 
+@contextlib.asynccontextmanager
+async def programs() -> AsyncIterator[list[Any]]:
+    async def say(word: str, code: str) -> str:
+        command = [sys.executable, "-c", f"import sys; {code}", word]
+        ended = await run_program(command, what="the program")
+        if ended.exit_code:
+            raise ToolCallError(
+                f"the program ended with {ended.exit_code}: {ended.stderr.text}", happened="unknown"
+            )
+        return ended.stdout.text
+
+    @tool(effect="reads", secrets=["word"])
+    async def repeat(word: str) -> str:
+        """Repeat a word."""
+        return await say(word, "print(f'it is {sys.argv[1]}, or {sys.argv}')")
+
+    @tool(effect="reads", secrets=["word"])
+    async def deny(word: str) -> str:
+        """Deny."""
+        return await say(word, "sys.exit(f'{sys.argv[1]!r} is no word')")
+
+    yield [KitSource([repeat, deny], name="programs")]
+
+
 SOURCES = {
     "functions": functions,
+    "programs": programs,
     "mcp over stdio": mcp_over_stdio,
     "tool service over http": lambda: contextlib.asynccontextmanager(_service)("http"),
     "tool service over grpc": lambda: contextlib.asynccontextmanager(_service)("grpc"),
