@@ -4,9 +4,13 @@ from typing import Any
 
 import pytest
 
-from replan.core.limits.budget import COUNTED, Counted, left, limit_reached, limits, nearly_used
+from replan.core.limits.budget import COUNTED, Counted, Reached, left, limit_reached, limits, nearly_used
 from replan.core.limits.policy import Budget
 from replan.core.types import Usage
+
+
+def words(reached: Reached | None) -> str:
+    return reached.words if reached is not None else ""
 
 
 @pytest.mark.parametrize(
@@ -28,12 +32,12 @@ from replan.core.types import Usage
     ],
 )  # fmt: skip
 def test_a_limit_is_asked_before_the_call(budget: Any, usage: Any, what: Any, limit: str) -> None:
-    assert limit_reached(Budget(**budget), Usage(**usage), what=what) == limit
+    assert words(limit_reached(Budget(**budget), Usage(**usage), what=what)) == limit
 
 
 def test_rounds_are_counted_by_the_caller() -> None:
-    assert limit_reached(Budget(max_rounds=3), Usage(), what="round", rounds=2) == ""
-    assert limit_reached(Budget(max_rounds=3), Usage(), what="round", rounds=3) == "max_rounds = 3"
+    assert limit_reached(Budget(max_rounds=3), Usage(), what="round", rounds=2) is None
+    assert limit_reached(Budget(max_rounds=3), Usage(), what="round", rounds=3) == ("max_rounds", 3)
 
 
 EACH = pytest.mark.parametrize("counted", COUNTED, ids=lambda one: one.name)
@@ -56,9 +60,9 @@ def test_what_is_counted_is_told_warned_of_and_forbids_one_more(counted: Counted
     assert nearly_used(budget, USED, rounds=5, secs=5.0) == [limit]
     at_its_end = budget.model_copy(update={counted.name: 5})
     for what in ("llm", "tool", "round"):
-        assert limit_reached(budget, USED, what=what, rounds=5) == ""
+        assert limit_reached(budget, USED, what=what, rounds=5) is None
         reached = limit_reached(at_its_end, USED, what=what, rounds=5)
-        assert reached == (f"{counted.name} = 5" if what == counted.asked_before else "")
+        assert words(reached) == (f"{counted.name} = 5" if what == counted.asked_before else "")
 
 
 @EACH
@@ -71,5 +75,5 @@ def test_what_is_not_used_is_not_told_as_nearly_used(counted: Counted) -> None:
 @pytest.mark.parametrize(("name", "field"), [("max_tokens", "input_tokens"), ("max_cost_usd", "cost_usd")])
 def test_what_is_known_of_a_model_call_beforehand_has_to_fit(name: str, field: str) -> None:
     budget = Budget(**{name: 6})
-    assert limit_reached(budget, USED, what="llm", asked=Usage(**{field: 1})) == ""
-    assert limit_reached(budget, USED, what="llm", asked=Usage(**{field: 2})) == f"{name} = 6"
+    assert limit_reached(budget, USED, what="llm", asked=Usage(**{field: 1})) is None
+    assert limit_reached(budget, USED, what="llm", asked=Usage(**{field: 2})) == (name, 6)

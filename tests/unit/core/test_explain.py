@@ -26,6 +26,7 @@ from histories import (
 
 from replan.core import events as e
 from replan.core.events import PlanRejected
+from replan.core.limits.budget import Reached
 from replan.core.report import explain
 from replan.core.report.explain_doubts import outcome_unknown
 from replan.core.types import Failure, Fault, LeftOutEffect, Plan, Step
@@ -101,7 +102,7 @@ def test_every_end_that_leaves_a_doubt_tells_of_it() -> None:
     for failure in (
         explain.cancelled(state),
         explain.timed_out(state, 300),
-        explain.budget(state, "max_tokens = 5"),
+        explain.budget(state, Reached("max_tokens", 5)),
     ):
         assert "call key m.1" in words(failure)
 
@@ -123,7 +124,7 @@ def test_a_timeout_names_what_had_not_finished_and_the_setting() -> None:
 
 
 def test_a_budget_names_its_limit() -> None:
-    failure = explain.budget(state_of(OPENED), "max_llm_calls = 0")
+    failure = explain.budget(state_of(OPENED), Reached("max_llm_calls", 0))
     assert failure.limit == "max_llm_calls"
     assert failure.reason == "the budget max_llm_calls = 0 was reached"
     assert "Raise max_llm_calls under [budget]" in failure.advice[0]
@@ -169,7 +170,7 @@ def test_faults_of_the_model_and_of_replan_are_told_apart() -> None:
 
 def test_a_limit_does_not_make_forget_what_had_failed() -> None:
     state = state_of([*OPENED, PLANNED, begun("find"), called(), missed(), broken("find")])
-    for failure in (explain.budget(state, "max_rounds = 1"), explain.timed_out(state, 3.0)):
+    for failure in (explain.budget(state, Reached("max_rounds", 1)), explain.timed_out(state, 3.0)):
         assert failure.root_causes == ("step 'find' (search): no such city",)
 
 

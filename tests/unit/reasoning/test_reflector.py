@@ -10,7 +10,7 @@ import pytest
 from replan.core.reflection import ACTION_TYPES, OverallReflection, StepReflection
 from replan.core.types import Fault, Plan, Step, ToolSpec
 from replan.errors import ModelUnavailable
-from replan.reasoning.diagnosis.offered import offered_strategies
+from replan.reasoning.diagnosis.offered import offered_strategies, open_actions
 from replan.reasoning.diagnosis.reflector import reflect_on_round, reflect_on_step, round_prompt, step_prompt
 from replan.reasoning.prompting.prompts import Rendered
 from replan.reasoning.prompting.recovery_view import FailureView, ReadingView, RoundView, TryView
@@ -21,6 +21,7 @@ pytestmark = pytest.mark.anyio
 Build = Callable[..., FailureView]
 BuildRound = Callable[..., RoundView]
 STYLES = ("standard", "small")
+DOUBT = ("verify_outcome", "settle_outcome", "trigger_overall_reflection")
 A6 = {"suggested_action": {"type": "retry_with_params", "data": {"size": "A6"}}}
 A9 = {"suggested_action": {"type": "retry_with_params", "data": {"size": "A9"}}}
 AGAIN = {"should_replan": True, "replanning_strategy": "full_replan", "problem_nature": "tools"}
@@ -333,7 +334,7 @@ def test_of_very_many_tries_the_first_and_the_latest_are_shown(failure_view: Bui
 @pytest.mark.parametrize("style", STYLES)
 def test_a_call_in_doubt_is_not_to_be_made_again(failure_view: Build, style: str) -> None:
     readings = [ReadingView("print_queue", {}, output="[]")]
-    prompt = step_prompt(style, failure_view(in_doubt=True, allowed=ACTION_TYPES, readings=readings))
+    prompt = step_prompt(style, failure_view(in_doubt=True, allowed=DOUBT, readings=readings))
     assert prompt.name == f"{style}/settle"
     assert "do not make the call again" in prompt.instructions or "never be made again" in prompt.instructions
     assert "print_queue" in prompt.user
@@ -443,10 +444,11 @@ async def test_a_strong_model_is_offered_all_that_is_allowed(script: Any, failur
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_without_a_reading_nothing_can_be_settled(failure_view: Build, style: str) -> None:
-    for readings in ([], [ReadingView("print_queue", {}, error="down")]):
-        view = failure_view(in_doubt=True, allowed=ACTION_TYPES, readings=readings)
-        assert "verify_outcome, trigger_overall_reflection" in step_prompt(style, view).user
+def test_of_a_call_in_doubt_what_is_open_is_offered_and_nothing_else(failure_view: Build, style: str) -> None:
+    readings = [ReadingView("print_queue", {}, error="down")]
+    for allowed in (DOUBT, ("verify_outcome", "trigger_overall_reflection"), ("trigger_overall_reflection",)):
+        view = failure_view(in_doubt=True, allowed=allowed, readings=readings)
+        assert open_actions(view, style) == allowed
 
 
 @pytest.mark.parametrize(
@@ -474,10 +476,10 @@ async def test_evidence_has_to_quote_a_reading(
         "suggested_action": {"type": "settle_outcome", "data": {"happened": True, "evidence": evidence}},
     }
     readings = [ReadingView("print_queue", {"queue": "main"}, output='[{"id": 7, "text": "Bodø"}]')]
-    view = failure_view(in_doubt=True, allowed=ACTION_TYPES, readings=readings)
+    view = failure_view(in_doubt=True, allowed=DOUBT, readings=readings)
     found = await reflect_on_step(script(answer, answer), view, lambda _: [])
     assert (found.left == ()) is stands
-    unread = failure_view(in_doubt=True, allowed=ACTION_TYPES)
+    unread = failure_view(in_doubt=True, allowed=DOUBT)
     assert (
         "nothing has been read"
         in (await reflect_on_step(script(answer, answer), unread, lambda _: [])).left[0]
@@ -490,7 +492,7 @@ async def test_a_small_model_reads_first_with_a_tool_that_could_show_it(
     size = {"type": "object", "properties": {"size": {"type": "string"}}}
     by_size = ToolSpec(id="labels", effect="reads", parameters=size)
     talk = script({"suggested_action": {"type": "verify_outcome", "data": "labels"}}, style="small")
-    view = failure_view(in_doubt=True, allowed=ACTION_TYPES, tools=[LABEL, QUEUE, by_size])
+    view = failure_view(in_doubt=True, allowed=DOUBT, tools=[LABEL, QUEUE, by_size])
     await reflect_on_step(talk, view, lambda _: [])
     assert "Open: verify_outcome\n" in talk.asked[0].prompt.user
     offered = json.dumps(talk.asked[0].request.json_schema)

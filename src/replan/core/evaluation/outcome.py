@@ -162,7 +162,7 @@ def _violations(proposal: OverallReflection, state: State) -> Iterator[str]:
     if not proposal.should_replan:
         return
     if stop := must_stop(state):
-        yield f"should_replan has to be false: {stop}"
+        yield f"should_replan has to be false: {stop.why}"
     elif proposal.done_in_substance and done:
         yield "should_replan and done_in_substance are both true: what is done needs no further round; say which holds"
     elif proposal.problem_nature in ("external", "server"):

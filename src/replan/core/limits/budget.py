@@ -53,6 +53,18 @@ COUNTED = (
 _BEFORE = {what: [one for one in COUNTED if one.asked_before == what] for what in ("llm", "tool", "round")}
 
 
+class Reached(NamedTuple):
+    """A limit that is used up."""
+
+    name: str
+    allowed: float
+
+    @property
+    def words(self) -> str:
+        """`max_rounds = 3`."""
+        return f"{self.name} = {in_digits(self.allowed)}"
+
+
 def limit_reached(
     budget: Budget,
     usage: Usage,
@@ -60,8 +72,8 @@ def limit_reached(
     what: Literal["llm", "tool", "round"],
     rounds: int = 0,
     asked: Usage = _NOTHING,
-) -> str:
-    """The limit that forbids one more of `what`, as `name = value`; empty if there is none. 0 allows nothing.
+) -> Reached | None:
+    """The limit that forbids one more of `what`; None if there is none. 0 allows nothing.
 
     `asked`: what is known beforehand of a model call, which has to fit into the limit.
     """
@@ -70,8 +82,8 @@ def limit_reached(
         if allowed is not None:
             amount = one.used(usage, rounds, 0)
             if amount >= allowed or amount + one.used(asked, 0, 0) > allowed:
-                return f"{one.name} = {in_digits(allowed)}"
-    return ""
+                return Reached(one.name, allowed)
+    return None
 
 
 class Limit(NamedTuple):

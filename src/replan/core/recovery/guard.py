@@ -8,6 +8,7 @@ judgement, whatever is new in them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
 
 from replan.core.plan.fingerprint import labels_of, prints_of
 from replan.core.state.fold_recovery import rounds_of
@@ -23,28 +24,42 @@ MOST_POLLED = 100
 """Rounds in a row without a better score, though each shows that a poll has moved on."""
 
 
-def must_stop(state: State) -> str:
-    """Why there must not be another round that mends, whatever a model says; empty if there may be one."""
+class Barrier(NamedTuple):
+    """What stands against another round, whatever a model says."""
+
+    why: str
+    limit: str | None = None
+    """The older limit that it is, if it is one."""
+
+
+def must_stop(state: State) -> Barrier | None:
+    """What stands against another round that mends; None if there may be one."""
     known, older = state.recovery or Recovery(), state.policy.older
     if older.max_task_replanning_attempts is not None and known.replans >= older.max_task_replanning_attempts:
-        return f"max_task_replanning_attempts = {older.max_task_replanning_attempts} is reached"
+        return _used_up("max_task_replanning_attempts", older.max_task_replanning_attempts)
     if older.max_reflection_rounds is not None and known.reflections >= older.max_reflection_rounds:
-        return f"max_reflection_rounds = {older.max_reflection_rounds} is reached"
+        return _used_up("max_reflection_rounds", older.max_reflection_rounds)
     return is_pointless(state)
 
 
-def is_pointless(state: State) -> str:
-    """Why another round has no point by what those before have brought; empty if it may have one."""
+def _used_up(limit: str, allowed: int) -> Barrier:
+    return Barrier(f"{limit} = {allowed} is reached", limit)
+
+
+def is_pointless(state: State) -> Barrier | None:
+    """What makes another round pointless by what those before have brought; None if it may have a point."""
     known = state.recovery or Recovery()
     if (
         barren := _in_a_row(known.rounds, lambda note: not (note.better or note.news or note.moved))
     ) >= MOST_BARREN:
-        return f"the last {barren} rounds brought nothing new: the same failures, and no better result"
+        return Barrier(
+            f"the last {barren} rounds brought nothing new: the same failures, and no better result"
+        )
     if (stalled := _in_a_row(known.rounds, lambda note: not note.better)) >= MOST_POLLED or (
         stalled := _in_a_row(known.rounds, lambda note: not (note.better or note.moved))
     ) >= MOST_STALLED:
-        return f"the last {stalled} rounds brought no better result, whatever was changed"
-    return ""
+        return Barrier(f"the last {stalled} rounds brought no better result, whatever was changed")
+    return None
 
 
 def may_reflect(state: State) -> bool:
@@ -106,7 +121,7 @@ def repeats(state: State) -> list[str]:
             f"{again} failure{'s' if again > 1 else ''} of this task came again after replanning, up to {most} times"
         )
     if stop := must_stop(state):
-        told.append(f"another round is not allowed: {stop}")
+        told.append(f"another round is not allowed: {stop.why}")
     return told
 
 

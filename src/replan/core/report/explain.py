@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from replan.core.calls.site import items_in_words
+from replan.core.limits.budget import Reached
 from replan.core.state.task import CallState, State, StepState
 from replan.core.types import Evaluation, Failure, Fault
 from replan.core.words import beginning, in_digits, one_line, some
@@ -66,15 +67,14 @@ def timed_out(state: State, secs: float) -> Failure:
     )
 
 
-def budget(state: State, limit: str) -> Failure:
-    name = limit.split(" ", 1)[0]
+def budget(state: State, limit: Reached) -> Failure:
     return Failure(
         kind="budget",
-        reason=f"the budget {limit} was reached",
+        reason=f"the budget {limit.words} was reached",
         root_causes=failed_so_far(state),
         tried=attempts_made(state),
-        advice=(*_doubts(state), f"Raise {name} under [budget], or make the task smaller."),
-        limit=name,
+        advice=(*_doubts(state), f"Raise {limit.name} under [budget], or make the task smaller."),
+        limit=limit.name,
     )
 
 

@@ -29,15 +29,15 @@ def needs_a_person(state: State) -> Failure:
     if reflection is None and state.word == "stop" and state.recovery is not None:
         reflection = state.recovery.reflection  # the one upon which the person was asked
     known = _what_failed(state)
-    stop = "a person has said stop" if state.word == "stop" else must_stop(state)
+    barrier = must_stop(state) if state.word != "stop" else None
     causes = reflection.root_causes if reflection is not None else ()
     advice: list[str] = [reflection.ask] if reflection is not None and reflection.ask else []
     advice += [] if reflection is None else reflection.improvement_suggestions[:3]
     reason = known.reason
     if state.word == "stop":
-        reason += f"; {stop}"
-    elif stop:
-        reason += f"; going on is pointless: {stop}"
+        reason += "; a person has said stop"
+    elif barrier is not None:
+        reason += f"; going on is pointless: {barrier.why}"
     elif reflection is not None and reflection.reflection_text:
         reason += f"; {beginning(one_line(reflection.reflection_text))}"
     return Failure(
@@ -46,7 +46,7 @@ def needs_a_person(state: State) -> Failure:
         root_causes=tuple(dict.fromkeys([*causes, *known.root_causes])),
         tried=tried(state),
         advice=tuple(dict.fromkeys([*advice, *known.advice])) or ("Say what is to be done differently.",),
-        limit=stop.split(" ", 1)[0] if stop.startswith("max_") else None,
+        limit=barrier.limit if barrier is not None else None,
         question=reflection.ask if reflection is not None else "",
     )
 

@@ -18,20 +18,13 @@ from replan.reasoning.prompting.view import StepReport
 _TELLING = 3
 """Characters from which on a value in a message is no chance."""
 _LAST_RESORT: ActionType = "trigger_overall_reflection"
-_AFTER_DOUBT: tuple[ActionType, ...] = ("verify_outcome", "settle_outcome", _LAST_RESORT)
 
 
 def open_actions(view: FailureView, style: str) -> tuple[ActionType, ...]:
-    """What may be proposed. For a call in doubt never the call; to a small model only what could help at all."""
+    """What may be proposed: what is open; to a small model only what could help at all."""
     if view.in_doubt:
-        read = any(reading.output for reading in view.readings)
-        if style == "small" and not view.readings and "verify_outcome" in view.allowed and _readers(view):
-            return ("verify_outcome",)
-        return tuple(
-            kind
-            for kind in _AFTER_DOUBT
-            if kind == _LAST_RESORT or (kind in view.allowed and (read or kind != "settle_outcome"))
-        )
+        first = style == "small" and not view.readings and "verify_outcome" in view.allowed and _readers(view)
+        return ("verify_outcome",) if first else tuple(view.allowed)
     useless: set[ActionType] = set()
     if style == "small":
         untried = set(stand_ins(view)) - {one.tool for one in view.tries}

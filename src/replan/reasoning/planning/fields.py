@@ -34,41 +34,56 @@ def name_fields(plan: Plan, tools: Sequence[ToolSpec], earlier: Earlier = _NONE)
     return plan if steps == plan.steps else plan.model_copy(update={"steps": steps})
 
 
-def hints(plan: Plan, tools: Sequence[ToolSpec], earlier: Earlier = _NONE) -> list[str]:
+def of_steps(plan: Plan, only: StepId | None) -> Sequence[Step]:
+    """The steps that something is told of: all of the plan's, or one."""
+    return plan.steps if only is None else [step for step in plan.steps if step.step_id == only]
+
+
+def hints(
+    plan: Plan, tools: Sequence[ToolSpec], earlier: Earlier = _NONE, *, only: StepId | None = None
+) -> list[str]:
     """Of references to a field that is not there, where it is: in the items of the list, or in another step."""
-    known = _Known(plan, tools, earlier)
-    found: list[str] = []
-    for step in plan.steps:
+    return [text for _, text in _hints(plan, _Known(plan, tools, earlier), only)]
+
+
+def _hints(plan: Plan, known: _Known, only: StepId | None) -> Iterator[tuple[Reference, str]]:
+    for step in of_steps(plan, only):
         for ref in references(step.parameters):
             if (other := known.elsewhere(ref, step)) != "":
-                found.append(f"step {step.step_id!r}: instead of {ref.raw} write {other}")
+                yield ref, f"step {step.step_id!r}: instead of {ref.raw} write {other}"
             for for_each, field in known.field_of_items(ref) if step.for_each is None else ():
-                found.append(
-                    f"step {step.step_id!r}: {ref.raw} is a field of a list's items; to make the call for every "
-                    f'item, write "for_each": "{for_each}" and ${{item.{field}}}'
+                yield (
+                    ref,
+                    (
+                        f"step {step.step_id!r}: {ref.raw} is a field of a list's items; to make the call for every "
+                        f'item, write "for_each": "{for_each}" and ${{item.{field}}}'
+                    ),
                 )
-    return found
 
 
-def strict_problems(plan: Plan, tools: Sequence[ToolSpec], earlier: Earlier = _NONE) -> list[str]:
+def strict_problems(
+    plan: Plan, tools: Sequence[ToolSpec], earlier: Earlier = _NONE, *, only: StepId | None = None
+) -> list[str]:
     """References to fields that no schema declares. An open object may have more, and a small model hardly means that."""
     known = _Known(plan, tools, earlier)
-    told = hints(plan, tools, earlier)
-    about = " ".join(told)
-    return told + [
+    told = list(_hints(plan, known, only))
+    hinted = {ref.raw for ref, _ in told}
+    return [text for _, text in told] + [
         f"step {step.step_id!r}: {ref.raw}: the output of {ref.head!r} declares no such field; use one that stands after ->"
-        for step in plan.steps
+        for step in of_steps(plan, only)
         for ref in references(step.parameters)
-        if ref.path and not ref.action and known._has(ref.head, ref) is False and ref.raw not in about
+        if ref.path and not ref.action and known._has(ref.head, ref) is False and ref.raw not in hinted
     ]
 
 
-def item_problems(plan: Plan, tools: Sequence[ToolSpec], earlier: Earlier = _NONE) -> list[str]:
+def item_problems(
+    plan: Plan, tools: Sequence[ToolSpec], earlier: Earlier = _NONE, *, only: StepId | None = None
+) -> list[str]:
     """Items of a list where their type does not fit. (Fields that they do not have are found by `check_plan`.)"""
     known = _Known(plan, tools, earlier)
     return [
         f"step {step.step_id!r}: {text}"
-        for step in plan.steps
+        for step in of_steps(plan, only)
         if (item := known.item(step)) is not None
         for text in _item_problems(step, item, known.parameters.get(step.tool, {}))
     ]

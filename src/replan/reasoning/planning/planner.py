@@ -9,10 +9,10 @@ from replan.core.plan.check import Checked
 from replan.core.plan.fields import INSTEAD_OF_STEPS
 from replan.core.plan.read import PlanMisread
 from replan.core.references.refs import Reference, parse, whole
-from replan.core.types import Frozen, JsonObject, Plan, ToolSpec
+from replan.core.types import Frozen, JsonObject, Plan, StepId, ToolSpec
 from replan.core.walk import texts_in
 from replan.errors import AnswerInvalid, PlanInvalid
-from replan.reasoning.planning.fields import hints, item_problems, name_fields, strict_problems
+from replan.reasoning.planning.fields import hints, item_problems, name_fields, of_steps, strict_problems
 from replan.reasoning.planning.invented import invented_links
 from replan.reasoning.planning.loosen import loosen
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
@@ -190,14 +190,14 @@ def _violations(found: Checked | Sequence[str]) -> Sequence[str]:
     return found.violations if isinstance(found, Checked) else found
 
 
-def objects_in_texts(plan: Plan, tools: Sequence[ToolSpec]) -> list[str]:
+def objects_in_texts(plan: Plan, tools: Sequence[ToolSpec], *, only: StepId | None = None) -> list[str]:
     """Places where a whole object stands inside a longer text: a small model means one field of it."""
     fields = {tool.id: list((tool.output_schema or {}).get("properties", {})) for tool in tools}
     tool_of = {step.step_id: step.tool for step in plan.steps if not step.actions and step.for_each is None}
     return [
         f"step {step.step_id!r}: {part.raw} is an object with {', '.join(has)}; "
         f"inside a text write one of its fields, as ${{{part.head}.output.{has[0]}}}"
-        for step in plan.steps
+        for step in of_steps(plan, only)
         for text in texts_in(step.parameters)
         if whole(text) is None
         for part in parse(text)

@@ -152,14 +152,13 @@ async def repair_step(
             step = next(one for one in plan.steps if one.step_id == step.step_id)
         violations = tuple(check(step))
         if small:
-            told = (hints if violations else strict_problems)(plan, view.tools)
-            told += [
-                *objects_in_texts(plan, view.tools),
-                *item_problems(plan, view.tools),
-                *invented_links(plan, view.task, view.tools, known=_outputs(view.done)),
-            ]
-            about = f"step {step.step_id!r}: "
-            violations += tuple(text for text in told if text.startswith(about))
+            name, others = step.step_id, [one.step_id for one in plan.steps if one.step_id != step.step_id]
+            violations += (
+                *(hints if violations else strict_problems)(plan, view.tools, only=name),
+                *objects_in_texts(plan, view.tools, only=name),
+                *item_problems(plan, view.tools, only=name),
+                *invented_links(plan, view.task, view.tools, known=_outputs(view.done), kept=others),
+            )
         if violations:
             raise Violations(violations)
         return step

@@ -67,12 +67,11 @@ async def select_tools(
     dropped: dict[str, None] = {}
 
     def read(answer: Any) -> ToolSelectionCompleted:
-        found = _read(answer, names, threshold)
+        found, missed = _read(answer, names, threshold)
         dropped.update(dict.fromkeys(found.dropped))
         if found.dropped and not found.tools:
-            raise Violations(
-                [_nothing_left(found.dropped, names.nearest_to(task.description, found.dropped), threshold)]
-            )
+            nearest = names.nearest_to(task.description, missed)
+            raise Violations([_nothing_left(found.dropped, nearest, threshold)])
         return found
 
     try:
@@ -111,26 +110,28 @@ def _nothing_left(dropped: Sequence[str], nearest: Sequence[str], threshold: flo
     )
 
 
-def _read(answer: Any, names: ToolNames, threshold: float) -> ToolSelectionCompleted:
+def _read(answer: Any, names: ToolNames, threshold: float) -> tuple[ToolSelectionCompleted, list[str]]:
+    """The selection, and the names of what was dropped of it, as far as they are known."""
     raw = answer["tools"]
     if not isinstance(raw, list):
         raise Violations(["`tools` has to be a list of {tool_id, score, reason}"])
     named = [item if isinstance(item, dict) else {"tool_id": item} for item in raw]
     scores = read_scores({str(at): item.get("score", 100) for at, item in enumerate(named)})
     best: dict[str, SelectedTool] = {}
-    dropped: dict[str, None] = {}
+    dropped: dict[str, str] = {}
+    """What is told of each, and its name."""
     for at, item in enumerate(named):
         asked = str(item.get("tool_id", item.get("id", item.get("tool", ""))) or "").strip()
         tool = names.find(asked)
         score = scores[str(at)]
         if tool is None:
-            dropped[f"{asked!r} does not exist"] = None
+            dropped[f"{asked!r} does not exist"] = asked
         elif score < threshold:
-            dropped[f"{tool.id} scored {score:g}, under {threshold:g}"] = None
+            dropped[f"{tool.id} scored {score:g}, under {threshold:g}"] = tool.id
         elif tool.id not in best or score > best[tool.id].score:
             best[tool.id] = SelectedTool(tool_id=tool.id, score=score, reason=str(item.get("reason") or ""))
     workflow = answer.get("workflow_id")
-    return ToolSelectionCompleted(
+    found = ToolSelectionCompleted(
         phase="tool_selection",
         tools=tuple(sorted(best.values(), key=lambda tool: -tool.score)),
         task_type=str(answer.get("task_type") or "default").strip() or "default",
@@ -139,6 +140,7 @@ def _read(answer: Any, names: ToolNames, threshold: float) -> ToolSelectionCompl
         dropped=tuple(dropped),
         changes_summary=text(answer.get("changes_summary")),
     )
+    return found, list(dropped.values())
 
 
 def _past(again: Reselection, style: str) -> dict[str, str]:

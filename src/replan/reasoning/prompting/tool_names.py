@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from replan.core.types import ToolSpec
 
@@ -29,12 +29,11 @@ class ToolNames:
     def find(self, name: str) -> ToolSpec | None:
         return self._by_name.get(_fold(name))
 
-    def nearest_to(self, description: str, dropped: Sequence[str]) -> list[str]:
-        """Ids by likeness to what was named, then by words shared with the task."""
+    def nearest_to(self, description: str, named: Iterable[str]) -> list[str]:
+        """Ids by likeness to the names that were given, then by words shared with the task."""
         ids = [tool.id for tool in self._tools]
         like: dict[str, None] = {}
-        for note in dropped:
-            asked = note.removesuffix(" does not exist").strip("'\"").split(" scored ")[0]
+        for asked in named:
             like.update(dict.fromkeys(difflib.get_close_matches(asked, ids, n=3, cutoff=0.5)))
         words = _words(description)
         ranked = sorted(

@@ -54,7 +54,7 @@ async def plan_unstored(submitted: TaskSubmitted, parts: Parts) -> Plan:
             await stages.choose_tools(run)
         await stages.plan(run)
     except BudgetReached as stop:
-        raise ModelError(f"the budget {stop.limit} allows no planning") from None
+        raise ModelError(f"the budget {stop.limit.words} allows no planning") from None
     if (stopped := run.state.impasse) is not None:
         raise PlanInvalid([no_plan(run.state, stopped).reason])
     assert run.state.plan is not None

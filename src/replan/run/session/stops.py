@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
+from replan.core.limits.budget import Reached
+
 
 class BudgetReached(Exception):
     """A limit forbids the next call. The text is `name = value`."""
 
-    @property
-    def limit(self) -> str:
-        return str(self)
+    def __init__(self, limit: Reached) -> None:
+        super().__init__(limit.words)
+        self.limit = limit
 
 
 class Halted(Exception):
