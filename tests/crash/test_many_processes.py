@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 TASKS = 3
 
 
-@pytest.mark.parametrize("count", [8, pytest.param(50, marks=pytest.mark.prove)])
+@pytest.mark.parametrize("count", [5, pytest.param(50, marks=pytest.mark.prove)])
 @pytest.mark.parametrize("new", [True, False], ids=["into a file that is not there yet", "into one that is"])
 def test_processes_that_write_at_once_all_finish_their_tasks(tmp_path: Path, count: int, new: bool) -> None:
     database, folder = tmp_path / "log.db", tmp_path / "done"

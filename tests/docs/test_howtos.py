@@ -6,7 +6,6 @@ import datetime as dt
 import json
 import os
 import re
-import shlex
 import signal
 import socket
 import subprocess
@@ -15,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import warm_command
 from documents import ROOT, blocks_of, evaluation
 
 from replan.testing import ScriptedEndpoint
@@ -71,9 +71,7 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 def shell(command: str, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
     """Have a shell run a command of a document, in which `replan` is the one of this interpreter."""
     (folder / "bin").mkdir(exist_ok=True)
-    program = folder / "bin" / "replan"
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m replan.cli "$@"\n', "utf-8")
-    program.chmod(0o755)
+    warm_command.program(folder / "bin" / "replan")
     return subprocess.run(
         ["sh", "-c", command],
         cwd=folder,
@@ -88,16 +86,15 @@ def shell(command: str, folder: Path, **more: str) -> subprocess.CompletedProces
 @contextmanager
 def served(folder: Path, *arguments: str, **more: str) -> Iterator[list[str]]:
     """The URLs of `replan tools serve tools.py` while it runs."""
-    command = [sys.executable, "-m", "replan.cli", "tools", "serve", *arguments, "--json"]
     env = environment(folder, **more)
-    with subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            yield json.loads(server.stdout.readline())["urls"]
-            server.send_signal(signal.SIGTERM)
-            assert server.wait(30) == 0
-        finally:
-            server.kill()
+    server = warm_command.Process(("tools", "serve", *arguments, "--json"), folder, env)
+    try:
+        yield json.loads(server.stdout.readline())["urls"]
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(30) == 0
+    finally:
+        server.kill()
+        server.communicate()
 
 
 def test_the_first_task_without_code(tmp_path: Path) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
+import warm_command
 from documents import ROOT, blocks_of, evaluation
 
 from replan.testing import ScriptedEndpoint
@@ -46,10 +45,7 @@ def printed(command: str, folder: Path) -> list[str]:
     program, *arguments = shlex.split(command)
     assert program == "replan"
     environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "APP_LLM_DEFAULT_MODEL": "scripted"}
-    done = subprocess.run(
-        [sys.executable, "-m", "replan.cli", *arguments],
-        cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8", check=False,
-    )  # fmt: skip
+    done = warm_command.run(tuple(arguments), folder, environment, "", timeout=120)
     assert done.returncode == 0, done.stderr
     return [*done.stderr.splitlines(), *done.stdout.splitlines()]
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import warm_command
 
 COMMAND = [sys.executable, "-m", "replan.cli", "tools"]
 
@@ -30,15 +31,7 @@ def _env(folder: Path, **more: str) -> dict[str, str]:
 )
 def test_what_cannot_be_served_is_told(tmp_path: Path, arguments: list[str], words: str) -> None:
     (tmp_path / "tools.py").write_text("def give() -> int:\n    return 1\n", encoding="utf-8")
-    ended = subprocess.run(
-        [*COMMAND, "serve", *arguments],
-        cwd=tmp_path,
-        env=_env(tmp_path),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    ended = warm_command.run(("tools", "serve", *arguments), tmp_path, _env(tmp_path), "", timeout=60)
     assert ended.returncode == 2
     assert words in " ".join(ended.stderr.split())
 
@@ -65,13 +58,9 @@ def test_a_server_is_started_checked_and_stopped(tmp_path: Path) -> None:
             line = server.stdout.readline()
             assert line.startswith("7 tools at http://127.0.0.1:")
             server.send_signal(signal.SIGINT)  # Ctrl-C is meant for the script
-            checked = subprocess.run(
-                [*COMMAND, "conformance", line.split()[-1], "--token-env", "TEST_TOKEN"],
-                env=_env(tmp_path, TEST_TOKEN="a-token"),
-                capture_output=True,
-                text=True,
-                timeout=120,
-                check=False,
+            arguments = ("tools", "conformance", line.split()[-1], "--token-env", "TEST_TOKEN")
+            checked = warm_command.run(
+                arguments, tmp_path, _env(tmp_path, TEST_TOKEN="a-token"), "", timeout=120
             )
             assert checked.returncode == 0, checked.stdout
             assert checked.stdout.rstrip().endswith("0 broken")
@@ -88,23 +77,14 @@ def test_a_rule_that_is_not_kept_is_told_and_is_exit_code_1(tmp_path: Path) -> N
         "@tool(effect='once')\nasync def conformance_echo(value: object) -> object:\n    return value\n"
     )
     (tmp_path / "tools.py").write_text(text, encoding="utf-8")
-    command = [*COMMAND, "serve", "tools.py", "--port", "0", "--keys", "memory"]
-    with subprocess.Popen(
-        command, cwd=tmp_path, env=_env(tmp_path), stdout=subprocess.PIPE, text=True
-    ) as server:
-        try:
-            assert server.stdout is not None
-            url = server.stdout.readline().split()[-1]
-            checked = subprocess.run(
-                [*COMMAND, "conformance", url],
-                env=_env(tmp_path),
-                capture_output=True,
-                text=True,
-                timeout=120,
-                check=False,
-            )
-        finally:
-            server.kill()
+    command = ("tools", "serve", "tools.py", "--port", "0", "--keys", "memory")
+    server = warm_command.Process(command, tmp_path, _env(tmp_path))
+    try:
+        url = server.stdout.readline().split()[-1]
+        checked = warm_command.run(("tools", "conformance", url), tmp_path, _env(tmp_path), "", timeout=120)
+    finally:
+        server.kill()
+        server.communicate()
     assert checked.returncode == 1
     lines = checked.stdout.splitlines()
     (at,) = (number for number, line in enumerate(lines) if line.startswith("broken"))

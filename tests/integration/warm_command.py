@@ -141,6 +141,26 @@ def run(
     return subprocess.CompletedProcess(process.args, process.wait(), out, err)
 
 
+def program(path: Path) -> Path:
+    """Make `path` a program that is the command, for shells; it starts warm."""
+    path.write_text(
+        f"""#!{sys.executable} -IS
+import array, json, os, socket, sys
+with socket.socket(socket.AF_UNIX) as asked:
+    asked.connect({_server()!r})
+    asked.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0, 1, 2]))])
+    request = {{"arguments": sys.argv[1:], "cwd": os.getcwd(), "env": dict(os.environ)}}
+    asked.sendall(json.dumps(request).encode() + b"\\n")
+    answers = asked.makefile("rb")
+    answers.readline()
+    sys.exit(int(answers.readline()))
+""",
+        encoding="utf-8",
+    )
+    path.chmod(0o755)
+    return path
+
+
 @cache
 def _server() -> str:
     """The socket of the process that is forked from: one for each worker, started when it is first needed."""
