@@ -96,7 +96,8 @@ class PlainEnd(_End):
 
 Recorded: TypeAlias = e.AnyEvent | PlainStart | PlainEnd
 """What is put into a log."""
-PLAIN = frozenset({PlainStart, PlainEnd})
+_PLAIN = (PlainStart, PlainEnd)
+PLAIN = frozenset(_PLAIN)
 EVENTS_OF_ONE = 2
 """How many events each of them is."""
 
@@ -108,7 +109,7 @@ def spelled_out(recorded: Iterable[Recorded]) -> list[e.AnyEvent]:
     """Every event by itself."""
     found: list[e.AnyEvent] = []
     for one in recorded:
-        if isinstance(one, PlainStart | PlainEnd):
+        if isinstance(one, _PLAIN):
             found += one.events()
         else:
             found.append(one)
@@ -117,7 +118,7 @@ def spelled_out(recorded: Iterable[Recorded]) -> list[e.AnyEvent]:
 
 def dump_together(recorded: Iterable[Recorded]) -> str:
     """All of it as one JSON text, a list of `[type, data]`."""
-    parts = [one.text() if isinstance(one, PlainStart | PlainEnd) else e.dump_pair(one) for one in recorded]
+    parts = [one.text() if isinstance(one, _PLAIN) else e.dump_pair(one) for one in recorded]
     return f"[{','.join(parts)}]"
 
 

@@ -31,7 +31,8 @@ def rows_of(recorded: Sequence[Recorded]) -> list[EventRow]:
     """The rows of one append."""
     stored = [one for one in recorded if one.stored]
     kinds = list(map(type, stored))
-    held = len(stored) + (EVENTS_OF_ONE - 1) * sum([kind in PLAIN for kind in kinds])
+    plain = len(stored) if PLAIN.issuperset(kinds) else sum([kind in PLAIN for kind in kinds])
+    held = len(stored) + (EVENTS_OF_ONE - 1) * plain
     if held <= MOST and _ALONE.isdisjoint(kinds):
         return [_row(stored, held)] if stored else []
     rows: list[EventRow] = []

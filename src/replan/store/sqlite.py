@@ -224,9 +224,9 @@ class SqliteStore:
     ) -> asyncio.Future[Appended]:
         rows = rows_of(events)
         status, ends = _brings(events)
-        task_id, fence, count = claim.task_id, claim.fence, sum([row.holds for row in rows])
+        task_id, fence = claim.task_id, claim.fence
         if len(rows) == 1 and status is None and not artifacts:
-            large = count > PROMPT_EVENTS or len(rows[0].data) > PROMPT_BYTES
+            large = len(rows[0].data) > PROMPT_BYTES
             future = self._writer.submit(
                 partial(_append_one, claim, rows[0], ts, round), chain=claim, large=large, single=True
             )
@@ -266,6 +266,7 @@ class SqliteStore:
                 )
             )
             return lost
+        count = sum([row.holds for row in rows])
         size = sum([len(row.data) for row in rows])
         large = bool(artifacts) or count > PROMPT_EVENTS or size > PROMPT_BYTES
         future = self._writer.submit(work, chain=claim, large=large)
@@ -430,11 +431,14 @@ _QUIET = frozenset([*PLAIN, e.StepReady, e.StepStarted, e.CallStarted, e.CallCom
 """Kinds that leave a task's status as it is: most appends have no others."""
 
 
+_NOTHING: tuple[None, bool] = (None, False)
+
+
 def _brings(recorded: Sequence[Recorded]) -> tuple[TaskStatus | None, bool]:
     """The status that the events leave the task in, if they change it; and whether one of them ends it."""
     status, ends = None, False
     if _QUIET.issuperset(map(type, recorded)):
-        return status, ends
+        return _NOTHING
     for event in spelled_out(recorded):
         if (brought := status_of(event)) is not None:
             status, ends = brought, ends or isinstance(event, e.TERMINAL)

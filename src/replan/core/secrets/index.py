@@ -18,6 +18,10 @@ _PIECE = 16_384
 _OF_WORDS = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
+_NONE: set[int] = set()
+"""Shared by all that have nothing yet, as those of thousands of tasks; nothing is added to it."""
+
+
 class Index:
     """Grows while other threads look: what they find is whole. Nothing is ever taken out, and each step by itself is atomic."""
 
@@ -28,11 +32,11 @@ class Index:
         """Each, and whether it counts only where no letter or digit stands beside it."""
         self._lengths: dict[bytes, set[int]] = {}
         """The lengths of those that begin alike."""
-        self._begin: tuple[set[int], ...] = tuple(set() for _ in _OFFSETS)
+        self._begin: tuple[set[int], ...] = ()
         """Blocks of long ones, by the offset at which they stand in them."""
-        self._far: set[int] = set()
+        self._far: set[int] = _NONE
         """The same, all together."""
-        self._near: set[int] = set()
+        self._near: set[int] = _NONE
         """The beginnings of short ones."""
 
     def add(self, texts: Iterable[bytes], *, word: bool) -> None:
@@ -51,8 +55,13 @@ class Index:
         begins = text[: _FAR if far else _BLOCK]
         self._lengths.setdefault(begins, set()).add(len(text))
         if not far:
+            if self._near is _NONE:
+                self._near = set()
             self._near.add(from_bytes(begins, byteorder))
             return
+        if self._far is _NONE:
+            self._begin = tuple(set() for _ in _OFFSETS)
+            self._far = set()
         for offset in _OFFSETS:
             block = from_bytes(text[offset : offset + _BLOCK], byteorder)
             self._begin[offset].add(block)

@@ -62,6 +62,7 @@ class Attempts:
         "_deadline",
         "_driver",
         "_jitter",
+        "_open",
         "_places",
         "_policy",
         "_run",
@@ -76,6 +77,8 @@ class Attempts:
         self._deadline = deadline
         self._policy = run.state.policy
         self._jitter: random.Random | None = None
+        self._open: ToolSpec | None = None
+        """The tool that was found last to say nothing secret."""
         self._driver = asyncio.current_task()
         self._cancels = self._driver.cancelling() if self._driver is not None else 0
         self.abandoned = False
@@ -173,7 +176,6 @@ class Attempts:
         `asyncio.CancelledError` leaves the call
         without a result: whoever stops the run closes it.
         """
-        task = asyncio.current_task()
         while True:
             given: JsonObject | None = None
             try:
@@ -198,27 +200,30 @@ class Attempts:
                     if (small := pack_small(answer)) is not None:
                         outcome = small
                     else:
-                        self.landing |= {task}
+                        self.landing |= {asyncio.current_task()}
                         outcome = await packed(answer, self._policy.max_output_bytes)
                 finally:
                     if gate is not None:
                         gate.leave()
             except BaseException as error:
-                self.landing -= {task}
+                if self.landing:
+                    self.landing -= {asyncio.current_task()}
                 # It gave up because we stopped it: that says nothing about the call.
                 if self._stopped():
                     raise asyncio.CancelledError from error
                 take_back_cancels()
-                fault = self._fault(call, failed(call.tool.id, error, task))
+                fault = self._fault(call, failed(call.tool.id, error, asyncio.current_task()))
                 outcome = await self._after_all(call, fault, place, urgency)
             if isinstance(outcome, Packed):
+                if call.plain and not self.landing and self._says_nothing_secret(call.tool):
+                    return self._completed(call, outcome, started)
                 try:
                     if may_be_sealed(self._run, call.tool):
-                        self.landing |= {task}
+                        self.landing |= {asyncio.current_task()}
                         outcome = await sealed(outcome, self._run, call.tool, self._policy.max_output_bytes)
                 finally:
                     if self.landing:
-                        self.landing -= {task}
+                        self.landing -= {asyncio.current_task()}
                 return self._completed(call, outcome, started)
             call.plain = False
             self._count(call, started, outcome)
@@ -244,6 +249,16 @@ class Attempts:
             except BaseException:
                 self.leave(call)
                 raise
+
+    def _says_nothing_secret(self, tool: ToolSpec) -> bool:
+        """True if no output of the tool holds a secret: `may_be_sealed`, asked once for each tool."""
+        if self._run.secrets.any:
+            return False
+        if self._open is not tool:
+            if may_be_sealed(self._run, tool):
+                return False
+            self._open = tool
+        return True
 
     def _completed(self, call: Call, packed: Packed, started: float) -> JsonObject | PlainEnd:
         secs = self._count(call, started)

@@ -40,7 +40,7 @@ class Place:
         self._owner = task
 
     def ended(self, task: asyncio.Task[None]) -> None:
-        if self._owner is task:
+        if self.held and self._owner is task:
             self.give()
 
     def give(self) -> None:
@@ -98,8 +98,10 @@ class Places:
 
     def offer(self, urgency: float, launch: Callable[..., None], *what: Any) -> None:
         """Queue something to be launched: `launch(*what, place)`. A place that no task owns afterwards goes back at once."""
-        if not self._no_offers:
-            self._queue(urgency, launch, None, what)
+        if not (self._no_offers or self._closed):
+            heapq.heappush(self._waiting, (-urgency, next(self._order), launch, None, what))
+            if not (self._held or self._giving):
+                self.hand_out()
 
     def refuse_offers(self) -> None:
         """Nothing that is offered is launched any more; who runs may still take places."""
@@ -185,18 +187,11 @@ class Places:
     def waiting(self) -> int:
         return len(self._waiting)
 
-    def _queue(
-        self,
-        urgency: float,
-        launch: Callable[..., None],
-        refuse: Callable[[], None] | None,
-        what: tuple[Any, ...] = (),
-    ) -> None:
+    def _queue(self, urgency: float, launch: Callable[..., None], refuse: Callable[[], None]) -> None:
         if self._closed:
-            if refuse is not None:
-                refuse()
+            refuse()
             return
-        heapq.heappush(self._waiting, (-urgency, next(self._order), launch, refuse, what))
+        heapq.heappush(self._waiting, (-urgency, next(self._order), launch, refuse, ()))
         if not (self._held or self._giving):
             self.hand_out()
 

@@ -217,6 +217,9 @@ class Executor:
 
     def _say_who_waits(self) -> None:
         """Record which of the steps that have just become ready did not get a place."""
+        if not self._places.waiting:
+            self._offered.clear()
+            return
         offered, self._offered = self._offered[:MANY], self._offered[MANY:]
         if self._offered:  # the others in a later turn: so many events at once would hold everything else up
             asyncio.get_running_loop().call_soon(self._say_who_still_waits)
@@ -284,21 +287,19 @@ class Executor:
         places.hold(1)
         try:
             place.give()
-            if isinstance(outcome, Fault):
+            if isinstance(outcome, PlainEnd):
+                self._run.record(outcome)
+            elif isinstance(outcome, Fault):
                 if step.status != "running":
                     self._run.record(StepStarted(step_id=step_id))
                 self._run.record(StepFailed(step_id=step_id, error=outcome))
                 self._skip_dependents(step_id)
                 return
-            self._run.record(
-                outcome
-                if isinstance(outcome, PlainEnd | StepSkipped)
-                else _step_completed(
-                    step_id=step_id,
-                    metadata=outcome,
-                    failed_items=step.left_out if step.items is not None else (),
-                )
-            )
+            elif isinstance(outcome, StepSkipped):
+                self._run.record(outcome)
+            else:
+                left_out = step.left_out if step.items is not None else ()
+                self._run.record(_step_completed(step_id=step_id, metadata=outcome, failed_items=left_out))
             missing = self._missing
             for dependent in self._graph.needed_by[step_id]:
                 left = missing[dependent] = missing[dependent] - 1
