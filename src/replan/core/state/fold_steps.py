@@ -162,11 +162,20 @@ def _step_completed(state: State, event: e.StepCompleted, ts: float) -> None:
                 state._metadata.add(event.step_id, event.metadata)
 
 
+_NOT_BEGUN = frozenset({"pending", "ready"})
+
+
 def _plain_start(state: State, start: PlainStart, ts: float) -> None:
     """`_step_started` and `_call_started` in one, where there is nothing of the step and of the call yet."""
     step_id, key, ledger = start.step_id, start.call_key, state.ledger
     step = state.steps.get(step_id)
-    if step is None or step.calls or step.healing is not None or step.closed or key in state._calls:
+    if (
+        step is None
+        or step.calls
+        or step.healing is not None
+        or step.status not in _NOT_BEGUN
+        or key in state._calls
+    ):
         _one_by_one(state, start, ts)
         return
     step.status = "running"

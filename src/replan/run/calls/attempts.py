@@ -118,7 +118,11 @@ class Attempts:
         if not call.short:
             parameters = shown(call.tool, parameters, self._policy.max_output_bytes, self._run.secrets)
         start = PlainStart(call.step.step_id, call.key, call.tool.id, call.tool.effect, parameters)
-        begun = self._run.record(start)
+        begun = self._run.record(start, soon=False)
+        if _has_to_land(call):
+            begun.awaited = True  # `finish` sends it off
+        else:
+            self._run.send_soon(begun)
         if self._policy.budget.max_tool_calls is not None:
             warn(self._run)
         return begun
@@ -181,8 +185,7 @@ class Attempts:
             try:
                 if call.large:
                     given = await beside(own_copy, call.parameters)
-                must_land = call.tool.effect != "reads" or call.step.dependencies
-                if must_land and not self._run.has_landed(batch):
+                if _has_to_land(call) and not self._run.has_landed(batch):
                     await self._run.durable(batch)
             except BaseException as error:
                 self.leave(call)
@@ -454,6 +457,11 @@ class Attempts:
         return (
             f"it asks to be called again in {wait:,.0f} s, when the time of {whose} is over" if whose else ""
         )
+
+
+def _has_to_land(call: Call) -> bool:
+    """True if what is recorded has to be on disk before the call is made."""
+    return call.tool.effect != "reads" or bool(call.step.dependencies)
 
 
 def _of_all(call: Call, fault: Fault) -> Fault:

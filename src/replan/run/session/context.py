@@ -36,7 +36,7 @@ from replan.run.session.under_way import Standing
 class Batch:
     """Events that go to the log together."""
 
-    __slots__ = ("artifacts", "done", "events", "flushed", "round", "ts", "waiters")
+    __slots__ = ("artifacts", "awaited", "done", "due", "events", "flushed", "round", "ts", "waiters")
 
     def __init__(self, ts: float, round: int) -> None:
         self.ts = ts
@@ -44,6 +44,10 @@ class Batch:
         self.events: list[Recorded] = []
         self.artifacts: list[NewArtifact] = []
         self.waiters: list[asyncio.Future[None]] = []
+        self.due = False
+        """It is sent off soon, whatever happens."""
+        self.awaited = False
+        """Somebody is about to wait for it, and will send it off."""
         self.flushed = False
         self.done = False
 
@@ -200,8 +204,11 @@ class Run:
         if self._listener is not None:
             self._listener()
 
-    def record(self, *events: Recorded, artifacts: Sequence[NewArtifact] = ()) -> Batch:
-        """Record facts: they are in the state now, and in the log once the batch is durable."""
+    def record(self, *events: Recorded, artifacts: Sequence[NewArtifact] = (), soon: bool = True) -> Batch:
+        """Record facts: they are in the state now, and in the log once the batch is durable.
+
+        `soon`: the batch is sent off in the next turn of the event loop; else whoever records sees to that (`send_soon`).
+        """
         if self.broken is not None:
             raise self.broken.with_traceback(None)
         state = self.state
@@ -220,7 +227,8 @@ class Run:
             if batch is not None:
                 self._flush()
             batch = self._batch = Batch(now, state.round)
-            asyncio.get_running_loop().call_soon(self._flush_one, batch)
+        if soon and not batch.due:
+            self.send_soon(batch)
         batch.events += events
         if artifacts:
             batch.artifacts += artifacts
@@ -249,6 +257,13 @@ class Run:
         if not batch.flushed:
             self._flush()
         return batch.done and self.broken is None
+
+    def send_soon(self, batch: Batch | None = None) -> None:
+        """Have a batch sent off in the next turn of the event loop; without one, what is recorded and not sent yet."""
+        batch = batch or self._batch
+        if batch is not None and not (batch.due or batch.flushed):
+            batch.due = True
+            asyncio.get_running_loop().call_soon(self._flush_one, batch)
 
     def _flush_one(self, batch: Batch) -> None:
         if batch is self._batch:

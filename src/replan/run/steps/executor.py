@@ -31,7 +31,7 @@ from replan.run.calls.build import Call
 from replan.run.calls.closing import close_crashed
 from replan.run.calls.slots import Place, Places, PlacesClosed
 from replan.run.human_input.approvals import Parking
-from replan.run.session.context import Run
+from replan.run.session.context import Batch, Run
 from replan.run.session.stops import BudgetReached
 from replan.run.steps.step import Steps
 
@@ -174,7 +174,9 @@ class Executor:
             self._tasks.pop(task).ended(task)
         except Exception as error:  # noqa: BLE001 - a log that is another's by now, say: nobody hears a callback
             self.stop(error)
-        if not task.cancelled() and (failed := task.exception()) is not None:
+        if task.cancelled():
+            self._run.send_soon()  # it may not even have begun, and what it was to send off is left
+        elif (failed := task.exception()) is not None:
             self.stop(failed)
         self._check_idle()
 
@@ -284,11 +286,14 @@ class Executor:
         """Record the end of a step, give its place back and start what it frees, the most urgent first."""
         step_id = step.step.step_id
         places = self._places
+        batch: Batch | None = None
         places.hold(1)
         try:
             place.give()
             if isinstance(outcome, PlainEnd):
-                self._run.record(outcome)
+                batch = self._run.record(
+                    outcome, soon=False
+                )  # what it frees may send it off with its own start
             elif isinstance(outcome, Fault):
                 if step.status != "running":
                     self._run.record(StepStarted(step_id=step_id))
@@ -306,7 +311,11 @@ class Executor:
                 if not left and not self._state.steps[dependent].closed:
                     self._offer(dependent)
         finally:
-            places.hold(-1)
+            try:
+                places.hold(-1)
+            finally:
+                if batch is not None and not batch.awaited:
+                    self._run.send_soon(batch)
 
     def _skip_dependents(self, failed: StepId, walked: set[StepId] | None = None) -> None:
         """`walked`: beyond these all is skipped already; without it, beyond every step that was skipped for such a reason."""
