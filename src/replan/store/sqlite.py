@@ -316,8 +316,8 @@ class SqliteStore:
     async def read(
         self, task_id: str, after: int = 0, limit: int | None = None, *, signals_only: bool = False
     ) -> list[e.Record]:
-        whole = after == 0 and limit is None and not signals_only
-        if whole and (first := self._only_created(task_id)) is not None:
+        from_the_first = after == 0 and (limit is None or limit > 0) and not signals_only
+        if from_the_first and (first := self._only_created(task_id)) is not None:
             return [first]
         return (await self._reader.page(task_id, after, limit, signals_only)).records
 

@@ -43,6 +43,7 @@ from replan.run.session.dependencies import Parts
 from replan.run.session.given import read_secret, source_of
 from replan.run.session.known_secrets import in_clear, known_to, places_of
 from replan.run.session.outputs import Loaded, read_back
+from replan.run.session.pages import folded
 from replan.run.session.shielding import noticed
 
 MAX_DESCRIPTION = 200_000
@@ -145,8 +146,7 @@ class Service:
         return drive(task_id, self.parts)
 
     async def state(self, task_id: str) -> State:
-        records = await self.parts.store.read(task_id)
-        return await beside(fold, records) if len(records) > MANY else fold(records)
+        return await folded(self.parts.store, task_id)
 
     async def result(self, task_id: str) -> TaskResult:
         """What the task has come to so far; `status` says whether it has ended."""

@@ -28,6 +28,7 @@ from replan.ports import Appended, Claim, NewArtifact
 from replan.run.session.dependencies import Parts
 from replan.run.session.known_secrets import known_to, may_hold_secrets
 from replan.run.session.library_logs import keep_from_logs
+from replan.run.session.pages import PAGE, pages
 from replan.run.session.redaction import LateSecrets
 from replan.run.session.shielding import see_through
 from replan.run.session.under_way import Standing
@@ -138,12 +139,8 @@ class Run:
     @classmethod
     async def _read(cls, claim: Claim, parts: Parts) -> Run:
         task_id = claim.task_id
-        records = await parts.store.read(task_id)
-        if odd := next((one for one in records if misread(one.event)), None):
-            raise StoreUnusable(
-                f"task {task_id!r} is not driven: number {odd.seq} of its log ({odd.type}) cannot be read, so that what was done "
-                "might be done again; drive it with the release of Replan that has written it"
-            )
+        records = await parts.store.read(task_id, 0, PAGE)
+        _check_read(records)
         name = TaskName(task_id, records[0].ts if records else 0.0)
         light = name in parts.light
         parts.light.pop(name, None)
@@ -154,6 +151,10 @@ class Run:
         )
         aside = large or any(_tells_much(one.event) for one in records[:1])
         state = await beside(_opened, task_id, parts, records) if aside else _opened(task_id, parts, records)
+        if len(records) == PAGE:
+            async for more in pages(parts.store, task_id, records[-1].seq):
+                _check_read(more)
+                await beside(_folded_on, more, state)
         run = cls(parts, claim, state)
         run.large = large
         if run.state.policy.interactive or len(records) > 1 or may_hold_secrets(parts.tools):
@@ -390,7 +391,24 @@ def _opened(task_id: str, parts: Parts, records: list[Record]) -> State:
         state.secrets = known_to(whole, parts.tools, parts.secrets)
         keep_from_logs(state.secrets)
         seen = state.secrets.masked_event(whole)
-        state.any_lost = any(one.event.masked for one in records)
-        later = [one._replace(event=lost(one.event)) if one.event.masked else one for one in records[1:]]
-        records = [records[0]._replace(event=seen), *later]
+        state.any_lost = first.masked
+        fold([records[0]._replace(event=seen)], state)
+        records = records[1:]
+    return _folded_on(records, state)
+
+
+def _folded_on(records: list[Record], state: State) -> State:
+    """The state with what comes next in its log."""
+    if state.submitted is not None and any(one.event.masked for one in records):
+        state.any_lost = True
+        records = [one._replace(event=lost(one.event)) if one.event.masked else one for one in records]
     return fold(records, state)
+
+
+def _check_read(records: list[Record]) -> None:
+    """Raise if one of them cannot be read for what it is."""
+    if odd := next((one for one in records if misread(one.event)), None):
+        raise StoreUnusable(
+            f"task {odd.task_id!r} is not driven: number {odd.seq} of its log ({odd.type}) cannot be read, so that what was done "
+            "might be done again; drive it with the release of Replan that has written it"
+        )
