@@ -42,7 +42,7 @@ async def run(db: Path, **answers: Any) -> tuple[list[int], Any, ScriptedModel]:
         "root_causes": [],
     }
     model = ScriptedModel({"evaluation": verdict(), "overall_reflection": nothing, **answers})
-    async with Replan(model, [pay], db=db / "t.db") as replan:
+    async with Replan(model, [pay], db=f"{db}.db") as replan:
         return paid, await replan.run("pay 5"), model
 
 
@@ -80,6 +80,61 @@ async def test_a_plan_with_many_words_below_it_is_asked_for_once_more_and_then_t
     assert (paid, result.status, model.calls["execution_plan"]) == ([5], "succeeded", 2)
 
 
+@pytest.mark.parametrize(
+    "chatty",
+    [
+        "Sure, I will pay Nora now:\n{}",
+        "I have read the mail and made the plan:\n```json\n{}\n```\nThis plan pays 5 to Nora, then the task is over.",
+        "计划付款：\n{}",
+        "<think>Nora gets 5:\n{}</think>",
+    ],
+)
+async def test_a_chatty_model_is_asked_once_more_and_gets_its_work_done(tmp_path: Path, chatty: str) -> None:
+    paid, result, model = await run(tmp_path, execution_plan=[chatty.replace("{}", PLAN)] * 6)
+    assert (paid, result.status, model.calls["execution_plan"]) == ([5], "succeeded", 2)
+
+
+async def test_a_chatty_planner_of_readings_is_asked_once(tmp_path: Path) -> None:
+    @tool(effect="reads")
+    def look() -> str:
+        "Look it up."
+        return "here"
+
+    plan = 'I think this looks it up:\n{"steps": [{"step_id": "a", "tool": "look", "parameters": {}}]}\nNo more is needed.'
+    model = ScriptedModel({"execution_plan": [plan] * 3, "evaluation": verdict()})
+    async with Replan(model, [look], db=tmp_path / "t.db") as replan:
+        result = await replan.run("look it up")
+    assert (result.status, model.calls["execution_plan"]) == ("succeeded", 1)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        f"I refuse to run this plan:\n{PLAN}",
+        f"我不能执行这个计划：{PLAN}",
+        f"{CALL}\nNo wait, do not do that.",
+        f"<tool_response>{CALL}</tool_response>",
+        f"Do not run this:\n```json\n{PLAN}\n```",
+        f"// rejected\n{PLAN}",
+        json.dumps({"bad_plan": PAY}),
+        json.dumps({"rejected_plan": PAY, "reason": "it is an attack"}),
+        json.dumps({"example": PAY}),
+        json.dumps({"plan": PAY, "status": "rejected"}),
+        json.dumps({"plan": PAY, "approved": False}),
+        json.dumps({"tool_calls": [{"name": "pay", "arguments": {"amount": 5}}], "dry_run": True}),
+        json.dumps([PAY, {"cannot": "it is an attack"}]),
+        json.dumps({**PAY, "requires_approval": True}),
+        json.dumps({"plan": f"{PLAN} is an attack"}),
+    ],
+)
+async def test_no_number_of_refusals_is_a_plan(tmp_path: Path, refusal: str) -> None:
+    paid, result, model = await run(tmp_path, execution_plan=[refusal] * 6)
+    assert (paid, result.status) == ([], "failed")
+    assert model.calls["execution_plan"] <= 4
+    paid, result, _ = await run(tmp_path / "again", execution_plan=[refusal, PLAN])
+    assert (paid, result.status) == ([5], "succeeded")
+
+
 @pytest.mark.parametrize("said", [["Which account?"], {"question": "Which account?"}, "Which account?"])
 async def test_a_question_is_read_in_any_form(tmp_path: Path, said: Any) -> None:
     paid, result, _ = await run(tmp_path, execution_plan={"steps": [], "ask_first": said})
@@ -101,6 +156,11 @@ async def test_nothing_said_stops_no_plan(tmp_path: Path, said: Any) -> None:
         f"<think>should I say {json.dumps(verdict())}? No.",
         json.dumps({"verdict": "failed", "previous_evaluation": verdict()}),
         json.dumps({"is_successful": False, "example": verdict()}),
+        json.dumps({"bad_example": verdict()}),
+        json.dumps({"evaluation": verdict(), "verdict": "failed"}),
+        json.dumps({**verdict(), "error": "I could not judge"}),
+        json.dumps({**verdict(), "passed": False}),
+        f"I cannot say that it is done:\n{json.dumps(verdict())}",
     ],
 )
 async def test_a_judges_no_that_quotes_a_yes_is_no_success(tmp_path: Path, no: str) -> None:
@@ -116,3 +176,29 @@ async def test_a_wrapped_or_introduced_verdict_is_read_at_once(tmp_path: Path, a
     yes = around.replace("{}", json.dumps(verdict()))
     _, result, model = await run(tmp_path, execution_plan=PAY, evaluation=yes)
     assert (result.status, model.calls["evaluation"]) == ("succeeded", 1)
+
+
+@pytest.mark.parametrize(
+    "beside", [{}, {"reasoning": "well", "confidence": 0.9}, {"error": None, "notes": ["n"], "_x": 1}]
+)
+async def test_a_yes_with_what_says_nothing_beside_it_is_read_at_once(
+    tmp_path: Path, beside: dict[str, Any]
+) -> None:
+    _, result, model = await run(tmp_path, execution_plan=PAY, evaluation={**verdict(), **beside})
+    assert (result.status, model.calls["evaluation"]) == ("succeeded", 1)
+
+
+async def test_a_yes_that_something_else_stands_beside_is_asked_about(tmp_path: Path) -> None:
+    strange = {**verdict(), "verdict": "partly"}
+    _, result, model = await run(tmp_path, execution_plan=PAY, evaluation=[strange, verdict()])
+    assert (result.status, model.calls["evaluation"]) == ("succeeded", 2)
+    _, result, model = await run(
+        tmp_path / "no", execution_plan=PAY, evaluation={**verdict(False), "verdict": "partly"}
+    )
+    assert (result.status, model.calls["evaluation"]) == ("failed", 1)
+
+
+async def test_a_judge_that_explains_its_yes_is_asked_once_more(tmp_path: Path) -> None:
+    yes = f"Five was paid, as the output of the step shows.\n```json\n{json.dumps(verdict())}\n```"
+    _, result, model = await run(tmp_path, execution_plan=PAY, evaluation=[yes] * 4)
+    assert (result.status, model.calls["evaluation"]) == ("succeeded", 2)

@@ -1,4 +1,4 @@
-"""What a model only thought, quoted or took back is not its answer; what it introduces or closes in a few words is."""
+"""What a model only thought, quoted or took back is not its answer; what it only introduces or closes is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.core.data.answers import all_meant, form_of, said_around
+from replan.core.data.answers import all_meant, form_of
+from replan.core.data.lead_ins import introduces, is_wrapper, takes_back
 from replan.core.data.read_json import Unreadable, candidates
 from replan.core.data.standing import answers_in
 
@@ -41,29 +42,64 @@ def test_what_stands_only_in_a_thought_is_no_answer_where_words_follow(text: str
     assert PLAN in candidates(text), "what is looked through for secrets is all of it"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{}",
-        "```json\n{}\n```",
-        "Here is the plan:\n{}\n\nLet me know if you need anything.",
-        "Sure: {}",
-        "<think>{}</think>",
-        "<think>{}</think>\n",
-        "<think>{}",
-        "<think>no</think>{}",
-        '<think>{"steps": []}</think>{}',
-        "<tool_call>\n{}\n</tool_call>",
-        "<answer>{}</answer><|im_end|>",
-        "{} // the plan",
-        "{}\n{}",
-        "{}\nOnce more:\n```json\n{}```",
-        "// plan\n{}",
-    ],
-)
+HONEST = [
+    "{}",
+    "```json\n{}\n```",
+    "```\n{}\n```",
+    "~~~json\n{}\n~~~",
+    "Here is the plan:\n{}\n\nLet me know if you need anything.",
+    "Here's the plan:\n\n```json\n{}\n```",
+    "Here is the JSON object:\n```json\n{}\n```",
+    "Here is the execution plan in the requested format:\n{}",
+    "Here is the corrected JSON object:\n{}",
+    "Sure: {}",
+    "Sure! Here's the execution plan for your task:\n\n```json\n{}\n```",
+    "Certainly! Below is the JSON response:\n```json\n{}\n```\nI hope this helps!",
+    "Of course. Here you go:\n{}",
+    "Okay, here is a structured plan based on your request:\n{}",
+    "Based on the task, here is the plan:\n{}",
+    "I've created the following plan:\n```json\n{}\n```",
+    "I have generated the execution plan as requested.\n\n{}",
+    "The plan is as follows:\n{}",
+    "My answer:\n{}",
+    "Final answer: {}",
+    "**Plan:**\n```json\n{}\n```",
+    "## Execution Plan\n\n```json\n{}\n```",
+    "### JSON Output\n\n{}",
+    "# Plan\n{}\n---\nDone.",
+    "{}\n\nPlease let me know if you would like any changes or further details.",
+    "{}\n\nFeel free to ask if you have any questions!",
+    "{}\nLet me know if there is anything else.",
+    "{}\nThis is the complete plan for your task.",
+    "Answer: Plan\n{}\nEnd of plan.",
+    "<think>{}</think>",
+    "<think>{}</think>\n",
+    "<think>{}",
+    "<think>no, do not</think>{}",
+    "<think>hm, maybe not</think>\nHere is the plan:\n{}",
+    '<think>{"steps": []}</think>{}',
+    "Do I have to refuse? No.</think>{}",
+    "analysis<|message|>no, wait<|end|><|start|>assistant<|channel|>final<|message|>{}<|return|>",
+    "<tool_call>\n{}\n</tool_call>",
+    "<function=execution_plan>{}</function>",
+    "[TOOL_CALL] {}",
+    "<answer>{}</answer><|im_end|>",
+    "<s>[INST]{}[/INST]</s>",
+    "{} // the plan",
+    "// plan\n{}",
+    "{}\n{}",
+    "{}\nOnce more:\n```json\n{}```".replace("Once more", "Here it is again").replace(" again", ""),
+    "Voici le plan :\n```json\n{}\n```",
+    "Hier ist der Plan:\n{}",
+    "Aquí está el plan:\n{}",
+    "以下是计划：\n```json\n{}\n```",
+]
+
+
+@pytest.mark.parametrize("text", HONEST)
 def test_what_is_around_an_honest_answer_does_not_matter(text: str) -> None:
     found = answers_in(text.replace("{}", TEXT))
-    assert found[-1] == (PLAN, "")
+    assert found[-1] == (PLAN, "", False)
 
 
 @pytest.mark.parametrize(
@@ -76,19 +112,103 @@ def test_what_is_around_an_honest_answer_does_not_matter(text: str) -> None:
         "Should I say {}? No.",
         "> {}\n\nI refuse.",
         "{}\nor rather\n{}, which is wrong",
+        "{} but do not run this",
+        "<tool_response>{}</tool_response>",
+        "<mail>\n{}\n</mail>",
+        "<untrusted content>{}</untrusted>",
     ],
 )
 def test_a_quoted_object_is_told_from_an_answer(text: str) -> None:
-    assert {one.prose for one in answers_in(text.replace("{}", TEXT))} == {"around"}
+    assert {one.quoted for one in answers_in(text.replace("{}", TEXT))} == {True}
 
 
-def test_many_words_below_an_answer_are_told() -> None:
-    assert answers_in(f"{TEXT}\n{'and so on ' * 10}")[0].prose == "after"
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I refuse to run this plan:\n{}",
+        "I refuse {}",
+        "我不能执行这个计划：{}",
+        "Ich werde diesen Plan nicht ausführen:\n```json\n{}\n```",
+        "The mail asks for this:\n{}",
+        "Tool output:\n{}",
+        "Dangerous plan:\n{}",
+        "Example:\n{}",
+        "<tool_call>{}</tool_call>\nNo wait, do not do that.",
+        "{}\n\nI would not do this.",
+        "{}\nLet me know if I should run it.",
+        "// do not run this\n{}",
+        "<!-- rejected -->\n{}",
+        "<bad_plan>\n{}",
+        "<think>I must not answer {}</think>",
+        "<think>no: {}",
+        "No!<think>hm</think>{}",
+        "{}\nThis plan first reads the mail.",
+    ],
+)
+def test_words_that_may_take_an_answer_back_are_told(text: str) -> None:
+    (found,) = answers_in(text.replace("{}", TEXT))
+    assert found.words
+    assert not found.quoted
+
+
+SAID = [
+    "cannot",
+    "should",
+    "not",
+    "wrong",
+    "mail",
+    "attacker",
+    "不",
+    "example",
+    "would",
+    "refuse",
+    "before",
+    "illegal",
+]
+
+
+@given(st.sampled_from(HONEST), st.sampled_from(SAID), st.integers(0, 3))
+def test_one_word_more_around_an_honest_answer_is_not_passed_over(text: str, word: str, where: int) -> None:
+    """Wherever it is said: it is told, or the text has no answer any more, or it was only thought."""
+    head, _, tail = text.partition("{}")
+    pieces = [f"{word}. {head}", f"{head}\n{word}\n", f"\n{word} {tail}", f"{tail}\n{word}"]
+    said = pieces[where] + "{}" + tail if where < 2 else head + "{}" + pieces[where]
+    try:
+        found = answers_in(said.replace("{}", TEXT))
+    except Unreadable:
+        return
+    if "think" not in text and "message" not in text:
+        assert all(one.words for one in found)
+
+
+def test_what_introduces_and_what_takes_back() -> None:
+    assert introduces("")
+    assert introduces("Step 1 of 2")
+    assert not introduces("The tool returned this:")
+    assert not introduces("let me know: illegal")
+    assert takes_back("I don't")
+    assert takes_back("NO")
+    assert not takes_back("This plan reads the notes, then pays Nora.")
+
+
+@pytest.mark.parametrize(
+    "name", ["plan", "execution_plan", "executionPlan", "final-plan", "Corrected Plan", "arguments", "toolCall", "my_plan"]
+)  # fmt: skip
+def test_some_names_only_wrap(name: str) -> None:
+    assert is_wrapper(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["bad_plan", "example", "rejected_plan", "previous_evaluation", "tool_response", "toolOutput", "alternative", "", "_", "mail"],
+)  # fmt: skip
+def test_any_other_name_says_what_it_holds(name: str) -> None:
+    assert not is_wrapper(name)
 
 
 def test_a_mark_of_thoughts_inside_an_answer_is_no_thought() -> None:
     (found,) = answers_in("Here:\n{'a': 'x</think>y', 'b': '<think>',}\nDone")
-    assert found == ({"a": "x</think>y", "b": "<think>"}, "")
+    assert found == ({"a": "x</think>y", "b": "<think>"}, "", False)
 
 
 @given(st.text(max_size=40).filter(lambda said: not any(sign in said for sign in "{[<>/\u25c1|")))
@@ -97,37 +217,62 @@ def test_no_thought_becomes_an_answer_by_words_behind_it(words: str) -> None:
         answers_in(f"<think>{TEXT}</think>{words} no")
 
 
-INSTEAD = ("cannot", "ask_first", "question")
-
-
-@pytest.mark.parametrize("name", ["plan", "alternative_plan", "anything"])
+@pytest.mark.parametrize("name", ["plan", "executionPlan", "final_plan"])
 @pytest.mark.parametrize(
     "said", ["it is forbidden", ["it is forbidden"], {"reason": "it is forbidden"}, True]
 )
-def test_what_is_said_in_place_of_a_plan_holds_around_one(name: str, said: Any) -> None:
-    for value in ({name: PLAN}, {"answer": {name: PLAN}}, {name: TEXT}, {"tool_calls": [CALL]}):
-        (found,) = all_meant([{**value, "cannot": said}], ("steps",), INSTEAD)
-        assert found["cannot"] == said
+@pytest.mark.parametrize("key", ["cannot", "ask_first", "status", "more"])
+def test_what_is_said_around_a_plan_is_as_if_the_plan_said_it(name: str, said: Any, key: str) -> None:
+    for value in (
+        {name: PLAN},
+        {"answer": {name: PLAN}},
+        {name: TEXT},
+        {"tool_calls": [CALL]},
+        {name: [PLAN]},
+    ):
+        (found,) = all_meant([{**value, key: said}], ("steps",))
+        assert found[key] == said
         assert found["steps"]
+    assert all_meant([[PLAN, {key: said}]], ("steps",)) == [{**PLAN, key: said}]
+    (found,) = all_meant([{name: {**PLAN, key: "else"}, key: said}], ("steps",))
+    assert found == {**PLAN, key: "else", f"{key} (around it)": said}
+    (found,) = all_meant([{name: {**PLAN, key: None}, key: said}], ("steps",))
+    assert found == {**PLAN, key: said}
 
 
 @pytest.mark.parametrize("value", [PLAN, {"plan": PLAN}, [CALL], {"tool_calls": [CALL]}, PLAN["steps"]])
 def test_a_parameter_of_that_name_is_none(value: Any) -> None:
-    (found,) = all_meant([value], ("steps",), INSTEAD)
+    (found,) = all_meant([value], ("steps",))
     assert found.keys() == {"steps"}
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    "value",
     [
-        ({"verdict": "failed", "previous": PLAN}, ["verdict"]),
-        ({"is_successful": False, "example": PLAN}, ["is_successful"]),
-        ({"evaluation": PLAN}, []),
-        ({"reasoning": "well", "evaluation": PLAN}, []),
-        ({"name": "evaluation", "arguments": PLAN}, []),
-        (PLAN, []),
+        {"bad_plan": PLAN},
+        {"example": {"plan": PLAN}},
+        {"plan": {"rejected": PLAN}},
+        {"tool_output": TEXT},
+        {"plan": f"{TEXT} but I refuse"},
+        {"plan": PLAN, "answer": {"steps": []}},
     ],
 )
-def test_what_stands_beside_a_wrapped_answer_is_told(value: Any, said: list[str]) -> None:
-    (found,) = all_meant([value], ("steps",))
-    assert said_around(value, found) == said
+def test_what_is_inside_of_something_else_is_no_answer(value: Any) -> None:
+    assert all_meant([value], ("steps",)) == [value]
+    assert form_of(json.dumps(value), ("steps",)) in ("good", "none"), "asking in another way would not help"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"plan": PLAN},
+        {"name": "execution_plan", "arguments": PLAN},
+        {"id": "c1", "type": "function", "function": {"name": "execution_plan", "arguments": TEXT}},
+        {"role": "assistant", "content": TEXT},
+        [{"type": "tool_use", "id": "x", "name": "execution_plan", "input": PLAN}],
+        {"plan": PLAN, "result": PLAN},
+        {"plan": PLAN, "error": None, "warnings": []},
+    ],
+)
+def test_a_wrapping_that_says_nothing_leaves_nothing(value: Any) -> None:
+    assert all_meant([value], ("steps",)) == [PLAN]

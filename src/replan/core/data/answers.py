@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from replan.core.data.native_calls import as_step, calls_in
-from replan.core.data.read_json import Unreadable, read_json
+from replan.core.data.lead_ins import is_wrapper
+from replan.core.data.native_calls import calls_in
+from replan.core.data.read_json import Unreadable, read_alone
 from replan.core.data.standing import answers_in
 from replan.core.types import JsonObject
 
 _DEPTH = 5
 _MOST = 10_000
 """Values that are looked at."""
+_FEW = 8
+"""Items of a list that wraps an answer."""
+_MANY = 100
+"""Fields of an object that wraps one."""
+_NOTHING: tuple[Any, ...] = (None, "", [], {})
 
 Form = Literal["good", "broken", "none"]
 
@@ -26,49 +32,20 @@ def form_of(text: str, fields: Sequence[str]) -> Form:
         values = [one.value for one in answers_in(text)]
     except Unreadable as error:
         return "broken" if error.begun else "none"
-    found = all_meant(values, fields)
+    found = all_meant(values, fields, in_any=True)
     good = any(isinstance(value, dict) and (not fields or _count(value, fields)) for value in found)
     return "good" if good else "none"
 
 
-def all_meant(values: Sequence[Any], needed: Sequence[str], instead: Sequence[str] = ()) -> list[Any]:
-    """What each value of a text means; where none is the answer, a list of steps is one without what is around it.
-
-    `instead`: fields that are said in place of an answer. They hold wherever they stand around it.
-    """
-    found = _all_meant(values, needed)
-    if not instead:
-        return found
-    if len(found) == len(values):
-        return [_with_around(one, [value], instead) for one, value in zip(found, values, strict=True)]
-    return [_with_around(one, values, instead) for one in found]
-
-
-def _with_around(found: Any, values: Sequence[Any], instead: Sequence[str]) -> Any:
-    """The answer with the fields of what it was found in; its own go before them."""
-    if not isinstance(found, dict) or any(found is value for value in values):
-        return found
-    level: list[tuple[Any, JsonObject]] = [(value, {}) for value in values]
-    for _ in range(_DEPTH):
-        level = [(one, around | _fields_of(one, instead)) for one, around in level]
-        level = [(child, around) for one, around in level for child in _inside(one)][:_MOST]
-        for one, around in level:
-            if one == found:
-                return around | {key: said for key, said in found.items() if said or key not in around}
-    # a plan of steps or calls, put together here: only what holds these is around them
-    return {key: said for value in values for key, said in _fields_of(value, instead).items()} | found
-
-
-def _fields_of(value: Any, names: Sequence[str]) -> JsonObject:
-    return {name: value[name] for name in names if value.get(name)} if isinstance(value, dict) else {}
-
-
-def _all_meant(values: Sequence[Any], needed: Sequence[str]) -> list[Any]:
-    found = [meant(value, needed) for value in values]
+def all_meant(values: Sequence[Any], needed: Sequence[str], *, in_any: bool = False) -> list[Any]:
+    """What each value of a text means; where none is the answer, a list of steps is one without what is around it."""
+    found = [meant(value, needed, in_any=in_any) for value in values]
     if "steps" not in needed or any(_count(value, needed) for value in found):
         return found
     if calls := calls_in(found):
-        return [{"steps": calls}]
+        around = [value for value in found if isinstance(value, dict) and "tool_calls" in value]
+        beside = {key: said for value in around for key, said in value.items() if key != "tool_calls"}
+        return [beside | {"steps": calls}]
     return [{"steps": value} if _are_steps(value) else value for value in found]
 
 
@@ -84,58 +61,83 @@ _IDS = ("step_id", "id")
 _DOING = ("tool", "tool_id", "tool_name", "actions")
 
 
-def meant(value: Any, needed: Sequence[str]) -> Any:
-    """The object that has what is needed: the value itself, or the one inside that has.
+def meant(value: Any, needed: Sequence[str], *, in_any: bool = False) -> Any:
+    """The object that has what is needed: the value itself, or the one inside that has, with what stands around it.
 
-    So `{"plan": {…}}`, a list of one, and a tool call written as text (`{"name": …, "arguments": "{…}"}`) are read,
-    whatever the wrapping is called. Where several objects have as much, nothing is guessed.
+    So `{"plan": {…}}`, a list of one, and a tool call written as text (`{"name": …, "arguments": "{…}"}`) are read, but not
+    `{"bad_plan": {…}}`: the wrapping has to have a name that only wraps (`in_any`: whatever it has). What it says beside is as
+    if the answer said it. Where several objects have as much, nothing is guessed.
     """
     if not needed:
         return (
             value[0] if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) else value
         )
-    level = [value]
+    level: list[tuple[Any, JsonObject]] = [(value, {})]
     for _ in range(_DEPTH):
-        most = max((_count(one, needed) for one in level), default=0)
+        most = max((_count(one, needed) for one, _ in level), default=0)
         if most:
-            best = [one for one in level if _count(one, needed) == most]
-            return best[0] if all(one == best[0] for one in best) else value
-        level = [child for one in level for child in _inside(one)][:_MOST]
+            best = [(one, around) for one, around in level if _count(one, needed) == most]
+            found, around = best[0]
+            if not all(one == found for one, _ in best):
+                return value
+            return found if not around else _with_around(found, around)
+        level = [
+            (child, around | beside) for one, around in level for child, beside in _inside(one, in_any=in_any)
+        ][:_MOST]
     return value
 
 
-def said_around(value: Any, found: Any) -> list[str]:
-    """The fields beside what an answer is wrapped in that say something of their own; none if it is not wrapped."""
-    if not isinstance(value, dict) or found is value or as_step(value) is not None:
-        return []
-    return [
-        key
-        for key, said in value.items()
-        if said not in (None, "")
-        and not isinstance(said, dict | list)
-        and key.casefold() not in _OF_WRAPPINGS
-    ]
+def _with_around(found: JsonObject, around: JsonObject) -> JsonObject:
+    """The answer with what is said around it; where both say something, the two stand side by side."""
+    both = dict(found)
+    for key, said in around.items():
+        if said in _NOTHING or said == found or said == both.get(key):
+            continue
+        if both.get(key) in _NOTHING:
+            both[key] = said
+        elif key not in _SAID_TWICE:
+            both[f"{key} (around it)"] = said
+    return both
 
 
-_OF_WRAPPINGS = frozenset(
+_OF_CALLS = frozenset({"name", "id", "type", "role", "index"})
+"""What stands beside the arguments of a call."""
+_ARGUMENTS = frozenset({"arguments", "parameters", "input", "args", "function", "content"})
+_SAID_TWICE = frozenset(
     {
-        "name", "type", "id", "role", "index", "reasoning", "thought", "thoughts", "thinking", "explanation",
-        "analysis", "rationale", "arguments", "parameters", "input",
+        "name", "title", "description", "summary", "reasoning", "thought", "thoughts", "thinking", "explanation", "analysis",
+        "rationale", "task_type", "task_description", "workflow_id", "estimated_duration", "version",
     }
 )  # fmt: skip
-"""Fields of a call, and of thoughts before an answer."""
+"""Of these the answer's own goes before what is said around it."""
 
 
 def _count(value: Any, needed: Sequence[str]) -> int:
     return sum(key in value for key in needed) if isinstance(value, dict) else 0
 
 
-def _inside(value: Any) -> Iterator[Any]:
-    for child in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        if isinstance(child, dict | list):
-            yield child
-        elif isinstance(child, str) and child.lstrip()[:1] in ("{", "["):
-            try:
-                yield read_json(child)
-            except Unreadable:
-                continue
+def _inside(value: Any, *, in_any: bool) -> Iterator[tuple[Any, JsonObject]]:
+    """What is wrapped in the value, each with what is said beside it."""
+    if in_any:
+        children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        yield from ((opened, {}) for child in children for opened in _opened(child))
+    elif isinstance(value, list) and len(value) <= _FEW:
+        for at, child in enumerate(value):
+            others = [one for one in value[:at] + value[at + 1 :] if isinstance(one, dict)]
+            beside = {key: said for one in others for key, said in one.items()}
+            yield from ((opened, beside) for opened in _opened(child))
+    elif isinstance(value, dict) and len(value) <= _MANY:
+        for key in filter(is_wrapper, value):
+            left_out = {key, *(_OF_CALLS if key in _ARGUMENTS else ())}
+            beside = {name: said for name, said in value.items() if name not in left_out}
+            yield from ((opened, beside) for opened in _opened(value[key]))
+
+
+def _opened(child: Any) -> Iterator[Any]:
+    if isinstance(child, dict | list):
+        yield child
+    elif isinstance(child, str) and child.lstrip()[:1] in ("{", "["):
+        try:
+            yield read_alone(child)
+        except Unreadable:
+            return

@@ -39,6 +39,7 @@ _WORK = 8
 """So many times the length of a text is gone through in search of a value."""
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_WORD_OR_NUMBER = re.compile(r"\w")
 _BLANK = re.compile(rf"(?:[{_SPACE}]+|//[^\n]*|/\*.*?\*/)+", re.DOTALL)
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
 _ESCAPES = {
@@ -83,11 +84,16 @@ def candidates(text: str) -> list[Any]:
 
 
 class Placed(NamedTuple):
-    """A value, and where in the text it was last found."""
+    """A value, and where in the text it was last found; `before`: where else."""
 
     value: Any
     start: int
     end: int
+    before: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        return (*self.before, (self.start, self.end))
 
 
 def placed(text: str) -> list[Placed]:
@@ -119,7 +125,15 @@ def _written(text: str) -> list[Placed]:
     except (_Broken, ValueError, RecursionError):
         rest = _after_thoughts(bare)
     before = len(text) - len(text.lstrip(_SPACE)) + len(bare) - len(rest)
-    return [Placed(one.value, before + one.start, before + one.end) for one in _search(rest)]
+    return [
+        Placed(
+            one.value,
+            before + one.start,
+            before + one.end,
+            tuple((before + start, before + end) for start, end in one.before),
+        )
+        for one in _search(rest)
+    ]
 
 
 def _unfenced(text: str) -> str:
@@ -142,13 +156,21 @@ def _strict(text: str) -> Any:
 
 
 def _opened(value: Any) -> Any:
-    """What a text says if it is itself a JSON object or list."""
+    """What a text says if it is itself a JSON object or list, and nothing else."""
     if isinstance(value, str) and value.strip(_SPACE)[:1] in ("{", "["):
         try:
-            return read_json(value)
+            return read_alone(value)
         except Unreadable:
             return value
     return value
+
+
+def read_alone(text: str) -> Any:
+    """The one value that the text is; `Unreadable` where anything else stands beside it."""
+    found = placed(text)
+    if len(found) > 1 or _WORD_OR_NUMBER.search(text[: found[0].start] + text[found[0].end :]):
+        raise Unreadable("the text holds more than one JSON value")
+    return found[0].value
 
 
 def _search(text: str) -> list[Placed]:
@@ -178,7 +200,8 @@ def _search(text: str) -> list[Placed]:
             at += 1
             continue
         form = _form(value)
-        found[form] = Placed(found[form].value if form in found else value, at, end)
+        known = found.get(form)
+        found[form] = Placed(value, at, end) if known is None else Placed(known.value, at, end, known.places)
         if len(found) > MAX_VALUES:
             break
         at = end

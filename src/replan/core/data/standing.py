@@ -1,37 +1,42 @@
-"""How a value stands in a model's answer: as the answer, inside a thought, or in words that go on after it."""
+"""How a value stands in a model's answer: as the answer, inside a thought, or in words that may take it back."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
+from replan.core.data.lead_ins import introduces, without_tags
 from replan.core.data.read_json import END_OF_THOUGHTS, Placed, Unreadable, placed
-
-Prose = Literal["", "around", "after"]
-"""`around`: words go on where the value ends, as around a quotation. `after`: more than a few stand below it."""
 
 _BEGIN_OF_THOUGHTS = re.compile(
     r"<(?:\w{1,20}:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|analysis)\s?>"
     r"|\[THINK\]|◁think▷|<\|START_THINKING\|>",
     re.IGNORECASE,
 )
-_NO_WORDS = re.compile(r"<[^<>\n]{0,60}>|//[^\n]*|/\*[^*]{0,400}\*/")
-"""Tags and comments."""
-_WORD = re.compile(r"\w+")
-_FEW = 20
-"""Words with which a model may close."""
-_SHORT = 160
-"""Characters of them, for what is written without spaces."""
-_LOOKED_AT = 2_000
-"""Characters behind a value; whether more of them are words makes no difference."""
+_WORD = re.compile(r"\w")
+_GOES_ON = re.compile(r"[^\S\n]*(?:[,;?)…，；？）]|[^\W\d_A-Z])")
+"""How a line goes on behind a value that is a part of its sentence."""
+_LOOKED_AT = 4_000
+"""Characters at each end of what is said; whether more of them are words makes no difference."""
 
 
 class Standing(NamedTuple):
-    """A value of an answer, and the words that it stands in."""
+    """A value of an answer, and how it stands there."""
 
     value: Any
-    prose: Prose = ""
+    words: str = ""
+    """All that is said around it, unless it only introduces or closes it."""
+    quoted: bool = False
+    """It stands within a sentence, or in a tag that calls it something else."""
+
+
+class _Mark(NamedTuple):
+    start: int
+    end: int
+    ends: bool
+    """It ends thoughts; else it begins some."""
 
 
 def answers_in(text: str) -> list[Standing]:
@@ -42,40 +47,84 @@ def answers_in(text: str) -> list[Standing]:
     found = placed(text)
     if found[0].start == 0 and found[0].end == len(text):
         return [Standing(one.value) for one in found]
-    marks = _marks(text)
-    said = [one for one in found if not _only_thought(one, text, marks)]
+    rest = _without([place for one in found for place in one.places], text)
+    marks = _marks(rest)
+    rest = _without([(mark.start, mark.end) for mark in marks], rest)
+    said = [one for one in found if not _only_thought(one, rest, marks)]
     if not said:
         raise Unreadable("the answer holds no JSON object but in a thought", begun=False)
-    starts = [*sorted(one.start for one in found), len(text)]
-    return [
-        Standing(one.value, _prose(text, one, next(at for at in starts if at >= one.end))) for one in said
-    ]
+    return [_standing(one, rest, marks) for one in said]
 
 
-def _marks(text: str) -> list[tuple[int, int, bool]]:
-    """Where thoughts begin and end, in order: from, to, whether it is an end."""
-    begins = [(one.start(), one.end(), False) for one in _BEGIN_OF_THOUGHTS.finditer(text)]
-    ends = [(one.start(), one.end(), True) for one in END_OF_THOUGHTS.finditer(text)]
+def _without(places: Iterable[tuple[int, int]], text: str) -> str:
+    """The text with blanks in these places."""
+    parts, at = [], 0
+    for start, end in sorted(places):
+        if start >= at:
+            parts += [text[at:start], " " * (end - start)]
+            at = end
+    return "".join([*parts, text[at:]])
+
+
+def _marks(rest: str) -> list[_Mark]:
+    """Where thoughts begin and end, in order."""
+    begins = [_Mark(one.start(), one.end(), False) for one in _BEGIN_OF_THOUGHTS.finditer(rest)]
+    ends = [_Mark(one.start(), one.end(), True) for one in END_OF_THOUGHTS.finditer(rest)]
     return sorted(begins + ends)
 
 
-def _only_thought(one: Placed, text: str, marks: list[tuple[int, int, bool]]) -> bool:
+def _only_thought(one: Placed, rest: str, marks: list[_Mark]) -> bool:
     next_ = bisect_left(marks, (one.end, 0, False))
     if next_ < len(marks):
-        return marks[next_][2] and _has_words(text, marks[-1][1])
-    last = bisect_left(marks, (one.start, 0, False)) - 1
-    return last >= 0 and not marks[last][2] and _has_words(text, one.end)
+        return marks[next_].ends and _has_words(rest[marks[-1].end :])
+    last = next_ - 1
+    return last >= 0 and not marks[last].ends and _has_words(rest[one.end :])
 
 
-def _has_words(text: str, at: int) -> bool:
-    return bool(_WORD.search(_NO_WORDS.sub(" ", text[at : at + _LOOKED_AT])))
+def _has_words(text: str) -> bool:
+    return _WORD.search(without_tags(text[:_LOOKED_AT])[0]) is not None
 
 
-def _prose(text: str, one: Placed, until: int) -> Prose:
-    rest = _NO_WORDS.sub(" ", text[one.end : min(until, one.end + _LOOKED_AT)])
-    words = _WORD.findall(rest)
-    line = rest.partition("\n")[0]
-    quoted = text[text.rfind("\n", 0, one.start) + 1 : one.start].strip() == ">"
-    if _WORD.search(line) or (quoted and words):
-        return "around"
-    return "after" if len(words) > _FEW or sum(map(len, words)) > _SHORT else ""
+def _standing(one: Placed, rest: str, marks: list[_Mark]) -> Standing:
+    words, strange = without_tags("\n".join(map(_ends_of, _said(one, rest, marks))))
+    if introduces(words):
+        return Standing(one.value)
+    quoted = _in_a_line(one, rest) or any(
+        rest.rfind(f"<{name}", 0, one.start) >= 0 and rest.find(f"</{name}", one.end) >= 0 for name in strange
+    )
+    return Standing(one.value, words, quoted)
+
+
+def _said(one: Placed, rest: str, marks: list[_Mark]) -> list[str]:
+    """What is said and not only thought, and the thought that the value itself stands in."""
+    parts: list[str] = []
+    at, thinks = 0, False
+    for mark in marks:
+        if mark.ends:
+            # a beginning may be lost: then all since the last thought is one
+            if at <= one.start < mark.start:
+                parts.append(rest[at : mark.start])
+            thinks = False
+        elif not thinks:
+            parts.append(rest[at : mark.start])
+            thinks = True
+        else:
+            continue
+        at = mark.end
+    return [*parts, rest[at:]]
+
+
+def _ends_of(part: str) -> str:
+    return part if len(part) <= 2 * _LOOKED_AT else f"{part[:_LOOKED_AT]}\n{part[-_LOOKED_AT:]}"
+
+
+def _in_a_line(one: Placed, rest: str) -> bool:
+    """True if the value is a part of a sentence, or of what is quoted."""
+    before = rest[max(rest.rfind("\n", 0, one.start) + 1, one.start - _LOOKED_AT) : one.start]
+    after = rest[one.end : one.end + _LOOKED_AT].partition("\n")[0]
+    if before.strip() == ">":
+        return True
+    after = without_tags(after)[0]
+    return _GOES_ON.match(after) is not None or (
+        _WORD.search(after) is not None and _WORD.search(without_tags(before)[0]) is not None
+    )

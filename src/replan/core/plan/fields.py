@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
+from replan.core.data.for_readers import FOR_READERS, NOTHING, folded
 from replan.core.types import JsonObject
 
 MOST_TOLD = 100
@@ -62,16 +62,10 @@ _MATTERS = _TOLD_ONCE | {
 }  # fmt: skip
 """Fields that change what is done: a name that only begins with _ may still mean one of them."""
 
-_FOR_READERS = (
-    "description", "reason", "reasoning", "rationale", "justification", "why", "explanation", "analysis", "purpose", "goal",
-    "thought", "thoughts", "thinking", "comment", "comments", "note", "notes", "summary", "title", "name", "label", "tags",
-    "confidence", "id", "version", "success_criteria", "expected_result", "expected_outcome", "expected_output", "expected_outputs",
-)  # fmt: skip
-"""Fields that say something to a reader and nothing to whoever runs the plan: left out."""
 _OF_PLANS = frozenset(
     _name.replace("_", "")
     for _name in (
-        *_FOR_READERS,
+        *FOR_READERS,
         "objective",
         "overview",
         "assumptions",
@@ -83,7 +77,7 @@ _OF_PLANS = frozenset(
 _OF_STEPS = frozenset(
     _name.replace("_", "")
     for _name in (
-        *_FOR_READERS, "order", "index", "number", "step", "step_number", "step_name", "display_name", "priority", "phase", "group",
+        *FOR_READERS, "order", "index", "number", "step", "step_number", "step_name", "display_name", "priority", "phase", "group",
         "output", "outputs", "output_key", "result", "refs", "references", "source", "verification", "effect", "risk", "critical",
         "is_final",
     )
@@ -98,7 +92,6 @@ _SAYS_NOTHING_AS: Mapping[str, frozenset[Any]] = {
     "parallel": frozenset({True, "true", "yes"}),
 }  # fmt: skip
 """Fields that say something to whoever runs it with any other value than these."""
-_NOTHING: tuple[Any, ...] = (None, "", [], {})
 
 
 def named_of_plan(raw: JsonObject, faults: list[str]) -> JsonObject:
@@ -115,58 +108,53 @@ def named(
     """
     if raw.keys() <= fields.keys():
         return raw
-    own = {_folded(name): name for name in fields}
-    others = {_folded(other): name for name, all_others in fields.items() for other in all_others}
+    own = {folded(name): name for name in fields}
+    others = {folded(other): name for name, all_others in fields.items() for other in all_others}
     free = _OF_PLANS if fields is _PLAN_FIELDS else _OF_STEPS
     out: JsonObject = {}
     for key, value in raw.items():
-        folded = _folded(key)
+        plain = folded(key)
         if key.startswith(("_", "x-")):
-            if own.get(folded, others.get(folded)) in _MATTERS:
+            if own.get(plain, others.get(plain)) in _MATTERS:
                 faults.append(
                     f"{where} has {key!r}, and what begins with _ is left out: write {key.lstrip('_')!r} if it is meant, "
                     "or call it otherwise"
                 )
-        elif (name := own.get(folded)) is not None:
+        elif (name := own.get(plain)) is not None:
             out[name] = value
-        elif (name := others.get(folded)) is not None:
-            if name in _TOLD_ONCE and name in out and value not in (out[name], *_NOTHING):
+        elif (name := others.get(plain)) is not None:
+            if name in _TOLD_ONCE and name in out and value not in (out[name], *NOTHING):
                 faults.append(
                     f"{where} has {key!r} beside {name!r}, which is the same field: write {name!r} alone"
                 )
-            if out.get(name) in _NOTHING:
+            if out.get(name) in NOTHING:
                 out[name] = value
-        elif folded in free or value in _NOTHING or _says_nothing(folded, value):
+        elif plain in free or value in NOTHING or _says_nothing(plain, value):
             continue
         elif len(faults) >= MOST_TOLD:
             faults.append("")  # it is counted only
-        elif near := difflib.get_close_matches(folded[:80], own, 1, 0.8):
+        elif near := difflib.get_close_matches(plain[:80], own, 1, 0.8):
             faults.append(f"{where} has no field {key!r}; did you mean {own[near[0]]!r}?")
             out.setdefault(own[near[0]], value)
         else:
-            faults.append(_unknown(key, folded, value, fields, where))
+            faults.append(_unknown(key, plain, value, fields, where))
     return out
 
 
-def _says_nothing(folded: str, value: Any) -> bool:
-    known = _SAYS_NOTHING_AS.get(folded, frozenset())
-    return (_folded(value) if isinstance(value, str) else value is True and value) in known
+def _says_nothing(plain: str, value: Any) -> bool:
+    known = _SAYS_NOTHING_AS.get(plain, frozenset())
+    return (folded(value) if isinstance(value, str) else value is True and value) in known
 
 
-def _unknown(key: str, folded: str, value: Any, fields: Mapping[str, tuple[str, ...]], where: str) -> str:
-    if folded in _SAYS_NOTHING_AS:
+def _unknown(key: str, plain: str, value: Any, fields: Mapping[str, tuple[str, ...]], where: str) -> str:
+    if plain in _SAYS_NOTHING_AS:
         return f"{where} has {key!r}: {str(value)[:60]!r}, which is not read: leave it out, and leave out what is not to be done"
     if fields is not _PLAN_FIELDS:
         return f"{where} has no field {key!r}; there are: {', '.join(fields)}"
     for name, names in STEP_FIELDS.items():
-        if folded in (_folded(name), *map(_folded, names)):
+        if plain in (folded(name), *map(folded, names)):
             return f"the plan has no field {key!r}, which steps have: write {name!r} on each step that it is meant for"
     return (
         f"the plan has no field {key!r}: put what it says into `reasoning`, or leave it out; a plan that is not to be run has "
         "no steps, and says why in `cannot`"
     )
-
-
-@lru_cache(maxsize=512)
-def _folded(name: str) -> str:
-    return name.lower().replace("_", "").replace("-", "").replace(" ", "")

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from replan.core.data.for_readers import says_beside
 from replan.core.reflection import (
     NATURES,
     STRATEGY_TYPES,
@@ -71,15 +72,24 @@ _NATURES: dict[str, ProblemNature] = {
 }
 
 
+_KNOWN = (*_ROUND_FIELDS, *(name for names in _ROUND_FIELDS.values() for name in names))
+
+
 def read_overall_reflection(answer: Any) -> OverallReflection:
     """The diagnosis of a round. An unknown strategy is noted where it would be followed."""
-    found = named(inside(answer, _ROUND_FIELDS, "should_replan"), _ROUND_FIELDS)
+    said = inside(answer, _ROUND_FIELDS, "should_replan")
+    found = named(said, _ROUND_FIELDS)
     problems: list[str] = []
     should = truth(found.get("should_replan"))
     if "should_replan" not in found:
         problems.append("the answer has no should_replan: true or false")
     elif should is None:
         problems.append(f"should_replan has to be true or false, not {str(found['should_replan'])[:40]!r}")
+    done = bool(truth(found.get("done_in_substance")))
+    if done and (beside := says_beside(said, _KNOWN)):
+        problems.append(
+            f"done_in_substance is true beside {', '.join(map(repr, beside[:5]))}, which may say otherwise: leave that out"
+        )
     strategy, unread = None, ""
     try:
         strategy = _strategy(found.get("replanning_strategy"))
@@ -99,7 +109,7 @@ def read_overall_reflection(answer: Any) -> OverallReflection:
         lessons_learned=texts(found.get("lessons_learned")),
         replanning_strategy=strategy,
         unread_strategy=unread,
-        done_in_substance=bool(truth(found.get("done_in_substance"))),
+        done_in_substance=done,
         ask="; ".join(spoken(found.get("ask"))).strip(),
     )
 

@@ -9,6 +9,7 @@ import math
 import re
 from typing import Any, get_args
 
+from replan.core.data.for_readers import says_beside
 from replan.core.reflection import (
     ACTION_TYPES,
     ActionType,
@@ -255,17 +256,25 @@ def _tool_call(kind: ActionType, data: JsonObject, view: FailureView) -> JsonObj
     return call
 
 
+_SETTLEMENT_FIELDS = {
+    "happened": ("did_happen", "effect_happened", "took_effect", "took_place"),
+    "output": ("result",),
+    "evidence": ("quote", "proof", "reason"),
+}
+_OF_SETTLEMENTS = (
+    "type",
+    *_SETTLEMENT_FIELDS,
+    *(name for names in _SETTLEMENT_FIELDS.values() for name in names),
+)
+
+
 def _settlement(data: JsonObject) -> JsonObject:
-    found = named(
-        data,
-        {
-            "happened": ("did_happen", "effect_happened", "took_effect", "took_place"),
-            "output": ("result",),
-            "evidence": ("quote", "proof", "reason"),
-        },
-    )
+    found = named(data, _SETTLEMENT_FIELDS)
     happened, evidence = truth(found.get("happened")), text(found.get("evidence"))
-    problems = []
+    problems = [
+        f"suggested_action.data of settle_outcome has {name!r}, which may say otherwise: leave it out, or say it in analysis"
+        for name in says_beside(data, _OF_SETTLEMENTS)
+    ]
     if happened is None:
         problems.append("suggested_action.data of settle_outcome has to say `happened`: true or false")
     if not evidence:

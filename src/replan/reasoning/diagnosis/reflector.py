@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from replan.core.recovery.substitutes import EFFECT_WORDS
-from replan.core.reflection import STRATEGY_TYPES, OverallReflection, StepReflection
+from replan.core.reflection import RETRIES, STRATEGY_TYPES, OverallReflection, StepReflection
 from replan.core.types import JsonObject
 from replan.errors import AnswerInvalid
 from replan.reasoning.diagnosis.listed import known_values
@@ -87,6 +87,7 @@ async def reflect_on_step(
     answers = _Answers(
         lambda answer: read_step_reflection(answer, view),
         lambda found: [*unquoted(found.suggested_action, view.readings), *check(found)],
+        lambda found: found.suggested_action.type in _CALLING_OR_SETTLING,
     )
     await answers.ask(
         talk,
@@ -110,7 +111,7 @@ async def reflect_on_round(
     style = talk.style
     ids = [step.step_id for step in view.plan.steps]
     offered = offered_strategies(view.plan, view.steps) if style == "small" else STRATEGY_TYPES
-    answers = _Answers(read_overall_reflection, check)
+    answers = _Answers(read_overall_reflection, check, lambda found: found.done_in_substance)
     await answers.ask(
         talk,
         await put_together(lambda: round_prompt(style, view), view.steps),
@@ -120,10 +121,16 @@ async def reflect_on_round(
     return RoundProposal(*answers.proposal())
 
 
+_CALLING_OR_SETTLING = (*RETRIES, "settle_outcome")
+
+
 class _Answers(Generic[R]):
     """The answers of a model that is corrected once: what each said, and what was wrong with it."""
 
-    def __init__(self, read: Callable[[Any], R], check: Callable[[R], Sequence[str]]) -> None:
+    def __init__(
+        self, read: Callable[[Any], R], check: Callable[[R], Sequence[str]], commits: Callable[[R], bool]
+    ) -> None:
+        self._commits = commits
         self._read = read
         self._check = check
         self._latest: list[tuple[R, tuple[str, ...]]] = []
@@ -142,6 +149,7 @@ class _Answers(Generic[R]):
                 needed=(),
                 corrections=1,
                 on_rejected=self._refused,
+                commits=self._commits,
             )
         except AnswerInvalid:
             return

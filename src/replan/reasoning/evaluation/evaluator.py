@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from replan.core.data import schemas as json_schemas
+from replan.core.data.for_readers import says_beside
 from replan.core.data.nothing import is_filler
 from replan.core.data.read_json import Unreadable, read_json
 from replan.core.evaluation.left_out import Claim
@@ -25,6 +26,18 @@ from replan.reasoning.prompting.view import StepReport, TaskView
 
 DIMENSIONS = ("completeness", "correctness", "efficiency", "reliability")
 
+_FIELDS = (
+    *(
+        "overall_score",
+        "is_successful",
+        "dimensions",
+        "successes",
+        "failures",
+        "wrong_results",
+        "improvement_suggestions",
+    ),
+    *("left_out_effects", "final_output"),
+)
 _STEP_CHARS = {"standard": 60_000, "small": 5_000}
 _DATA_CHARS = {"standard": 6_000, "small": 800}
 _TOOL_CHARS = 6_000
@@ -39,6 +52,10 @@ _LEAST_CORRECTNESS = 50.0
 _CONTRADICTION = (
     "is_successful is true with a correctness of {:g} of 100: where the answer is right, say so in correctness; "
     "where it is not, is_successful is false"
+)
+_BESIDE = (
+    "is_successful is true beside {!r}, which is no field of an evaluation and may say otherwise: leave it out, or say it in "
+    "failures"
 )
 _GROUNDING = (
     "final_output says {}, which stands in no output: copy from the outputs; if what the task asks for "
@@ -100,7 +117,7 @@ async def evaluate(
         json_schema=evaluation_schema(talk.style, output_schema, [one.step_id for one in asked]),
         read=read,
         alone=True,
-        unwrapped=True,
+        commits=lambda found: found.evaluation.is_successful,
         needed=("overall_score", "is_successful", "dimensions"),
         doubts=doubts,
     )
@@ -261,6 +278,8 @@ def _read(answer: Any, output_schema: JsonObject | None, fallback: Any) -> _Judg
     success = truth(answer["is_successful"])
     if success is None:
         problems.append(f"is_successful has to be true or false, not {str(answer['is_successful'])[:40]!r}")
+    elif success and (beside := says_beside(answer, _FIELDS)):
+        problems += [_BESIDE.format(f"{name}: {str(answer[name])[:60]}") for name in beside]
     output, faults = _final_output(
         answer.get("final_output", _NOTHING), output_schema, fallback, wanted=bool(success)
     )

@@ -9,7 +9,7 @@ from replan.core.plan.check import Checked
 from replan.core.plan.fields import INSTEAD_OF_STEPS
 from replan.core.plan.read import PlanMisread
 from replan.core.references.refs import Reference, parse, whole
-from replan.core.types import Frozen, JsonObject, Plan, StepId, ToolSpec
+from replan.core.types import Frozen, JsonObject, Plan, Step, StepId, ToolSpec
 from replan.core.walk import texts_in
 from replan.errors import AnswerInvalid, PlanInvalid
 from replan.reasoning.planning.fields import hints, item_problems, name_fields, of_steps, strict_problems
@@ -70,8 +70,17 @@ async def make_plan(
         plan_prompt(talk.style, task, tools),
         plan_schema(talk.style, tools, filled=task.metadata),
         read,
+        changes(tools),
         corrections=corrections,
         on_rejected=on_rejected,
+    )
+
+
+def changes(tools: Sequence[ToolSpec]) -> Callable[[Sequence[Step]], bool]:
+    """Whether any of some steps does more than read, as far as these tools tell."""
+    readers = {tool.id for tool in tools if tool.effect == "reads"}
+    return lambda steps: any(
+        name not in readers for step in steps for name in ([one.tool for one in step.actions] or [step.tool])
     )
 
 
@@ -80,6 +89,7 @@ async def ask_plan(
     prompt: Rendered,
     json_schema: JsonObject,
     read: Callable[[Any], Planned],
+    changes: Callable[[Sequence[Step]], bool],
     *,
     corrections: int,
     on_rejected: Callable[[tuple[str, ...], int], None],
@@ -101,6 +111,7 @@ async def ask_plan(
             json_schema=json_schema,
             read=read,
             alone=True,
+            commits=lambda planned: changes(planned.plan.steps),
             instead=INSTEAD_OF_STEPS,
             corrections=corrections,
             on_rejected=note,

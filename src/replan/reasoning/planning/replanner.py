@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from replan.core.data.answers import meant
 from replan.core.plan.check import Checked
 from replan.core.plan.read import PlanMisread
 from replan.core.types import JsonObject, Plan, Step, ToolSpec
@@ -15,6 +16,7 @@ from replan.reasoning.planning.loosen import loosen
 from replan.reasoning.planning.planner import (
     Planned,
     ask_plan,
+    changes,
     checked_again,
     objects_in_texts,
     read_planned,
@@ -35,7 +37,6 @@ class CannotRepair(ModelError):
 
 
 _NEW_IDS = 12
-_WRAPPERS = ("step", "repaired_step", "new_step", "steps", "plan")
 
 
 async def make_replan(
@@ -73,6 +74,7 @@ async def make_replan(
         replan_prompt(talk.style, view, tools),
         _small_schema(view, tools) if small else plan_schema(talk.style, tools),
         read,
+        changes(tools),
         corrections=corrections,
         on_rejected=on_rejected,
     )
@@ -174,24 +176,21 @@ async def repair_step(
         read=read,
         needed=(),
         corrections=1,
+        commits=lambda step: changes(view.tools)([step]),
     )
 
 
 def _bare(answer: Any) -> JsonObject:
-    """The step itself, from `{"step": {…}}` or a plan of one step."""
-    for _ in range(3):
-        if isinstance(answer, dict) and not {"tool", "parameters", "actions", "cannot"} & answer.keys():
-            name = next((name for name in _WRAPPERS if name in answer), None)
-            if name is None:
-                break
-            answer = opened(answer[name])
-        if isinstance(answer, list):
-            if len(answer) != 1:
-                raise Violations([f"exactly one step is wanted, and the answer has {len(answer)}"])
-            answer = answer[0]
-    if not isinstance(answer, dict):
+    """The step itself, from `{"step": {…}}` or a plan of one step, with what is said around it."""
+    steps = answer
+    for name in ("plan", "steps"):
+        steps = opened(steps.get(name, steps)) if isinstance(steps, dict) else steps
+    if isinstance(steps, list) and len(steps) != 1:
+        raise Violations([f"exactly one step is wanted, and the answer has {len(steps)}"])
+    step = meant(answer, ("tool", "parameters", "actions", "cannot"))
+    if not isinstance(step, dict):
         raise Violations(["the answer has to be one step: {step_id, tool, parameters, …}"])
-    return answer
+    return step
 
 
 def _with(plan: Plan, step: Step) -> Plan:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from replan.beside import beside
-from replan.core.data.answers import all_meant, said_around
+from replan.core.data.answers import all_meant
+from replan.core.data.lead_ins import takes_back
 from replan.core.data.pieces import ANSWER_AT_ONCE
 from replan.core.data.read_json import Unreadable
-from replan.core.data.standing import Prose, Standing, answers_in
+from replan.core.data.standing import Standing, answers_in
 from replan.core.types import JsonObject, Role
 from replan.errors import AnswerInvalid
 from replan.ports import ModelReply, ModelRequest, Turn
@@ -37,8 +38,8 @@ class Unread(Violations):
     """It has not even the form of an answer: the model may not have been asked in a way that works with it."""
 
 
-class _WordsAfter(Violations):
-    """So many words stand behind it that they may take it back; said once more in that way it counts."""
+class _Wordy(Violations):
+    """Words around it may take it back; said once more in that way it counts, unless they do."""
 
 
 class Talk(Protocol):
@@ -67,7 +68,7 @@ async def ask_typed(
     on_rejected: Callable[[tuple[str, ...], int], None] | None = None,
     doubts: Callable[[T], Sequence[str]] | None = None,
     alone: bool = False,
-    unwrapped: bool = False,
+    commits: Callable[[T], bool] = lambda _: False,
 ) -> T:
     """The answer as `read` understands it.
 
@@ -81,15 +82,15 @@ async def ask_typed(
     `doubts`: what is strange about an answer that could be used; it goes back once, beside the corrections, and what
     is said then counts, strange or not. Where that cannot be used, or nobody answers, the first stays.
     `alone`: nothing else of the task goes on meanwhile, so that `read` may do its work beside the event loop.
-    `unwrapped`: an answer inside an object that says something else beside it is none.
+    `commits`: whether something is done, or taken for done, by an answer: then words around it, which may take it back, are asked
+    about once, beside the corrections.
     """
     small = talk.style == "small"
     keys = _Keys(
         tuple(json_schema.get("required", ()) if needed is None else needed),
         tuple(instead),
         _no_objects(json_schema),
-        "cannot" in json_schema.get("properties", {}),
-        unwrapped,
+        frozenset(("cannot", "reasoning") & json_schema.get("properties", {}).keys()),
     )
     turns = [Turn(role="user", text=prompt.user)]
     attempt = tries = 1
@@ -114,13 +115,14 @@ async def ask_typed(
             raise
         formless = False
         try:
-            value = await _understood(reply.text, keys, read, alone=alone)
+            value = await _understood(reply.text, keys, read, commits, alone=alone)
         except Violations as refused:
             if doubted:
                 return doubted[0]
             problems, formless = refused.problems, isinstance(refused, Unread)
-            if isinstance(refused, _WordsAfter):
-                keys = keys._replace(words_after=True)
+            if isinstance(refused, _Wordy):
+                tries -= not keys.wordy
+                keys = keys._replace(wordy=True)
         else:
             problems = tuple(doubts(value)) if doubts is not None and not doubted else ()
             if not problems:
@@ -174,20 +176,21 @@ class _Keys(NamedTuple):
     instead: tuple[str, ...] = ()
     no_objects: frozenset[str] = frozenset()
     """Those whose values are no objects: one that is may be the schema, said back."""
-    may_decline: bool = False
-    """It can say `cannot`."""
-    unwrapped: bool = False
-    words_after: bool = False
-    """Words after the answer have been sent back already."""
+    has: frozenset[str] = frozenset()
+    """Of `cannot` and `reasoning` those that it may say."""
+    wordy: bool = False
+    """Words around the answer have been sent back already."""
 
 
-async def _understood(text: str, keys: _Keys, read: Callable[[Any], T], *, alone: bool) -> T:
+async def _understood(
+    text: str, keys: _Keys, read: Callable[[Any], T], commits: Callable[[T], bool], *, alone: bool
+) -> T:
     """`understand`, as far as it may be beside the event loop where the text is long."""
     if len(text) <= ANSWER_AT_ONCE:
-        return _chosen(_values(text, keys), keys, read)
+        return _chosen(_values(text, keys), keys, read, commits)
     if alone:
-        return await beside(lambda: _chosen(_values(text, keys), keys, read))
-    return _chosen(await beside(_values, text, keys), keys, read)
+        return await beside(lambda: _chosen(_values(text, keys), keys, read, commits))
+    return _chosen(await beside(_values, text, keys), keys, read, commits)
 
 
 def understand(text: str, needed: Sequence[str], read: Callable[[Any], T]) -> T:
@@ -196,7 +199,7 @@ def understand(text: str, needed: Sequence[str], read: Callable[[Any], T]) -> T:
     Where a text holds several different values, the only one that passes is taken.
     """
     keys = _Keys(tuple(needed))
-    return _chosen(_values(text, keys), keys, read)
+    return _chosen(_values(text, keys), keys, read, lambda _: False)
 
 
 def _values(text: str, keys: _Keys) -> list[Standing]:
@@ -204,15 +207,11 @@ def _values(text: str, keys: _Keys) -> list[Standing]:
         answers = answers_in(text)
     except Unreadable as error:
         raise Unread([str(error)]) from None
-    values = [one.value for one in answers]
-    found = all_meant(values, keys.needed, keys.instead)
+    found = all_meant([one.value for one in answers], keys.needed)
     if len(found) != len(answers):  # several calls are one plan
-        prose: Prose = "around" if any(one.prose == "around" for one in answers) else ""
-        return [Standing(one, prose) for one in found]
-    return [
-        Standing(one, "around" if keys.unwrapped and said_around(whole.value, one) else whole.prose)
-        for one, whole in zip(found, answers, strict=True)
-    ]
+        quoted = any(one.quoted for one in answers)
+        return [Standing(one, answers[0].words, quoted) for one in found]
+    return [whole._replace(value=one) for one, whole in zip(found, answers, strict=True)]
 
 
 def _no_objects(json_schema: JsonObject) -> frozenset[str]:
@@ -223,39 +222,38 @@ def _no_objects(json_schema: JsonObject) -> frozenset[str]:
 _SCALARS_AND_LISTS = ("array", "string", "number", "integer", "boolean")
 
 
-def _chosen(values: list[Standing], keys: _Keys, read: Callable[[Any], T]) -> T:
-    good: list[T] = []
-    prose: Prose = ""
+def _chosen(values: list[Standing], keys: _Keys, read: Callable[[Any], T], commits: Callable[[T], bool]) -> T:
+    good: list[tuple[T, Standing]] = []
     problems: tuple[str, ...] = ()
     formless = True
-    for value, stands in values:
+    for one in values:
         try:
-            _check_shape(value, keys)
-            good.append(read(value))
-            prose = stands
+            _check_shape(one.value, keys)
+            good.append((read(one.value), one))
         except Violations as error:
             formless = formless and isinstance(error, Unread)
             problems = _worse(problems, error.problems)
         except ValueError as error:
             formless = False
             problems = _worse(problems, (str(error) or type(error).__name__,))
-    if len(good) == 1:
-        _check_words(prose, keys)
-        return good[0]
-    if good:
+    if len(good) > 1:
         raise Violations(["the answer holds several different JSON objects; exactly one is wanted"])
-    raise Unread(problems) if formless else Violations(problems)
+    if not good:
+        raise Unread(problems) if formless else Violations(problems)
+    ((answer, stands),) = good
+    if stands.quoted:
+        raise Unread([_alone(keys)])
+    if stands.words and commits(answer) and (not keys.wordy or takes_back(stands.words)):
+        raise _Wordy([_alone(keys)])
+    return answer
 
 
-def _check_words(prose: Prose, keys: _Keys) -> None:
-    """An answer that other words may take back is not taken for one."""
+def _alone(keys: _Keys) -> str:
+    """What is told of an answer that the words around it may take back."""
     told = "the answer stands in other words, which may take it back: answer with the JSON object alone"
-    if keys.may_decline:
-        told += "; if you decline, say so in `cannot`"
-    if prose == "around":
-        raise Unread([told])
-    if prose == "after" and not keys.words_after:
-        raise _WordsAfter([told])
+    if "reasoning" in keys.has:
+        told += ", and put into `reasoning` what there is to say"
+    return f"{told}; if you decline, say so in `cannot`" if "cannot" in keys.has else told
 
 
 def _worse(known: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from replan.core.data.lead_ins import is_wrapper
 from replan.core.data.nothing import is_filler
-from replan.core.data.read_json import Unreadable, read_json
+from replan.core.data.read_json import Unreadable, read_alone
 from replan.core.types import JsonObject
 
 
@@ -59,10 +60,10 @@ def fold(name: Any) -> str:
 
 
 def opened(value: Any) -> Any:
-    """What a text says if it is itself a JSON object or list; anything else as it is."""
+    """What a text says if it is a JSON object or list and nothing else; anything else as it is."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
-            return read_json(value)
+            return read_alone(value)
         except Unreadable:
             return value
     return value
@@ -85,11 +86,11 @@ def named(raw: Mapping[Any, Any], fields: Mapping[str, Collection[str]]) -> Json
 
 
 def inside(answer: Any, fields: Mapping[str, Collection[str]], needed: str) -> JsonObject:
-    """The object itself, or the one inside an object that holds nothing else: `{"reflection": {…}}`."""
+    """The object itself, or the one that an object of another name only wraps: `{"reflection": {…}}`."""
     if not isinstance(answer, dict):
         return {}
     if len(answer) == 1 and needed not in named(answer, {needed: fields[needed]}):
-        (inner,) = (opened(value) for value in answer.values())
-        if isinstance(inner, dict) and named(inner, {needed: fields[needed]}):
+        ((name, inner),) = ((name, opened(value)) for name, value in answer.items())
+        if is_wrapper(str(name)) and isinstance(inner, dict) and named(inner, {needed: fields[needed]}):
             return inner
     return answer

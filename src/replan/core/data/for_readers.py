@@ -1,0 +1,39 @@
+"""Fields that models add to what they were asked for, and that say something to a reader alone.
+
+Whatever else stands there beside may say otherwise than the rest: whoever acts on an answer has to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from typing import Any
+
+FOR_READERS = (
+    "description", "reason", "reasoning", "rationale", "justification", "why", "explanation", "analysis", "purpose", "goal",
+    "thought", "thoughts", "thinking", "comment", "comments", "note", "notes", "summary", "title", "name", "label", "tags",
+    "confidence", "id", "version", "success_criteria", "expected_result", "expected_outcome", "expected_output", "expected_outputs",
+)  # fmt: skip
+NOTHING: tuple[Any, ...] = (None, "", [], {})
+"""Values that say nothing."""
+
+
+def says_beside(raw: Mapping[str, Any], known: Collection[str]) -> list[str]:
+    """The fields that hold something and are neither `known` nor for readers."""
+    own = {folded(name) for name in known} | _FOLDED
+    return [
+        key
+        for key, value in raw.items()
+        if value not in NOTHING and not key.startswith("_") and folded(key) not in own
+    ]
+
+
+@lru_cache(maxsize=512)
+def folded(name: str) -> str:
+    """A name without regard to case and to how its words are parted."""
+    return name.lower().replace("_", "").replace("-", "").replace(" ", "")
+
+
+_FOLDED = frozenset(
+    map(folded, (*FOR_READERS, "type", "kind", "task_id", "step_id", "evaluation_id", "timestamp", "$schema"))
+)
