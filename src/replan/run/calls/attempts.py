@@ -128,12 +128,12 @@ class Attempts:
         return begun
 
     def may_begin(self, call: Call) -> bool:
-        """True if the tool's own limits let the call be made now. The right is the call's, and `finish` ends it."""
+        """True if the tool's own limits let the call be made now: it has the right then."""
         gate = self._run.parts.tools.gate(call.tool.id)
         if gate is not None:
             if not gate.try_enter():
                 return False
-            call.gate = gate
+            call.right.granted(gate)
         return True
 
     async def admitted(self, call: Call, urgency: float) -> None:
@@ -156,7 +156,7 @@ class Attempts:
                     self._waits.pop(wait, None)
         except TimeoutError:
             raise PlacesClosed from None
-        call.gate = gate
+        call.right.granted(gate)
 
     def call_off(self, *, unstarted: bool = False) -> None:
         """Let nobody wait to be admitted any more: a limit may last for hours. `unstarted`: only new steps."""
@@ -164,12 +164,6 @@ class Attempts:
             if not unstarted or self._run.state.steps[step_id].status != "running":
                 del self._waits[wait]  # it may be done once only
                 wait.reschedule(0.0)
-
-    def leave(self, call: Call) -> None:
-        """Give the right to make the call back, if it has one that it has not used."""
-        gate, call.gate = call.gate, None
-        if gate is not None:
-            gate.give_back()
 
     async def finish(
         self, call: Call, batch: Batch, place: Place, urgency: float
@@ -187,27 +181,19 @@ class Attempts:
                     given = await beside(own_copy, call.parameters)
                 if _has_to_land(call) and not self._run.has_landed(batch):
                     await self._run.durable(batch)
-            except BaseException as error:
-                self.leave(call)
-                if isinstance(error, asyncio.CancelledError):
-                    self._take_back(call)
+            except asyncio.CancelledError:
+                self._take_back(call)
                 raise
-            gate, call.gate = call.gate, None
-            if gate is not None:
-                gate.begin()
             started = time.perf_counter()
             outcome: Packed | Fault
             try:
-                try:
+                with call.right.used():
                     answer = await self._call(call, given)
                     if (small := pack_small(answer)) is not None:
                         outcome = small
                     else:
                         self.landing |= {asyncio.current_task()}
                         outcome = await packed(answer, self._policy.max_output_bytes)
-                finally:
-                    if gate is not None:
-                        gate.leave()
             except BaseException as error:
                 if self.landing:
                     self.landing -= {asyncio.current_task()}
@@ -239,19 +225,15 @@ class Attempts:
                 if in_doubt(outcome, call.tool):
                     self._run.record(OutcomeUnknown(**call.labels(), reason=outcome.message))
                 return outcome
-            try:
-                async with place.away(urgency):
-                    await self._run.parts.clock.sleep(wait)
-                    waits_from = asyncio.get_running_loop().time()
-                    await self.admitted(call, urgency)
-                if call.until is not None:  # what it waits for others is not its own time
-                    call.until += asyncio.get_running_loop().time() - waits_from
-                call.attempt += 1
-                call.retries += 1
-                batch = self.begin(call)
-            except BaseException:
-                self.leave(call)
-                raise
+            async with place.away(urgency):
+                await self._run.parts.clock.sleep(wait)
+                waits_from = asyncio.get_running_loop().time()
+                await self.admitted(call, urgency)
+            if call.until is not None:  # what it waits for others is not its own time
+                call.until += asyncio.get_running_loop().time() - waits_from
+            call.attempt += 1
+            call.retries += 1
+            batch = self.begin(call)
 
     def _says_nothing_secret(self, tool: ToolSpec) -> bool:
         """True if no output of the tool holds a secret: `may_be_sealed`, asked once for each tool."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from replan.core.calls.seals import seal
@@ -13,8 +13,9 @@ from replan.core.state.like_calls import occurrence, twin
 from replan.core.state.recovery import Recovery
 from replan.core.state.task import ONLY, Slot, State, StepState
 from replan.core.types import Fault, JsonObject, Step, ToolSpec
-from replan.ports import Gate, Tools
+from replan.ports import Tools
 from replan.run.calls.outline import Meant, meaning
+from replan.run.calls.rights import Right
 from replan.run.calls.twins import mended_before, restated, unmeant
 from replan.run.session.outputs import Loaded
 
@@ -51,8 +52,8 @@ class Call:
     """Why an earlier attempt is in doubt, where one is: the same call was made again with its key."""
     until: float | None = None
     """When the step's own time is over, for this call and its retries together (in the event loop's time)."""
-    gate: Gate | None = None
-    """The tool's limits, while the call has their leave to be made."""
+    right: Right = field(default_factory=Right)
+    """What the tool's limits give the call, while it may be made and is not."""
     about: str = ""
     """The key of the call that a verifier looks for."""
     answer: Any = None

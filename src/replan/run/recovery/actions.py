@@ -175,16 +175,13 @@ class Mending:
         return await self._make(prepared, place, urgency)
 
     async def _make(self, call: Call, place: Place, urgency: float) -> Fault | JsonObject:
-        await self._attempts.admitted(call, urgency)
-        try:
+        with call.right:
+            await self._attempts.admitted(call, urgency)
             async with place.taken(urgency):
                 batch = self._attempts.begin(call)
                 outcome = await self._attempts.finish(call, batch, place, urgency)
                 assert not isinstance(outcome, PlainEnd)  # this step has had another call
                 return outcome
-        except BaseException:
-            self._attempts.leave(call)
-            raise
 
     async def _read(
         self, step: StepState, slot: Slot, action: SuggestedAction, place: Place, urgency: float

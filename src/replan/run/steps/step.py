@@ -6,8 +6,7 @@ A step of one plain call starts in the turn of the event loop in which it gets i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Coroutine, Mapping
 from typing import Any, Protocol
 
 from replan.beside import beside
@@ -134,28 +133,21 @@ class Steps:
         call.plain = (
             step.status != "running" and not step.calls and step.healing is None and call.attempt == 1
         )
-        try:
+        with call.right:
             if call.plain:
                 batch = self._attempts.begin_plain(call)
             elif step.status == "running":
                 batch = self._attempts.begin(call)
             else:
                 batch = self._attempts.begin(call, StepStarted(step_id=step.step.step_id))
-        except BaseException:
-            self._attempts.leave(call)
-            raise
-        self._go_on(step, call, batch, place)
+            self._go_on(step, call, batch, place)
 
     def _begin(
         self, step: StepState, call: Call, place: Place, calls: Outcomes, at: int
     ) -> asyncio.Task[None]:
         """Record the start of an admitted call, and see it through in a task of its own."""
-        try:
-            batch = self._attempts.begin(call)
-        except BaseException:
-            self._attempts.leave(call)
-            raise
-        return self._go_on(step, call, batch, place, calls, at)
+        with call.right:
+            return self._go_on(step, call, self._attempts.begin(call), place, calls, at)
 
     def _go_on(
         self,
@@ -167,8 +159,7 @@ class Steps:
         at: int = 0,
     ) -> asyncio.Task[None]:
         task = self._host.spawn(step, self._see_through(step, call, batch, place, calls, at), place)
-        if call.gate is not None:  # a task that is cancelled before it has begun does nothing at all
-            task.add_done_callback(lambda _: self._attempts.leave(call))
+        call.right.belongs_to(task)
         return task
 
     async def _when_admitted(
@@ -189,7 +180,7 @@ class Steps:
         if step.status == "pending":
             self._run.record(StepReady(step_id=step.step.step_id))
         while True:
-            with self._unused_goes_back(call):
+            with call.right:
                 try:
                     async with place.away(urgency):
                         await self._attempts.admitted(call, urgency)
@@ -206,14 +197,14 @@ class Steps:
                     if prepared.tool.id != call.tool.id:  # changed in the meantime: it has limits of its own
                         call = prepared
                         continue
-                    prepared.gate, call.gate = call.gate, None
+                    prepared.right = call.right.moved()
                     break
             await self._without_call(step, call.slot, prepared, known, loaded, place, calls, at)
             return
         begun = (
             () if calls is not None or step.status == "running" else (StepStarted(step_id=step.step.step_id),)
         )
-        with self._unused_goes_back(prepared):
+        with prepared.right:
             try:
                 batch = self._attempts.begin(prepared, *begun)
             except PlacesClosed:
@@ -222,14 +213,6 @@ class Steps:
                 self._host.stop(stop)
                 return
             await self._see_through(step, prepared, batch, place, calls, at)
-
-    @contextmanager
-    def _unused_goes_back(self, call: Call) -> Iterator[None]:
-        """`with`: a right to make the call that is neither used inside nor passed on goes back."""
-        try:
-            yield
-        finally:
-            self._attempts.leave(call)
 
     async def _without_call(
         self,
@@ -400,7 +383,8 @@ class Steps:
         """See a begun call to its outcome: the step's own, or one of those in `calls`. Stopped, it has none."""
         outcome: Fault | JsonObject | PlainEnd
         try:
-            outcome = await self._attempts.finish(call, batch, place, self._urgency[step.step.step_id])
+            with call.right:  # each further try has one
+                outcome = await self._attempts.finish(call, batch, place, self._urgency[step.step.step_id])
         except PlacesClosed:
             return
         except BudgetReached as stop:
