@@ -52,7 +52,10 @@ TOOLS: list[dict[str, Any]] = [
     {"name": "progress", "inputSchema": no_more()},
     {"name": "meet", "inputSchema": no_more(n=NUMBER), "outputSchema": WRAPPED},
     {"name": "put", "inputSchema": no_more(), "annotations": {"idempotentHint": True, "openWorldHint": True}},
-    {"name": "give", "inputSchema": {"type": "object", "properties": {"content": {}, "structured": {}}}},
+    {
+        "name": "give",
+        "inputSchema": {"type": "object", "properties": {"content": {}, "structured": {}, "kind": {}}},
+    },
     {"name": "lie", "inputSchema": no_more(), "outputSchema": SUM},
     {"name": "text_only", "inputSchema": no_more(), "outputSchema": SUM},
     {"name": "meta", "inputSchema": no_more()},
@@ -235,8 +238,12 @@ class Server:
     def do_put(self, number: Any, meta: Any) -> Any:
         return {"content": []}
 
-    def do_give(self, number: Any, meta: Any, content: Any = (), structured: Any = None) -> Any:
-        result = {} if content == "left out" else {"content": content and list(content)}
+    def do_give(
+        self, number: Any, meta: Any, content: Any = (), structured: Any = None, kind: Any = None
+    ) -> Any:
+        result: dict[str, Any] = {} if content == "left out" else {"content": content and list(content)}
+        if kind is not None:
+            result["resultType"] = kind
         return result if structured is None else {**result, "structuredContent": structured}
 
     def do_lie(self, number: Any, meta: Any) -> Any:

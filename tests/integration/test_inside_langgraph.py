@@ -268,6 +268,31 @@ async def test_a_later_turn_of_a_thread_has_tasks_of_its_own(tmp_path: Path, sec
     assert sent == ["ann", "ann"]
 
 
+@pytest.mark.parametrize("count", [2, 3])
+async def test_calls_of_one_message_that_are_named_alike_are_each_made(tmp_path: Path, count: int) -> None:
+    sent, send = _sender()
+    async with Replan(tools=[send], db=tmp_path / "r.db") as replan:
+        run = as_langchain_tool(replan, submit=_plan("ann")(None))
+        inner = run.coroutine
+        assert inner is not None
+        crashes = [RuntimeError("the process dies here")]
+
+        async def dying(task: str, tool_call_id: str, config: RunnableConfig) -> Any:
+            done = await inner(task=task, tool_call_id=tool_call_id, config=config)
+            if crashes and len(sent) == count:
+                raise crashes.pop()
+            return done
+
+        app = _tool_graph(
+            run.model_copy(update={"coroutine": dying, "handle_tool_error": False}), InMemorySaver()
+        )
+        with pytest.raises(RuntimeError, match="dies here"):
+            await app.ainvoke(_calls(*["send"] * count), THREAD)
+        await app.ainvoke(None, THREAD)
+        assert len(await replan.tasks()) == count, "and each is the same task afterwards"
+    assert sent == ["ann"] * count
+
+
 async def test_a_graph_that_goes_on_after_a_crash_goes_on_with_the_same_task(tmp_path: Path) -> None:
     sent, send = _sender()
     async with Replan(tools=[send], db=tmp_path / "r.db") as replan:

@@ -257,6 +257,7 @@ async def test_what_a_result_gives(content: Any, structured: Any, expected: Any)
     async with opened() as source:
         parameters = {"content": content} | ({} if structured is None else {"structured": structured})
         assert await call(source, "give", **parameters) == expected
+        assert await call(source, "give", **parameters, kind="complete") == expected
         assert await call(source, "text_only") == {"sum": 5}
 
 
@@ -270,6 +271,18 @@ async def test_what_a_result_gives(content: Any, structured: Any, expected: Any)
         pytest.param("give", {"content": "left out"}, "output", "unknown", "content", id="nothing at all"),
         pytest.param(
             "give", {"content": [{"type": "text"}]}, "output", "unknown", "text", id="a part that is broken"
+        ),
+        pytest.param("give", {"kind": "task"}, "output", "unknown", "resultType 'task'", id="a task instead"),
+        pytest.param(
+            "give", {"kind": "input_required"}, "output", "unknown", "no whole one", id="a question instead"
+        ),
+        pytest.param(
+            "give",
+            {"content": [{"type": "text", "text": "half"}], "kind": "partial"},
+            "output",
+            "unknown",
+            "resultType 'partial'",
+            id="a half",
         ),
         pytest.param(
             "give",

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from replan.app import Replan
 from replan.errors import InputError
-from replan.inside.text import DESCRIPTION, answer_text, failure_text, id_of
+from replan.inside.text import DESCRIPTION, UnderWay, answer_text, failure_text, id_of
 
 
 class _Task(BaseModel):
@@ -32,9 +32,11 @@ def as_langchain_tool(
     `Replan.run` (`metadata`, `timeout`, …). A task that fails, or waits for a person, comes as a message with status
     "error" that says why. In a graph of LangGraph with a checkpointer the task's id follows from the thread, the graph's
     own id of the run of the node, and the call in it: a graph that goes on after a crash goes on with the same task,
-    and a later turn of the thread has tasks of its own, whatever its model calls its calls. Elsewhere each call is a
+    and a later turn of the thread has tasks of its own, whatever its model calls its calls, also where it calls two of one message alike. Elsewhere each call is a
     task of its own. The caller's cancellation cancels the task. Async only (`ainvoke`).
     """
+
+    under_way = UnderWay()
 
     async def run_task(task: str, tool_call_id: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         at = config.get("configurable") or {}
@@ -43,7 +45,8 @@ def as_langchain_tool(
         known = thread and node_run and tool_call_id
         task_id = id_of("tool", str(thread), str(node_run), tool_call_id, task) if known else None
         try:
-            result = await replan.run(task, task_id=task_id, **(submit or {}))
+            with under_way.named(task_id) as name_of_task:
+                result = await replan.run(task, task_id=name_of_task, **(submit or {}))
         except InputError as error:
             raise ToolException(str(error)) from error
         if not result.is_success:

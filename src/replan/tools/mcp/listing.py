@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from mcp_types import Tool
 
 _EFFECTS = get_args(Effect)
+UNFINISHED = "replan/resultType"
+"""In a result's `_meta`: the `resultType` of one that says of itself that it is no whole one, which the library may not see."""
 WRAPPED = "x-fastmcp-wrap-result"
 """FastMCP's mark on an output schema: the result is `{"result": value}` because the value is no object."""
 

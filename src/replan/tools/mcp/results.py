@@ -15,7 +15,7 @@ from replan.core.ids import canonical
 from replan.errors import ToolCallError
 from replan.tools.binary import data_url
 from replan.tools.mcp.failures import says_no_such_tool, with_remedy
-from replan.tools.mcp.listing import Listed
+from replan.tools.mcp.listing import UNFINISHED, Listed
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, ContentBlock
@@ -34,6 +34,8 @@ def value_of(result: CallToolResult, tool: Listed) -> Any:
     """
     if result.is_error:
         raise reported(_text(result), tool)
+    if result.meta and (kind := result.meta.get(UNFINISHED)):
+        raise _unfinished(tool, str(kind))
     structured = result.structured_content
     if structured is not None or "structured_content" in result.model_fields_set:
         if tool.output is not None and (wrong := problems(tool.output, structured)):
@@ -156,6 +158,14 @@ def _text(result: CallToolResult) -> str:
     if not texts and result.structured_content is not None:
         return str(result.structured_content)[:2000]
     return "\n".join(texts).strip()
+
+
+def _unfinished(tool: Listed, kind: str) -> ToolCallError:
+    return ToolCallError(
+        f"the answer of {tool.spec.id!r} says of itself that it is no whole one (resultType {kind[:40]!r})",
+        kind="output",
+        happened="unknown",
+    )
 
 
 def _lied(tool: Listed, wrong: str) -> ToolCallError:

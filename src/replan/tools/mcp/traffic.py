@@ -22,6 +22,7 @@ from pydantic import ValidationError
 
 from replan.core.types import JsonObject
 from replan.ports import ToolProblem
+from replan.tools.mcp.listing import UNFINISHED
 from replan.tools.schema_check import problem_of
 
 if TYPE_CHECKING:
@@ -95,7 +96,14 @@ class Traffic:
 
 
 def _make_readable(result: JsonObject) -> None:
-    """A result of a call, as the library bears it: parts of a kind from later protocols are their JSON as text."""
+    """A result of a call, as the library bears it: parts of a kind from later protocols are their JSON as text.
+
+    In a session of an older protocol the library does not look at `resultType`, which only later ones have.
+    """
+    kind = result.get("resultType")
+    if isinstance(kind, str) and kind != "complete":
+        meta = result.get("_meta")
+        result["_meta"] = {**(meta if isinstance(meta, dict) else {}), UNFINISHED: kind}
     if result.get("content") is None and ("structuredContent" in result or result.get("isError") is True):
         result["content"] = []
     if isinstance(content := result.get("content"), list):
