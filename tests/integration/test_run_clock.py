@@ -6,9 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from run_tasks import FakeTool, Ran, bench, plan, step
+from run_tasks import FakeTool, Ran, action, bench, plan, step
 from test_run_verifiers import World, at, pays, rule, tools
 
+from replan.cli.live.picture import PictureState
 from replan.testing import MemoryStore, VirtualClock, virtual_time
 
 JUMPS = [7_200.0, -7_200.0, 31_536_000.0]
@@ -119,3 +120,47 @@ def test_times_of_the_log_are_unix_seconds_of_the_clock_that_the_drive_began_wit
     times: dict[str, Any] = {one.type: one.ts for one in ran.records}
     assert times["task_started"] == pytest.approx(began, abs=0.1)
     assert times["task_completed"] == pytest.approx(began + 40, abs=0.1)
+
+
+@pytest.mark.parametrize("away", [1_000.0, -5_000.0, 0.0], ids=["down for long", "clock set back", "at once"])
+def test_a_step_whose_process_died_took_no_longer_than_it_was_driven(away: float) -> None:
+    async def main() -> Ran:
+        clock = SetClock()
+        made = await bench({"long": FakeTool(delay_secs=20), "short": FakeTool(delay_secs=5)}, clock=clock)
+        task_id = await made.submit(plan(step("a", "long"), step("b", "short"), step("c", "short", "a")))
+        driving = asyncio.ensure_future(made.drive(task_id))
+        await asyncio.sleep(10)
+        driving.cancel()  # as a crash: nothing is recorded any more
+        await asyncio.wait({driving})
+        clock.off = away
+        return (await made.drive(task_id)).check()
+
+    ran = virtual_time(main())
+    took = {one.step_id: one.duration_secs for one in ran.result.steps}
+    assert took["b"] == pytest.approx(5, abs=0.1)
+    assert took["a"] == pytest.approx(25, abs=0.1), (
+        "5 up to what was recorded last, and all of the second time"
+    )
+    shown = PictureState.of(ran.records)
+    assert {name: one.secs(0.0) for name, one in shown.steps.items()} == {
+        name: pytest.approx(secs, abs=0.001) for name, secs in took.items()
+    }
+    assert ran.result.total_duration_secs == pytest.approx(
+        ran.records[-1].ts - ran.records[0].ts - shown.idle, abs=0.001
+    )
+
+
+def test_a_person_who_is_waited_for_in_the_middle_of_a_step_takes_none_of_its_time() -> None:
+    async def main() -> Ran:
+        made = await bench({"t": FakeTool(delay_secs=5, effect="once")})
+        actions = [action("x", "t", n=1), action("y", "t", n=2)]
+        wanted = plan({"step_id": "a", "actions": actions, "dependencies": []})
+        task_id = await made.submit(wanted, interactive=True, approval="all")
+        while (await made.drive(task_id)).result.status != "succeeded":
+            await asyncio.sleep(500)
+            for one in (await made.service.result(task_id)).waiting_for:
+                await made.service.resolve_approval(task_id, one.id, approved=True)
+        return (await made.ran(task_id)).check()
+
+    (a,) = virtual_time(main()).result.steps
+    assert a.duration_secs < 20

@@ -170,10 +170,8 @@ def test_a_task_that_is_stopped_while_its_answer_is_checked_ends_as_stopped(by: 
 
         made = await bench({"t": lambda _: "x" * 400_000})
         budget = {"task_timeout_secs": 0.2 if by == "the deadline" else None}
-        with made.service.parts.answer_checks.held("task_1", check):
-            task_id = await made.submit(
-                plan(step("a", "t")), budget=budget, output_schema={"type": "string"}, task_id="task_1"
-            )
+        task_id = await made.submit(plan(step("a", "t")), budget=budget, output_schema={"type": "string"})
+        with made.service.parts.answer_checks.held(await made.service.name_of(task_id), check):
             driving = asyncio.create_task(made.service.drive(task_id))
             await reached.wait()
             if by == "a person":

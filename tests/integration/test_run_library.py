@@ -632,21 +632,26 @@ async def test_functions_are_tools(db: Path) -> None:
             await replan.call("weather", {"town": "Rome"})
 
 
+class Odd(BaseException):
+    """What no `except Exception` sees."""
+
+
+@pytest.mark.parametrize("raised", [GeneratorExit, Odd])
 @pytest.mark.parametrize("timeout", [None, 5.0], ids=["no limit", "a limit"])
 @pytest.mark.parametrize("kind", ["sync", "async"])
-async def test_a_tool_that_raises_what_ends_a_generator_ends_its_call(
-    db: Path, kind: str, timeout: float | None
+async def test_a_tool_that_raises_what_is_no_error_ends_its_call(
+    db: Path, kind: str, timeout: float | None, raised: type[BaseException]
 ) -> None:
     @tool(effect="reads", timeout=timeout)
     def now() -> str:
-        raise GeneratorExit("done")
+        raise raised("done")
 
     @tool(effect="reads", timeout=timeout)
     async def later() -> str:
-        raise GeneratorExit("done")
+        raise raised("done")
 
     async with Replan(ScriptedModel({}), [now, later], db=db) as replan:
-        with pytest.raises(ToolCallError, match="GeneratorExit"):
+        with pytest.raises(ToolCallError, match=f"raised {raised.__name__}"):
             await replan.call("now" if kind == "sync" else "later", {})
 
 

@@ -95,7 +95,8 @@ class Running:
         engine = self.engine
         task_id, new = await self.service.submit(wanted, plan_bytes)
         if check is not None:
-            held.enter_context(self.service.parts.answer_checks.held(task_id, check))
+            name = await self.service.name_of(task_id)
+            held.enter_context(self.service.parts.answer_checks.held(name, check))
         seen = 0
         if not new:
             if (await self.service.state(task_id)).ended or engine.driving(task_id) is not None:

@@ -115,7 +115,7 @@ _MOST_LEFT_OUT = 200
 
 
 def _tell_step(out: Out, state: State, step: StepState, more: str) -> None:
-    took = "" if step.started is None or step.ended is None else f" in {secs(step.ended - step.started)}"
+    took = "" if step.secs is None else f" in {secs(step.secs)}"
     name = f" ({clean(step.step.name, 80)})" if step.step.name not in ("", step.step.step_id) else ""
     without = (
         f", without {items_in_words(step.left_out)}" if step.status == "succeeded" and step.left_out else ""

@@ -23,6 +23,8 @@ class StepView:
     status: str = "pending"
     started: float | None = None
     ended: float | None = None
+    idle: float = 0.0
+    """Seconds between the two in which nobody drove the task."""
     attempt: int = 0
     items: int | None = None
     items_done: int = 0
@@ -31,6 +33,10 @@ class StepView:
     """The latest progress, retry, error or reason to skip."""
     progress: float | None = None
     """From 0 to 1, where the tool tells."""
+
+    def secs(self, now: float) -> float | None:
+        """How long it was at work, or has been by now; None: it was not started."""
+        return None if self.started is None else (self.ended or now) - self.started - self.idle
 
 
 @dataclass(slots=True)

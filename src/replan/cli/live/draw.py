@@ -166,7 +166,7 @@ def _rows(view: PictureState, steps: list[StepView], now: float, width: int, asc
 
 
 def _duration(step: StepView, end: float) -> str:
-    return "" if step.started is None else secs((step.ended or end) - step.started)
+    return "" if (took := step.secs(end)) is None else secs(took)
 
 
 def _bar(step: StepView, begin: float, end: float, cells: int, ascii_only: bool) -> str:

@@ -56,7 +56,7 @@ class PictureState(Board):
         """Take one record."""
         self.round = max(self.round, record.round)
         if type(record.event) is e.TaskResumed and self.last is not None:
-            self.idle += max(0.0, record.ts - self.last)
+            self._idle(record.ts - self.last)
         if not record.event.signal and record.seq:
             self.last = record.ts
         handler = _HANDLERS.get(type(record.event))
@@ -71,6 +71,12 @@ class PictureState(Board):
             view.task_id = record.task_id
             view.apply(record)
         return view
+
+    def _idle(self, secs: float) -> None:
+        self.idle += secs
+        for step in self.steps.values():
+            if step.started is not None and step.ended is None:
+                step.idle += secs
 
     # ── the task ──
 

@@ -103,9 +103,9 @@ class PlainLines:
 
     def _took(self, step_id: str) -> str:
         step = self._view.steps.get(step_id)
-        if step is None or step.started is None or step.ended is None:
+        if step is None or step.ended is None or (took := step.secs(step.ended)) is None:
             return ""
-        return f" in {secs(step.ended - step.started)}"
+        return f" in {secs(took)}"
 
     def _tenth(self) -> str | None:
         tenths = self._view.done * 10 // len(self._view.steps)

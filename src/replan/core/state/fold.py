@@ -22,13 +22,21 @@ def apply(state: State, event: Recorded, ts: float, round: int = 0, seq: int | N
         state.last_seq = max(state.last_seq, seq)
     kind = type(event)
     if ts != state.last_ts and not event.signal:
-        driven = state.started and state.waiting is None and kind is not e.TaskResumed
-        if ts > state.last_ts and driven:
+        if kind is e.TaskResumed:
+            _idle(state, ts - state.last_ts)
+        elif ts > state.last_ts and state.started and state.waiting is None:
             state.active_secs += ts - state.last_ts
         state.last_ts = ts
     handler = _HANDLERS.get(kind)
     if handler is not None:
         handler(state, event, ts)
+
+
+def _idle(state: State, secs: float) -> None:
+    """For so long nobody drove the task: none of it is a step's own. Less than 0: the clock was set back meanwhile."""
+    for step in state.steps.values():
+        if step.started is not None and step.ended is None:
+            step.idle += secs
 
 
 def fold(records: Iterable[e.Record], state: State | None = None) -> State:

@@ -74,6 +74,8 @@ class StepState:
     metadata: JsonObject | None = None
     started: float | None = None
     ended: float | None = None
+    idle: float = 0.0
+    """Seconds between the two in which nobody drove the task."""
     born: int = 1
     """The version of the plan that brought it, as it is."""
     meant: int = 1
@@ -87,6 +89,11 @@ class StepState:
     marked: dict[str | None, tuple[Step, Any]] | None = field(default=None, compare=False, repr=False)
     """What its calls that say `repeat` come to, by action, of the step as it then was; None: not looked at."""
     _actions: dict[str, Action] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def secs(self) -> float | None:
+        """How long it was at work; None: it has not come to an end."""
+        return None if self.started is None or self.ended is None else self.ended - self.started - self.idle
 
     def action(self, action_id: str) -> Action:
         """The step's action of this id."""

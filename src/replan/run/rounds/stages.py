@@ -278,7 +278,7 @@ async def _ask_judge(run: Run, loaded: Loaded) -> Evaluation | None:
                 account=account,
                 tools=steps_tools(run),
                 enough=state.policy.success_threshold,
-                check_answer=partial(run.parts.answer_checks.problems, run.task_id),
+                check_answer=partial(run.parts.answer_checks.problems, run.name),
             )
         except (ModelError, AnswerInvalid) as error:
             reason = str(error)
@@ -291,5 +291,5 @@ def _checked_shape(run: Run, verdict: Evaluation) -> Evaluation:
     schema, answer = run.state.policy.output_schema, verdict.final_output
     if schema is None or not verdict.is_successful:
         return verdict
-    found = problems(schema, answer) or run.parts.answer_checks.problems(run.task_id, answer)
+    found = problems(schema, answer) or run.parts.answer_checks.problems(run.name, answer)
     return of_another_form(verdict, found) if found else verdict

@@ -123,7 +123,6 @@ def plain_result(step: StepState) -> StepResult | None:
         reused=call.reused,
         effect=call.effect,
     )
-    spent = 0.0 if step.started is None or step.ended is None else step.ended - step.started
     return _step_result(
         step_id=step.step.step_id,
         name=step.step.name,
@@ -132,7 +131,7 @@ def plain_result(step: StepState) -> StepResult | None:
         output=call.output.value if call.output.artifact is None else _named(call.output),
         attempts=call.attempt,
         reused=call.reused,
-        duration_secs=round(spent, 6),
+        duration_secs=round(step.secs or 0.0, 6),
         plan_version=step.born,
         removed_by=step.gone or None,
         repeat_reason=step.step.repeat_reason,
@@ -144,7 +143,6 @@ def step_result(state: State, step: StepState, waits: Collection[StepId] | None 
     """A step with every call that it made."""
     output = compose(step, _named) if step.has_output else None
     replaced = state.recovery.replaced if state.recovery is not None else {}
-    spent = 0.0 if step.started is None or step.ended is None else step.ended - step.started
     return StepResult(
         step_id=step.step.step_id,
         name=step.step.name,
@@ -155,7 +153,7 @@ def step_result(state: State, step: StepState, waits: Collection[StepId] | None 
         reason=step.skip.reason if step.skip else None,
         attempts=step.attempts,
         reused=bool(step.calls) and all(call.reused for call in step.calls.values()),
-        duration_secs=round(spent, 6),
+        duration_secs=round(step.secs or 0.0, 6),
         plan_version=step.born,
         removed_by=step.gone or None,
         repeat_reason=step.step.repeat_reason,

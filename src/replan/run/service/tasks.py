@@ -100,6 +100,10 @@ class Service:
                 self.parts.given.forget(name)
         return task_id, new
 
+    async def name_of(self, task_id: str) -> TaskName:
+        """What this process keeps of the task lies under this: its id may come again."""
+        return TaskName(task_id, (await self.parts.store.summary(task_id)).created)
+
     async def _received(
         self, wanted: Submission, plan_bytes: int | None = None
     ) -> tuple[str, TaskSubmitted, TaskSubmitted]:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
+from replan.core.state.task import TaskName
+
 AnswerCheck: TypeAlias = Callable[[Any], Sequence[str]]
 """What is wrong with an answer, in words."""
 
@@ -14,18 +16,18 @@ class AnswerChecks:
     """By task, the check of each caller that waits for its answer: an answer has to pass them all."""
 
     def __init__(self) -> None:
-        self._checks: dict[str, list[AnswerCheck]] = {}
+        self._checks: dict[TaskName, list[AnswerCheck]] = {}
 
     @contextmanager
-    def held(self, task_id: str, check: AnswerCheck) -> Iterator[None]:
+    def held(self, name: TaskName, check: AnswerCheck) -> Iterator[None]:
         """`with`: it holds inside, for a task whose request is the caller's own: an id alone may be another's."""
-        self._checks.setdefault(task_id, []).append(check)
+        self._checks.setdefault(name, []).append(check)
         try:
             yield
         finally:
-            if left := [one for one in self._checks.pop(task_id, ()) if one is not check]:
-                self._checks[task_id] = left
+            if left := [one for one in self._checks.pop(name, ()) if one is not check]:
+                self._checks[name] = left
 
-    def problems(self, task_id: str, answer: Any) -> list[str]:
+    def problems(self, name: TaskName, answer: Any) -> list[str]:
         """What is wrong with an answer, in words; empty if nothing."""
-        return [problem for check in self._checks.get(task_id, ()) for problem in check(answer)]
+        return [problem for check in self._checks.get(name, ()) for problem in check(answer)]

@@ -59,7 +59,9 @@ async def call_directly(
             raise
         except ReplanError:
             raise
-        except Exception as error:
+        except (KeyboardInterrupt, SystemExit, asyncio.CancelledError):
+            raise
+        except BaseException as error:  # a tool may raise what it likes
             where = traceback.extract_tb(error.__traceback__)[-1]
             raise ToolCallError(
                 secrets.hide(
