@@ -17,7 +17,8 @@ from bench.recovery.nonsense import reflection
 from replan.core.limits.policy import Budget, Policy
 from replan.core.types import JsonObject, ToolSpec
 from replan.ports import ModelReply, ModelRequest, ToolCall
-from replan.run.service.tasks import Service, Submission
+from replan.run.service.submission import Submission
+from replan.run.service.tasks import Service
 from replan.run.session.dependencies import Parts
 from replan.testing import ManualIds, MemoryStore, ScriptedModel, VirtualClock, virtual_time
 from replan.tools.catalog.catalog import Catalog

@@ -9,7 +9,8 @@ from replan.core.limits.policy import Budget, Policy
 from replan.core.report.result import TaskResult
 from replan.core.types import JsonObject
 from replan.ports import ToolSource
-from replan.run.service.tasks import Service, Submission
+from replan.run.service.submission import Submission
+from replan.run.service.tasks import Service
 from replan.run.session.dependencies import Parts
 from replan.testing import (
     FakeSource,

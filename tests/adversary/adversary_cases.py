@@ -21,7 +21,8 @@ from replan.core.state.task import State
 from replan.core.types import JsonObject
 from replan.errors import StoreError
 from replan.ports import Appended, Claim, NewArtifact
-from replan.run.service.tasks import Service, Submission
+from replan.run.service.submission import Submission
+from replan.run.service.tasks import Service
 from replan.run.session.dependencies import Parts
 from replan.testing import ManualIds, MemoryStore, VirtualClock, virtual_time
 from replan.tools.catalog.catalog import Catalog

@@ -14,7 +14,8 @@ from replan.core.state.task import State
 from replan.core.tools.rules import ToolRules
 from replan.core.types import JsonObject
 from replan.ports import Clock, Model, Store, ToolSource
-from replan.run.service.tasks import Service, Submission
+from replan.run.service.submission import Submission
+from replan.run.service.tasks import Service
 from replan.run.session.dependencies import Parts
 from replan.testing import (
     FakeSource,

@@ -12,7 +12,7 @@ from run_tasks import FakeTool, Ran, bench, plan, step, verdict
 
 from replan.core.limits.policy import Policy
 from replan.errors import ModelUnavailable, PlanInvalid
-from replan.run.service.tasks import Submission
+from replan.run.service.submission import Submission
 from replan.testing import ScriptedModel, virtual_time
 
 ONE = plan(step("a", "t0"))

@@ -178,7 +178,7 @@ def test_new_steps_under_used_ids_get_new_ones() -> None:
 def test_a_plan_that_is_only_looked_at_says_why_there_is_none() -> None:
     async def main() -> None:
         from replan.core.limits.policy import Policy
-        from replan.run.service.tasks import Submission
+        from replan.run.service.submission import Submission
 
         made = await bench(TOOLS, {"execution_plan": CANNOT})
         with pytest.raises(PlanInvalid, match="no tool opens doors"):

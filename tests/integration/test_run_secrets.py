@@ -23,7 +23,7 @@ from replan.core.references.derived import derived
 from replan.core.types import ToolSpec
 from replan.errors import InputError, TaskExists
 from replan.ports import ModelReply, ModelRequest, ToolCall
-from replan.run.service.tasks import Submission
+from replan.run.service.submission import Submission
 from replan.store.sqlite import SqliteStore
 from replan.testing import FakeTool, ScriptedModel, fake_source
 

@@ -29,7 +29,8 @@ from replan.ports import TaskSummary, Warmable
 from replan.reasoning.prompting.prompts import check_all, load
 from replan.run.service.announcer import Announcer, OnEvent
 from replan.run.service.results import agreed
-from replan.run.service.tasks import Service, Submission
+from replan.run.service.submission import Submission
+from replan.run.service.tasks import Service
 from replan.run.service.typed import answer_problems, typed_result
 from replan.run.session.library_logs import keep_from_logs
 from replan.tools.catalog.direct import call_directly

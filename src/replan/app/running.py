@@ -18,7 +18,8 @@ from replan.core.types import Role
 from replan.engine.local import LocalEngine
 from replan.errors import InputError, ReplanError, TaskHeld
 from replan.run.service.announcer import Announcer
-from replan.run.service.tasks import Service, Submission, check_submission
+from replan.run.service.submission import Submission, check_submission
+from replan.run.service.tasks import Service
 from replan.run.session.answer_checks import AnswerCheck
 from replan.wiring import Models
 

@@ -11,10 +11,11 @@ from replan.core.data.pieces import MANY
 from replan.core.events import ApprovalRequested, TaskCompleted, TaskFailed
 from replan.core.report.result import CallResult, StepResult, TaskResult, WaitingFor
 from replan.core.state.progress import compose
-from replan.core.state.task import Output, State, StepState
+from replan.core.state.task import Output, Slot, State, StepState
 from replan.core.types import Failure, StepId, unchecked
+from replan.errors import InputError
 from replan.ports import ArtifactStore
-from replan.run.session.outputs import read_back
+from replan.run.session.outputs import Loaded, read_back
 
 
 async def result_of(state: State, store: ArtifactStore) -> TaskResult:
@@ -185,3 +186,25 @@ def _calls(step: StepState) -> Iterator[CallResult]:
 
 def _named(output: Output) -> Any:
     return output.value if output.artifact is None else output.artifact.model_dump(mode="json")
+
+
+def part_of(step: StepState, item: int | None, loaded: Loaded) -> Any:
+    """What calls of a step gave: those of one item, or of a step that did not get through."""
+    name = step.step.step_id
+    if item is not None and step.items is None:
+        raise InputError(f"step {name!r} is no `for_each`: it has no items")
+    if item is not None and not 1 <= item <= (step.items or 0):
+        raise InputError(f"step {name!r} has {step.items} items; they are counted from 1")
+    found = {
+        call.slot: loaded.value_of(call.output)
+        for call in step.every_call()
+        if call.output is not None and (item is None or call.slot.item == item - 1)
+    }
+    if not found:
+        where = f"item {item} of step {name!r}" if item is not None else f"step {name!r}"
+        raise InputError(f"{where} has no output" + (f": it is {step.status}" if item is None else ""))
+    if item is not None and not step.step.actions:
+        return found[Slot(None, item - 1)]
+    if item is not None:
+        return {slot.action_id: value for slot, value in found.items()}
+    return {slot.words() or "the call": value for slot, value in found.items()}

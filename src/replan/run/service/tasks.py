@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from replan.beside import beside
 from replan.core.calls.site import slot_of
 from replan.core.data.pieces import AT_ONCE, MANY, PLAN_AT_ONCE, PLAN_BYTES, weight
-from replan.core.data.strict_json import NotStorable, storable, write_strictly
-from replan.core.data.validation import faults, schema_problem
+from replan.core.data.strict_json import storable
 from replan.core.events import (
     TERMINAL,
     ApprovalRequested,
@@ -22,13 +21,11 @@ from replan.core.events import (
     Record,
     TaskSubmitted,
 )
-from replan.core.ids import task_id_problem
-from replan.core.limits.policy import Policy
 from replan.core.report.result import TaskResult
 from replan.core.secrets import NOTHING_SECRET, KnownSecrets, text_without_secrets
 from replan.core.state.fold import fold
 from replan.core.state.human_input import NoOutcome, outcome_of
-from replan.core.state.task import ENDED, Slot, State, StepState, TaskName
+from replan.core.state.task import ENDED, State, TaskName
 from replan.core.types import JsonObject, Plan
 from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld
 from replan.ports import Listening
@@ -38,7 +35,8 @@ from replan.run.human_input.signals import People
 from replan.run.orchestrator import drive
 from replan.run.service.event_stream import Line
 from replan.run.service.preview import plan_unstored
-from replan.run.service.results import open_approvals, result_of
+from replan.run.service.results import open_approvals, part_of, result_of
+from replan.run.service.submission import Submission, check_submission, json_size
 from replan.run.session.dependencies import Parts
 from replan.run.session.given import read_secret, source_of
 from replan.run.session.known_secrets import in_clear, known_to, places_of
@@ -46,25 +44,8 @@ from replan.run.session.outputs import Loaded, read_back
 from replan.run.session.pages import folded
 from replan.run.session.shielding import noticed
 
-MAX_DESCRIPTION = 200_000
 LOOK_SECS = 1.0
 """Between two looks at whether somebody still drives a task."""
-MAX_METADATA_BYTES = 1_000_000
-
-
-class Submission(NamedTuple):
-    """What a caller asks for."""
-
-    description: str
-    policy: Policy
-    metadata: JsonObject = {}
-    context: JsonObject = {}
-    task_id: str | None = None
-    plan: JsonObject | None = None
-    tools: tuple[str, ...] = ()
-    settings: JsonObject = {}
-    secrets: Mapping[str, Any] = {}
-    """Secret metadata by name: where they come from (`env:VAR`, `file:PATH`), or a `SecretStr`."""
 
 
 class Service:
@@ -179,7 +160,7 @@ class Service:
             )
         loaded = Loaded()
         await loaded.load_steps(self.parts.store, task_id, [step])
-        found = loaded.output_of(step) if item is None and step.has_output else _part(step, item, loaded)
+        found = loaded.output_of(step) if item is None and step.has_output else part_of(step, item, loaded)
         return self._in_clear(state.submitted).masked(found)
 
     async def history(self, task_id: str) -> list[Record]:
@@ -245,7 +226,7 @@ class Service:
         asked = _one_of(
             {one.approval_id: one for one in open_approvals(state)}, approval_id, task_id, "approval"
         )
-        _json_size("parameters", parameters)
+        json_size("parameters", parameters)
         edit = None if parameters is None else edit_of(asked, parameters)
         made = asked.parameters if edit is None else edit.over(asked.parameters)
         if edit is not None:
@@ -296,7 +277,7 @@ class Service:
 
         Whether a call took effect is answered yes, no or cannot tell; `output` is then what it gave.
         """
-        _json_size("output", {"output": output})
+        json_size("output", {"output": output})
         if not text.strip():
             raise InputError("the answer is empty: say in words what the question asks for")
         state = await self._open_state(task_id)
@@ -463,47 +444,6 @@ def _one_of(open_: dict[str, A], wanted: str | None, task_id: str, what: str) ->
 _MOST_LIGHT = 256
 
 
-def check_submission(wanted: Submission) -> int:
-    """`InputError` for a request that cannot be a task. The bytes that its plan has as JSON."""
-    if not wanted.description.strip():
-        raise InputError("the task is empty: say in words what has to be done")
-    if len(wanted.description) > MAX_DESCRIPTION:
-        raise InputError(
-            f"the task has {len(wanted.description)} characters; at most {MAX_DESCRIPTION} are allowed: "
-            "put long data into metadata or a tool"
-        )
-    if storable(wanted.description) != wanted.description:
-        raise InputError("the task holds bytes that are no text: give it in UTF-8")
-    if wanted.task_id is not None and (problem := task_id_problem(wanted.task_id)):
-        raise InputError(problem)
-    size = 0
-    for name, value in (
-        ("metadata", wanted.metadata),
-        ("context", wanted.context),
-        ("plan", wanted.plan or {}),
-    ):
-        if not isinstance(value, dict):
-            raise InputError(f"{name} has to be an object, not {type(value).__name__}")
-        size = _json_size(name, value)
-        if name != "plan" and size > MAX_METADATA_BYTES:
-            raise InputError(f"{name} has {size} bytes; at most {MAX_METADATA_BYTES} are allowed")
-    if wanted.plan is not None and (not wanted.plan or wanted.plan.get("steps") == []):
-        raise InputError(
-            "the plan that is given has no steps: give it some, or give no plan and let one be made"
-        )
-    if twice := sorted(wanted.secrets.keys() & wanted.metadata.keys()):
-        raise InputError(f"{', '.join(twice)}: given both as metadata and as a secret; give it once")
-    schema = wanted.policy.output_schema
-    _json_size("output_schema", schema)
-    if schema is not None and (problem := schema_problem(schema)):
-        raise InputError(f"output_schema: {problem}")
-    if schema is not None and (
-        unusable := next((one for one in faults(schema, None) if not one.keyword), None)
-    ):
-        raise InputError(f"output_schema: {unusable}")
-    return size
-
-
 def _tools_needed(state: State) -> list[str]:
     """Names of the tools that the task has still to call, or may plan with."""
     if state.plan is None:
@@ -516,32 +456,3 @@ def _tools_needed(state: State) -> list[str]:
         if name
     ]
     return list(dict.fromkeys(names))
-
-
-def _json_size(name: str, value: Any) -> int:
-    try:
-        return len(write_strictly(value))
-    except NotStorable as error:
-        raise InputError(f"{name} cannot be kept as JSON: {error}") from None
-
-
-def _part(step: StepState, item: int | None, loaded: Loaded) -> Any:
-    """What calls of a step gave: those of one item, or of a step that did not get through."""
-    name = step.step.step_id
-    if item is not None and step.items is None:
-        raise InputError(f"step {name!r} is no `for_each`: it has no items")
-    if item is not None and not 1 <= item <= (step.items or 0):
-        raise InputError(f"step {name!r} has {step.items} items; they are counted from 1")
-    found = {
-        call.slot: loaded.value_of(call.output)
-        for call in step.every_call()
-        if call.output is not None and (item is None or call.slot.item == item - 1)
-    }
-    if not found:
-        where = f"item {item} of step {name!r}" if item is not None else f"step {name!r}"
-        raise InputError(f"{where} has no output" + (f": it is {step.status}" if item is None else ""))
-    if item is not None and not step.step.actions:
-        return found[Slot(None, item - 1)]
-    if item is not None:
-        return {slot.action_id: value for slot, value in found.items()}
-    return {slot.words() or "the call": value for slot, value in found.items()}

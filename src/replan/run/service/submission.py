@@ -1,0 +1,80 @@
+"""What a caller asks for, and whether it can be a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from replan.core.data.strict_json import NotStorable, storable, write_strictly
+from replan.core.data.validation import faults, schema_problem
+from replan.core.ids import task_id_problem
+from replan.core.limits.policy import Policy
+from replan.core.types import JsonObject
+from replan.errors import InputError
+
+MAX_DESCRIPTION = 200_000
+MAX_METADATA_BYTES = 1_000_000
+
+
+class Submission(NamedTuple):
+    """What a caller asks for."""
+
+    description: str
+    policy: Policy
+    metadata: JsonObject = {}
+    context: JsonObject = {}
+    task_id: str | None = None
+    plan: JsonObject | None = None
+    tools: tuple[str, ...] = ()
+    settings: JsonObject = {}
+    secrets: Mapping[str, Any] = {}
+    """Secret metadata by name: where they come from (`env:VAR`, `file:PATH`), or a `SecretStr`."""
+
+
+def check_submission(wanted: Submission) -> int:
+    """`InputError` for a request that cannot be a task. The bytes that its plan has as JSON."""
+    if not wanted.description.strip():
+        raise InputError("the task is empty: say in words what has to be done")
+    if len(wanted.description) > MAX_DESCRIPTION:
+        raise InputError(
+            f"the task has {len(wanted.description)} characters; at most {MAX_DESCRIPTION} are allowed: "
+            "put long data into metadata or a tool"
+        )
+    if storable(wanted.description) != wanted.description:
+        raise InputError("the task holds bytes that are no text: give it in UTF-8")
+    if wanted.task_id is not None and (problem := task_id_problem(wanted.task_id)):
+        raise InputError(problem)
+    size = 0
+    for name, value in (
+        ("metadata", wanted.metadata),
+        ("context", wanted.context),
+        ("plan", wanted.plan or {}),
+    ):
+        if not isinstance(value, dict):
+            raise InputError(f"{name} has to be an object, not {type(value).__name__}")
+        size = json_size(name, value)
+        if name != "plan" and size > MAX_METADATA_BYTES:
+            raise InputError(f"{name} has {size} bytes; at most {MAX_METADATA_BYTES} are allowed")
+    if wanted.plan is not None and (not wanted.plan or wanted.plan.get("steps") == []):
+        raise InputError(
+            "the plan that is given has no steps: give it some, or give no plan and let one be made"
+        )
+    if twice := sorted(wanted.secrets.keys() & wanted.metadata.keys()):
+        raise InputError(f"{', '.join(twice)}: given both as metadata and as a secret; give it once")
+    schema = wanted.policy.output_schema
+    json_size("output_schema", schema)
+    if schema is not None and (problem := schema_problem(schema)):
+        raise InputError(f"output_schema: {problem}")
+    if schema is not None and (
+        unusable := next((one for one in faults(schema, None) if not one.keyword), None)
+    ):
+        raise InputError(f"output_schema: {unusable}")
+    return size
+
+
+def json_size(name: str, value: Any) -> int:
+    """The bytes of a value as JSON; `InputError` names it where it has none."""
+    try:
+        return len(write_strictly(value))
+    except NotStorable as error:
+        raise InputError(f"{name} cannot be kept as JSON: {error}") from None
