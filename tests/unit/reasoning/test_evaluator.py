@@ -546,3 +546,25 @@ async def test_why_a_plan_was_made_so_is_told_as_material(script: Any) -> None:
         )
         text = talk.asked[0].prompt.user
         assert f"~~~~ reasoning\n{why}\n~~~~" in text
+
+
+# ── what is wrong ─────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("more", "wrong"),
+    [
+        pytest.param({"failures": ["the amount is wrong"]}, ("the amount is wrong",), id="said in other words"),
+        pytest.param({"failures": ["no title", "数字不正确"]}, ("数字不正确",), id="in another language"),
+        pytest.param({"failures": ["no title"]}, (), id="nothing wrong"),
+        pytest.param({"failures": ["nothing is wrong with the amount"], "wrong_results": []}, (), id="asked, and none"),
+        pytest.param({"failures": ["the amount is wrong"], "wrong_results": ["3 for 5"]}, ("3 for 5",), id="named"),
+        pytest.param({"failures": ["the amount is wrong"], "is_successful": True, "overall_score": 90}, (), id="a yes"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("style", ["standard", "small"])
+async def test_what_is_wrong_is_what_a_judge_names_so_and_its_words_count_where_it_names_nothing(
+    script: Any, more: dict[str, Any], wrong: tuple[str, ...], style: str
+) -> None:
+    found = await judge(script({**answer(60, False), **more}, style=style))
+    assert found.wrong_results == wrong

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
+from typing import assert_never
 
 from replan.core.data.schemas import problems
 from replan.core.evaluation.parts import still_open
@@ -11,15 +11,12 @@ from replan.core.limits.policy import Policy
 from replan.core.recovery.guard import must_stop
 from replan.core.recovery.strategies import Standing, refusal
 from replan.core.reflection import OverallReflection, Strategy
+from replan.core.report.judgement import COMPLETE, contradiction, is_excellent
 from replan.core.state.task import Slot, State, StepState, actions_of
 from replan.core.types import Evaluation
 
-COMPLETE = 80.0
-"""Completeness without which nothing is done."""
 RIGHT = 80.0
 """Correctness below which nothing is done in substance, however complete."""
-_WRONG = re.compile(r"\b(wrong|incorrect|mistaken|not correct|not right)\b|错误|不正确|不对", re.IGNORECASE)
-"""Words of a judge that raise a doubt about a result; none of them ever clears one."""
 
 
 def satisfied(state: State, evaluation: Evaluation) -> bool:
@@ -28,12 +25,12 @@ def satisfied(state: State, evaluation: Evaluation) -> bool:
     A failed step that should have had an effect is fatal: no judgement makes up for it. Nor is a plan that says itself that
     more is to be planned.
     """
-    if not evaluation.is_successful or at_odds(state.policy, evaluation) or still_open(state):
+    if not evaluation.is_successful or contradiction(state.policy, evaluation) or still_open(state):
         return False
     failed = _failed(state)
     if not failed and evaluation.overall_score >= state.policy.success_threshold:
         return True
-    return _excellent(state.policy, evaluation) and not any(_fatal(step) for step in failed)
+    return is_excellent(state.policy, evaluation) and not any(_fatal(step) for step in failed)
 
 
 def at_odds(policy: Policy, evaluation: Evaluation) -> str:
@@ -41,40 +38,37 @@ def at_odds(policy: Policy, evaluation: Evaluation) -> str:
 
     A judge that is asked again and contradicts itself still has said no success.
     """
-    flag, score, enough = evaluation.is_successful, evaluation.overall_score, policy.success_threshold
-    if flag and (missing := [one for one in evaluation.left_out if one.missing]):
-        told = "; ".join(
-            f"step {one.step_id!r}" + (f" ({one.refused})" if one.refused else "") for one in missing[:10]
-        )
-        return (
-            f"is_successful is true, and left_out_effects does not account for this: {told}. Each is made_good_by a later "
-            "step that has taken effect (a reading is none, and each makes good one unless in_one says how it is several), or "
-            "by itself where another tool has done the same thing in it, or not_needed with the reason; if it is neither, is_successful is false"
-        )
-    if flag and evaluation.wrong_results:
-        return (
-            f"is_successful is true, and wrong_results says: {'; '.join(evaluation.wrong_results)[:300]}: what was done or "
-            "answered wrongly is no success; if none of it is wrong, wrong_results is empty"
-        )
-    if flag and score < enough and not _excellent(policy, evaluation):
-        return (
-            f"is_successful is true with an overall_score of {score:g}, and below {enough:g} a score says that the task is "
-            "not done: say which of the two holds by what was run, and put the other right"
-        )
-    if not flag and score >= enough:
-        return (
-            f"is_successful is false with an overall_score of {score:g}, and from {enough:g} on a score says that the task is "
-            "done: say which of the two holds by what was run, and put the other right"
-        )
-    return ""
-
-
-def _excellent(policy: Policy, evaluation: Evaluation) -> bool:
-    """True if the answer is so right and complete that the overall score does not matter."""
-    return (
-        evaluation.dimensions.correctness >= policy.correctness_excellent
-        and evaluation.dimensions.completeness >= COMPLETE
-    )
+    score, enough = evaluation.overall_score, policy.success_threshold
+    match contradiction(policy, evaluation):
+        case None:
+            return ""
+        case "left_out":
+            told = "; ".join(
+                f"step {one.step_id!r}" + (f" ({one.refused})" if one.refused else "")
+                for one in [one for one in evaluation.left_out if one.missing][:10]
+            )
+            return (
+                f"is_successful is true, and left_out_effects does not account for this: {told}. Each is made_good_by a later "
+                "step that has taken effect (a reading is none, and each makes good one unless in_one says how it is several), or "
+                "by itself where another tool has done the same thing in it, or not_needed with the reason; if it is neither, is_successful is false"
+            )
+        case "wrong":
+            return (
+                f"is_successful is true, and wrong_results says: {'; '.join(evaluation.wrong_results)[:300]}: what was done or "
+                "answered wrongly is no success; if none of it is wrong, wrong_results is empty"
+            )
+        case "score_too_low":
+            return (
+                f"is_successful is true with an overall_score of {score:g}, and below {enough:g} a score says that the task is "
+                "not done: say which of the two holds by what was run, and put the other right"
+            )
+        case "score_too_high":
+            return (
+                f"is_successful is false with an overall_score of {score:g}, and from {enough:g} on a score says that the task is "
+                "done: say which of the two holds by what was run, and put the other right"
+            )
+        case other:
+            assert_never(other)
 
 
 def done_in_substance(state: State, evaluation: Evaluation) -> bool:
@@ -85,11 +79,10 @@ def done_in_substance(state: State, evaluation: Evaluation) -> bool:
         (state.evaluation is None or state.evaluation.by == "model")
         and evaluation.dimensions.completeness >= COMPLETE
         and evaluation.dimensions.correctness >= RIGHT
-        and not at_odds(state.policy, evaluation)
+        and contradiction(state.policy, evaluation) is None
         and not evaluation.wrong_results
         and not still_open(state)
         and not any(one.missing for one in evaluation.left_out)
-        and not any(_WRONG.search(failure) for failure in evaluation.failures)
         and not state.open_steps
         and not any(_fatal(step) for step in _failed(state))
         and not answer_faults(state)

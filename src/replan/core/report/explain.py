@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from replan.core.calls.site import items_in_words
 from replan.core.limits.budget import Reached
+from replan.core.report.judgement import contradiction
 from replan.core.state.task import CallState, State, StepState
 from replan.core.types import Evaluation, Failure, Fault
 from replan.core.words import beginning, in_digits, one_line, some
@@ -130,27 +131,24 @@ def judged_failed(state: State, evaluation: Evaluation) -> Failure:
     by_steps = state.evaluation is not None and state.evaluation.by == "steps"
     wrong = evaluation.wrong_results
     missing = [one.what for one in evaluation.left_out if one.missing]
+    found = contradiction(state.policy, evaluation)
     if evaluation.wrong_form:
         reason = f"the answer has not the form asked for: {_cut(evaluation.wrong_form[0])}"
     elif by_steps and evaluation.failures:
-        more = len(evaluation.failures) - 1
-        reason = f"not all of the plan was done: {_cut(evaluation.failures[0])}" + (
-            f" (and {more} more)" if more else ""
+        reason = (
+            f"not all of the plan was done: {_cut(evaluation.failures[0])}{_and_more(evaluation.failures)}"
         )
-    elif evaluation.is_successful and score >= enough:
-        why = (
-            f"wrong is: {_cut(wrong[0])}"
-            if wrong
-            else f"nothing makes good what was left out: {_cut(missing[0])}"
-            if missing
-            else f"by its plan this was still to be planned: {_cut(state.plan.more)}"
-            if state.plan is not None and state.plan.more
-            else "a step had failed"
-        )
-        reason = f"{judged}, and {why}"
-    elif score >= enough or evaluation.is_successful:
+    elif found == "wrong":
+        reason = f"{judged}, and wrong is: {_cut(wrong[0])}"
+    elif found == "left_out":
+        reason = f"{judged}, and nothing makes good what was left out: {_cut(missing[0])}"
+    elif found is not None:
         flag = "successful" if evaluation.is_successful else "not successful"
         reason = f"{judged} and {flag}, which contradict each other: {enough:g} and more counts as success"
+    elif evaluation.is_successful:
+        more = state.plan.more if state.plan is not None else ""
+        why = f"by its plan this was still to be planned: {_cut(more)}" if more else "a step had failed"
+        reason = f"{judged}, and {why}"
     else:
         first = (*wrong, *missing)[:1]
         reason = f"{judged}, and {enough:g} is needed" + "".join(f": {_cut(cause)}" for cause in first)

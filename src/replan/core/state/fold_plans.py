@@ -25,7 +25,6 @@ def take_plan(state: State, plan: Plan) -> dict[StepId, StepState]:
     state.plan = state.begun = plan.lean(steps=steps)
     state._graph = state._owners = state._constants = None
     state.plans += 1
-    state.status = "executing"
     state.mode = None
     state._metadata = None
     kept = state.steps

@@ -175,7 +175,6 @@ def _done_as_planned(step: StepState, new: Step) -> list[Slot]:
 def _triggered(state: State, event: e.OverallReflectionTriggered, ts: float) -> None:
     state.mending()
     state.escalation = event
-    state.status = "reflecting"
 
 
 def _reflection_completed(state: State, event: e.ReflectionCompleted, ts: float) -> None:
@@ -217,7 +216,6 @@ def _replanning(state: State, event: e.ReplanningStarted, ts: float) -> None:
             state.selection = None
     state.replanning = event
     state.escalation = None
-    state.status = "replanning"
 
 
 def _succeeded_calls(state: State) -> list[CallState]:
@@ -302,7 +300,6 @@ def _approval_requested(state: State, event: e.ApprovalRequested, ts: float) -> 
 def _approval_resolved(state: State, event: e.ApprovalResolved, ts: float) -> None:
     if state.ended:  # it came as the end was on its way to the log: an ended task never changes
         return
-    state.status = "executing"
     state.waiting = None  # a second answer too: what is still open is waited for anew
     known = state.mending()
     asked = known.requests.get(event.approval_id)
@@ -350,7 +347,6 @@ def _asked(state: State, event: e.QuestionAsked, ts: float) -> None:
 def _answered(state: State, event: e.QuestionAnswered, ts: float) -> None:
     if state.ended:
         return
-    state.status = "reflecting"
     state.waiting = None
     known = state.mending()
     question = known.questions.get(event.question_id)
@@ -377,7 +373,6 @@ def _waiting(state: State, event: e.TaskWaiting, ts: float) -> None:
     state.ledger.waits += 1
     if state.cancel is None and (open_ or event.until_resumed):
         state.waiting = event  # else the answer came just before
-    state.status = "waiting"
 
 
 def _warned(state: State, event: e.BudgetWarning, ts: float) -> None:

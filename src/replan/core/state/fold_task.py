@@ -7,7 +7,6 @@ from typing import Any
 
 from replan.core import events as e
 from replan.core.state import fold_recovery
-from replan.core.state.progress import END_STATUS
 from replan.core.state.task import State
 from replan.core.types import JsonObject, shared
 
@@ -31,7 +30,6 @@ def _submitted(state: State, event: e.TaskSubmitted, ts: float) -> None:
 
 def _started(state: State, event: e.TaskStarted, ts: float) -> None:
     state.started = True
-    state.status = "planning"
 
 
 def _resumed(state: State, event: e.TaskResumed, ts: float) -> None:
@@ -57,10 +55,6 @@ def _llm_started(state: State, event: e.LlmCallStarted, ts: float) -> None:
     state._asked = state._asked.model_copy(update={"llm_calls": state._asked.llm_calls + 1})
     state.llm_running[event.call_id] = event
     state.llm_since[event.call_id] = ts
-    if event.role == "evaluation":
-        state.status = "evaluating"
-    elif event.schema_name == "overall_reflection":
-        state.status = "reflecting"
 
 
 def _llm_completed(state: State, event: e.LlmCallCompleted, ts: float) -> None:
@@ -105,7 +99,6 @@ def _cancel(state: State, event: e.CancelRequested, ts: float) -> None:
 def _ended(state: State, event: e.AnyEvent, ts: float) -> None:
     if isinstance(event, e.TERMINAL):
         state.outcome = event
-        state.status = END_STATUS[type(event)]
 
 
 HANDLERS: dict[type, Callable[[Any, Any, float], None]] = {

@@ -174,13 +174,13 @@ class StepState:
 
 # ── the status of the whole task ──
 
-END_STATUS: dict[type[e.Event], TaskStatus] = {
+END_STATUS: dict[type, TaskStatus] = {
     e.TaskCompleted: "succeeded",
     e.TaskFailed: "failed",
     e.TaskCancelled: "cancelled",
     e.TaskTimedOut: "timed_out",
 }
-_STATUS: dict[type[e.Event], TaskStatus] = {
+_STATUS: dict[type, TaskStatus] = {
     e.TaskStarted: "planning",
     e.PlanGenerated: "executing",
     e.PlanUpdated: "executing",
@@ -193,7 +193,7 @@ _STATUS: dict[type[e.Event], TaskStatus] = {
 }
 
 
-def status_of(event: e.AnyEvent) -> TaskStatus | None:
+def status_of(event: object) -> TaskStatus | None:
     """The task status that an event brings; None if it changes nothing."""
     if isinstance(event, e.LlmCallStarted):
         if event.schema_name == "overall_reflection":

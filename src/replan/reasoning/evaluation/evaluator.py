@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -294,10 +295,20 @@ def _read(answer: Any, output_schema: JsonObject | None, fallback: Any) -> _Judg
         successes=texts(answer.get("successes")),
         failures=texts(answer.get("failures")),
         improvement_suggestions=texts(answer.get("improvement_suggestions")),
-        wrong_results=spoken(answer.get("wrong_results")),
+        wrong_results=_wrong_results(answer, success=success),
         final_output=output,
     )
     return _Judged(judged, tuple(faults))
+
+
+_WRONG = re.compile(r"\b(wrong|incorrect|mistaken|not correct|not right)\b|错误|不正确|不对", re.IGNORECASE)
+
+
+def _wrong_results(answer: Mapping[str, Any], *, success: bool) -> tuple[str, ...]:
+    """What a judge has found wrong. One that says no and was not asked for it, or has left it out, may have said it in other words."""
+    if success or "wrong_results" in answer:
+        return spoken(answer.get("wrong_results"))
+    return tuple(failure for failure in texts(answer.get("failures")) if _WRONG.search(failure))
 
 
 def _claims(value: Any) -> dict[StepId, Claim]:
