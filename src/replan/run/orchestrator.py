@@ -46,11 +46,10 @@ from replan.run.human_input import questions as asking
 from replan.run.human_input.signals import People
 from replan.run.rounds import next_round as rounds
 from replan.run.rounds import stages
-from replan.run.session.budget_warnings import warn
 from replan.run.session.context import Run
 from replan.run.session.dependencies import Parts
 from replan.run.session.shielding import noticed
-from replan.run.session.stops import BudgetReached, Halted
+from replan.run.session.stops import BudgetReached, Halted, warn
 from replan.run.steps.executor import execute
 
 STOP_SECS = 1.5

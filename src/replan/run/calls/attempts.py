@@ -31,10 +31,9 @@ from replan.run.calls.in_time import failed, take_back_cancels, within
 from replan.run.calls.sealing import Sealed, may_be_sealed, sealed
 from replan.run.calls.shown import shown
 from replan.run.calls.slots import Place, Places, PlacesClosed
-from replan.run.session.budget_warnings import warn
 from replan.run.session.context import Batch, Run
 from replan.run.session.outputs import Packed, added_metadata, pack_small, packed
-from replan.run.session.stops import BudgetReached
+from replan.run.session.stops import BudgetReached, warn
 
 BASE_DELAY = 0.2
 MAX_DELAY = 30.0

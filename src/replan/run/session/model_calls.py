@@ -18,11 +18,10 @@ from replan.core.types import Role, Usage
 from replan.errors import ModelUnavailable, RecordingError, ReplanError
 from replan.ports import Model, ModelReply, ModelRequest, Turn
 from replan.reasoning.prompting.prompts import Rendered
-from replan.run.session.budget_warnings import warn
 from replan.run.session.context import Run
 from replan.run.session.known_secrets import learn_answer, may_hold_secrets
 from replan.run.session.model_requests import Asking
-from replan.run.session.stops import BudgetReached, Halted
+from replan.run.session.stops import BudgetReached, Halted, warn
 
 log = logging.getLogger("replan")
 _ABOUT_A_STEP = ("step_reflection", "step_repair")
