@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
+from functools import lru_cache
 
 from replan.core.types import Effect, ToolId, ToolSpec
 
@@ -59,9 +60,14 @@ def likeness(tool: ToolSpec, other: ToolSpec) -> float:
     return common + 0.1 * effect
 
 
-def _words(tool: ToolSpec) -> set[str]:
-    text = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", f"{tool.id} {tool.description}").replace("_", " ")
-    return {_stem(word) for word in _WORD.findall(text.casefold())} - _EMPTY
+def _words(tool: ToolSpec) -> frozenset[str]:
+    return _words_of(f"{tool.id} {tool.description}")
+
+
+@lru_cache(maxsize=16_384)
+def _words_of(text: str) -> frozenset[str]:
+    text = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).replace("_", " ")
+    return frozenset(_stem(word) for word in _WORD.findall(text.casefold())) - _EMPTY
 
 
 def _stem(word: str) -> str:
@@ -73,7 +79,7 @@ def _names(tool: ToolSpec) -> set[str]:
     return set(found) if isinstance(found, dict) else set()
 
 
-def _overlap(one: set[str], other: set[str]) -> float:
+def _overlap(one: Set[str], other: Set[str]) -> float:
     if not one or not other:
         return 1.0 if not one and not other else 0.0
     return len(one & other) / min(len(one), len(other)) * float((len(one & other) / len(one | other)) ** 0.5)

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
+from replan.beside import beside
+from replan.core.json_reader import read_in_pieces
 from replan.core.words import in_digits
 from replan.errors import InputError, ToolCallError
 from replan.files import read_bounded
@@ -86,7 +88,7 @@ async def read_document(
     import asyncio
 
     if place.root is not None:
-        return None if version else (_copied(place.root), True, None)
+        return None if version else (await beside(_copied, place.root), True, None)
     if place.path is not None:
         return await asyncio.to_thread(_read_file, place.path, version)
     return await _fetch(str(place.url), client(), version, secs)
@@ -95,7 +97,7 @@ async def read_document(
 def _copied(root: Mapping[str, Any]) -> Any:
     """The document as JSON reads it back: whoever gave it may change theirs."""
     try:
-        return json.loads(json.dumps(root, default=str))
+        return read_in_pieces(json.dumps(root, default=str))
     except (ValueError, TypeError, RecursionError) as error:
         raise InputError(f"the given document cannot be written as JSON: {error}") from None
 
