@@ -46,6 +46,7 @@ class _Job(NamedTuple):
     loop: asyncio.AbstractEventLoop
     patient: bool = True
     scrub: bool = False
+    single: bool = False
 
 
 _Done = tuple[_Job, Any, BaseException | None]
@@ -110,7 +111,7 @@ class Writer:
         if self._closing:
             future.set_exception(StoreError(f"the store {self._path} is closed"))
             return future
-        job = _Job(work, chain, future, loop, patient, scrub)
+        job = _Job(work, chain, future, loop, patient, scrub, single)
         if large or (durable and self._synced) or not self._at_once(job, self._prompt, single):
             self._jobs.append(job)
             self._wake()
@@ -206,6 +207,8 @@ class Writer:
         return False
 
     def _commit(self, jobs: list[_Job]) -> list[_Done]:
+        if len(jobs) == 1 and (alone := self._alone(jobs[0])) is not None:
+            return [alone]
         done: list[_Done] = []
         execute = self._connection.execute
         try:
@@ -231,6 +234,17 @@ class Writer:
             return [one for job in jobs for one in self._commit([job])]
         return done
 
+    def _alone(self, job: _Job) -> _Done | None:
+        """A job of one statement, which is its own transaction; None if it has to be done as any other."""
+        if not job.single or job.chain in self._torn:
+            return None
+        try:
+            return job, job.work(self._connection), None
+        except ReplanError as error:
+            return job, None, error
+        except BaseException as error:  # noqa: BLE001
+            return None if _is_busy(error) else self._fail(job, error)  # busy: `_begin` waits for longer
+
     def _begin(self, *, patient: bool) -> None:
         """Begin to write, which may mean to wait for another process: running work waits rather than ends."""
         since, told = time.monotonic(), False
@@ -239,7 +253,7 @@ class Writer:
                 self._connection.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError as error:
                 waited = time.monotonic() - since
-                busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+                busy = _is_busy(error)
                 short = self._closing or not patient
                 if not busy or waited >= (min(self._busy_secs, _SHORT_SECS) if short else self._busy_secs):
                     raise
@@ -254,6 +268,12 @@ class Writer:
         if job.chain is not None:
             failure = self._torn.setdefault(job.chain, failure)
         return job, None, failure
+
+
+def _is_busy(error: BaseException) -> bool:
+    """True if another one holds the file."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _deliver(done: list[_Done]) -> None:
