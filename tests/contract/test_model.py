@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
@@ -83,11 +84,14 @@ async def replay(folder: Path) -> AsyncIterator[Model]:
     yield ReplayModel(folder / "recording.jsonl")
 
 
-@asynccontextmanager
-async def local(_: Path) -> AsyncIterator[Model]:
+@pytest.fixture(scope="module")
+def local() -> Iterator[Model]:
+    """One for all tests: its weights take seconds to load."""
     if find(DEFAULT) is None:
         pytest.skip("the weights of the built-in model are not here: `replan model pull`")
-    yield LocalModel(n_ctx=1024)
+    model = LocalModel(n_ctx=1024)
+    yield model
+    asyncio.run(model.aclose())
 
 
 @pytest.fixture(
@@ -106,10 +110,13 @@ async def local(_: Path) -> AsyncIterator[Model]:
             endpoint(json_schema=False, streaming=False), id="endpoint with tools, without streaming"
         ),
         pytest.param(endpoint(json_schema=False, tools=False, streaming=False), id="endpoint with nothing"),
-        pytest.param(local, id="local", marks=pytest.mark.live),
+        pytest.param(None, id="local", marks=pytest.mark.live),
     ]
 )
 async def model(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Model]:
+    if request.param is None:
+        yield request.getfixturevalue("local")
+        return
     async with request.param(tmp_path) as opened:
         yield opened
         await opened.aclose()
