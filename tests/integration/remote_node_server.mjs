@@ -1,9 +1,9 @@
 // A tool server written from docs/reference/tool-service.md alone, with nothing but Node's own modules.
-// It has an in-memory store of keys. FAULT names one rule that it breaks on purpose. Prints its port.
+// It has an in-memory store of keys. FAULTS names rules that it breaks on purpose. Prints its port.
 import http from "node:http";
 import { randomBytes } from "node:crypto";
 
-const FAULT = process.env.FAULT ?? "";
+const FAULTS = new Set((process.env.FAULTS ?? "").split(","));
 const TOKEN = process.env.TEST_TOKEN ?? "";
 const STORE = randomBytes(8).toString("hex");
 const counts = new Map();
@@ -22,10 +22,10 @@ const sleep = (ms, signal) => new Promise((resolve, reject) => {
 });
 
 const tools = {
-  conformance_echo: { effect: FAULT === "effect" ? "once" : "reads", parameters: object({ value: {} }),
+  conformance_echo: { effect: FAULTS.has("effect") ? "once" : "reads", parameters: object({ value: {} }),
     run: async ({ value }) => {
-      if (FAULT === "values" && value === null) return 0;
-      return FAULT === "mixed up" && value === 7 ? 8 : value;
+      if (FAULTS.has("values") && value === null) return 0;
+      return FAULTS.has("mixed up") && value === 7 ? 8 : value;
     } },
   conformance_count: { effect: "once", parameters: object({ name, wait_ms: { type: "integer" } }, ["name"]),
     run: async ({ name, wait_ms = 0 }, { signal }) => {
@@ -43,15 +43,15 @@ const tools = {
   conformance_cancelled: { effect: "reads", volatile: true, parameters: object({ name }),
     run: async ({ name }) => cancelled.has(name) },
   conformance_fail: { effect: "once", parameters: object({ message: { type: "string" } }),
-    run: async ({ message }) => { throw new Error(FAULT === "words" ? "it failed" : message); } },
+    run: async ({ message }) => { throw new Error(FAULTS.has("words") ? "it failed" : message); } },
   conformance_progress: { effect: "reads", parameters: object({}),
     run: async (_, { report }) => {
-      if (FAULT !== "progress") report({ message: "half", progress: 1, total: 2 });
+      if (!FAULTS.has("progress")) report({ message: "half", progress: 1, total: 2 });
       report({ message: "done", progress: 2, total: 2 });
       return { ok: true };
     } },
 };
-if (FAULT === "schema") tools.conformance_fail.parameters = { type: "object", properties: { message: { type: "words" } } };
+if (FAULTS.has("schema")) tools.conformance_fail.parameters = { type: "object", properties: { message: { type: "words" } } };
 
 class Refusal extends Error {
   constructor(status, kind, message) { super(message); this.status = status; this.kind = kind; }
@@ -81,28 +81,28 @@ function start(tool, body, listeners) {
     (output) => ({ output: output ?? null }),
     (error) => controller.signal.aborted
       ? { error: { kind: "cancelled", message: "cancelled", happened: "unknown" } }
-      : { error: { kind: "tool", message: error.message, happened: FAULT === "happened" ? "unknown" : "no" } });
+      : { error: { kind: "tool", message: error.message, happened: FAULTS.has("happened") ? "unknown" : "no" } });
   return { promise, controller };
 }
 
 function admit(body) {
   const tool = tools[body.tool];
-  if (!tool) throw new Refusal(404, FAULT === "unknown tool" ? "tool" : "unknown_tool", `there is no tool ${body.tool}`);
-  if (FAULT !== "parameters") check(tool.parameters, body.parameters);
-  if (FAULT !== "store" && body.key_store && body.key_store !== STORE)
+  if (!tool) throw new Refusal(404, FAULTS.has("unknown tool") ? "tool" : "unknown_tool", `there is no tool ${body.tool}`);
+  if (!FAULTS.has("parameters")) check(tool.parameters, body.parameters);
+  if (!FAULTS.has("store") && body.key_store && body.key_store !== STORE)
     throw new Refusal(409, "unavailable", "another memory of keys");
-  const keyed = body.key && tool.effect !== "reads" && FAULT !== "keys";
+  const keyed = body.key && tool.effect !== "reads" && !FAULTS.has("keys");
   const content = body.tool + JSON.stringify(body.parameters);
   let call = keyed ? calls.get(body.key) : undefined;
-  if (call && call.content !== content && FAULT !== "content")
+  if (call && call.content !== content && !FAULTS.has("content"))
     throw new Refusal(422, "parameter", "the key was used for another call");
-  if (call && FAULT === "join" && !call.ended) call = undefined;
+  if (call && FAULTS.has("join") && !call.ended) call = undefined;
   if (!call) {
     call = { content, waiters: 0, listeners: new Set(), ended: false };
     Object.assign(call, start(tool, body, call.listeners));
     call.promise.then((answer) => {
       call.ended = true;
-      if (keyed && answer.error?.happened === "no" && FAULT !== "freed") calls.delete(body.key);
+      if (keyed && answer.error?.happened === "no" && !FAULTS.has("freed")) calls.delete(body.key);
     });
     if (keyed) calls.set(body.key, call);
   }
@@ -113,10 +113,10 @@ let running = 0;
 let queue = Promise.resolve();
 
 async function takeUp(request, response, body) {
-  if (FAULT === "too many" && running >= 1) throw new Refusal(429, "unavailable", "too many calls at once");
+  if (FAULTS.has("too many") && running >= 1) throw new Refusal(429, "unavailable", "too many calls at once");
   running += 1;
   try {
-    if (FAULT !== "one by one") await execute(request, response, body);
+    if (!FAULTS.has("one by one")) await execute(request, response, body);
     else await (queue = queue.then(() => execute(request, response, body)));
   } finally { running -= 1; }
 }
@@ -126,7 +126,7 @@ async function execute(request, response, body) {
     throw new Refusal(400, "parameter", "`tool` is missing");
   body.parameters ??= {};
   const call = admit(body);
-  const streaming = (request.headers.accept ?? "").includes("application/x-ndjson") || FAULT === "plain";
+  const streaming = (request.headers.accept ?? "").includes("application/x-ndjson") || FAULTS.has("plain");
   const line = (event) => response.write(write(event) + "\n");
   response.writeHead(200, { "content-type": streaming ? "application/x-ndjson" : "application/json" });
   const listener = (progress) => streaming && line({ progress });
@@ -138,19 +138,19 @@ async function execute(request, response, body) {
     left = true;
     call.waiters -= 1;
     call.listeners.delete(listener);
-    if ((call.waiters === 0 || FAULT === "cancel all") && !call.ended) call.controller.abort();
+    if ((call.waiters === 0 || FAULTS.has("cancel all")) && !call.ended) call.controller.abort();
   };
   const ends = [call.promise];
   let timer;
-  if (body.deadline_secs && FAULT !== "deadline") ends.push(new Promise((resolve) => {
+  if (body.deadline_secs && !FAULTS.has("deadline")) ends.push(new Promise((resolve) => {
     timer = setTimeout(() => resolve({ error: { kind: "timeout", message: "no answer in time", happened: "unknown" } }),
       body.deadline_secs * 1000);
   }));
   ends.push(new Promise((resolve) => byCallId.set(body.call_id ?? randomBytes(8).toString("hex"), () => {
-    if (FAULT === "cancel") return;
+    if (FAULTS.has("cancel")) return;
     resolve({ error: { kind: "cancelled", message: "cancelled by its caller", happened: "unknown" } });
   })));
-  if (FAULT !== "disconnect") response.on("close", leave);
+  if (!FAULTS.has("disconnect")) response.on("close", leave);
   const answer = await Promise.race(ends);
   clearTimeout(timer);
   byCallId.delete(body.call_id);
@@ -161,31 +161,31 @@ async function execute(request, response, body) {
 function listing(request, response) {
   const list = Object.entries(tools).map(([id, { run, ...rest }]) => ({ id, description: "", ...rest }));
   const revision = "1";
-  const headers = { "content-type": "application/json", etag: FAULT === "tag" ? '"0"' : `"${revision}"` };
-  if (request.headers["if-none-match"] === `"${revision}"` && FAULT !== "unchanged") {
+  const headers = { "content-type": "application/json", etag: FAULTS.has("tag") ? '"0"' : `"${revision}"` };
+  if (request.headers["if-none-match"] === `"${revision}"` && !FAULTS.has("unchanged")) {
     response.writeHead(304, headers).end();
     return;
   }
   response.writeHead(200, headers).end(JSON.stringify({
     protocol: "replan-tools/1", revision, tools: list, max_request_bytes: 1048576,
-    ...(FAULT === "no keys" ? {} : { keys: { store: STORE, durable: false } }),
+    ...(FAULTS.has("no keys") ? {} : { keys: { store: STORE, durable: false } }),
   }));
 }
 
 async function route(request, response) {
   const { pathname } = new URL(request.url, "http://localhost");
-  if (pathname === "/healthz" && FAULT !== "health") { response.end('{"status":"ok"}'); return; }
-  if (TOKEN && FAULT !== "token" && request.headers.authorization !== `Bearer ${TOKEN}`)
+  if (pathname === "/healthz" && !FAULTS.has("health")) { response.end('{"status":"ok"}'); return; }
+  if (TOKEN && !FAULTS.has("token") && request.headers.authorization !== `Bearer ${TOKEN}`)
     throw new Refusal(401, "http", "a bearer token is missing or wrong");
   if (pathname === "/v1/tools") { listing(request, response); return; }
   const parts = [];
   for await (const part of request) parts.push(part);
   let body;
   try { body = parse(Buffer.concat(parts).toString() || "null"); }
-  catch { throw new Refusal(FAULT === "malformed" ? 500 : 400, "parameter", "the body is no JSON"); }
+  catch { throw new Refusal(FAULTS.has("malformed") ? 500 : 400, "parameter", "the body is no JSON"); }
   if (pathname === "/v1/execute") await takeUp(request, response, body);
   else if (pathname === "/v1/cancel") { byCallId.get(body.call_id)?.(); response.end("{}"); }
-  else throw new Refusal(FAULT === "nowhere" ? 200 : 404, "http", `there is nothing at ${pathname}`);
+  else throw new Refusal(FAULTS.has("nowhere") ? 200 : 404, "http", `there is nothing at ${pathname}`);
 }
 
 const server = http.createServer((request, response) => {

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from replan import Replan, tool
 from replan.config import Settings
+from replan.core.limits.policy import Policy
 from replan.engine.local import LocalEngine
+from replan.run.service.tasks import Submission
 
 pytestmark = pytest.mark.anyio
 
@@ -224,8 +226,8 @@ async def test_tasks_within_tasks_do_not_wait_for_each_others_places(
         if way == "resume":
             for number in range(2 * places):
                 await replan.service.submit(
-                    replan._submission(
-                        "left", None, None, f"before-{number}", None, one("leaf"), None, None, None
+                    Submission(
+                        "left", Policy(evaluation="steps"), task_id=f"before-{number}", plan=one("leaf")
                     )
                 )
         name = "sub_in_thread" if way == "from a thread" else "sub"

@@ -12,8 +12,6 @@ PACKAGE = TESTS.parent / "src" / "replan"
 
 KNOWN = {
     "integration/leak_cases.py": 13,
-    "integration/test_engine_local.py": 1,
-    "integration/test_kit_sql.py": 5,
     "integration/test_mcp_http.py": 1,
     "integration/test_remote_closing.py": 1,
     "integration/test_run_leaks_edges.py": 4,
