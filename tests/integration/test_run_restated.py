@@ -197,6 +197,14 @@ def test_what_is_refused_so_may_be_left_out_as_it_is_told() -> None:
     assert any("as it is written here" in one for one in ran.result.shortfall)
 
 
+def test_a_second_reading_that_rightly_means_another_effect_has_it_once_that_is_said() -> None:
+    desk = Desk()
+    again = create("c3", "l3", repeat=True, repeat_reason="a second one is wanted")
+    ran = desk.run(begun(), [step("l2", "login"), create("c2", "l2")], [step("l3", "login"), again])
+    assert desk.tickets == [("A", "S1"), ("A", "S3")]
+    assert ran.result.is_success
+
+
 @pytest.mark.parametrize(
     ("then", "tickets"),
     [
