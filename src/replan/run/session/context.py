@@ -26,12 +26,12 @@ from replan.core.types import Usage
 from replan.errors import ReplanError, StaleWriter, StoreError, StoreUnusable
 from replan.ports import Appended, Claim, NewArtifact
 from replan.run.session.dependencies import Parts
+from replan.run.session.feed import Standing
 from replan.run.session.known_secrets import known_to, may_hold_secrets
 from replan.run.session.library_logs import keep_from_logs
 from replan.run.session.pages import PAGE, pages
 from replan.run.session.redaction import LateSecrets
 from replan.run.session.shielding import see_through
-from replan.run.session.under_way import Standing
 
 
 class Batch:

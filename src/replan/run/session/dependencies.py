@@ -10,11 +10,10 @@ from replan.core.state.task import TaskName
 from replan.core.types import JsonObject, Role
 from replan.ports import Clock, Ids, Model, Question, Store, Tools
 from replan.run.session.answer_checks import AnswerChecks
-from replan.run.session.feed import Feed
+from replan.run.session.feed import Feed, UnderWay
 from replan.run.session.given import Given
 from replan.run.session.late_answers import LATE, LateAnswers
 from replan.run.session.tool_record import ToolRecord
-from replan.run.session.under_way import UnderWay
 
 
 @dataclass(slots=True)

@@ -1,10 +1,14 @@
-"""News for watchers in this process that the log has not, or not yet: tokens of a model, progress of a tool, an end."""
+"""What this process knows of the tasks that it drives, and the log does not tell, or not yet.
+
+News for watchers: tokens of a model, progress of a tool, an end. And whether the tasks are getting on.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
 
 from replan.core.events import AnyEvent, Record
 
@@ -55,3 +59,33 @@ class Feed:
             self._ends[task_id].remove(event)
             if not self._ends[task_id]:
                 del self._ends[task_id]
+
+
+class Standing(NamedTuple):
+    """How long a task has recorded nothing (0 while it asks a model), and whether a tool of it runs."""
+
+    quiet_secs: float
+    in_tool: bool
+
+
+class UnderWay:
+    """The tasks that are driven here just now; by task, how to ask about it."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, Callable[[], Standing]] = {}
+
+    @contextlib.contextmanager
+    def holds(self, task_id: str, standing: Callable[[], Standing]) -> Iterator[None]:
+        """`with`: the task is driven inside."""
+        self._asked[task_id] = standing
+        try:
+            yield
+        finally:
+            del self._asked[task_id]
+
+    def still_secs(self, task_ids: Collection[str]) -> float:
+        """For how long none of them has got on while some tool of theirs runs; 0 if one may get on by itself."""
+        if not task_ids or any(task_id not in self._asked for task_id in task_ids):
+            return 0.0
+        found = [self._asked[task_id]() for task_id in task_ids]
+        return min(one.quiet_secs for one in found) if any(one.in_tool for one in found) else 0.0
