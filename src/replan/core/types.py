@@ -173,6 +173,8 @@ class Action(Frozen):
     parameters: JsonObject = {}
     repeat: bool = False
     repeat_reason: str = ""
+    unread: bool = Field(default=False, exclude=True, repr=False)
+    """Its parameters could not be read: what they lack is not known. No plan with such a call is run."""
 
 
 class Step(Frozen):
@@ -197,6 +199,8 @@ class Step(Frozen):
     """Why it is meant again."""
     allow_failed_items: bool = False
     """Of a `for_each`: items that fail are left out of its output, as long as one succeeds."""
+    unread: bool = Field(default=False, exclude=True, repr=False)
+    """Of its own call, as of an action's."""
 
 
 class Plan(Frozen):

@@ -102,7 +102,7 @@ def test_a_field_behind_an_underscore_is_neither_read_nor_dropped_in_silence(nam
         assert read(answer).steps[0].when is None
     else:
         (told,) = faults(answer)
-        assert f"steps[0] has {name!r}, and what begins with _ is left out" in told
+        assert f"step 'a' has {name!r}, and what begins with _ is left out" in told
 
 
 @given(st.text(max_size=12), st.booleans() | st.integers(1) | st.text(min_size=1, max_size=5))

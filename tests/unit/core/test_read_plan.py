@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from replan.core.events import PlanGenerated, dump, load
-from replan.core.plan.read import MAX_DEPTH, read_plan
+from replan.core.plan.read import MAX_DEPTH, PlanMisread, read_plan
 from replan.core.types import Plan
 from replan.errors import PlanInvalid
 
@@ -169,10 +169,10 @@ def test_what_is_no_plan_is_refused(answer: Any, says: str) -> None:
         ({"actions": "x"}, "`actions` has to be a list, not a text"),
         ({"actions": ["x"]}, "actions[0] has to be an object"),
         ({"requires_approval": "maybe"}, "`requires_approval` has to be true or false, not 'maybe'"),
-        ({"dependancies": ["a"]}, "steps[0] has no field 'dependancies'; did you mean 'dependencies'?"),
-        ({"skip_if": "a.status == 'failed'"}, "steps[0] has no field 'skip_if'; there are: "),
-        ({"conditions": ["a.output"]}, "steps[0] has no field 'conditions'"),
-        ({"foo": 1}, "steps[0] has no field 'foo'"),
+        ({"dependancies": ["a"]}, "step 's' has no field 'dependancies'; did you mean 'dependencies'?"),
+        ({"skip_if": "a.status == 'failed'"}, "step 's' has no field 'skip_if'; there are: "),
+        ({"conditions": ["a.output"]}, "step 's' has no field 'conditions'"),
+        ({"foo": 1}, "step 's' has no field 'foo'"),
         (
             {"parameters": {"a": 1}, "args": {"b": 2}},
             "has 'args' beside 'parameters', which is the same field",
@@ -320,3 +320,24 @@ def test_dependencies_may_be_a_list_in_a_text(written: Any) -> None:
     steps = [{"step_id": name, "tool": "t"} for name in "ab"]
     plan = read_plan({"steps": [*steps, {"step_id": "c", "tool": "t", "dependencies": written}]}, plan_id="p")
     assert plan.steps[2].dependencies == ("a", "b")
+
+
+def test_which_parameters_could_not_be_read_stands_at_the_call_and_in_no_message() -> None:
+    wanted = {
+        "steps": [
+            {"step_id": "a", "tool": "t", "parameters": "no object"},
+            {"step_id": "b", "tool": "t", "parameters": "{}"},
+            {"step_id": "c", "tool": "t", "parameters": ["`parameters` of it"]},
+            {"step_id": "d", "actions": [{"action_id": "x", "tool": "t", "parameters": 7},
+                                         {"action_id": "y", "tool": "t", "parameters": {"n": 1}}]},
+            {"step_id": "e", "tool": "t", "parameters": {"n": "step 'b': `parameters` is a text"}},
+        ]
+    }  # fmt: skip
+    with pytest.raises(PlanMisread) as found:
+        read_plan(wanted, plan_id="p")
+    steps = {step.step_id: step for step in found.value.plan.steps}
+    assert {name: step.unread for name, step in steps.items()} == {
+        "a": True, "b": False, "c": True, "d": False, "e": False
+    }  # fmt: skip
+    assert [action.unread for action in steps["d"].actions] == [True, False]
+    assert "unread" not in found.value.plan.model_dump_json()

@@ -162,7 +162,7 @@ class _Check:
             tool = self._tool(step.tool, where)
             if tool is not None and tool.id != step.tool:
                 step = step.model_copy(update={"tool": tool.id})
-            return step, [PlannedCall.of(where, tool, step.parameters, step.repeat)]
+            return step, [PlannedCall.of(where, tool, step.parameters, step.repeat, unread=step.unread)]
         if step.parameters or (step.tool and step.tool not in {action.tool for action in step.actions}):
             self.say(
                 f"{where} has both a call of its own ({step.tool or 'parameters'}) and actions; give one of the two"
@@ -177,7 +177,8 @@ class _Check:
             at = f"{where}, action {action.action_id!r}"
             tool = self._tool(action.tool, at)
             actions.append(action.model_copy(update={"tool": tool.id}) if tool else action)
-            calls.append(PlannedCall.of(at, tool, action.parameters, action.repeat or step.repeat))
+            again = action.repeat or step.repeat
+            calls.append(PlannedCall.of(at, tool, action.parameters, again, unread=action.unread))
         return step.model_copy(update={"actions": tuple(actions), "tool": "", "parameters": {}}), calls
 
     def _tool(self, name: str, where: str) -> ToolSpec | None:
@@ -307,6 +308,8 @@ class _Check:
 
     def _check_parameters(self, step: Step, call: PlannedCall) -> None:
         tool = call.tool
+        if call.unread:
+            return
         if tool is not None and tool.id not in self._open:
             self._open[tool.id] = not takes_secrets(tool)
         if (

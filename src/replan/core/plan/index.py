@@ -24,15 +24,25 @@ class PlannedCall(NamedTuple):
     """The parameters that the tool requires and the call leaves out."""
     refers: bool
     """Filling in would change its parameters."""
+    unread: bool = False
+    """Its parameters could not be read."""
 
     @classmethod
-    def of(cls, where: str, tool: ToolSpec | None, parameters: JsonObject, repeat: bool) -> PlannedCall:
+    def of(
+        cls,
+        where: str,
+        tool: ToolSpec | None,
+        parameters: JsonObject,
+        repeat: bool,
+        *,
+        unread: bool = False,
+    ) -> PlannedCall:
         required = tool.parameters.get("required", ()) if tool is not None else ()
         missing: tuple[str, ...] = ()
         for name in required:
             if name not in parameters:
                 missing = (*missing, name)
-        return cls(where, tool, parameters, repeat, missing, has_references(parameters))
+        return cls(where, tool, parameters, repeat, missing, has_references(parameters), unread)
 
 
 @dataclass(slots=True)

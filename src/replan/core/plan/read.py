@@ -31,22 +31,8 @@ class PlanMisread(PlanInvalid):
         return PlanMisread(self.violations, plan)
 
     def and_what_else(self, check: Callable[[Plan], Sequence[str]]) -> tuple[str, ...]:
-        """Every fault in one list: those of form, and what the checks find in the rest.
-
-        What a call lacks is not told where its parameters could not be read at all.
-        """
-        unread = [
-            where
-            for text in self.violations
-            for where, found, _ in [text.partition(": `parameters` ")]
-            if found
-        ]
-        rest = [
-            text
-            for text in check(self.plan)
-            if not any(text.startswith(f"{where}: tool ") for where in unread)
-        ]
-        return tuple(dict.fromkeys([*self.violations, *rest]))
+        """Every fault in one list: those of form, and what the checks find in the rest."""
+        return tuple(dict.fromkeys([*self.violations, *check(self.plan)]))
 
 
 def read_plan(answer: JsonObject, *, plan_id: str, version: int = 1, task: str = "") -> Plan:
@@ -224,13 +210,13 @@ def _step(raw: Any, where: str, at: int, faults: list[str]) -> Step | None:
     if not isinstance(raw, dict):
         faults.append(f"{where} has to be an object with step_id, tool and parameters")
         return None
-    raw = _with_reason(named(as_step(raw) or raw, STEP_FIELDS, where, faults))
+    called = _text(raw.get("step_id") or raw.get("id"))
+    raw = _with_reason(
+        named(as_step(raw) or raw, STEP_FIELDS, f"step {called!r}" if called else where, faults)
+    )
     step_id = _text(raw.get("step_id")) or f"step_{at + 1}"
     where = f"step {step_id!r}"
-    fields: dict[str, Any] = {}
-    for name, value in raw.items():
-        if value is not None and name in _READERS:
-            fields[name] = _READERS[name](value, name, where, faults)
+    fields = _fields_of(raw, where, faults)
     if (actions := raw.get("actions") or []) and (actions := _list_of_actions(actions, where, faults)):
         read = [_action(item, where, step_id, n, faults) for n, item in enumerate(actions)]
         fields["actions"] = tuple(action for action in read if action is not None)
@@ -255,12 +241,20 @@ def _action(raw: Any, where: str, step_id: str, at: int, faults: list[str]) -> A
     raw = _with_reason(named(as_step(raw) or raw, ACTION_FIELDS, f"{where}, actions[{at}]", faults))
     action_id = _text(raw.get("action_id")) or f"{step_id}_action_{at + 1}"
     where = f"{where}, action {action_id!r}"
+    fields = _fields_of(raw, where, faults)
+    return Action(**{"tool": "", **fields, "action_id": action_id})
+
+
+def _fields_of(raw: JsonObject, where: str, faults: list[str]) -> dict[str, Any]:
+    """The fields of a step or an action, each as its reader reads it."""
     fields = {
         name: _READERS[name](value, name, where, faults)
         for name, value in raw.items()
         if value is not None and name in _READERS
     }
-    return Action(**{"tool": "", **fields, "action_id": action_id})
+    return (
+        fields if fields.get("parameters", {}) is not None else {**fields, "parameters": {}, "unread": True}
+    )
 
 
 def _with_reason(raw: JsonObject) -> JsonObject:
@@ -271,7 +265,7 @@ def _with_reason(raw: JsonObject) -> JsonObject:
     return {**raw, "repeat": True, "repeat_reason": raw.get("repeat_reason") or said}
 
 
-def _parameters(raw: Any, name: str, where: str, faults: list[str]) -> JsonObject:
+def _parameters(raw: Any, name: str, where: str, faults: list[str]) -> JsonObject | None:
     if raw == "":
         return {}
     read = _parsed(raw) if isinstance(raw, str) else raw
@@ -283,7 +277,7 @@ def _parameters(raw: Any, name: str, where: str, faults: list[str]) -> JsonObjec
         faults.append(f"{where}: `parameters` is a text that holds no JSON object: {raw[:80]!r}")
     else:
         faults.append(f"{where}: `parameters` has to be an object, not {kind_of(raw)}")
-    return {}
+    return None
 
 
 def _names(raw: Any, name: str, where: str, faults: list[str]) -> tuple[str, ...]:
