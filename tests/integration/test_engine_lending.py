@@ -96,7 +96,7 @@ def test_a_place_that_was_lent_comes_back_and_is_lent_anew() -> None:
         await asyncio.sleep(5.5)
         assert tools.running == ["a", "c"]
         tools.end("c")
-        await asyncio.sleep(5.5)
+        await asyncio.sleep(10.5)
         assert tools.running == ["a", "b"]
         await tools.engine.aclose()
 
@@ -183,6 +183,29 @@ def test_tasks_that_wait_for_tasks_all_end_however_they_are_nested(
         return len(ended) - places - 1
 
     assert virtual_time(main()) == outer * (depth + 1)
+
+
+@pytest.mark.parametrize("waited_for", [True, False])
+def test_places_are_lent_sooner_where_that_has_set_others_going(waited_for: bool) -> None:
+    async def main() -> float:
+        class Outer(Tools):
+            async def drive(self, name: str) -> str:
+                self.gets_on(name)
+                if name.startswith("inner"):
+                    await asyncio.sleep(1)
+                else:
+                    inner = self.engine.start(f"inner {name}")
+                    await (inner if waited_for else asyncio.sleep(30))
+                return name
+
+        tools, began = Outer(2), asyncio.get_running_loop().time()
+        await asyncio.gather(*(tools.engine.start(str(n)) for n in range(40)))
+        took = asyncio.get_running_loop().time() - began
+        await tools.engine.aclose()
+        return took
+
+    took = virtual_time(main())
+    assert took < 120 if waited_for else took > 300
 
 
 def tight(places: int) -> Settings:

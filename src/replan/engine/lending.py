@@ -2,7 +2,8 @@
 
 That is seen where the tool itself waits (`LocalEngine.awaited`), but not through a worker that does its job, or in a thread of
 its own. So that no such task waits for ever for a place that is held for its sake, it is driven without one after some
-seconds in which nothing has happened, the next one after twice as long, and so on: what is lent stays little.
+seconds in which nothing has happened, the next one after twice as long, and so on: what is lent stays little. Where the
+end of such a task has set others going at once, it was waited for, and the next one comes sooner.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ class Lending:
         self._lent: set[str] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._told = False
+        self._has_ended = False
+        """A task with a lent place has ended just now: it is seen next whether that has helped."""
+        self._sooner = 1.0
 
     def look_out(self) -> None:
         """A task has begun to wait for a place."""
@@ -48,25 +52,33 @@ class Lending:
         """A task is driven no more."""
         if task_id in self._lent:
             self._lent.remove(task_id)
-            if self._timer is not None:  # whoever waited for it is given the time to get on
+            if self._timer is not None:
                 self._timer.cancel()
-                self._look_in(self._due)
+                self._has_ended = True
+                self._look_in(NOTICE_SECS)
 
     @property
     def _due(self) -> float:
         """After how many seconds the next place is lent."""
-        return (self._after or TELL_SECS) * 2.0 ** len(self._lent)
+        return (self._after or TELL_SECS) * self._sooner * 2.0 ** len(self._lent)
 
     def _look_in(self, secs: float) -> None:
         self._timer = asyncio.get_running_loop().call_later(max(secs, LEAST_SECS), self._look)
 
     def _look(self) -> None:
         self._timer = None
+        going = self._engine.going()
+        still = self._still(going)
+        if self._has_ended:
+            self._has_ended = False
+            helped = still < NOTICE_SECS
+            self._sooner = max(self._sooner / 2, SOONEST) if helped else min(self._sooner * 2, 1.0)
+            self._look_in(self._due)
+            return
         task_id = self._engine.may_be_waited_for()
         if task_id is None:  # whoever comes next looks out again
             return
-        going = self._engine.going()
-        still, due = self._still(going), self._due
+        due = self._due
         if still >= due:
             self._lend(task_id, going, still)
         elif not still:
@@ -91,6 +103,9 @@ class Lending:
 
 TELL_SECS = 5.0
 """After so long it is said that nothing goes on, where nothing is lent."""
+NOTICE_SECS = 0.2
+"""So soon whoever waited for a task gets on once it has ended."""
+SOONEST = 1 / 32
 LEAST_SECS = 0.05
 """Between two looks."""
 NAMED = 5
