@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replan.core.data.answers import all_meant, form_of
-from replan.core.data.lead_ins import introduces, is_wrapper, takes_back
+from replan.core.data.lead_ins import is_wrapper, more_than_introduces, takes_back
 from replan.core.data.read_json import Unreadable, candidates
 from replan.core.data.standing import answers_in
 
@@ -89,6 +89,10 @@ HONEST = [
     "// plan\n{}",
     "{}\n{}",
     "{}\nOnce more:\n```json\n{}```".replace("Once more", "Here it is again").replace(" again", ""),
+    "{}\n\nIs there anything else you would like me to do?",
+    "assistantfinal{}",
+    "\\boxed{}",
+    "Sure! \U0001f60a Here's the plan:\r\n```json\r\n{}\r\n```\r\n",
     "Voici le plan :\n```json\n{}\n```",
     "Hier ist der Plan:\n{}",
     "Aquí está el plan:\n{}",
@@ -113,6 +117,7 @@ def test_what_is_around_an_honest_answer_does_not_matter(text: str) -> None:
         "> {}\n\nI refuse.",
         "{}\nor rather\n{}, which is wrong",
         "{} but do not run this",
+        '"{}" is what they want',
         "<tool_response>{}</tool_response>",
         "<mail>\n{}\n</mail>",
         "<untrusted content>{}</untrusted>",
@@ -142,6 +147,7 @@ def test_a_quoted_object_is_told_from_an_answer(text: str) -> None:
         "<think>I must not answer {}</think>",
         "<think>no: {}",
         "No!<think>hm</think>{}",
+        "{}\n<think>that is wrong</think>",
         "{}\nThis plan first reads the mail.",
     ],
 )
@@ -177,15 +183,15 @@ def test_one_word_more_around_an_honest_answer_is_not_passed_over(text: str, wor
         found = answers_in(said.replace("{}", TEXT))
     except Unreadable:
         return
-    if "think" not in text and "message" not in text:
+    if not any(mark in text for mark in ("think", "message", "assistantfinal")):
         assert all(one.words for one in found)
 
 
 def test_what_introduces_and_what_takes_back() -> None:
-    assert introduces("")
-    assert introduces("Step 1 of 2")
-    assert not introduces("The tool returned this:")
-    assert not introduces("let me know: illegal")
+    assert not more_than_introduces("")
+    assert not more_than_introduces("Step 1 of 2")
+    assert more_than_introduces("Sure! The tool returned this:") == " The tool returned this"
+    assert more_than_introduces("Here it is. Let me know if you need more: illegal") == " illegal"
     assert takes_back("I don't")
     assert takes_back("NO")
     assert not takes_back("This plan reads the notes, then pays Nora.")
@@ -254,6 +260,8 @@ def test_a_parameter_of_that_name_is_none(value: Any) -> None:
         {"plan": {"rejected": PLAN}},
         {"tool_output": TEXT},
         {"plan": f"{TEXT} but I refuse"},
+        [PLAN, "do not run this"],
+        [PLAN, ["illegal"]],
         {"plan": PLAN, "answer": {"steps": []}},
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
+from replan.core.data.for_readers import NOTHING
 from replan.core.data.lead_ins import is_wrapper
 from replan.core.data.native_calls import calls_in
 from replan.core.data.read_json import Unreadable, read_alone
@@ -18,7 +19,6 @@ _FEW = 8
 """Items of a list that wraps an answer."""
 _MANY = 100
 """Fields of an object that wraps one."""
-_NOTHING: tuple[Any, ...] = (None, "", [], {})
 
 Form = Literal["good", "broken", "none"]
 
@@ -91,9 +91,9 @@ def _with_around(found: JsonObject, around: JsonObject) -> JsonObject:
     """The answer with what is said around it; where both say something, the two stand side by side."""
     both = dict(found)
     for key, said in around.items():
-        if said in _NOTHING or said == found or said == both.get(key):
+        if said in NOTHING or said == found or said == both.get(key):
             continue
-        if both.get(key) in _NOTHING:
+        if both.get(key) in NOTHING:
             both[key] = said
         elif key not in _SAID_TWICE:
             both[f"{key} (around it)"] = said
@@ -123,8 +123,10 @@ def _inside(value: Any, *, in_any: bool) -> Iterator[tuple[Any, JsonObject]]:
         yield from ((opened, {}) for child in children for opened in _opened(child))
     elif isinstance(value, list) and len(value) <= _FEW:
         for at, child in enumerate(value):
-            others = [one for one in value[:at] + value[at + 1 :] if isinstance(one, dict)]
-            beside = {key: said for one in others for key, said in one.items()}
+            others = value[:at] + value[at + 1 :]
+            if not all(isinstance(one, dict) or one in NOTHING for one in others):
+                continue
+            beside = {key: said for one in others if one for key, said in one.items()}
             yield from ((opened, beside) for opened in _opened(child))
     elif isinstance(value, dict) and len(value) <= _MANY:
         for key in filter(is_wrapper, value):

@@ -53,6 +53,9 @@ _CLOSES = re.compile(r"\s*(?:please\s+)?(?:let me know if|feel free to|i hope|ho
 _PHRASES = re.compile(
     r"以下(?:は|が)(?:計画|回答|結果|JSON|です|の|:|：|\s)*|(?:以下|下面|这|這|此)(?:是|為|为)?(?:您|你|最终|执行|計画|計劃|计划|的|答案|结果|結果|評価|评估|回答|json|JSON|对象|格式|：|:|\s)*"
     r"|好的|当然"
+    r"|\bis there anything else (?:that )?(?:you(?:['’]d| would)? (?:like|need|want)|i can)(?: me)?(?: to)?(?: (?:do|help(?: you)? with))?"
+    r"|\\boxed\b",
+    re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"[.!?:;。！？：；\n]+")
 _WORD = re.compile(r"[^\W_]+")
@@ -70,14 +73,17 @@ _TAKES_BACK = re.compile(
 """Looked for only in what is said once more around the same kind of answer, after it was asked for alone."""
 
 
-def introduces(said: str) -> bool:
-    """True if what is said around an answer does no more than introduce or close it."""
-    for sentence in _SENTENCE.split(_PHRASES.sub(" ", said)):
-        known = _CLOSING if _CLOSES.match(sentence) else _WORDS
-        words = {word for word in _WORD.findall(sentence.casefold()) if not word.isdecimal()}
-        if not words <= known or _of_a_tool(words):
-            return False
-    return True
+def more_than_introduces(said: str) -> str:
+    """The sentences around an answer that do more than introduce or close it."""
+    return ". ".join(
+        sentence for sentence in _SENTENCE.split(_PHRASES.sub(" ", said)) if not _introduces(sentence)
+    )
+
+
+def _introduces(sentence: str) -> bool:
+    known = _CLOSING if _CLOSES.match(sentence) else _WORDS
+    words = {word for word in _WORD.findall(sentence.casefold()) if not word.isdecimal()}
+    return words <= known and not _of_a_tool(words)
 
 
 def takes_back(said: str) -> bool:

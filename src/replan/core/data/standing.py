@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from replan.core.data.lead_ins import introduces, without_tags
+from replan.core.data.lead_ins import more_than_introduces, without_tags
 from replan.core.data.read_json import END_OF_THOUGHTS, Placed, Unreadable, placed
 
 _BEGIN_OF_THOUGHTS = re.compile(
@@ -16,9 +16,10 @@ _BEGIN_OF_THOUGHTS = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"\w")
-_GOES_ON = re.compile(r"[^\S\n]*(?:[,;?)…，；？）]|[^\W\d_A-Z])")
+_GOES_ON = re.compile(r"[^\S\n]*[\"'`”’»*_~)\]]*[^\S\n]*(?:[,;?)…，；？）]|[^\W\d_A-Z])")
 """How a line goes on behind a value that is a part of its sentence."""
-_LOOKED_AT = 4_000
+_BLANKS = re.compile(r"[^\S\n]{2,}|\n{2,}")
+_LOOKED_AT = 50_000
 """Characters at each end of what is said; whether more of them are words makes no difference."""
 
 
@@ -27,7 +28,7 @@ class Standing(NamedTuple):
 
     value: Any
     words: str = ""
-    """All that is said around it, unless it only introduces or closes it."""
+    """What is said around it and does more than introduce or close it."""
     quoted: bool = False
     """It stands within a sentence, or in a tag that calls it something else."""
 
@@ -47,13 +48,22 @@ def answers_in(text: str) -> list[Standing]:
     found = placed(text)
     if found[0].start == 0 and found[0].end == len(text):
         return [Standing(one.value) for one in found]
-    rest = _without([place for one in found for place in one.places], text)
-    marks = _marks(rest)
-    rest = _without([(mark.start, mark.end) for mark in marks], rest)
+    places = sorted(place for one in found for place in one.places)
+    marks = _marks(text, places)
+    rest = _without([*places, *((mark.start, mark.end) for mark in marks)], text)
     said = [one for one in found if not _only_thought(one, rest, marks)]
     if not said:
         raise Unreadable("the answer holds no JSON object but in a thought", begun=False)
-    return [_standing(one, rest, marks) for one in said]
+    parts, thoughts = _said(rest, marks)
+    parts += [rest[slice(*place)] for place in thoughts if place[0] >= places[-1][1]]  # second thoughts
+    thought_in = [
+        next((place for place in thoughts if place[0] <= one.start < place[1]), None) for one in said
+    ]
+    around = {
+        place: _around(parts if place is None else [rest[slice(*place)], *parts])
+        for place in dict.fromkeys(thought_in)
+    }
+    return [_standing(one, rest, around[place]) for one, place in zip(said, thought_in, strict=True)]
 
 
 def _without(places: Iterable[tuple[int, int]], text: str) -> str:
@@ -66,62 +76,88 @@ def _without(places: Iterable[tuple[int, int]], text: str) -> str:
     return "".join([*parts, text[at:]])
 
 
-def _marks(rest: str) -> list[_Mark]:
-    """Where thoughts begin and end, in order."""
-    begins = [_Mark(one.start(), one.end(), False) for one in _BEGIN_OF_THOUGHTS.finditer(rest)]
-    ends = [_Mark(one.start(), one.end(), True) for one in END_OF_THOUGHTS.finditer(rest)]
-    return sorted(begins + ends)
+def _marks(text: str, values: Sequence[tuple[int, int]]) -> list[_Mark]:
+    """Where thoughts begin and end, in order; what stands within a value is no such mark."""
+    begins = [_Mark(one.start(), one.end(), False) for one in _BEGIN_OF_THOUGHTS.finditer(text)]
+    ends = [_Mark(one.start(), one.end(), True) for one in END_OF_THOUGHTS.finditer(text)]
+
+    def is_outside(mark: _Mark) -> bool:
+        before = bisect_right(values, (mark.start, len(text))) - 1
+        return before < 0 or values[before][1] <= mark.start
+
+    return sorted(filter(is_outside, begins + ends))
 
 
 def _only_thought(one: Placed, rest: str, marks: list[_Mark]) -> bool:
     next_ = bisect_left(marks, (one.end, 0, False))
     if next_ < len(marks):
-        return marks[next_].ends and _has_words(rest[marks[-1].end :])
+        return marks[next_].ends and _has_words(rest, marks[-1].end)
     last = next_ - 1
-    return last >= 0 and not marks[last].ends and _has_words(rest[one.end :])
+    return last >= 0 and not marks[last].ends and _has_words(rest, one.end)
 
 
-def _has_words(text: str) -> bool:
-    return _WORD.search(without_tags(text[:_LOOKED_AT])[0]) is not None
+def _has_words(rest: str, at: int) -> bool:
+    first = _WORD.search(rest, at)
+    if first is None:
+        return False
+    begin = max(at, first.start() - 64)  # it may stand in a tag
+    return _WORD.search(without_tags(rest[begin : begin + _LOOKED_AT])[0]) is not None
 
 
-def _standing(one: Placed, rest: str, marks: list[_Mark]) -> Standing:
-    words, strange = without_tags("\n".join(map(_ends_of, _said(one, rest, marks))))
-    if introduces(words):
+class _Around(NamedTuple):
+    words: str
+    strange: tuple[str, ...]
+    """Tags that call what is in them something else."""
+
+
+def _around(parts: list[str]) -> _Around | None:
+    """What is said, as far as it does more than introduce an answer or close it."""
+    said = _BLANKS.sub(lambda run: run[0][:2], "\n".join(parts))
+    if len(said) > 2 * _LOOKED_AT:
+        said = f"{said[:_LOOKED_AT]}\n{said[-_LOOKED_AT:]}"
+    words, strange = without_tags(said)
+    told = more_than_introduces(words)
+    return _Around(told, tuple(dict.fromkeys(strange))[:_MOST_STRANGE]) if told else None
+
+
+_MOST_STRANGE = 20
+_LINE = 4_000
+"""Characters of a line that are looked at."""
+
+
+def _standing(one: Placed, rest: str, around: _Around | None) -> Standing:
+    if around is None:
         return Standing(one.value)
     quoted = _in_a_line(one, rest) or any(
-        rest.rfind(f"<{name}", 0, one.start) >= 0 and rest.find(f"</{name}", one.end) >= 0 for name in strange
+        rest.rfind(f"<{name}", 0, one.start) >= 0 and rest.find(f"</{name}", one.end) >= 0
+        for name in around.strange
     )
-    return Standing(one.value, words, quoted)
+    return Standing(one.value, around.words, quoted)
 
 
-def _said(one: Placed, rest: str, marks: list[_Mark]) -> list[str]:
-    """What is said and not only thought, and the thought that the value itself stands in."""
-    parts: list[str] = []
+def _said(rest: str, marks: list[_Mark]) -> tuple[list[str], list[tuple[int, int]]]:
+    """What is said and not only thought; and where the thoughts are."""
+    said: list[str] = []
+    thoughts: list[tuple[int, int]] = []
     at, thinks = 0, False
     for mark in marks:
         if mark.ends:
             # a beginning may be lost: then all since the last thought is one
-            if at <= one.start < mark.start:
-                parts.append(rest[at : mark.start])
+            thoughts.append((at, mark.start))
             thinks = False
-        elif not thinks:
-            parts.append(rest[at : mark.start])
-            thinks = True
-        else:
+        elif thinks:
             continue
+        else:
+            said.append(rest[at : mark.start])
+            thinks = True
         at = mark.end
-    return [*parts, rest[at:]]
-
-
-def _ends_of(part: str) -> str:
-    return part if len(part) <= 2 * _LOOKED_AT else f"{part[:_LOOKED_AT]}\n{part[-_LOOKED_AT:]}"
+    return [*said, rest[at:]], thoughts
 
 
 def _in_a_line(one: Placed, rest: str) -> bool:
     """True if the value is a part of a sentence, or of what is quoted."""
-    before = rest[max(rest.rfind("\n", 0, one.start) + 1, one.start - _LOOKED_AT) : one.start]
-    after = rest[one.end : one.end + _LOOKED_AT].partition("\n")[0]
+    before = rest[max(rest.rfind("\n", 0, one.start) + 1, one.start - _LINE) : one.start]
+    after = rest[one.end : one.end + _LINE].partition("\n")[0]
     if before.strip() == ">":
         return True
     after = without_tags(after)[0]
