@@ -8,13 +8,14 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict, get_args
 
 from pydantic import Field
 
 from replan.core.failures.faults import retry_after_secs, text_of
 from replan.core.failures.transport import transport_kind
 from replan.core.secrets import secrets_of_headers
+from replan.core.types import Effect
 from replan.core.words import in_digits
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall
@@ -32,12 +33,13 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 10_000_000
 Method = Literal["GET", "HEAD", "PUT", "DELETE", "POST", "PATCH"]
-METHODS: tuple[Method, ...] = ("GET", "HEAD", "PUT", "DELETE", "POST", "PATCH")
+METHODS: tuple[Method, ...] = get_args(Method)
 _MOST_OF_AN_ERROR = 4_000
 _KEPT = ("content-type", "last-modified", "etag", "link", "location", "content-length")
 
 Url = Annotated[str, Field(min_length=1, max_length=8_000)]
 Headers = dict[str, str]
+_ACCEPT, _IF_MATCH = '{"Accept": "application/json"}', '{"If-Match": "…"}'
 
 
 class Answer(TypedDict):
@@ -76,91 +78,44 @@ def http(
         )
     requests = _Requests(rules or AddressRules(), dict(headers or {}), timeout_secs, most_bytes)
     requests.check()
-    made = [function for method, function in _tools(requests, timeout_secs + 5).items() if method in wanted]
+    made = [_tool(requests, method, timeout_secs + 5) for method in METHODS if method in wanted]
     return KitSource(made, name=name, close=requests.aclose, secrets=secrets_of_headers(headers or {}))
 
 
-def _tools(requests: _Requests, whole: float) -> dict[str, Callable[..., Any]]:
-    @tool(effect="reads", volatile=True, timeout=whole)
-    async def http_get(url: Url, headers: Headers | None = None) -> Answer:
-        """Fetch what is at a URL.
+class _Tool(NamedTuple):
+    effect: Effect
+    what: str
+    header: str
+    sends: bool = False
 
-        Args:
-            url: begins with https:// or http://
-            headers: such as {"Accept": "application/json"}
-        """
-        return await requests.make("GET", url, headers)
 
-    @tool(effect="reads", volatile=True, timeout=whole)
-    async def http_head(url: Url, headers: Headers | None = None) -> Answer:
-        """Ask whether something is at a URL, without fetching it.
+_TOOLS: dict[Method, _Tool] = {
+    "GET": _Tool("reads", "Fetch what is at a URL.", _ACCEPT),
+    "HEAD": _Tool("reads", "Ask whether something is at a URL, without fetching it.", _ACCEPT),
+    "PUT": _Tool("repeatable", "Put something at a URL, in place of what is there.", _IF_MATCH, sends=True),
+    "DELETE": _Tool("repeatable", "Delete what is at a URL.", _IF_MATCH),
+    "POST": _Tool("once", "Send something to a URL.", _ACCEPT, sends=True),
+    "PATCH": _Tool("once", "Change a part of what is at a URL.", _IF_MATCH, sends=True),
+}
 
-        Args:
-            url: begins with https:// or http://
-            headers: such as {"Accept": "application/json"}
-        """
-        return await requests.make("HEAD", url, headers)
 
-    @tool(effect="repeatable", timeout=whole)
-    async def http_put(
+def _tool(requests: _Requests, method: Method, whole: float) -> Callable[..., Any]:
+    async def ask(url: Url, headers: Headers | None = None) -> Answer:
+        return await requests.make(method, url, headers)
+
+    async def send(
         url: Url, json: Any = None, text: str | None = None, headers: Headers | None = None
     ) -> Answer:
-        """Put something at a URL, in place of what is there.
+        return await requests.make(method, url, headers, json, text)
 
-        Args:
-            url: begins with https:// or http://
-            json: what to send, as JSON
-            text: what to send instead, as plain text
-            headers: such as {"If-Match": "…"}
-        """
-        return await requests.make("PUT", url, headers, json, text)
-
-    @tool(effect="repeatable", timeout=whole)
-    async def http_delete(url: Url, headers: Headers | None = None) -> Answer:
-        """Delete what is at a URL.
-
-        Args:
-            url: begins with https:// or http://
-            headers: such as {"If-Match": "…"}
-        """
-        return await requests.make("DELETE", url, headers)
-
-    @tool(effect="once", timeout=whole)
-    async def http_post(
-        url: Url, json: Any = None, text: str | None = None, headers: Headers | None = None
-    ) -> Answer:
-        """Send something to a URL.
-
-        Args:
-            url: begins with https:// or http://
-            json: what to send, as JSON
-            text: what to send instead, as plain text
-            headers: such as {"Accept": "application/json"}
-        """
-        return await requests.make("POST", url, headers, json, text)
-
-    @tool(effect="once", timeout=whole)
-    async def http_patch(
-        url: Url, json: Any = None, text: str | None = None, headers: Headers | None = None
-    ) -> Answer:
-        """Change a part of what is at a URL.
-
-        Args:
-            url: begins with https:// or http://
-            json: what to send, as JSON
-            text: what to send instead, as plain text
-            headers: such as {"If-Match": "…"}
-        """
-        return await requests.make("PATCH", url, headers, json, text)
-
-    return {
-        "GET": http_get,
-        "HEAD": http_head,
-        "PUT": http_put,
-        "DELETE": http_delete,
-        "POST": http_post,
-        "PATCH": http_patch,
-    }
+    effect, what, header, sends = _TOOLS[method]
+    body = "\n    json: what to send, as JSON\n    text: what to send instead, as plain text" if sends else ""
+    made = send if sends else ask
+    made.__doc__ = (
+        f"{what}\n\nArgs:\n    url: begins with https:// or http://{body}\n    headers: such as {header}"
+    )
+    marked = tool(name=f"http_{method.lower()}", effect=effect, volatile=effect == "reads", timeout=whole)
+    return marked(made)
 
 
 class _Requests:
