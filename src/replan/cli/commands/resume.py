@@ -39,7 +39,7 @@ def resume(
     from replan.cli.terminal.opening import open_replan, open_stored, settings_of
     from replan.errors import InputError
 
-    key = None if api_key is None else secret_text(api_key, "--api-key")
+    key = None if api_key is None else secret_text(api_key)
 
     async def drive(out: Out) -> TaskResult:
         settings = settings_of(config)

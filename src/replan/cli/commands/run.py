@@ -114,7 +114,7 @@ def run(
         tools=tools,
         model=model,
         endpoint=endpoint,
-        api_key=None if api_key is None else secret_text(api_key, "--api-key"),
+        api_key=None if api_key is None else secret_text(api_key),
         db=db,
         record=record,
         replay=replay,

@@ -139,11 +139,11 @@ def one_text(words: list[str] | None) -> str | None:
     return words[0]
 
 
-def secret_text(given: str, what: str) -> str:
-    """A secret that an option gives: `env:VARIABLE`, `file:PATH`, or the text itself. A line end is cut."""
+def secret_text(given: str) -> str:
+    """The secret that `--api-key` gives: `env:VARIABLE`, `file:PATH`, or the text itself. A line end is cut."""
     from replan.run.session.given import read_source
 
-    found = read_source(given, what)
+    found = read_source(given, "--api-key")
     return (given if found is None else found).rstrip("\r\n")
 
 

@@ -35,20 +35,17 @@ class LocalModel:
         *,
         path: Path | str | None = None,
         n_ctx: int = 8192,
-        threads: int | None = None,
-        timeout_secs: float | None = None,
     ) -> None:
         require_runtime()
         self._file = require_weights(model, path)
         self.name = f"local:{model if path is None and model in KNOWN else self._file.stem}"
         self.n_ctx = n_ctx
-        self._timeout = timeout_secs
-        self._runtime = Runtime(self._file, n_ctx, threads or _cores())
+        self._runtime = Runtime(self._file, n_ctx, _cores())
         self._warming: Job | None = None
 
     async def ask(self, request: ModelRequest, on_text: Callable[[str], None] | None = None) -> ModelReply:
         self._stop_warming(request)
-        limit = self._timeout if request.timeout_secs is None else request.timeout_secs
+        limit = request.timeout_secs
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Answer] = loop.create_future()
         job = Job(chat_body(request), request.instructions, Listener(loop, done, on_text))

@@ -24,7 +24,6 @@ def guarded_client(
     timeout: float | None = 30.0,  # seconds: of each connect, read and write, not of the whole
     headers: Mapping[str, str] | None = None,
     follow_redirects: bool = False,
-    max_connections: int = 100,
     verify: ssl.SSLContext | None = None,
     resolve: Resolve | None = None,
 ) -> httpx2.AsyncClient:
@@ -48,9 +47,7 @@ def guarded_client(
         raise InputError(
             f"requests over HTTP need {error.name}, which is not installed: pip install 'replan[kit]'"
         ) from error
-    transport = GuardedTransport(
-        rules or AddressRules(), resolve=resolve, verify=verify, max_connections=max_connections
-    )
+    transport = GuardedTransport(rules or AddressRules(), resolve=resolve, verify=verify)
     return httpx2.AsyncClient(
         transport=transport,
         # Else what one task was given would go with the requests of another.

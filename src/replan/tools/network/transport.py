@@ -19,6 +19,8 @@ from replan.tools.network.addresses import Address, AddressRules, Resolve, refus
 
 _FOLLOWED = "replan.followed"
 
+_MOST_CONNECTIONS = 100
+
 
 class _Refused(Exception):
     """A connection that the rules forbid: where, and why."""
@@ -33,13 +35,12 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         *,
         resolve: Resolve | None = None,
         verify: ssl.SSLContext | None = None,
-        max_connections: int = 100,
     ) -> None:
         self._network = Network(GuardedNetwork(rules, resolve or look_up))
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=verify or httpx2.create_ssl_context(trust_env=False),
-            max_connections=max_connections,
-            max_keepalive_connections=max_connections,
+            max_connections=_MOST_CONNECTIONS,
+            max_keepalive_connections=_MOST_CONNECTIONS,
             keepalive_expiry=IDLE_SECS,
             network_backend=self._network,
         )

@@ -90,7 +90,7 @@ def plain(value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def interrupted(interrupt: Callable[[], None], most_secs: float, *, happened: str) -> Iterator[None]:
+def interrupted(interrupt: Callable[[], None], most_secs: float) -> Iterator[None]:
     """Call `interrupt` from another thread when the call is cancelled or has had its time, which raises then."""
     call, secs = current(), time_left(most_secs)
     done, late = threading.Event(), threading.Event()
@@ -112,7 +112,7 @@ def interrupted(interrupt: Callable[[], None], most_secs: float, *, happened: st
     except Exception as error:
         if late.is_set():
             text = f"the statement had not ended after {in_digits(secs)} seconds and was stopped; ask for less, or aggregate"
-            raise ToolCallError(text, kind="timeout", happened=happened) from error
+            raise ToolCallError(text, kind="timeout", happened="no") from error
         raise
     finally:
         done.set()

@@ -243,7 +243,7 @@ def _lock(connection: duckdb.DuckDBPyConnection) -> None:
 @contextlib.contextmanager
 def _told(connection: duckdb.DuckDBPyConnection, secs: float) -> Iterator[None]:
     try:
-        with interrupted(connection.interrupt, secs, happened="no"):
+        with interrupted(connection.interrupt, secs):
             yield
     except duckdb.Error as error:
         raise refused(f"the statement was refused: {_first_line(error)}") from error

@@ -132,7 +132,7 @@ class SqliteFile:
                 if not write:
                     connection.execute("PRAGMA query_only = 1")
                     connection.set_authorizer(_may_read)
-                with interrupted(connection.interrupt, self._timeout_secs, happened="no"):
+                with interrupted(connection.interrupt, self._timeout_secs):
                     yield connection
             except sqlite3.OperationalError as error:
                 raise _as_told(error, self._path.name) from error
