@@ -194,3 +194,12 @@ def test_whatever_is_answered_is_read_or_refused(should: Any, raw: Any, rest: di
 def test_no_text_makes_it_raise_anything_else(text: str) -> None:
     with suppress(Violations):
         understand(text, (), read)
+
+
+@pytest.mark.parametrize("beside", [{"verdict": "failed"}, {"error": "I could not judge"}, {"passed": False}])
+def test_done_beside_something_else_is_asked_about(beside: dict[str, Any]) -> None:
+    said = {"should_replan": False, "problem_nature": "external", "done_in_substance": True}
+    assert read({**said, "summary": "well", "confidence": 1}).done_in_substance
+    with pytest.raises(Violations, match="which may say otherwise"):
+        read({**said, **beside})
+    assert not read({**said, "done_in_substance": False, **beside}).done_in_substance

@@ -299,6 +299,14 @@ def test_a_settlement(data: Any, expected: Any) -> None:
         ),
         pytest.param(suggested("settle_outcome", {"happened": True}), "as `evidence`", id="no evidence"),
         pytest.param(
+            suggested("settle_outcome", {"happened": True, "evidence": "x", "error": "I cannot tell"}),
+            "has 'error', which may say otherwise",
+            id="a settlement beside a doubt",
+        ),
+        pytest.param(
+            {"bad_example": suggested("repair_step", {"hint": "x"})}, "no suggested_action", id="an example"
+        ),
+        pytest.param(
             suggested("settle_outcome", "it happened"), "has to be an object", id="a settlement in words"
         ),
     ],

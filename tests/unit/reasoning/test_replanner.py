@@ -388,6 +388,11 @@ async def test_the_step_is_read_in_any_form_and_keeps_its_id(script: Any, style:
         pytest.param({**MENDED, "parameters": BROKEN.parameters}, "as it was", id="refused by the check"),
         pytest.param({**MENDED, "parameters": [1]}, "`parameters` has to be an object", id="a wrong shape"),
         pytest.param({"steps": [MENDED, MENDED]}, "exactly one step", id="two steps"),
+        pytest.param({"step": MENDED, "approved": False}, "has no field 'approved'", id="a step and a no"),
+        pytest.param(
+            {"status": "rejected", "step": MENDED}, "which is not read", id="a step that is rejected"
+        ),
+        pytest.param({"bad_step": MENDED}, "has no field 'bad_step'", id="a step that is bad"),
         pytest.param([], "has to be a JSON object", id="a list"),
         pytest.param({"steps": []}, "exactly one step", id="no step"),
     ],
