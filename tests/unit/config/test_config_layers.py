@@ -398,7 +398,11 @@ BIND_A_TASK = {
         ("tool_service", "max_retries"),
         ("llm", "enable_streaming"),
     ),
-} - {("orchestrator", "max_concurrent_tasks"), ("orchestrator", "enable_builtin_workflows")}
+} - {
+    ("orchestrator", "max_concurrent_tasks"),
+    ("orchestrator", "lend_place_after_secs"),
+    ("orchestrator", "enable_builtin_workflows"),
+}
 """Keys that are about each task by itself; they are recorded with it."""
 NOT_BY_A_FILE = {"limits", "interactive", "max_plan_corrections", "output_schema"}
 """What of a policy no key sets."""
