@@ -35,11 +35,16 @@ def below(pid: int) -> dict[int, str]:
     return found
 
 
-def alive(pid: int) -> bool:
+def state(pid: int) -> str:
+    """`S` while it sleeps, `Z` when it has ended; empty once nobody knows of it any more."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
-        return False
+        return ""
+
+
+def alive(pid: int) -> bool:
+    return state(pid) not in ("Z", "")
 
 
 def until(condition: Callable[[], object]) -> None:
@@ -72,7 +77,8 @@ def test_whatever_was_started_goes_with_a_driver_that_is_killed(
 ) -> None:
     def run() -> bool:
         commands, wanted = list(below(driver.pid).values()), [*programs, "orphan_watch"]
-        return all(sum(part in one for one in commands) >= wanted.count(part) for part in wanted)
+        there = all(sum(part in one for one in commands) >= wanted.count(part) for part in wanted)
+        return there and state(driver.pid) == "S"  # it has said whom to end, too, and waits
 
     until(run)
     started = below(driver.pid)

@@ -65,7 +65,7 @@ def test_every_right_comes_back(turns: int, effect: str) -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await first
         (await other).check()
-        assert (gate._inside, gate._unused) == (0, 0)
+        assert (gate.inside, gate.unused) == (0, 0)
         assert source.most_running <= 2
         if effect == "once":
             keys = [call.key for call in source.effects]

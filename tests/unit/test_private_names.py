@@ -17,7 +17,6 @@ KNOWN = {
     "integration/test_run_leaks_edges.py": 4,
     "integration/test_run_library.py": 1,
     "integration/test_run_tool_limits.py": 1,
-    "integration/test_run_tool_limits_leaks.py": 2,
     "integration/test_tool_openapi.py": 2,
     "integration/test_tool_openapi_documents.py": 1,
     "unit/core/test_secrets.py": 1,

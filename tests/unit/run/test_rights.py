@@ -25,24 +25,24 @@ def test_what_is_not_used_goes_back_at_the_end_of_the_block() -> None:
     gate, right = granted()
     with pytest.raises(ValueError, match="stopped"), right:
         raise ValueError("stopped")
-    assert (gate._inside, gate._unused) == (0, 0)
+    assert (gate.inside, gate.unused) == (0, 0)
 
 
 def test_what_was_used_goes_back_once() -> None:
     gate, right = granted()
     with right, right.used():
-        assert (gate._inside, gate._unused) == (1, 0)
-    assert (gate._inside, gate._unused) == (0, 0)
+        assert (gate.inside, gate.unused) == (1, 0)
+    assert (gate.inside, gate.unused) == (0, 0)
 
 
 def test_what_was_moved_belongs_to_the_other_call() -> None:
     gate, right = granted()
     with right:
         other = right.moved()
-    assert gate._inside == 1
+    assert gate.inside == 1
     with other:
         pass
-    assert (gate._inside, gate._unused) == (0, 0)
+    assert (gate.inside, gate.unused) == (0, 0)
 
 
 @pytest.mark.parametrize("turns", [0, 1, 2])
@@ -56,13 +56,13 @@ async def test_what_a_task_has_goes_back_though_it_is_cancelled_before_it_begins
     with right:
         task = asyncio.ensure_future(work())
         right.belongs_to(task)
-    assert gate._inside == 1, "the block has handed it on"
+    assert gate.inside == 1, "the block has handed it on"
     for _ in range(turns):
         await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert (gate._inside, gate._unused) == (0, 0)
+    assert (gate.inside, gate.unused) == (0, 0)
 
 
 def test_without_limits_there_is_nothing_to_give_back() -> None:
@@ -83,4 +83,4 @@ def test_whatever_becomes_of_it_it_goes_back_once(ways: list[str]) -> None:
                     pass
         with right:
             pass
-    assert (gate._inside, gate._unused) == (0, 0)
+    assert (gate.inside, gate.unused) == (0, 0)

@@ -20,8 +20,9 @@ class Gate:
     def __init__(self, concurrency: int | None = None, rate: Rate | None = None) -> None:
         self._concurrency = concurrency
         self._rate = rate
-        self._inside = 0
-        self._unused = 0
+        self.inside = 0
+        """How many calls have a right."""
+        self.unused = 0
         """How many of those inside have not begun their call."""
         self._begun: deque[float] = deque()
         """When the calls began that the rate still looks at."""
@@ -52,19 +53,19 @@ class Gate:
 
     def begin(self) -> None:
         """The call is made now."""
-        self._unused -= 1
+        self.unused -= 1
         if self._rate is not None:
             self._begun.append(asyncio.get_running_loop().time())
             self._serve()
 
     def leave(self) -> None:
         """The call has ended."""
-        self._inside -= 1
+        self.inside -= 1
         self._serve()
 
     def give_back(self) -> None:
         """The call is not made after all."""
-        self._unused -= 1
+        self.unused -= 1
         self.leave()
 
     def _anybody_waits(self) -> bool:
@@ -74,14 +75,14 @@ class Gate:
 
     def _wait(self) -> float | None:
         """Seconds until the rate lets one in; None if one may enter now. Infinite where a call has to move first."""
-        if self._concurrency is not None and self._inside >= self._concurrency:
+        if self._concurrency is not None and self.inside >= self._concurrency:
             return float("inf")
         if self._rate is None:
             return None
         now = asyncio.get_running_loop().time()
         while self._begun and self._begun[0] + self._rate.secs <= now:
             self._begun.popleft()
-        too_many = len(self._begun) + self._unused - self._rate.calls
+        too_many = len(self._begun) + self.unused - self._rate.calls
         if too_many < 0:
             return None
         if too_many >= len(self._begun):
@@ -89,8 +90,8 @@ class Gate:
         return self._begun[too_many] + self._rate.secs - now
 
     def _let_in(self) -> None:
-        self._inside += 1
-        self._unused += 1
+        self.inside += 1
+        self.unused += 1
 
     def _serve(self) -> None:
         if self._timer is not None:
