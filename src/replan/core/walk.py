@@ -7,7 +7,7 @@ from typing import Any
 
 
 def every(value: Any, *, keys: bool = False) -> Iterator[Any]:
-    """The value and all that stands in it; with `keys` the names of fields too."""
+    """The value and all that stands in it; with `keys` also the names of fields, those of an object before its values."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
