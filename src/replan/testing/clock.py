@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
@@ -53,11 +52,10 @@ class _JumpingSelector(selectors.SelectSelector):
         if ready or timeout == 0:
             return ready
         if timeout is None or self.busy():
-            # Nothing is due, or a thread still owes a result: time passes as it does for everybody.
-            started = time.monotonic()
+            # Nothing is due, or a thread still owes a result: it is waited for, and what it takes is no time of the test's.
             ready = super().select(timeout)
-            self.offset += time.monotonic() - started
-            return ready
+            if ready or timeout is None:
+                return ready
         self.offset += timeout
         return []
 
@@ -66,8 +64,8 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """An event loop whose time jumps to the next timer once nothing else is left to do.
 
     Sleeps and timeouts take no real time and end in the right order; computing takes no virtual time, so that a
-    busy machine changes nothing. While a job given to `run_in_executor`
-    (`asyncio.to_thread`) has not come back, time runs as usual. Threads and sockets that the loop does not
+    busy machine changes nothing. So it is with a job given to `run_in_executor` (`asyncio.to_thread`), unless it takes
+    longer than the time to the next timer: then that is due. Threads and sockets that the loop does not
     know of are not waited for, so use it with parts that work in memory.
     """
 
