@@ -450,6 +450,49 @@ def test_what_was_made_of_something_is_made_again_where_that_was_set_otherwise(l
     assert deployed == ["right"]
 
 
+@pytest.mark.parametrize("something_done", [True, False])
+def test_a_plan_that_sets_something_back_is_tried_again_only_once_something_was_done_since(
+    something_done: bool,
+) -> None:
+    """ "on" may follow "off"; "on" once more, with nothing done in between, is the same plan again."""
+    switched: list[str] = []
+
+    def switch(parameters: dict[str, Any]) -> str:
+        switched.append(parameters["to"])
+        if len(switched) > 2:
+            raise ToolCallError("the switch is stuck", kind="tool", happened="no")
+        return parameters["to"]
+
+    def to(where: str, name: str) -> dict[str, Any]:
+        return plan(step(name, "switch", parameters={"to": where}))
+
+    between = [to("off", "s3")] if something_done else []
+
+    async def main() -> Ran:
+        answers = {
+            "execution_plan": [
+                to("on", "s1"), to("off", "s2"), to("on", "s4"), *between, to("on", "s5"), to("on", "s6"), to("on", "s7"),
+            ],
+            "step_reflection": REPLAN,
+            "overall_reflection": overall(type="full_replan"),
+            "evaluation": verdict(success=False, score=30.0),
+        }  # fmt: skip
+        return (
+            await (await bench({"switch": FakeTool(output=switch, effect="repeatable")}, answers)).run()
+        ).check()
+
+    ran = virtual_time(main())
+    assert not ran.result.is_success
+    tried = [
+        record.event.plan.steps[0].parameters["to"]
+        for record in ran.records
+        if record.type in ("plan_generated", "plan_updated")
+    ]
+    refused = [record for record in ran.records if record.type == "plan_rejected"]
+    assert refused, "the same plan with nothing done in between"
+    assert tried[:3] == ["on", "off", "on"]
+
+
 @pytest.mark.parametrize("by", ["steps", "model"])
 def test_a_call_that_was_refused_for_its_like_may_be_left_out_as_it_is_told(by: str) -> None:
     """The effect is another step's: to leave the second one out loses none."""

@@ -77,11 +77,14 @@ def _in_a_row(rounds: Sequence[RoundNote], holds: Callable[[RoundNote], bool]) -
     return count
 
 
-def plan_repeats(state: State, plan: Plan, volatile: Collection[ToolId] = ()) -> str:
+def plan_repeats(
+    state: State, plan: Plan, volatile: Collection[ToolId] = (), *, sets_again: bool = False
+) -> str:
     """What is wrong with a plan that has been tried before; empty if it is new.
 
     A plan whose failure was out of our reach may be tried again; so may a poll (it calls a `volatile` tool) as long
     as its result changes, and a plan that does something once more (`repeat`) as long as that makes the result better.
+    `sets_again`: it sets what another has set otherwise, so that it may be tried again if something was done since its last try.
     """
     if state.recovery is None:
         return ""
@@ -95,6 +98,8 @@ def plan_repeats(state: State, plan: Plan, volatile: Collection[ToolId] = ()) ->
     )
     results = state.recovery.results.get(prints[0], [])
     if polls and (len(results) == 1 or (results and results[-1] != results[-2])):
+        return ""
+    if sets_again and state.ledger.deeds > max(state.recovery.deeds.get(one, 0) for one in prints):
         return ""
     once_more = prints_of(plan, kept, {**state.recovery.labels, **before})[0]
     for one in prints:

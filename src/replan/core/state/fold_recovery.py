@@ -205,6 +205,7 @@ def _replanning(state: State, event: e.ReplanningStarted, ts: float) -> None:
             whole, left = prints_of(state.plan, _succeeded(state), known.labels, state.earlier)
             for one in (*began, whole, left) if not note.heard else ():
                 known.prints[one] = known.prints.get(one, True) and note.outside
+                known.deeds[one] = state.ledger.deeds
             if not (note.better or note.outside or event.continues):
                 known.barren.add(prints_of(state.plan, (), known.labels)[0])
             before = known.results.setdefault(whole, [])

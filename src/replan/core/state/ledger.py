@@ -289,6 +289,11 @@ class Ledger:
             self._deeds.append(Deed(split_key(call.key)[0], call.tool_id, call.parameters, sure=False))
 
     @property
+    def deeds(self) -> int:
+        """How many calls have set something or had an effect, or may have."""
+        return len(self._deeds)
+
+    @property
     def any_deeds(self) -> bool:
         """True if some effect was had, or may have been."""
         return bool(self._deeds)

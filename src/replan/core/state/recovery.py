@@ -89,6 +89,8 @@ class Recovery:
     """The best score so far."""
     prints: dict[str, bool] = field(default_factory=dict)
     """Plans that have been tried, by what they mean; True: what they failed of was out of our reach."""
+    deeds: dict[str, int] = field(default_factory=dict)
+    """The same plans: how many deeds the ledger had when each was given up last."""
     barren: set[str] = field(default_factory=set)
     """Plans of rounds that were no better than those before, by what they mean, however often they say `repeat`."""
     results: dict[str, list[str]] = field(default_factory=dict)

@@ -87,8 +87,9 @@ def check(
     if draft.more:
         found += _part_problems(run, {step.step_id for step in checked.plan.steps} - done)
     volatile = {tool.id for tool in run.parts.tools.specs() if tool.volatile}
-    fresh = found or _is_the_end(run, checked.plan) or _sets_again(run, checked.plan)
-    repeat = "" if fresh else plan_repeats(state, checked.plan, volatile)
+    repeat = ""
+    if not (found or _is_the_end(run, checked.plan)):
+        repeat = plan_repeats(state, checked.plan, volatile, sets_again=_sets_again(run, checked.plan))
     return checked._replace(violations=(repeat,) if repeat else tuple(found), tried_before=bool(repeat))
 
 
