@@ -17,7 +17,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
-from langgraph.types import Command
+from langgraph.types import Command, RetryPolicy
 
 from replan import Replan, tool
 from replan.errors import ModelUnavailable, TaskFailure
@@ -231,6 +231,14 @@ def _tool_graph(run: Any, saver: Any = None) -> Any:
     return graph.compile(checkpointer=saver)
 
 
+def _wrapped_graph(run: Any, wrapper: Any, **compiled: Any) -> Any:
+    graph: Any = StateGraph(MessagesState)
+    graph.add_node("tools", ToolNode([run], handle_tool_errors=False, awrap_tool_call=wrapper))
+    graph.add_edge(START, "tools")
+    graph.add_edge("tools", END)
+    return graph.compile(checkpointer=InMemorySaver(), **compiled)
+
+
 def _calls(*tasks: str) -> dict[str, Any]:
     """A message of a model that names every call alike."""
     calls = [
@@ -272,25 +280,109 @@ async def test_a_later_turn_of_a_thread_has_tasks_of_its_own(tmp_path: Path, sec
 async def test_calls_of_one_message_that_are_named_alike_are_each_made(tmp_path: Path, count: int) -> None:
     sent, send = _sender()
     async with Replan(tools=[send], db=tmp_path / "r.db") as replan:
-        run = as_langchain_tool(replan, submit=_plan("ann")(None))
-        inner = run.coroutine
-        assert inner is not None
         crashes = [RuntimeError("the process dies here")]
 
-        async def dying(task: str, tool_call_id: str, config: RunnableConfig) -> Any:
-            done = await inner(task=task, tool_call_id=tool_call_id, config=config)
+        async def dying(request: Any, execute: Any) -> Any:
+            done = await execute(request)
             if crashes and len(sent) == count:
                 raise crashes.pop()
             return done
 
-        app = _tool_graph(
-            run.model_copy(update={"coroutine": dying, "handle_tool_error": False}), InMemorySaver()
-        )
+        app = _wrapped_graph(as_langchain_tool(replan, submit=_plan("ann")(None)), dying)
         with pytest.raises(RuntimeError, match="dies here"):
             await app.ainvoke(_calls(*["send"] * count), THREAD)
         await app.ainvoke(None, THREAD)
         assert len(await replan.tasks()) == count, "and each is the same task afterwards"
     assert sent == ["ann"] * count
+
+
+async def test_calls_that_are_named_alike_are_each_made_where_they_are_made_one_after_the_other(
+    tmp_path: Path,
+) -> None:
+    sent, send = _sender()
+    async with Replan(tools=[send], db=tmp_path / "r.db") as replan:
+        turn = asyncio.Lock()
+
+        async def one_by_one(request: Any, execute: Any) -> Any:
+            async with turn:
+                return await execute(request)
+
+        app = _wrapped_graph(as_langchain_tool(replan, submit=_plan("ann")(None)), one_by_one)
+        await app.ainvoke(_calls("send", "send"), THREAD)
+        await app.ainvoke(_calls("send"), THREAD)
+    assert sent == ["ann"] * 3
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_call_that_a_wrapper_makes_again_is_the_same_task(tmp_path: Path, count: int) -> None:
+    sent, send = _sender()
+    async with Replan(tools=[send], db=tmp_path / "r.db") as replan:
+
+        async def twice(request: Any, execute: Any) -> Any:
+            await execute(request)
+            return await execute(request)
+
+        app = _wrapped_graph(as_langchain_tool(replan, submit=_plan("ann")(None)), twice)
+        await app.ainvoke(_calls(*["send"] * count), THREAD)
+        assert len(await replan.tasks()) == count
+    assert sent == ["ann"] * count
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_node_that_is_tried_again_finds_its_tasks(tmp_path: Path, count: int) -> None:
+    sent, send = _sender()
+    async with Replan(tools=[send], db=tmp_path / "r.db") as replan:
+        failures = [ConnectionError("the node failed after its calls")]
+        tools: Any = ToolNode([as_langchain_tool(replan, submit=_plan("ann")(None))])
+
+        async def flaky(state: Any, config: RunnableConfig) -> Any:
+            done = await tools.ainvoke(state, config)
+            if failures:
+                raise failures.pop()
+            return done
+
+        graph: Any = StateGraph(MessagesState)
+        graph.add_node("tools", flaky, retry_policy=RetryPolicy(initial_interval=0, jitter=False))
+        graph.add_edge(START, "tools")
+        app = graph.compile(checkpointer=InMemorySaver())
+        await app.ainvoke(_calls(*["send"] * count), THREAD)
+        assert failures == []
+        assert len(await replan.tasks()) == count
+    assert sent == ["ann"] * count
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_one_run_of_a_node_that_is_taken_up_twice_at_once_is_the_same_tasks(
+    tmp_path: Path, count: int
+) -> None:
+    """A client that asks again while its first request is still at work."""
+    sent: list[str] = []
+    gate = asyncio.Event()
+
+    @tool(effect="once")
+    async def send(to: str) -> str:
+        await gate.wait()
+        sent.append(to)
+        return f"sent to {to}"
+
+    async with Replan(tools=[send], db=tmp_path / "r.db") as replan:
+        entered = [0]
+
+        async def seen(request: Any, execute: Any) -> Any:
+            entered[0] += 1
+            if entered[0] == 2 * count:
+                asyncio.get_running_loop().call_soon(gate.set)
+            return await execute(request)
+
+        app = _wrapped_graph(
+            as_langchain_tool(replan, submit=_plan("ann")(None)), seen, interrupt_before=["tools"]
+        )
+        await app.ainvoke(_calls(*["send"] * count), THREAD)
+        found = await asyncio.gather(*(app.ainvoke(None, THREAD) for _ in range(2)))
+        assert len(await replan.tasks()) == count
+    assert sent == ["ann"] * count
+    for state in found:
+        assert [one.content for one in state["messages"][-count:]] == ["sent to ann"] * count
 
 
 async def test_a_graph_that_goes_on_after_a_crash_goes_on_with_the_same_task(tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from replan.core.ids import digest
@@ -20,29 +18,6 @@ def id_of(kind: str, *parts: str) -> str:
     """A task id that is the same for the same place of the same run."""
     content = "\x00".join(parts)
     return f"{kind}-{digest(content)}"
-
-
-class UnderWay:
-    """The calls of one tool that are under way: models name two calls of one turn alike ("call_0"), and each is one."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, set[int]] = {}
-
-    @contextmanager
-    def named(self, task_id: str | None) -> Iterator[str | None]:
-        """`with`: the id for a call, which nobody else has meanwhile: its own, or where a call beside it has that the next one."""
-        if task_id is None:
-            yield None
-            return
-        taken = self._numbers.setdefault(task_id, set())
-        number = next(n for n in range(1, len(taken) + 2) if n not in taken)
-        taken.add(number)
-        try:
-            yield task_id if number == 1 else f"{task_id}-{number}"
-        finally:
-            taken.discard(number)
-            if not taken:
-                self._numbers.pop(task_id, None)
 
 
 def answer_text(value: Any) -> str:
