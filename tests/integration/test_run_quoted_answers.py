@@ -202,3 +202,21 @@ async def test_a_judge_that_explains_its_yes_is_asked_once_more(tmp_path: Path) 
     yes = f"Five was paid, as the output of the step shows.\n```json\n{json.dumps(verdict())}\n```"
     _, result, model = await run(tmp_path, execution_plan=PAY, evaluation=[yes] * 4)
     assert (result.status, model.calls["evaluation"]) == ("succeeded", 2)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"isSuccessful": False}, {"Is-Successful": False}, {"overallScore": 3}, {"wrongResults": ["all"]}],
+)
+async def test_a_yes_with_another_value_of_the_same_field_is_no_success(
+    tmp_path: Path, other: dict[str, Any]
+) -> None:
+    for at, judged in enumerate(({**verdict(), **other}, {**other, **verdict(), "wrong_results": []})):
+        _, result, model = await run(tmp_path / str(at), execution_plan=PAY, evaluation=judged)
+        assert result.status != "succeeded"
+        assert model.calls["evaluation"] > 1
+    scores = {**verdict()["dimensions"], "Correctness": 5}
+    _, result, _ = await run(
+        tmp_path / "d", execution_plan=PAY, evaluation={**verdict(), "dimensions": scores}
+    )
+    assert result.status != "succeeded"

@@ -91,7 +91,7 @@ def test_the_form_is_tolerated(answer: Any, ids: list[str]) -> None:
         ({"parameters": None}, "parameters", {}),
         ({"parameters": ""}, "parameters", {}),
         ({"arguments": {"a": 1}}, "parameters", {"a": 1}),
-        ({"params": {"a": 1}, "parameters": {"b": 2}}, "parameters", {"b": 2}),
+        ({"params": {"a": 1}, "parameters": {}}, "parameters", {"a": 1}),
         ({"dependencies": "a, b"}, "dependencies", ("a", "b")),
         ({"dependencies": None}, "dependencies", ()),
         ({"depends_on": ["a"]}, "dependencies", ("a",)),

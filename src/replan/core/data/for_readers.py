@@ -28,10 +28,19 @@ def says_beside(raw: Mapping[str, Any], known: Collection[str]) -> list[str]:
     ]
 
 
-@lru_cache(maxsize=512)
 def folded(name: str) -> str:
     """A name without regard to case and to how its words are parted."""
-    return name.lower().replace("_", "").replace("-", "").replace(" ", "")
+    return _kept(name) if len(name) <= _NAME else as_word(name)
+
+
+def as_word(text: str) -> str:
+    """The same of any text, of which nothing is kept."""
+    return text.lower().replace("_", "").replace("-", "").replace(" ", "")
+
+
+_NAME = 80
+"""Characters of a name; what is longer is none, and is not kept for the next time."""
+_kept = lru_cache(maxsize=512)(as_word)
 
 
 _FOLDED = frozenset(

@@ -9,7 +9,8 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from replan.core.data.for_readers import FOR_READERS, NOTHING, folded
+from replan.core.data.for_readers import FOR_READERS, NOTHING, as_word, folded
+from replan.core.data.spellings import Spellings
 from replan.core.types import JsonObject
 
 MOST_TOLD = 100
@@ -55,12 +56,15 @@ _PLAN_FIELDS: dict[str, tuple[str, ...]] = {
     "plan_id": ("id",),
     "version": (),
 }
-_TOLD_ONCE = frozenset({"tool", "parameters", "dependencies", "when", "requires_approval"})
-"""Fields of which two values would be two meanings; of a guess of how long a step takes the first is taken."""
-_MATTERS = _TOLD_ONCE | {
-    "steps", "more", "cannot", "ask_first", "actions", "for_each", "repeat", "timeout_secs", "allow_failed_items",
-}  # fmt: skip
+_TOLD_ONCE = frozenset({
+    "tool", "parameters", "dependencies", "when", "requires_approval", "steps", "more", "actions", "for_each", "repeat",
+    "timeout_secs", "allow_failed_items",
+})  # fmt: skip
+"""Fields of which two values would be two meanings; of a guess of how long a step takes its own is taken."""
+_MATTERS = _TOLD_ONCE | set(DECLINING)
 """Fields that change what is done: a name that only begins with _ may still mean one of them."""
+_EMPTY: Mapping[str, tuple[Any, ...]] = {"steps": (None,)}
+"""No steps are said by an empty list: it is not nothing."""
 
 _OF_PLANS = frozenset(
     _name.replace("_", "")
@@ -111,7 +115,8 @@ def named(
     own = {folded(name): name for name in fields}
     others = {folded(other): name for name, all_others in fields.items() for other in all_others}
     free = _OF_PLANS if fields is _PLAN_FIELDS else _OF_STEPS
-    out: JsonObject = {}
+    found = Spellings(_TOLD_ONCE, _EMPTY)
+    guessed: JsonObject = {}
     for key, value in raw.items():
         plain = folded(key)
         if key.startswith(("_", "x-")):
@@ -120,30 +125,26 @@ def named(
                     f"{where} has {key!r}, and what begins with _ is left out: write {key.lstrip('_')!r} if it is meant, "
                     "or call it otherwise"
                 )
-        elif (name := own.get(plain)) is not None:
-            out[name] = value
-        elif (name := others.get(plain)) is not None:
-            if name in _TOLD_ONCE and name in out and value not in (out[name], *NOTHING):
-                faults.append(
-                    f"{where} has {key!r} beside {name!r}, which is the same field: write {name!r} alone"
-                )
-            if out.get(name) in NOTHING:
-                out[name] = value
+        elif (name := own.get(plain, others.get(plain))) is not None:
+            if fault := found.take(name, key, value):
+                faults.append(f"{where} has {fault}")
         elif plain in free or value in NOTHING or _says_nothing(plain, value):
             continue
         elif len(faults) >= MOST_TOLD:
             faults.append("")  # it is counted only
         elif near := difflib.get_close_matches(plain[:80], own, 1, 0.8):
             faults.append(f"{where} has no field {key!r}; did you mean {own[near[0]]!r}?")
-            out.setdefault(own[near[0]], value)
+            guessed.setdefault(own[near[0]], value)
         else:
             faults.append(_unknown(key, plain, value, fields, where))
-    return out
+    return guessed | found.fields
 
 
 def _says_nothing(plain: str, value: Any) -> bool:
-    known = _SAYS_NOTHING_AS.get(plain, frozenset())
-    return (folded(value) if isinstance(value, str) else value is True and value) in known
+    known = _SAYS_NOTHING_AS.get(plain)
+    if known is None:
+        return False
+    return (as_word(value) if isinstance(value, str) else value is True and value) in known
 
 
 def _unknown(key: str, plain: str, value: Any, fields: Mapping[str, tuple[str, ...]], where: str) -> str:

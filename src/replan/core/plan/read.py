@@ -46,6 +46,8 @@ def read_plan(answer: JsonObject, *, plan_id: str, version: int = 1, task: str =
     body = _clean(answer if steps is None else {**answer, "steps": []}, "the plan", faults)
     if faults:
         raise PlanInvalid(_told(faults))
+    if steps is not None:
+        body["steps"] = answer["steps"]  # by any other name they might be others
     fields = named_of_plan(body, faults) if isinstance(body, dict) else {}
     declined = _declined(fields)
     if steps is None:

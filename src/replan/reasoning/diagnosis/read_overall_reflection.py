@@ -72,13 +72,14 @@ _NATURES: dict[str, ProblemNature] = {
 }
 
 
+_TOLD_ONCE = ("should_replan", "done_in_substance")
 _KNOWN = (*_ROUND_FIELDS, *(name for names in _ROUND_FIELDS.values() for name in names))
 
 
 def read_overall_reflection(answer: Any) -> OverallReflection:
     """The diagnosis of a round. An unknown strategy is noted where it would be followed."""
     said = inside(answer, _ROUND_FIELDS, "should_replan")
-    found = named(said, _ROUND_FIELDS)
+    found = named(said, _ROUND_FIELDS, _TOLD_ONCE)
     problems: list[str] = []
     should = truth(found.get("should_replan"))
     if "should_replan" not in found:

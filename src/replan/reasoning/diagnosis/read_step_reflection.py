@@ -269,7 +269,7 @@ _OF_SETTLEMENTS = (
 
 
 def _settlement(data: JsonObject) -> JsonObject:
-    found = named(data, _SETTLEMENT_FIELDS)
+    found = named(data, _SETTLEMENT_FIELDS, ("happened", "output"))
     happened, evidence = truth(found.get("happened")), text(found.get("evidence"))
     problems = [
         f"suggested_action.data of settle_outcome has {name!r}, which may say otherwise: leave it out, or say it in analysis"

@@ -10,6 +10,7 @@ from replan.core.data import schemas as json_schemas
 from replan.core.data.for_readers import says_beside
 from replan.core.data.nothing import is_filler
 from replan.core.data.read_json import Unreadable, read_json
+from replan.core.data.spellings import one_spelling
 from replan.core.evaluation.left_out import Claim
 from replan.core.types import Dimensions, Evaluation, JsonObject, LeftOutEffect, Plan, StepId, ToolSpec
 from replan.reasoning.evaluation.grounding import ungrounded
@@ -91,6 +92,9 @@ async def evaluate(
     asked = left_out if talk.style != "small" else ()
 
     def read(answer: Any) -> _Judged:
+        answer, twice = one_spelling(answer, _FIELDS)
+        if twice:
+            raise Violations([f"the evaluation has {fault}" for fault in twice])
         found = _read(answer, output_schema, fallback)
         judged = found.evaluation
         if judged.final_output is not None or judged.is_successful:
@@ -266,6 +270,8 @@ def _read(answer: Any, output_schema: JsonObject | None, fallback: Any) -> _Judg
     scores: dict[str, float] = {}
     given = answer["dimensions"]
     if isinstance(given, dict):
+        given, twice = one_spelling(given, DIMENSIONS)
+        problems += [f"dimensions has {fault}" for fault in twice]
         raw = {"overall_score": answer["overall_score"]}
         missing = [name for name in DIMENSIONS if name not in given]
         problems += [f"dimensions has no {name!r}" for name in missing]

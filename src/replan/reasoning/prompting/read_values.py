@@ -9,6 +9,7 @@ from typing import Any
 from replan.core.data.lead_ins import is_wrapper
 from replan.core.data.nothing import is_filler
 from replan.core.data.read_json import Unreadable, read_alone
+from replan.core.data.spellings import Spellings
 from replan.core.types import JsonObject
 
 
@@ -69,20 +70,30 @@ def opened(value: Any) -> Any:
     return value
 
 
-def named(raw: Mapping[Any, Any], fields: Mapping[str, Collection[str]]) -> JsonObject:
+def named(
+    raw: Mapping[Any, Any], fields: Mapping[str, Collection[str]], once: Collection[str] = ()
+) -> JsonObject:
     """The fields by their own names, whatever they are called in the answer; others are left out.
 
-    `fields`: own name → other names, all folded. A field under its own name goes before one under another.
+    `fields`: own name → other names, all folded. A field under its own name goes before one under another, and a filled one
+    before an empty one. `once`: those of which two values would be two meanings: `TwoMeanings`.
     """
-    found: JsonObject = {}
-    for key, value in raw.items():
-        if fold(key) in fields:
-            found.setdefault(fold(key), value)
-    for key, value in raw.items():
-        for name, others in fields.items():
-            if fold(key) in others:
-                found.setdefault(name, value)
-    return found
+    found = Spellings(once)
+    faults: list[str] = []
+    for own, names in fields.items():
+        for key, value in raw.items():
+            if fold(key) == own and (fault := found.take(own, own, value)):
+                faults.append(fault)
+        for key, value in raw.items():
+            if fold(key) in names and fold(key) not in fields and (fault := found.take(own, str(key), value)):
+                faults.append(fault)
+    if faults:
+        raise TwoMeanings("; ".join(f"the answer has {fault}" for fault in faults))
+    return found.fields
+
+
+class TwoMeanings(ValueError):
+    """One field stands there under two names, with two values."""
 
 
 def inside(answer: Any, fields: Mapping[str, Collection[str]], needed: str) -> JsonObject:
