@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
+from replan.core.ids import base_of
 from replan.core.recovery.substitutes import is_declared
 from replan.core.references.refs import Reference, listed
 from replan.core.references.resolve import resolve
 from replan.core.state.progress import CallState, Slot, StepState, artifacts_of, compose
 from replan.core.state.task import State
-from replan.core.types import JsonObject, StepId, ToolId, ToolSpec
+from replan.core.types import CallKey, JsonObject, StepId, ToolId, ToolSpec
 from replan.core.walk import scalars
 from replan.errors import UnresolvedReference
 
@@ -26,11 +27,13 @@ class Lost(NamedTuple):
 
     tool_id: ToolId
     values: frozenset[str]
+    bases: frozenset[str] = frozenset()
+    """What was tried for it, by content (`ids.call_base`)."""
 
     @classmethod
-    def of(cls, tool_id: ToolId, parameters: JsonObject) -> Lost:
+    def of(cls, tool_id: ToolId, parameters: JsonObject, bases: frozenset[str] = frozenset()) -> Lost:
         """The effect of a call that was to be made with these parameters."""
-        return cls(tool_id, _values(parameters))
+        return cls(tool_id, _values(parameters), bases)
 
     def shares(self, call: CallState) -> bool:
         """True if this call was made with something that the lost one was to be made with."""
@@ -46,12 +49,7 @@ class Effects:
         self.every = (*state.left_out, *state.steps.values())
         self.by_name: dict[StepId, StepState] = {step.step.step_id: step for step in self.every}
         self._conditional: set[StepId] | None = None
-        self._made = {
-            call.key
-            for step in self.every
-            for call in step.calls.values()
-            if call.status == "succeeded" and not call.reused
-        }
+        self._origins: dict[CallKey, CallState] | None = None
 
     def has_effect(self, name: ToolId) -> bool:
         """True if the tool has an effect; one that is not here any more may have had one."""
@@ -73,17 +71,37 @@ class Effects:
         edited = self._people.edited.get((call.step_id, call.slot))
         return (said is not None and said.approved) or (edited is not None and edited.tool_id == call.tool_id)
 
+    def origin(self, call: CallState) -> CallState:
+        """The call that was really made, where this one has only its output."""
+        if not call.reused:
+            return call
+        if self._origins is None:
+            self._origins = {
+                one.key: one
+                for step in self.every
+                for one in step.every_call()
+                if one.status == "succeeded" and not one.reused
+            }
+        return self._origins.get(call.key, call)
+
     def is_anothers(self, call: CallState) -> bool:
-        """True if nothing was called here: the output is that of a call which another place has made, and stands for."""
-        return call.reused and call.key in self._made
+        """True if nothing was called at this place: the output is that of a call which another place has made, and stands for."""
+        made = self.origin(call)
+        return (made.step_id, made.slot) != (call.step_id, call.slot)
 
     def own(self, step: StepState) -> list[CallState]:
-        """The effects that the step has had itself."""
-        return [
-            call
-            for call in step.calls.values()
-            if call.status == "succeeded" and call.effect != "reads" and not self.is_anothers(call)
-        ]
+        """The effects that the step has had itself, at whatever place of it: each is one, however often its output is used."""
+        found: dict[CallKey, CallState] = {}
+        for call in step.calls.values():
+            if call.status != "succeeded" or call.effect == "reads":
+                continue
+            if self.origin(call).step_id == call.step_id and (call.key not in found or not call.reused):
+                found[call.key] = call
+        return list(found.values())
+
+    def came(self, call: CallState) -> int:
+        """The version of the plan that the effect of this call came with: one that was had before stands for nothing of later plans."""
+        return min(self.by_name[call.step_id].meant, self.origin(call).plan)
 
     def lost(self, step: StepState) -> list[Lost]:
         """Each effect that the step was to have and has not, by the places of its calls."""
@@ -99,7 +117,7 @@ class Effects:
             call = step.calls.get(Slot(action_id, item))
             if call is not None and call.effect != "reads":
                 if call.status != "succeeded" and (call.fault is None or call.fault.kind not in NOT_LOST):
-                    found.append(Lost.of(call.tool_id, call.parameters))
+                    found.append(Lost.of(call.tool_id, call.parameters, _tried(step, call)))
             elif call is None and _had_elsewhere(step, Slot(action_id, item)):
                 continue
             elif (call is None or call.tool_id != tool_id) and self.has_effect(tool_id):
@@ -159,6 +177,11 @@ def _conditional(steps: Sequence[StepState]) -> set[StepId]:
             found.add(name)
             left += needed_by.get(name, ())
     return found
+
+
+def _tried(step: StepState, call: CallState) -> frozenset[str]:
+    failed = step.healing.failures(call.slot) if step.healing is not None else []
+    return frozenset([base_of(call.key), *(one.base for one in failed if one.base)])
 
 
 def _had_elsewhere(step: StepState, slot: Slot) -> bool:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
 from replan.core.evaluation.effects_had import NOT_LOST, Effects, Lost, Resolve
 from replan.core.evaluation.stand_ins import by_other_tools, in_words
+from replan.core.ids import base_of
 from replan.core.report.explain import step_words, without_items
 from replan.core.state.progress import CallState, Slot, StepState
 from replan.core.state.recovery import Recovery
 from replan.core.state.task import State
-from replan.core.types import LeftOutEffect, StepId, ToolId
+from replan.core.types import StepId, ToolId
 
 
 class Undone(NamedTuple):
@@ -32,6 +33,8 @@ class Undone(NamedTuple):
     """The step has had an effect in its place itself, by another tool: whoever judges says whether that is the same thing."""
     allowed: bool = False
     """The plan has said beforehand that it does without such items: by steps that will do."""
+    first: int = 0
+    """From which version on a judge may say that something made up for it, where earlier plans were without it too; 0: as `since`."""
 
     @property
     def effect(self) -> bool:
@@ -43,16 +46,11 @@ class LeftOut(NamedTuple):
     """What was planned and not done, and what may still make it good."""
 
     undone: list[Undone]
-    free: Counter[StepId]
-    """How many effects of each step stand for no other."""
+    free: Mapping[StepId, list[int]]
+    """The effects of each step that stand for no other, as the versions of the plan that they came with."""
     steps: Mapping[StepId, StepState]
-    own: Counter[StepId]
-    """How many effects each step has had itself."""
-
-
-def undone(state: State, resolve: Resolve) -> list[Undone]:
-    """What was planned and not done, as `left_out` has it: nothing where recovery has had nothing to do."""
-    return [] if state.recovery is None else left_out(state, resolve).undone
+    own: Mapping[StepId, list[int]]
+    """The effects that each step has had itself."""
 
 
 def left_out(state: State, resolve: Resolve) -> LeftOut:
@@ -62,19 +60,63 @@ def left_out(state: State, resolve: Resolve) -> LeftOut:
 
     What its own condition has skipped, as it was planned, is none of them, nor is one whose place such a step has taken, or one
     with an empty list, unless the effect itself has failed, or was planned without a condition or for a list that names its items:
-    what a later plan adds is no condition of its own. Effects are counted by call: one makes good one. The effect of
+    what a later plan adds is no condition of its own. Effects are counted by call: one makes good one, the very call that a later
+    plan makes in vain once more is one that was not had, and what was had before the plan stands for nothing of it. The effect of
     another step counts without a word where it is of the same tool, or of one that is declared to do the same, and was made with
     something that the lost one was to be made with, or came with the very plan that left that one out.
     """
     effects = Effects(state, resolve)
     spare = {name: effects.own(step) for name, step in effects.by_name.items()}
-    own = Counter({name: len(calls) for name, calls in spare.items()})
-    found: list[Undone] = []
+    own = _versions(spare, effects)
     known = state.recovery
-    if known is not None:
-        found = [*_gone(known, effects, spare), *_of_steps(effects, state)]
-        found = _by_like_calls(found, effects, spare)
-    return LeftOut(found, Counter({name: len(calls) for name, calls in spare.items()}), effects.by_name, own)
+    found = [*(_gone(known, effects, spare) if known is not None else ()), *_of_steps(effects, state)]
+    found = _by_like_calls(_once_each(found), effects, spare)
+    return LeftOut(found, _versions(spare, effects), effects.by_name, own)
+
+
+def _versions(calls: Mapping[StepId, list[CallState]], effects: Effects) -> dict[StepId, list[int]]:
+    return {name: sorted(map(effects.came, made)) for name, made in calls.items() if made}
+
+
+def _once_each(found: Sequence[Undone]) -> list[Undone]:
+    """What an earlier plan was without, and a later one has tried in vain once more, is told of the later step alone."""
+    left = list(found)
+    at: dict[str, list[int]] = {}
+    """By what was tried, the steps of later plans that are without it."""
+    for n, one in enumerate(left):
+        for base in {base for lost in one.lost for base in lost.bases}:
+            at.setdefault(base, []).append(n)
+    taken: set[tuple[int, int]] = set()
+    for n in sorted(range(len(left)), key=lambda n: left[n].since):
+        one = left[n]
+        still: list[Lost] = []
+        for lost in one.lost:
+            later = _tried_again(lost, one, left, at, taken)
+            if later is None:
+                still.append(lost)
+                continue
+            taken.add(later)
+            other = left[later[0]]
+            left[later[0]] = other._replace(
+                allowed=other.allowed and one.allowed,
+                first=min(other.first or other.since, one.first or one.since),
+            )
+        left[n] = left[n]._replace(lost=still)
+    return [one for one, before in zip(left, found, strict=True) if one.lost or not before.lost]
+
+
+def _tried_again(
+    lost: Lost, one: Undone, left: Sequence[Undone], at: Mapping[str, list[int]], taken: set[tuple[int, int]]
+) -> tuple[int, int] | None:
+    """Which effect of which step of a later plan this one is."""
+    if not one.step.gone:
+        return None
+    later = {n for base in lost.bases for n in at[base] if left[n].step.meant >= one.step.gone}
+    for n in sorted(later, key=lambda n: left[n].since):
+        for place, other in enumerate(left[n].lost):
+            if (n, place) not in taken and not lost.bases.isdisjoint(other.bases):
+                return n, place
+    return None
 
 
 def _gone(known: Recovery, effects: Effects, spare: Mapping[StepId, list[CallState]]) -> Iterator[Undone]:
@@ -88,9 +130,10 @@ def _gone(known: Recovery, effects: Effects, spare: Mapping[StepId, list[CallSta
         since = line[0].gone if line else 0
         for step in line:
             had = spare[step.step.step_id]
-            if step.meant >= since:  # what was there before had its effect for itself
-                made = min(len(owed), len(had))
-                owed, had[:made] = owed[made:], []
+            # what was there before had its effect for itself
+            made = [call for call in had if effects.came(call) >= since][: len(owed)]
+            owed = owed[len(made) :]
+            had[:] = [call for call in had if not any(call is one for one in made)]
             failed = failed or _failed_effect(step) or _has_lost(step, effects)
             if _nothing_to_do(step) and not failed and not firm:
                 owed = []
@@ -163,10 +206,10 @@ class _Spare:
         """By the tool that was planned: those that have had its effect."""
         self._plans: set[int] = set()
         place = 0
-        for name, calls in spare.items():
-            plan = effects.by_name[name].meant
-            self._plans.add(plan)
+        for calls in spare.values():
             for call in calls:
+                plan = effects.came(call)
+                self._plans.add(plan)
                 self._tools[call.tool_id] = None
                 for value in (None, *Lost.of(call.tool_id, call.parameters).values):
                     self._at.setdefault((value, call.tool_id, plan), deque()).append(place)
@@ -198,65 +241,6 @@ class _Spare:
             count = len(calls)
             calls[:] = [call for at, call in enumerate(calls, place) if at not in self._taken]
             place += count
-
-
-class Claim(NamedTuple):
-    """What a judge says of an effect that was planned and not had."""
-
-    made_good_by: StepId = ""
-    not_needed: str = ""
-    in_one: str = ""
-    """Why the one effect of the step that made it good is that of several."""
-
-
-def accounted(left: LeftOut, claims: Mapping[StepId, Claim]) -> tuple[LeftOutEffect, ...]:
-    """The effects among them as the judge accounts for each: only an effect makes good an effect.
-
-    It is one that came later, or that the step itself has had by another tool, and it makes good one only, unless the judge says
-    why it is several in one. Of what the judge says nothing at all, the reason counts for which a reflection left out this very
-    step.
-    """
-    free = left.free.copy()
-    found: dict[StepId, LeftOutEffect] = {}
-    for one in left.undone:
-        if not one.effect:
-            continue
-        name = one.step.step.step_id
-        claim = claims.get(name, Claim(not_needed=one.reason))
-        refused = _refused(left, one, claim, free) if claim.made_good_by else ""
-        if claim.made_good_by and not refused:
-            free[claim.made_good_by] = max(0, free[claim.made_good_by] - len(one.lost))
-        found[name] = LeftOutEffect(
-            step_id=name,
-            what=one.what,
-            made_good_by="" if refused else claim.made_good_by,
-            not_needed="" if claim.made_good_by else claim.not_needed,
-            in_one=claim.in_one if claim.made_good_by and not refused else "",
-            refused=refused,
-            stand_in=one.stand_in,
-            allowed=one.allowed,
-        )
-    return tuple(found.values())
-
-
-def _refused(left: LeftOut, one: Undone, claim: Claim, free: Mapping[StepId, int]) -> str:
-    """Why the step that is named does not make good the effects that were not had; empty if it does."""
-    name = claim.made_good_by
-    step = left.steps.get(name)
-    if step is None:
-        return f"there is no step {name!r}"
-    if not left.own[name]:
-        return f"{step_words(step)} has had no effect of its own"
-    if step.meant < one.since and not (one.stand_in and step is one.step):
-        return f"{step_words(step)} was there before, for something else"
-    if free[name] >= len(one.lost) or claim.in_one:
-        return ""
-    missing = (
-        f"has had {left.own[name]} effects, and {len(one.lost)} are missing here"
-        if left.own[name] < len(one.lost)
-        else "has made good another one already"
-    )
-    return f"{step_words(step)} {missing}; if its one effect really is several of them, say in in_one how"
 
 
 def _left(step: StepState, end: StepState, *, added: bool) -> str:
@@ -329,7 +313,14 @@ def _has_lost(step: StepState, effects: Effects) -> bool:
         and not (slot in wanted and effects.is_anothers(call))
     }
     if mine.repairs == mine.repairs_before:
-        return any(slot.item is None or slot.item not in step.left_out for slot in wanted - had.keys())
+        made = {
+            base_of(call.key) for call in step.calls.values() if call.status == "succeeded"
+        }  # where its list has moved
+        return any(
+            (slot.item is None or slot.item not in step.left_out)
+            and not any(one.base in made for one in mine.failures(slot))
+            for slot in wanted - had.keys()
+        )
     wanted -= {slot for slot, call in had.items() if _mended_before(step, slot, call)}
     anew = {slot for slot, call in had.items() if call.plan >= step.born and not call.reused}
     return len(wanted - anew) > len(anew - wanted)

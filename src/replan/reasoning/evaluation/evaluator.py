@@ -11,7 +11,7 @@ from replan.core.data.for_readers import says_beside
 from replan.core.data.nothing import is_filler
 from replan.core.data.read_json import Unreadable, read_json
 from replan.core.data.spellings import one_spelling
-from replan.core.evaluation.left_out import Claim
+from replan.core.evaluation.accounts import Claim
 from replan.core.types import Dimensions, Evaluation, JsonObject, LeftOutEffect, Plan, StepId, ToolSpec
 from replan.reasoning.evaluation.grounding import ungrounded
 from replan.reasoning.evaluation.scores import read_scores

@@ -9,7 +9,8 @@ from typing import Any, Literal
 from replan.beside import beside
 from replan.core.data.pieces import MANY, is_large
 from replan.core.data.schemas import problems
-from replan.core.evaluation.left_out import Claim, accounted, left_out, undone
+from replan.core.evaluation.accounts import Claim, accounted
+from replan.core.evaluation.left_out import left_out
 from replan.core.evaluation.outcome import at_odds
 from replan.core.events import (
     EvaluationCompleted,
@@ -233,7 +234,7 @@ async def judge(run: Run) -> None:
 def _by_steps(run: Run, loaded: Loaded, final: list[StepState]) -> Evaluation:
     state = run.state
     assert state.plan is not None
-    left = undone(state, run.parts.tools.resolve)
+    left = left_out(state, run.parts.tools.resolve).undone
     verdict = evaluate_by_steps(
         state.plan,
         reports(run, loaded, whole={step.step.step_id for step in final}),
