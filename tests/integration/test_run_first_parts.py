@@ -10,6 +10,7 @@ from test_run_recovery import READS, overall, reflection
 from test_run_recovery_crashes import DiesAfter
 
 from replan.core.limits.policy import OlderLimits
+from replan.core.recovery.guard import MOST_BARREN, MOST_POLLED
 from replan.errors import StoreFull
 from replan.testing import virtual_time
 
@@ -227,18 +228,165 @@ def test_parts_that_always_find_something_new_are_bounded_by_the_rounds_that_are
     assert ran.result.failure is not None
     assert ran.result.failure.limit == "max_rounds"
     assert ran.source.counts == {"stock": 3}
-    made.clear()
-    ran = run({"execution_plan": planner, "overall_reflection": overall(False)})
-    assert ran.result.status == "failed"
-    assert ran.result.rounds <= 22
 
 
-def test_a_chain_of_readings_that_each_need_the_one_before_is_no_loop() -> None:
-    chain = [part(step(f"n{n}", "stock", parameters={"at": n})) for n in range(8)]
+@pytest.mark.parametrize("length", [8, 45])
+def test_a_chain_of_readings_that_each_need_the_one_before_is_no_loop(length: int) -> None:
+    chain = [part(step(f"n{n}", "stock", parameters={"at": n})) for n in range(length)]
     ran = run({"execution_plan": [*chain, BUY]})
     assert ran.result.succeeded
-    assert ran.result.rounds == 9
-    assert ran.source.counts == {"stock": 8, "order": 1}
+    assert ran.result.rounds == length + 1
+    assert ran.source.counts == {"stock": length, "order": 1}
+    assert asked(ran).count("evaluation") == 1
+
+
+def test_parts_whose_only_news_is_a_poll_that_moves_on_come_to_an_end() -> None:
+    clock = iter(range(10_000))
+    made: list[Any] = []
+
+    def planner(request: Any) -> Any:
+        made.append(request)
+        return part(step(f"n{len(made)}", "clock"))
+
+    ran = run(
+        {"execution_plan": planner, "overall_reflection": overall(False)},
+        tools(clock=FakeTool(output=lambda _: next(clock), effect="reads", spec={"volatile": True})),
+    )
+    assert ran.result.status == "failed"
+    assert MOST_BARREN < ran.result.rounds <= MOST_POLLED + 2
+
+
+# ── a list that is worked off one by one ──────────────────────────────────────
+
+
+class Bills:
+    """What is open gets less with each payment."""
+
+    def __init__(self, count: int, *, volatile: bool = True) -> None:
+        self.open = [f"I{n}" for n in range(1, count + 1)]
+        self.paid: list[str] = []
+        self.told: list[str] = []
+        reading: dict[str, Any] = {"effect": "reads", "spec": {"volatile": volatile}}
+        self.tools = {
+            "next_bill": FakeTool(output=self._next, **reading),
+            "pay": FakeTool(output=self._pay, **ONCE),
+            "tell": FakeTool(output=lambda p: self.told.append(p["of"]), **ONCE),
+        }
+
+    def _next(self, _: Any) -> Any:
+        left = [one for one in self.open if one not in self.paid]
+        return {"id": left[0] if left else None}
+
+    def _pay(self, parameters: Any) -> Any:
+        self.paid.append(parameters["id"])
+        return {"receipt": f"R-{parameters['id']}"}
+
+    def part(self, n: int, *more: dict[str, Any], **of: Any) -> dict[str, Any]:
+        return part(
+            step(f"n{n}", "next_bill"),
+            step(f"p{n}", "pay", parameters={"id": f"${{n{n}.output.id}}"}, **of),
+            *more,
+        )
+
+
+@pytest.mark.parametrize("judge", ["model", "steps"])
+@pytest.mark.parametrize("volatile", [True, False], ids=["volatile", "read anew after an effect"])
+def test_a_list_is_worked_off_one_by_one_in_parts(judge: str, volatile: bool) -> None:
+    bills = Bills(4, volatile=volatile)
+    parts = [bills.part(n) for n in range(1, 5)]
+    ran = run({"execution_plan": [*parts, plan()]}, bills.tools, evaluation=judge)
+    assert ran.result.succeeded
+    assert bills.paid == ["I1", "I2", "I3", "I4"]
+    assert not ran.events("plan_rejected")
+    assert not ran.events("step_reflected")
+
+
+def test_what_goes_by_the_effect_of_a_part_is_another_one_in_the_next() -> None:
+    bills = Bills(2)
+
+    def tell(n: int) -> dict[str, Any]:
+        return step(f"t{n}", "tell", parameters={"of": f"${{p{n}.output.receipt}}"})
+
+    ran = run({"execution_plan": [bills.part(1, tell(1)), bills.part(2, tell(2)), plan()]}, bills.tools)
+    assert ran.result.succeeded
+    assert bills.paid == ["I1", "I2"]
+    assert bills.told == ["R-I1", "R-I2"]
+
+
+def test_the_reading_may_be_a_part_of_its_own() -> None:
+    bills = Bills(2)
+    parts = [
+        bills.part(1),
+        part(step("n2", "next_bill")),
+        part(step("p2", "pay", parameters={"id": "${n2.output.id}"})),
+        plan(),
+    ]
+    ran = run({"execution_plan": parts}, bills.tools)
+    assert ran.result.succeeded
+    assert bills.paid == ["I1", "I2"]
+
+
+def test_a_part_that_restates_an_effect_over_new_values_which_no_reading_gave_is_asked_what_it_means() -> (
+    None
+):
+    """A session that is begun anew is no new ticket."""
+    sessions = iter("ABC")
+    of = {
+        "login": FakeTool(output=lambda _: next(sessions), effect="repeatable"),
+        "create": FakeTool(output="created", **ONCE),
+        "close": FakeTool(output="closed", effect="repeatable"),
+    }
+
+    def first(n: int) -> list[dict[str, Any]]:
+        return [
+            step(f"l{n}", "login", parameters={"user": "me"}),
+            step(f"c{n}", "create", parameters={"title": "A", "by": f"${{l{n}.output}}"}),
+        ]
+
+    closing = step("x1", "close", "c1", parameters={"user": "me"})
+    ran = run(
+        {
+            "execution_plan": [part(*first(1), closing), plan(*first(2))],
+            "step_reflection": reflection("trigger_overall_reflection", {"summary": "no"}, "tool_error"),
+            "overall_reflection": overall(False),
+        },
+        of,
+    )
+    assert ran.source.counts["create"] == 1
+
+
+def test_a_new_plan_after_a_part_that_failed_does_not_restate_what_is_paid() -> None:
+    """Only a part goes on; a plan that is made anew makes up for something."""
+    bills = Bills(3)
+    bad = step("x", "broken")
+    of = {**bills.tools, "broken": FakeTool(fail=["no"] * 9, **READS)}
+    ran = run(
+        {
+            "execution_plan": [
+                bills.part(1),
+                bills.part(2, {**bad, "dependencies": ["p2"]}),
+                bills.part(3),
+                plan(),
+            ],
+            "step_reflection": reflection("trigger_overall_reflection", {"summary": "no"}, "tool_error"),
+            "overall_reflection": [
+                overall(True, replanning_strategy={"type": "full_replan", "reason": "anew"}),
+                overall(False),
+            ],
+        },
+        of,
+    )
+    assert bills.paid == ["I1", "I2"], "nobody has said that a third payment is meant"
+    assert not ran.result.succeeded
+
+
+def test_a_poll_may_be_made_part_by_part() -> None:
+    states = iter(["pending", "pending", "ready"])
+    of = tools(status=FakeTool(output=lambda _: next(states), effect="reads", spec={"volatile": True}))
+    polls = [part(step(f"s{n}", "status", parameters={"id": "x"})) for n in range(3)]
+    ran = run({"execution_plan": [*polls, BUY]}, of)
+    assert ran.result.succeeded
+    assert ran.source.counts == {"status": 3, "order": 1}
 
 
 # ── forms, people's plans, and a crash in between ─────────────────────────────

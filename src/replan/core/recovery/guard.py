@@ -2,7 +2,7 @@
 
 In code, from events; no model can talk it away. Two counts end a task that says something new for ever:
 rounds that bring neither a better judgement nor a failure that was not known, and rounds without a better
-judgement, whatever is new in them.
+judgement, whatever is new in them. First parts (`more`) that get on are not judged: the rounds that are allowed bound them.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def is_pointless(state: State) -> Barrier | None:
         return Barrier(
             f"the last {barren} rounds brought nothing new: the same failures, and no better result"
         )
-    if (stalled := _in_a_row(known.rounds, lambda note: not note.better)) >= MOST_POLLED or (
-        stalled := _in_a_row(known.rounds, lambda note: not (note.better or note.moved))
+    if (stalled := _in_a_row(known.rounds, lambda note: not (note.better or note.got_on))) >= MOST_POLLED or (
+        stalled := _in_a_row(known.rounds, lambda note: not (note.better or note.got_on or note.moved))
     ) >= MOST_STALLED:
         return Barrier(f"the last {stalled} rounds brought no better result, whatever was changed")
     return None
@@ -78,13 +78,19 @@ def _in_a_row(rounds: Sequence[RoundNote], holds: Callable[[RoundNote], bool]) -
 
 
 def plan_repeats(
-    state: State, plan: Plan, volatile: Collection[ToolId] = (), *, sets_again: bool = False
+    state: State,
+    plan: Plan,
+    volatile: Collection[ToolId] = (),
+    *,
+    sets_again: bool = False,
+    reads_anew: bool = False,
 ) -> str:
     """What is wrong with a plan that has been tried before; empty if it is new.
 
     A plan whose failure was out of our reach may be tried again; so may a poll (it calls a `volatile` tool) as long
     as its result changes, and a plan that does something once more (`repeat`) as long as that makes the result better.
     `sets_again`: it sets what another has set otherwise, so that it may be tried again if something was done since its last try.
+    `reads_anew`: some reading of it may give something else by now: where it goes on from a first part it is no second try.
     """
     if state.recovery is None:
         return ""
@@ -93,6 +99,8 @@ def plan_repeats(
     before = labels_of(state.plan, state.recovery.labels) if state.plan is not None else {}
     done = [*state.earlier, *succeeded]
     prints = prints_of(plan, kept, {**state.recovery.labels, **before}, done)
+    if reads_anew and state.replanning is not None and state.replanning.continues:
+        return ""
     polls = any(
         name in volatile for step in plan.steps for name in (step.tool, *(a.tool for a in step.actions))
     )
@@ -103,7 +111,8 @@ def plan_repeats(
         return ""
     once_more = prints_of(plan, kept, {**state.recovery.labels, **before})[0]
     for one in prints:
-        if state.recovery.prints.get(one) is False or once_more in state.recovery.barren:
+        done_part = one in state.recovery.parts and not reads_anew
+        if done_part or state.recovery.prints.get(one) is False or once_more in state.recovery.barren:
             return (
                 "this plan is the same as an earlier one of this task, which was insufficient: the same tools, parameters and order; "
                 "change what matters: another tool, other parameters, or other steps"

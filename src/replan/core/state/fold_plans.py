@@ -102,6 +102,8 @@ def replace_step(state: State, step: Step) -> None:
         _ask_for(state, lean)
     _leave_out_yes(state, known, lean)
     known.step = lean
+    if known.meant in state.continued:
+        state.continued.add(state.plans)
     known.born = known.meant = state.plans
     known._actions = None
     known.keep_calls(("unknown",))

@@ -193,8 +193,8 @@ def _replanning(state: State, event: e.ReplanningStarted, ts: float) -> None:
     if state.replanning is None:
         known.replans += not event.continues
         note = known.note(state.round - 1)  # of the round that has just ended
+        brought = event.continues and note.take_part(_succeeded_calls(state))
         if event.continues:
-            note.news = note.news or note.has_brought(_succeeded_calls(state))
             note.outcome = note.outcome or f"what was planned is done; still to be planned: {event.reason}"
         failed = [step.fault for step in state.steps.values() if step.status == "failed"]
         note.outside = note.outside or any(
@@ -204,13 +204,16 @@ def _replanning(state: State, event: e.ReplanningStarted, ts: float) -> None:
             began = known.began or prints_of(state.plan, (), known.labels, state.earlier)
             whole, left = prints_of(state.plan, _succeeded(state), known.labels, state.earlier)
             for one in (*began, whole, left) if not note.heard else ():
-                known.prints[one] = known.prints.get(one, True) and note.outside
+                if brought:
+                    known.parts.add(one)
+                else:
+                    known.prints[one] = known.prints.get(one, True) and note.outside
                 known.deeds[one] = state.ledger.deeds
             if not (note.better or note.outside or event.continues):
                 known.barren.add(prints_of(state.plan, (), known.labels)[0])
             before = known.results.setdefault(whole, [])
             before.append(_result(state))
-            note.moved = len(before) > 1 and before[-1] != before[-2]
+            note.moved = note.moved or (len(before) > 1 and before[-1] != before[-2])
         if not note.outcome and state.escalation is not None:
             note.outcome = state.escalation.reason
         if event.strategy.type in NEW_STEPS and not event.continues:
@@ -253,6 +256,8 @@ def _updated(state: State, event: e.PlanUpdated, ts: float) -> None:
         known.labels |= labels_of(state.plan, known.labels)
     before = set(state.steps)
     left_out = take_plan(state, event.plan)
+    if state.replanning is not None and state.replanning.continues:
+        state.continued.add(state.plans)
     for name, step in left_out.items():
         if step.status != "succeeded":
             known.dropped[name] = step

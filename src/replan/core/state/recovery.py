@@ -29,12 +29,14 @@ class RoundNote:
     signatures: set[str] = field(default_factory=set)
     """Every failure of the round, also those that the judge named."""
     news: bool = False
-    """Something failed that had not failed before in this task."""
+    """Something failed that had not failed before in this task; or it was a first part that has brought something."""
+    got_on: bool = False
+    """It was a first part that has had an effect, or has read what nobody had asked for before."""
     score: float | None = None
     better: bool = False
     """Judged better than every round before."""
     moved: bool = False
-    """Its plan was run before and gave something else then: a poll that goes on."""
+    """Its plan was run before and gave something else then, or one of its readings did: a poll that goes on."""
     outside: bool = False
     """What failed was out of our reach."""
     heard: bool = False
@@ -43,16 +45,21 @@ class RoundNote:
     failed: list[e.StepReflected] = field(default_factory=list)
     """Every failed try that was reflected on, in its order."""
 
-    def has_brought(self, calls: Sequence[CallState]) -> bool:
-        """True if one of the calls that were made in the task is an effect of this round, or has read what was not read before.
+    def take_part(self, calls: Sequence[CallState]) -> bool:
+        """True if the first part that has just ended has brought something. `calls`: those that were made in the task.
 
-        The same reading once more that gives the same is nothing new.
+        An effect is something new, and a reading that was not made before. One that was made before is if it gives
+        something else now; that is noted as a poll.
         """
         own = [call for call in calls if call.plan >= self.plan_version]
-        if len(calls) > _MOST_COMPARED or any(call.effect != "reads" for call in own):
-            return bool(own)
-        known = {_read(call) for call in calls if call.plan < self.plan_version}
-        return any(_read(call) not in known for call in own)
+        known = {base_of(call.key) for call in calls if call.plan < self.plan_version}
+        self.got_on = any(call.effect != "reads" or base_of(call.key) not in known for call in own)
+        if not self.got_on and len(calls) <= _MOST_COMPARED:
+            read = {_read(call) for call in calls if call.plan < self.plan_version}
+            self.moved = any(_read(call) not in read for call in own)
+        brought = self.got_on or self.moved
+        self.news = self.news or brought
+        return brought
 
 
 _MOST_COMPARED = 200
@@ -91,6 +98,8 @@ class Recovery:
     """Plans that have been tried, by what they mean; True: what they failed of was out of our reach."""
     deeds: dict[str, int] = field(default_factory=dict)
     """The same plans: how many deeds the ledger had when each was given up last."""
+    parts: set[str] = field(default_factory=set)
+    """First parts that have brought something, by what they mean."""
     barren: set[str] = field(default_factory=set)
     """Plans of rounds that were no better than those before, by what they mean, however often they say `repeat`."""
     results: dict[str, list[str]] = field(default_factory=dict)
@@ -138,6 +147,7 @@ class Recovery:
         """A person has spoken: with that, what was tried before may come out otherwise."""
         self.said.append(said)
         self.prints.clear()
+        self.parts.clear()
         self.barren.clear()
 
     def note(self, number: int) -> RoundNote:

@@ -62,11 +62,14 @@ class Restated:
         parameters: JsonObject,
         made: Sequence[CallState],
         before: int,
+        *,
+        goes_on: bool = False,
     ) -> Again | None:
         """A call that a plan before this version has made in the same words, where only what they refer to has changed.
 
         Each parameter is the same or is written the same; what comes from the item of a list has to be the same, since it is what tells
-        the items apart. `made`: the calls of this tool, in their order.
+        the items apart. `made`: the calls of this tool, in their order. `goes_on`: the step makes up for nothing; what goes by a reading
+        is not the same where that gave something else.
         """
         mine = self._written(step.step, slot, parameters)
         if not any(form.shown for form in mine.values()):
@@ -83,6 +86,8 @@ class Restated:
                     continue
                 form = mine.get(name)
                 if form is None or form.text != theirs.get(name, _NO_FORM).text:
+                    break
+                if goes_on and self._goes_by_reading(_words(step.step, slot).get(name)):
                     break
                 differing.append(f"{name} ({form.shown})")
             else:
@@ -127,12 +132,26 @@ class Restated:
         names = tuple(parameters)
         known = self._latest
         if known is None or known[0] is not step or known[1:3] != (slot.action_id, names):
-            actions = (one.parameters for one in step.actions if one.action_id == slot.action_id)
-            words = next(actions, step.parameters)
+            words = _words(step, slot)
             forms = {name: self._form(words.get(name, f"${{metadata.{name}}}")) for name in names}
             told = {name: form for name, form in forms.items() if form is not None}
             known = self._latest = (step, slot.action_id, names, told)
         return known[3]
+
+    def _goes_by_reading(self, written: Any, depth: int = 0) -> bool:
+        """True if what is written refers to a reading, or to what goes by one."""
+        for ref in references(written):
+            known = self.steps(ref.head) if depth < _DEEP else None
+            if known is None:
+                continue
+            if any(call.effect == "reads" for call in known.calls.values()):
+                return True
+            meant = known.step.actions or [known.step]
+            if self._goes_by_reading(
+                [known.step.for_each or "", *(one.parameters for one in meant)], depth + 1
+            ):
+                return True
+        return False
 
     def _form(self, written: Any) -> _Form | None:
         if not has_references(written):
@@ -171,6 +190,12 @@ class Restated:
 
 
 _NO_FORM = _Form("", "")
+
+
+def _words(step: Step, slot: Slot) -> JsonObject:
+    """The parameters of this call as the plan has written them."""
+    actions = (one.parameters for one in step.actions if one.action_id == slot.action_id)
+    return next(actions, step.parameters)
 
 
 def _value(name: str, parameters: JsonObject, tool: ToolSpec) -> Any:

@@ -69,6 +69,8 @@ class State:
     begun: Plan | None = None
     """The plan as it was made: without the steps that were written anew since."""
     plans: int = 0
+    continued: set[int] = field(default_factory=set)
+    """Versions of the plan whose new steps go on from a first part (`more`): they make up for nothing."""
     rejections: list[e.PlanRejected] = field(default_factory=list)
     steps: dict[StepId, StepState] = field(default_factory=dict)
     earlier: dict[StepId, StepState] = field(default_factory=dict)
@@ -265,13 +267,17 @@ class State:
     def made_as_written(
         self, step: StepState, slot: Slot, tool: ToolSpec, parameters: JsonObject
     ) -> Again | None:
-        """A call that an earlier plan has made in the words in which this one is written, where what they refer to has changed."""
+        """A call that an earlier plan has made in the words in which this one is written, where what they refer to has changed.
+
+        What goes on from a first part means another effect where it goes by a reading that was made anew (the next open invoice).
+        """
         made = self.made.get(tool.id)
         if made is None or self.begun is None:
             return None
         self._restated = self._restated or Restated(self.named, self.left_out)
         before = min(step.meant, self.begun.version)  # it may have been written anew since
-        return self._restated.find(step, slot, tool, parameters, made, before)
+        goes_on = step.meant in self.continued
+        return self._restated.find(step, slot, tool, parameters, made, before, goes_on=goes_on)
 
     def latest_try(self, key: CallKey) -> CallState | None:
         """The latest try of a call that has not succeeded."""

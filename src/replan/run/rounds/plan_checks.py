@@ -10,7 +10,7 @@ from replan.core.plan.repeats import marks
 from replan.core.recovery.guard import plan_repeats
 from replan.core.state.known import stands_in
 from replan.core.state.task import StepState
-from replan.core.types import JsonObject, Plan, StepId, ToolId, ToolSpec
+from replan.core.types import JsonObject, Plan, Step, StepId, ToolId, ToolSpec
 from replan.run.session.context import Run
 
 
@@ -89,7 +89,14 @@ def check(
     volatile = {tool.id for tool in run.parts.tools.specs() if tool.volatile}
     repeat = ""
     if not (found or _is_the_end(run, checked.plan)):
-        repeat = plan_repeats(state, checked.plan, volatile, sets_again=_sets_again(run, checked.plan))
+        due = [step for step in checked.plan.steps if step.step_id not in done]
+        repeat = plan_repeats(
+            state,
+            checked.plan,
+            volatile,
+            sets_again=_sets_again(run, due),
+            reads_anew=_reads_anew(run, due),
+        )
     return checked._replace(violations=(repeat,) if repeat else tuple(found), tried_before=bool(repeat))
 
 
@@ -118,16 +125,22 @@ def _is_the_end(run: Run, plan: Plan) -> bool:
     )
 
 
-def _sets_again(run: Run, plan: Plan) -> bool:
-    """True if the plan sets something that another one has set to something else since: that is no second try."""
+def _reads_anew(run: Run, steps: Sequence[Step]) -> bool:
+    """True if a reading of these steps is made anew, and may give something else than before."""
+    acted = run.state.ledger.any_deeds
+    named = (one.tool for step in steps for one in (step.actions or (step,)))
+    tools = (run.parts.tools.resolve(name) for name in named if name)
+    return any(tool is not None and tool.effect == "reads" and (tool.volatile or acted) for tool in tools)
+
+
+def _sets_again(run: Run, steps: Sequence[Step]) -> bool:
+    """True if they set something that another one has set to something else since: that is no second try."""
     state = run.state
     if not state.ledger.any_deeds:
         return False
-    done = settled_steps(run)
     found = [
         (run.parts.tools.resolve(one.tool), one.parameters)
-        for step in plan.steps
-        if step.step_id not in done
+        for step in steps
         for one in (step.actions or (step,))
         if one.tool
     ]
