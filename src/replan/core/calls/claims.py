@@ -66,15 +66,6 @@ def is_anothers(found: Any, others: Sequence[Any]) -> bool | None:
     return None if any(not _comparable(found, other) for other in others) else False
 
 
-def value_of_no_call(value: Any, sign: str) -> Any:
-    """A value of the same kind that no call has; None if there is none for sure."""
-    if isinstance(value, str):
-        return f"{value}-{sign[:12]}"
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value + 1 + int(sign[:7], 16)
-    return None
-
-
 def _comparable(found: Any, other: Any) -> bool:
     if isinstance(found, dict) and isinstance(other, dict):
         return any(found[name] != other[name] for name in found.keys() & other.keys())

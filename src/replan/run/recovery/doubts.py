@@ -13,10 +13,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from replan.core.calls import claims, verify
+from replan.core.calls import verify
 from replan.core.events import OutcomeSettled
 from replan.core.failures.faults import may_retry
-from replan.core.ids import base_of, call_key, digest
+from replan.core.ids import base_of, call_key
 from replan.core.recovery.ladder import MOST_SETTLED
 from replan.core.state.task import CallState, StepState
 from replan.core.types import VERIFY, Fault, JsonObject, ToolSpec, Verifier
@@ -119,15 +119,6 @@ class Doubts:
                         found = known
                     elif keyed := known:
                         found = [one.of_call(call.key) for one in found]
-                apart: dict[str, bool] = {}
-                if isinstance(found, list) and found and not verifier.happened and not keyed:
-                    told = await self._tells_apart(
-                        step, call, tool, verifier, parameters, place, urgency, found[0]
-                    )
-                    if isinstance(told, Fault):
-                        found = told
-                    else:
-                        apart = told
             except verify.CannotTell as error:
                 return Unsettled(f"{by} cannot tell: {error}")
             now = run.now()
@@ -139,17 +130,13 @@ class Doubts:
                 failed = 0
                 async with self._claiming:
                     try:
-                        left = others.unclaimed(
-                            found, keyed=keyed, apart={key for key in apart if apart[key]}
-                        )
+                        left = others.unclaimed(found, keyed=keyed)
                     except verify.CannotTell as error:
                         return Unsettled(f"{by} cannot tell: {error}")
                     sure = keyed or len(left) > others.under_way()
                     if left and sure:
                         given = await packed(left[0].output, run.state.policy.max_output_bytes)
                         return await self._happened(call, tool, given, by, left[0].record)
-                    if found and not left and not keyed and others.differing(found[0]).keys() - apart.keys():
-                        continue  # one was settled meanwhile, and may be told apart too
                 if found and not left and not all(one.listed for one in found):
                     return Unsettled(f"{by} cannot tell: what it finds has settled another call already")
                 if not left and now >= due:
@@ -204,33 +191,6 @@ class Doubts:
             reader = self._reader(tool, verifier)
             return shown if reader is None or may_retry(shown, reader) else True
         return not shown
-
-    async def _tells_apart(
-        self, step: StepState, call: CallState, tool: ToolSpec, verifier: Verifier,
-        parameters: JsonObject, place: Place, urgency: float, found: verify.Found,
-    ) -> dict[str, bool] | Fault:  # fmt: skip
-        """The keys of other calls of the tool that gave the very same as this look, and whether the function tells each from this call
-        all the same: it goes by a parameter in which they differ, since with a value that no call has it finds nothing.
-        """
-        differs = Others(self._run, call, tool, verifier).differing(found)
-        mine = verify.call_value(call.key, tool, parameters)["parameters"]
-        gone_by: set[str] = set()
-        for name in sorted(set().union(*differs.values())):
-            nobodys = claims.value_of_no_call(mine.get(name), digest(f"{call.key}\x00{name}"))
-            if nobodys is None:
-                continue
-            asked = {**parameters, name: nobodys}
-            try:
-                shown = await self._look(step, call, tool, verifier, asked, place, urgency)
-            except verify.CannotTell:
-                continue
-            if isinstance(shown, Fault):
-                reader = self._reader(tool, verifier)
-                if reader is None or may_retry(shown, reader):
-                    return shown
-            elif not shown:
-                gone_by.add(name)
-        return {key: bool(names & gone_by) for key, names in differs.items()}
 
     def _reader(self, tool: ToolSpec, verifier: Verifier) -> ToolSpec | None:
         """What looks; None: it is not here now, or may not be read with."""

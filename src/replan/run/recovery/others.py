@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 from replan.core.calls import claims, verify
@@ -21,13 +20,10 @@ class Others:
     def __init__(self, run: Run, call: CallState, tool: ToolSpec, verifier: Verifier) -> None:
         self._run, self._call, self._tool, self._verifier = run, call, tool, verifier
 
-    def unclaimed(
-        self, found: list[verify.Found], *, keyed: bool, apart: Collection[str] = ()
-    ) -> list[verify.Found]:
-        """The records that speak for no other call. `keyed`: they were found by the call's key; `apart`: the keys of calls that the
-        verifier tells from this one, whatever they have given."""
+    def unclaimed(self, found: list[verify.Found], *, keyed: bool) -> list[verify.Found]:
+        """The records that speak for no other call. `keyed`: they were found by the call's key."""
         state, call = self._run.state, self._call
-        taken = [record for key, record in state.records.items() if key != call.key and key not in apart]
+        taken = [record for key, record in state.records.items() if key != call.key]
         if keyed:
             return claims.unclaimed(found, taken, ())
         others = [one for one in state.took_effect.values() if one.key not in state.records]
@@ -47,7 +43,7 @@ class Others:
         told = {
             canonical(output)
             for one in others
-            if one.tool_id == call.tool_id and one.key != call.key and one.key not in apart
+            if one.tool_id == call.tool_id and one.key != call.key
             if isinstance(output := _output(one), dict | list) and output
         }
         left = [one for one in found if one.record not in taken and canonical(one.output) not in told]
@@ -55,27 +51,6 @@ class Others:
         if None in whose:
             raise verify.CannotTell("what it finds may be a like call's, which has succeeded by itself")
         return [one for one, anothers in zip(left, whose, strict=True) if not anothers]
-
-    def differing(self, found: verify.Found) -> dict[str, set[str]]:
-        """Other calls of the tool that have given, or were settled by, what was found: in which of the parameters that the verifier
-        goes by each differs from this one. Only a function gives what the call has given."""
-        if self._verifier.happened:
-            return {}
-        state, call = self._run.state, self._call
-        names = verify.parameters_looked_at(self._verifier) or set()
-        told = canonical(found.output)
-        mine = self._parameters(call)
-        return {
-            one.key: {name for name in names if mine.get(name) != self._parameters(one).get(name)}
-            for one in state.took_effect.values()
-            if one.tool_id == call.tool_id
-            and one.key != call.key
-            and (
-                state.records[one.key] == found.record
-                if one.key in state.records
-                else canonical(_output(one)) == told
-            )
-        }
 
     def under_way(self) -> int:
         """Like calls that run now: a record may be theirs."""
@@ -93,10 +68,6 @@ class Others:
             theirs = found
         mine = verify.call_value(call.key, self._tool, call.parameters)
         return claims.is_like(self._verifier, mine, verify.call_value(other.key, theirs, other.parameters))
-
-    def _parameters(self, call: CallState) -> dict[str, Any]:
-        given: dict[str, Any] = verify.call_value(call.key, self._tool, call.parameters)["parameters"]
-        return given
 
 
 def _output(call: CallState) -> Any:
