@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from replan.core.calls.site import Slot
+from replan.core.calls.site import Slot, slot_of
 from replan.core.ids import base_of
 from replan.core.limits.policy import needs_approval
 from replan.core.state.task import State, StepState
-from replan.core.types import CallKey, Step, ToolSpec
+from replan.core.types import CallKey, Step, StepId, ToolSpec
 
 _ROUNDS_UNASKED = 2
 """Rounds that may have one and the same effect where nobody is asked: the first, and one that means it once more."""
@@ -38,6 +38,21 @@ def asked_of(state: State, step: StepState, slot: Slot, tool: ToolSpec, key: Cal
     if needs_approval(state.policy, step.step, tool) or _goes_round_a_yes(state, step, slot, tool):
         return Asked(_in_place(step, slot, tool))
     return None
+
+
+def is_asked_for(state: State, key: CallKey, step_id: StepId, slot: Slot) -> bool:
+    """True if a person was asked for this call, by a request that can be answered now, or has been.
+
+    One that was for a step which a later plan has left out, or for another place of the step, nobody sees any more.
+    """
+    known = state.recovery
+    asked = known.asked.get(key) if known is not None else None
+    if known is None or asked is None or key in known.approvals:
+        return asked is not None
+    step = state.steps.get(asked.step_id)
+    if step is None or step.closed:
+        return False
+    return asked.step_id != step_id or slot_of(asked.action_id, asked.index) == slot
 
 
 def _in_place(step: StepState, slot: Slot, tool: ToolSpec) -> str:

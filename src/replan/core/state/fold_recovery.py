@@ -297,7 +297,7 @@ def _succeeded(state: State) -> set[StepId]:
 def _approval_requested(state: State, event: e.ApprovalRequested, ts: float) -> None:
     known = state.mending()
     known.requests[event.approval_id] = event
-    known.asked.add(event.call_key)
+    known.asked[event.call_key] = event
     place = event.step_id, slot_of(event.action_id, event.index)
     known.latest[place] = event.approval_id
     state.ledger.occupy(event.call_key, place)  # a restart gives it no other number

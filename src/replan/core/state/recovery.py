@@ -122,8 +122,8 @@ class Recovery:
     """A person has spoken since this round was judged."""
     requests: dict[str, e.ApprovalRequested] = field(default_factory=dict)
     """Approvals asked for, by their id."""
-    asked: set[str] = field(default_factory=set)
-    """The keys of the calls that approvals were asked for."""
+    asked: dict[str, e.ApprovalRequested] = field(default_factory=dict)
+    """The latest approval that was asked for, by the key of its call."""
     approvals: dict[str, e.ApprovalResolved] = field(default_factory=dict)
     """What was said, by call key."""
     refused_in: int = 0
@@ -157,7 +157,7 @@ class Recovery:
         return self.rounds[-1]
 
     def open_approvals(self) -> list[e.ApprovalRequested]:
-        return [one for one in self.requests.values() if one.call_key not in self.approvals]
+        return [one for key, one in self.asked.items() if key not in self.approvals]
 
     def use_up_answers(self, call_key: str) -> None:
         """A call's outcome is settled: what was asked and said about it holds for no later doubt."""

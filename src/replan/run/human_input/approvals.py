@@ -9,6 +9,7 @@ from replan.core.calls.seals import seals_of
 from replan.core.events import ApprovalRequested
 from replan.core.ids import canonical
 from replan.core.secrets import MASK
+from replan.core.state.consent import is_asked_for
 from replan.core.types import JsonObject, StepId
 from replan.core.walk import scalars
 from replan.run.calls.build import Call
@@ -38,7 +39,7 @@ class Parking:
         """Ask for what has not been asked for, and wait; what was answered meanwhile is due at once."""
         run = self._run
         for call in calls:
-            if call.key not in run.state.mending().asked:
+            if not is_asked_for(run.state, call.key, call.step.step_id, call.slot):
                 self._ask(call)
         self._waiting[step_id] = {call.key for call in calls}
         self._look_at(step_id)
