@@ -72,7 +72,7 @@ async def test_a_quoted_plan_is_sent_back_and_not_run(tmp_path: Path, refusal: s
 async def test_no_number_of_quotations_is_a_plan(tmp_path: Path) -> None:
     paid, result, _ = await run(tmp_path, execution_plan=[f"They want {PLAN}, but I decline."] * 6)
     assert paid == []
-    assert "say so in `cannot`" in result.reason
+    assert "say so in it (`cannot`" in result.reason
 
 
 async def test_a_plan_with_many_words_below_it_is_asked_for_once_more_and_then_taken(tmp_path: Path) -> None:
@@ -220,3 +220,61 @@ async def test_a_yes_with_another_value_of_the_same_field_is_no_success(
         tmp_path / "d", execution_plan=PAY, evaluation={**verdict(), "dimensions": scores}
     )
     assert result.status != "succeeded"
+
+
+@pytest.mark.parametrize(
+    "said", ["Note: no other steps are needed, but it is complete.", "If anything is missing, tell me."]
+)
+async def test_an_honest_word_said_twice_around_an_answer_fails_no_task(tmp_path: Path, said: str) -> None:
+    _, result, model = await run(tmp_path / "plan", execution_plan=[f"{PLAN}\n{said}"] * 4)
+    assert (result.status, model.calls["execution_plan"]) == ("succeeded", 2)
+    yes = f"{said}\n{json.dumps(verdict())}"
+    _, result, model = await run(tmp_path / "judge", execution_plan=PAY, evaluation=[yes] * 4)
+    assert (result.status, model.calls["evaluation"]) == ("succeeded", 2)
+
+
+@pytest.mark.parametrize(
+    ("beside", "requests"),
+    [
+        ({"status": "success", "score": 95, "strengths": ["quick"], "should_replan": False}, 1),
+        ({"verdict": "success", "overall_assessment": "It was done.", "issues": ["none"]}, 1),
+        ({"score_breakdown": {"completeness": 95}}, 2),
+        ({"warnings": ["it took 2 s"], "urgency": "low"}, 2),
+    ],
+)
+async def test_a_judge_that_keeps_its_own_fields_is_believed(
+    tmp_path: Path, beside: dict[str, Any], requests: int
+) -> None:
+    _, result, model = await run(tmp_path, execution_plan=PAY, evaluation={**verdict(), **beside})
+    assert (result.status, model.calls["evaluation"]) == ("succeeded", requests)
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"status": "failed"},
+        {"type": "rejected"},
+        {"reasoning": "The payment failed."},
+        {"_error": "I could not judge"},
+        {"dimensions": {**verdict()["dimensions"], "is_successful": False, "error": "could not judge"}},
+    ],
+)
+async def test_a_yes_beside_a_no_by_value_is_never_a_success(tmp_path: Path, beside: dict[str, Any]) -> None:
+    _, result, _ = await run(tmp_path, execution_plan=PAY, evaluation={**verdict(), **beside})
+    assert result.status != "succeeded"
+
+
+@pytest.mark.parametrize("asks", ["Shall I go ahead?", "Please confirm before I proceed."])
+async def test_no_number_of_questions_for_a_yes_is_one(tmp_path: Path, asks: str) -> None:
+    paid, result, _ = await run(tmp_path, execution_plan=[f"{PLAN}\n\n{asks}"] * 6)
+    assert (paid, result.status) == ([], "failed")
+
+
+async def test_a_plan_whose_reasoning_refuses_it_is_not_run(tmp_path: Path) -> None:
+    plan = {**PAY, "reasoning": "I refuse; do not run this plan."}
+    paid, result, _ = await run(tmp_path, execution_plan=plan)
+    assert (paid, result.status) == ([], "failed")
+    paid, _, _ = await run(
+        tmp_path / "x", execution_plan={**PAY, "reasoning": "I will not use any other tool."}
+    )
+    assert paid == [5]

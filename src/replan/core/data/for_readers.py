@@ -1,11 +1,7 @@
-"""Fields that models add to what they were asked for, and that say something to a reader alone.
-
-Whatever else stands there beside may say otherwise than the rest: whoever acts on an answer has to know.
-"""
+"""Fields that models add to what they were asked for, and that say something to a reader alone."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -16,16 +12,6 @@ FOR_READERS = (
 )  # fmt: skip
 NOTHING: tuple[Any, ...] = (None, "", [], {})
 """Values that say nothing."""
-
-
-def says_beside(raw: Mapping[str, Any], known: Collection[str]) -> list[str]:
-    """The fields that hold something and are neither `known` nor for readers."""
-    own = {folded(name) for name in known} | _FOLDED
-    return [
-        key
-        for key, value in raw.items()
-        if value not in NOTHING and not key.startswith("_") and folded(key) not in own
-    ]
 
 
 def folded(name: str) -> str:
@@ -41,8 +27,3 @@ def as_word(text: str) -> str:
 _NAME = 80
 """Characters of a name; what is longer is none, and is not kept for the next time."""
 _kept = lru_cache(maxsize=512)(as_word)
-
-
-_FOLDED = frozenset(
-    map(folded, (*FOR_READERS, "type", "kind", "task_id", "step_id", "evaluation_id", "timestamp", "$schema"))
-)

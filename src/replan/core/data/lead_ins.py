@@ -62,16 +62,6 @@ _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _TAG = re.compile(r"<(?P<bar>[|｜]?)(?P<close>/?)(?P<said>[^<>\n]{0,60}?)/?[|｜]?>")
 
-_TAKES_BACK = re.compile(
-    r"\b\w+n['’]t\b|\b(?:not|no|never|none|nothing|nor|cannot|unable|refus\w*|declin\w*|reject\w*|abort\w*|stop|wait|unless|instead|however|but"
-    r"|wrong|bad|attack\w*|inject\w*|illegal|unsafe|danger\w*|harm\w*|malicious|forbid\w*|forbidden|fake|example|would|should|if"
-    r"|nicht|kein\w*|nie|niemals|weiger\w*|ablehn\w*|aber|ne|pas|jamais|non|aucun\w*|mais|refuser?|nunca|jamás|pero|não|nao|mas|mai|ma"
-    r"|не|нет|нельзя|никогда|но|nie|nej|ikke|inte|niet|geen|hayır|değil)\b"
-    r"|不|没|沒|別|别|勿|拒|无法|無法|但|ない|ません|拒否|しかし|안|않|못|아니|거부|لا|ليس|لن|नहीं|मत",
-    re.IGNORECASE,
-)
-"""Looked for only in what is said once more around the same kind of answer, after it was asked for alone."""
-
 
 def more_than_introduces(said: str) -> str:
     """The sentences around an answer that do more than introduce or close it."""
@@ -84,11 +74,6 @@ def _introduces(sentence: str) -> bool:
     known = _CLOSING if _CLOSES.match(sentence) else _WORDS
     words = {word for word in _WORD.findall(sentence.casefold()) if not word.isdecimal()}
     return words <= known and not _of_a_tool(words)
-
-
-def takes_back(said: str) -> bool:
-    """True if there is a word among it with which an answer is taken back."""
-    return _TAKES_BACK.search(said) is not None
 
 
 @lru_cache(maxsize=512)

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from replan.core.data.for_readers import says_beside
+from replan.core.data.taken_back import said_beside
 from replan.core.reflection import (
     NATURES,
     STRATEGY_TYPES,
@@ -87,9 +87,9 @@ def read_overall_reflection(answer: Any) -> OverallReflection:
     elif should is None:
         problems.append(f"should_replan has to be true or false, not {str(found['should_replan'])[:40]!r}")
     done = bool(truth(found.get("done_in_substance")))
-    if done and (beside := says_beside(said, _KNOWN)):
+    if done and (no := said_beside(said, _KNOWN).denying):
         problems.append(
-            f"done_in_substance is true beside {', '.join(map(repr, beside[:5]))}, which may say otherwise: leave that out"
+            f"done_in_substance is true beside {', '.join(map(repr, no[:5]))}, which says otherwise"
         )
     strategy, unread = None, ""
     try:
@@ -113,6 +113,11 @@ def read_overall_reflection(answer: Any) -> OverallReflection:
         done_in_substance=done,
         ask="; ".join(spoken(found.get("ask"))).strip(),
     )
+
+
+def beside_a_round(answer: Any) -> Sequence[str]:
+    """What is said beside the fields of such a diagnosis and may say otherwise."""
+    return said_beside(inside(answer, _ROUND_FIELDS, "should_replan"), _KNOWN).unknown
 
 
 def _nature(value: Any) -> ProblemNature:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any, get_args
 
-from replan.core.data.for_readers import says_beside
+from replan.core.data.taken_back import Beside, said_beside
 from replan.core.reflection import (
     ACTION_TYPES,
     ActionType,
@@ -134,7 +135,27 @@ def _fraction(number: float) -> float:
 
 
 def _action(raw: Any, answer: JsonObject, view: FailureView) -> SuggestedAction:
-    """The action, with its data in `data`, beside its type, or (where it is a bare word) beside itself."""
+    word, data = _word_and_data(raw, answer)
+    kind = _ACTIONS.get(fold(word))
+    if kind is None:
+        if word is None or word == "":
+            raise Violations([f"the answer has no suggested_action; it is one of {', '.join(view.allowed)}"])
+        raise Violations([f"suggested_action.type {str(word)[:60]!r} is none of {', '.join(view.allowed)}"])
+    return SuggestedAction(type=kind, data=_data(kind, opened(data), view))
+
+
+def beside_a_settlement(answer: Any) -> Sequence[str]:
+    """What is said beside the fields of a settlement, if it is one, and may say otherwise."""
+    answer = inside(answer, _STEP_FIELDS, "suggested_action")
+    word, data = _word_and_data(named(answer, _STEP_FIELDS).get("suggested_action"), answer)
+    data = opened(data)
+    if _ACTIONS.get(fold(word)) != "settle_outcome" or not isinstance(data, dict):
+        return ()
+    return _beside_settlement(data).unknown
+
+
+def _word_and_data(raw: Any, answer: JsonObject) -> tuple[Any, Any]:
+    """The action and its data: in `data`, beside its type, or (where it is a bare word) beside itself."""
     raw = opened(raw)
     if isinstance(raw, list) and len(raw) == 1:
         raw = raw[0]
@@ -145,12 +166,7 @@ def _action(raw: Any, answer: JsonObject, view: FailureView) -> SuggestedAction:
         word, data = answer["type"], answer.get("data")
     elif isinstance(raw, str):
         data = _beside(answer)
-    kind = _ACTIONS.get(fold(word))
-    if kind is None:
-        if word is None or word == "":
-            raise Violations([f"the answer has no suggested_action; it is one of {', '.join(view.allowed)}"])
-        raise Violations([f"suggested_action.type {str(word)[:60]!r} is none of {', '.join(view.allowed)}"])
-    return SuggestedAction(type=kind, data=_data(kind, opened(data), view))
+    return word, data
 
 
 def _taken_apart(raw: JsonObject) -> tuple[Any, Any]:
@@ -268,12 +284,17 @@ _OF_SETTLEMENTS = (
 )
 
 
+def _beside_settlement(data: JsonObject) -> Beside:
+    happened = truth(named(data, _SETTLEMENT_FIELDS).get("happened"))
+    return said_beside(data, _OF_SETTLEMENTS, yes=happened is not False)
+
+
 def _settlement(data: JsonObject) -> JsonObject:
     found = named(data, _SETTLEMENT_FIELDS, ("happened", "output"))
     happened, evidence = truth(found.get("happened")), text(found.get("evidence"))
     problems = [
-        f"suggested_action.data of settle_outcome has {name!r}, which may say otherwise: leave it out, or say it in analysis"
-        for name in says_beside(data, _OF_SETTLEMENTS)
+        f"suggested_action.data of settle_outcome has {no!r}, which says otherwise: choose another action if you cannot tell"
+        for no in _beside_settlement(data).denying
     ]
     if happened is None:
         problems.append("suggested_action.data of settle_outcome has to say `happened`: true or false")

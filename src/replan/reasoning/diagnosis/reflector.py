@@ -14,8 +14,8 @@ from replan.errors import AnswerInvalid
 from replan.reasoning.diagnosis.listed import known_values
 from replan.reasoning.diagnosis.offered import offered_strategies, offered_tools, open_actions, stand_ins
 from replan.reasoning.diagnosis.quoting import unquoted
-from replan.reasoning.diagnosis.read_overall_reflection import read_overall_reflection
-from replan.reasoning.diagnosis.read_step_reflection import read_step_reflection
+from replan.reasoning.diagnosis.read_overall_reflection import beside_a_round, read_overall_reflection
+from replan.reasoning.diagnosis.read_step_reflection import beside_a_settlement, read_step_reflection
 from replan.reasoning.diagnosis.recovery_schemas import overall_reflection_schema, step_reflection_schema
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
 from replan.reasoning.prompting.describe import people_text, shape
@@ -88,6 +88,7 @@ async def reflect_on_step(
         lambda answer: read_step_reflection(answer, view),
         lambda found: [*unquoted(found.suggested_action, view.readings), *check(found)],
         lambda found: found.suggested_action.type in _CALLING_OR_SETTLING,
+        beside_a_settlement,
     )
     await answers.ask(
         talk,
@@ -111,7 +112,7 @@ async def reflect_on_round(
     style = talk.style
     ids = [step.step_id for step in view.plan.steps]
     offered = offered_strategies(view.plan, view.steps) if style == "small" else STRATEGY_TYPES
-    answers = _Answers(read_overall_reflection, check, lambda found: found.done_in_substance)
+    answers = _Answers(read_overall_reflection, check, lambda found: found.done_in_substance, beside_a_round)
     await answers.ask(
         talk,
         await put_together(lambda: round_prompt(style, view), view.steps),
@@ -128,9 +129,14 @@ class _Answers(Generic[R]):
     """The answers of a model that is corrected once: what each said, and what was wrong with it."""
 
     def __init__(
-        self, read: Callable[[Any], R], check: Callable[[R], Sequence[str]], commits: Callable[[R], bool]
+        self,
+        read: Callable[[Any], R],
+        check: Callable[[R], Sequence[str]],
+        commits: Callable[[R], bool],
+        beside: Callable[[Any], Sequence[str]],
     ) -> None:
         self._commits = commits
+        self._beside = beside
         self._read = read
         self._check = check
         self._latest: list[tuple[R, tuple[str, ...]]] = []
@@ -150,6 +156,7 @@ class _Answers(Generic[R]):
                 corrections=1,
                 on_rejected=self._refused,
                 commits=self._commits,
+                beside=self._beside,
             )
         except AnswerInvalid:
             return

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from replan.core.data import schemas as json_schemas
-from replan.core.data.for_readers import says_beside
 from replan.core.data.nothing import is_filler
 from replan.core.data.read_json import Unreadable, read_json
 from replan.core.data.spellings import one_spelling
+from replan.core.data.taken_back import Beside, said_beside
 from replan.core.evaluation.accounts import Claim
 from replan.core.types import Dimensions, Evaluation, JsonObject, LeftOutEffect, Plan, StepId, ToolSpec
 from replan.reasoning.evaluation.grounding import ungrounded
@@ -56,8 +56,8 @@ _CONTRADICTION = (
     "where it is not, is_successful is false"
 )
 _BESIDE = (
-    "is_successful is true beside {!r}, which is no field of an evaluation and may say otherwise: leave it out, or say it in "
-    "failures"
+    "is_successful is true beside {!r}, which says no: if you mean the yes, answer with the object alone; if not, is_successful is "
+    "false"
 )
 _GROUNDING = (
     "final_output says {}, which stands in no output: copy from the outputs; if what the task asks for "
@@ -123,6 +123,7 @@ async def evaluate(
         read=read,
         alone=True,
         commits=lambda found: found.evaluation.is_successful,
+        beside=lambda answer: _beside(answer).unknown,
         needed=("overall_score", "is_successful", "dimensions"),
         doubts=doubts,
     )
@@ -285,8 +286,8 @@ def _read(answer: Any, output_schema: JsonObject | None, fallback: Any) -> _Judg
     success = truth(answer["is_successful"])
     if success is None:
         problems.append(f"is_successful has to be true or false, not {str(answer['is_successful'])[:40]!r}")
-    elif success and (beside := says_beside(answer, _FIELDS)):
-        problems += [_BESIDE.format(f"{name}: {str(answer[name])[:60]}") for name in beside]
+    elif success:
+        problems += [_BESIDE.format(said) for said in _beside(answer).denying]
     output, faults = _final_output(
         answer.get("final_output", _NOTHING), output_schema, fallback, wanted=bool(success)
     )
@@ -305,6 +306,20 @@ def _read(answer: Any, output_schema: JsonObject | None, fallback: Any) -> _Judg
         final_output=output,
     )
     return _Judged(judged, tuple(faults))
+
+
+def _beside(answer: Mapping[str, Any]) -> Beside:
+    """What a judge says beside the fields of a yes, and among the dimensions."""
+    score = answer.get("overall_score")
+    score = score if isinstance(score, int | float) else None
+    among = answer.get("dimensions")
+    scored = {} if not isinstance(among, Mapping) else {k: v for k, v in among.items() if not _is_a_score(v)}
+    whole, inside = said_beside(answer, _FIELDS, score), said_beside(scored, DIMENSIONS)
+    return Beside(whole.unknown + inside.unknown, whole.denying + inside.denying)
+
+
+def _is_a_score(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 _WRONG = re.compile(r"\b(wrong|incorrect|mistaken|not correct|not right)\b|错误|不正确|不对", re.IGNORECASE)

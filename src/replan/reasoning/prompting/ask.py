@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from replan.beside import beside
 from replan.core.data.answers import all_meant
-from replan.core.data.lead_ins import takes_back
 from replan.core.data.pieces import ANSWER_AT_ONCE
 from replan.core.data.read_json import Unreadable
 from replan.core.data.standing import Standing, answers_in
+from replan.core.data.taken_back import refusal_to_readers, takes_back
 from replan.core.types import JsonObject, Role
 from replan.errors import AnswerInvalid
 from replan.ports import ModelReply, ModelRequest, Turn
@@ -39,7 +39,7 @@ class Unread(Violations):
 
 
 class _Wordy(Violations):
-    """Words around it may take it back; said once more in that way it counts, unless they do."""
+    """What is said beside it may take it back; said once more in that way it counts, unless it does."""
 
 
 class Talk(Protocol):
@@ -69,6 +69,7 @@ async def ask_typed(
     doubts: Callable[[T], Sequence[str]] | None = None,
     alone: bool = False,
     commits: Callable[[T], bool] = lambda _: False,
+    beside: Callable[[Any], Sequence[str]] = lambda _: (),
 ) -> T:
     """The answer as `read` understands it.
 
@@ -82,15 +83,17 @@ async def ask_typed(
     `doubts`: what is strange about an answer that could be used; it goes back once, beside the corrections, and what
     is said then counts, strange or not. Where that cannot be used, or nobody answers, the first stays.
     `alone`: nothing else of the task goes on meanwhile, so that `read` may do its work beside the event loop.
-    `commits`: whether something is done, or taken for done, by an answer: then words around it, which may take it back, are asked
-    about once, beside the corrections.
+    `commits`: whether something is done, or taken for done, by an answer: then what is said around it and in fields `beside` its own,
+    which may take it back, is asked about once, beside the corrections (`core.data.taken_back`).
     """
     small = talk.style == "small"
     keys = _Keys(
         tuple(json_schema.get("required", ()) if needed is None else needed),
         tuple(instead),
         _no_objects(json_schema),
-        frozenset(("cannot", "reasoning") & json_schema.get("properties", {}).keys()),
+        frozenset(json_schema.get("properties", {})),
+        commits,
+        beside,
     )
     turns = [Turn(role="user", text=prompt.user)]
     attempt = tries = 1
@@ -115,14 +118,14 @@ async def ask_typed(
             raise
         formless = False
         try:
-            value = await _understood(reply.text, keys, read, commits, alone=alone)
+            value = await _understood(reply.text, keys, read, alone=alone)
         except Violations as refused:
             if doubted:
                 return doubted[0]
             problems, formless = refused.problems, isinstance(refused, Unread)
             if isinstance(refused, _Wordy):
-                tries -= not keys.wordy
-                keys = keys._replace(wordy=True)
+                tries -= not keys.told
+                keys = keys._replace(told=True)
         else:
             problems = tuple(doubts(value)) if doubts is not None and not doubted else ()
             if not problems:
@@ -177,20 +180,20 @@ class _Keys(NamedTuple):
     no_objects: frozenset[str] = frozenset()
     """Those whose values are no objects: one that is may be the schema, said back."""
     has: frozenset[str] = frozenset()
-    """Of `cannot` and `reasoning` those that it may say."""
-    wordy: bool = False
-    """Words around the answer have been sent back already."""
+    """Those that it may have."""
+    commits: Callable[[Any], bool] = lambda _: False
+    beside: Callable[[Any], Sequence[str]] = lambda _: ()
+    told: bool = False
+    """What was said beside the answer has been sent back already."""
 
 
-async def _understood(
-    text: str, keys: _Keys, read: Callable[[Any], T], commits: Callable[[T], bool], *, alone: bool
-) -> T:
+async def _understood(text: str, keys: _Keys, read: Callable[[Any], T], *, alone: bool) -> T:
     """`understand`, as far as it may be beside the event loop where the text is long."""
     if len(text) <= ANSWER_AT_ONCE:
-        return _chosen(_values(text, keys), keys, read, commits)
+        return _chosen(_values(text, keys), keys, read)
     if alone:
-        return await beside(lambda: _chosen(_values(text, keys), keys, read, commits))
-    return _chosen(await beside(_values, text, keys), keys, read, commits)
+        return await beside(lambda: _chosen(_values(text, keys), keys, read))
+    return _chosen(await beside(_values, text, keys), keys, read)
 
 
 def understand(text: str, needed: Sequence[str], read: Callable[[Any], T]) -> T:
@@ -199,7 +202,7 @@ def understand(text: str, needed: Sequence[str], read: Callable[[Any], T]) -> T:
     Where a text holds several different values, the only one that passes is taken.
     """
     keys = _Keys(tuple(needed))
-    return _chosen(_values(text, keys), keys, read, lambda _: False)
+    return _chosen(_values(text, keys), keys, read)
 
 
 def _values(text: str, keys: _Keys) -> list[Standing]:
@@ -222,7 +225,7 @@ def _no_objects(json_schema: JsonObject) -> frozenset[str]:
 _SCALARS_AND_LISTS = ("array", "string", "number", "integer", "boolean")
 
 
-def _chosen(values: list[Standing], keys: _Keys, read: Callable[[Any], T], commits: Callable[[T], bool]) -> T:
+def _chosen(values: list[Standing], keys: _Keys, read: Callable[[Any], T]) -> T:
     good: list[tuple[T, Standing]] = []
     problems: tuple[str, ...] = ()
     formless = True
@@ -243,9 +246,27 @@ def _chosen(values: list[Standing], keys: _Keys, read: Callable[[Any], T], commi
     ((answer, stands),) = good
     if stands.quoted:
         raise Unread([_alone(keys)])
-    if stands.words and commits(answer) and (not keys.wordy or takes_back(stands.words)):
-        raise _Wordy([_alone(keys)])
+    if keys.commits(answer):
+        _check_beside(stands, keys)
     return answer
+
+
+def _check_beside(stands: Standing, keys: _Keys) -> None:
+    """`_Wordy` where what is said beside an answer takes it back, or may and has not been asked about yet."""
+    if refusal := refusal_to_readers(stands.value):
+        raise _Wordy([f"it says of itself that it is not to be followed ({refusal}); {_if_not_meant(keys)}"])
+    if stands.words and (not keys.told or takes_back(stands.words)):
+        raise _Wordy([_alone(keys)])
+    if not keys.told and (beside := keys.beside(stands.value)):
+        told = ", ".join(map(repr, beside[:_MOST_TOLD]))
+        raise _Wordy(
+            [
+                f"beside the answer stands {told}, which may take it back: answer with the object alone; {_if_not_meant(keys)}"
+            ]
+        )
+
+
+_MOST_TOLD = 10
 
 
 def _alone(keys: _Keys) -> str:
@@ -253,7 +274,20 @@ def _alone(keys: _Keys) -> str:
     told = "the answer stands in other words, which may take it back: answer with the JSON object alone"
     if "reasoning" in keys.has:
         told += ", and put into `reasoning` what there is to say"
-    return f"{told}; if you decline, say so in `cannot`" if "cannot" in keys.has else told
+    return f"{told}; {_if_not_meant(keys)}"
+
+
+_WAYS_OF_NO = {
+    "cannot": "`cannot`",
+    "ask_first": "`ask_first`",
+    "is_successful": "`is_successful: false`",
+    "done_in_substance": "`done_in_substance: false`",
+}
+
+
+def _if_not_meant(keys: _Keys) -> str:
+    ways = [way for name, way in _WAYS_OF_NO.items() if name in keys.has]
+    return "if you do not mean it, say so in " + (f"it ({', '.join(ways)})" if ways else "it")
 
 
 def _worse(known: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:

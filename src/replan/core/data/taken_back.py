@@ -1,0 +1,285 @@
+"""Whether what is said beside an answer takes it back: in words around it, in fields beside its own, in its texts for readers.
+
+Where an answer does something, or says that something is done, all that is not known to say nothing goes back once. Said again it
+is passed over, unless it says no: by value in a field, or in a sentence that refuses, orders not to, or asks first. A single word
+of a sentence decides nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from replan.core.data.for_readers import FOR_READERS, NOTHING, as_word, folded
+from replan.core.data.nothing import is_filler
+
+# ── words ─────────────────────────────────────────────────────────────────────
+
+_NOT = r"(?:\s+not|n['’]t|not)(?:\s+(?:\w+ly|just|even|now))?"
+_DO = (
+    r"(?:go ahead|proceed|run|execut\w*|perform\w*|carr(?:y|ied)\s+out|follow(?:ed)?|used?|make|made|do|done|pay|paid|send|sent|start|continue"
+    r"|call(?:ed)?|submit\w*|trust\w*|appl(?:y|ied)|judge|happen)"
+)
+_THIS = r"(?:this|it|that|these|them|so|the\s+(?:\w+\s+)?(?:plans?|calls?|steps?|above|below|following))"
+_REFUSES_IN_PLAIN_WORDS = re.compile(
+    rf"\b(?:i|we)\s+(?:(?:must|have to|hereby|therefore|also)\s+)?(?:refuse|decline|reject|object|abort|withdraw|retract)\b"
+    rf"|\b(?:i|we)(?:\s+(?:will|must|can|shall|should|would|could|may)|['’]ll|\s+wo|\s+ca){_NOT}\s+(?:help|comply|assist|{_DO}\s+{_THIS})\b"
+    rf"|\b(?:do|must|should|may){_NOT}\s+(?:run|execute|use|perform|follow|carry\s+out)\s+{_THIS}\b"
+    rf"|\bnever\s+(?:run|execute|use|do|follow)\s+{_THIS}\b"
+    rf"|\b{_THIS}\s+(?:(?:must|should|may|can|is|are){_NOT}\s+(?:to\s+)?be|is\s+never\s+to\s+be)\s+(?:run|executed|used|followed|made|carried)\b"
+    r"|^\W*(?:do\s+not|don['’]t|never)\s+(?:run|execute|use|do)\W*$",
+    re.IGNORECASE,
+)
+"""What no honest text says that only explains."""
+_REFUSES = re.compile(
+    # in the first person, but for what a plan cannot look at before
+    rf"\b(?:i|we)(?:\s+(?:will|must|can|shall|should|would|could|may|dare)|['’]ll|\s+wo|\s+ca){_NOT}\b(?!\s+(?:check|look|test|foresee|undo|need|add|include|be needed|know in advance)\b)"
+    r"|\b(?:i|we)(?:['’]m|\s+am|['’]re|\s+are)\s+(?:not\s+able|unable|not\s+allowed|not\s+permitted|not\s+going|not\s+willing|unwilling|not\s+sure|sorry)\b(?!\s+to\s+(?:check|look|test|foresee)\b)"
+    r"|\b(?:i|we)\s+(?:\w+\s+)?(?:refused?|declined?|reject(?:ed)?|object(?:ed)?|disagreed?|doubt|abort(?:ed)?|withdraw|retract|discard(?:ed)?|abandon(?:ed)?)\b"
+    # an order, or a rule, not to
+    rf"|\b(?:do|does|must|should|may|shall|is|are|ought|can){_NOT}\s+(?:to\s+)?(?:be\s+)?(?:run|execut\w*|perform\w*|proceed\w*|carr(?:y|ied)\s+out|follow(?:ed)?\s+(?:this|it|that)|used?\s+(?:this|it|that)|do\s+(?:this|it|that)|made|paid|sent|called|trusted?)\b"
+    rf"|\bnot\s+(?:to\s+)?be\s+(?:run|executed|used|performed|followed|carried|made|paid|sent|called|trusted)\b"
+    rf"|\b(?:never|nobody|no\s*one)\s+(?:should\s+|must\s+|may\s+)?(?:runs?|execut\w*|do(?:es)?|uses?|follows?|make|pay|send|trust)\b"
+    r"|\b(?:the|this)\s+(?:\w+\s+){0,2}(?:plan|answer|evaluation|judge?ment|verdict|object|call|json)\s+(?:\w+\s+)?(?:is|was)\s+(?:\w+\s+)?(?:wrong|bad|illegal|fake|unsafe|dangerous|harmful|a\s+mistake|only\s+an?\s+(?:example|draft)|not)\b"
+    r"|\b(?:this|that|it|the\s+amount)\s+(?:is|was|would\s+be)\s+(?:\w+\s+)?(?:wrong|illegal|fake|unsafe|dangerous|harmful|only\s+an?\s+(?:example|draft))\b"
+    r"|^\s*(?:no|nope|stop|wait|never)\s*(?:$|[,:!]|[-\u2013\u2014]|wait|stop|do\b|don)"
+    r"|\b(?:attack(?:er|s|ed)?|inject(?:ed|ion)|malicious|illegal|forbid(?:s|den)?|fraud\w*|break(?:s)?\s+the\s+rules)\b"
+    r"|\b(?:bad|wrong|rejected|dangerous|unsafe|harmful|fake)\s+(?:plan|answer|evaluation|example)\b|\bexample\s+of\b|\bwould\s+have\s+been\b|\bif\s+it\s+had\b"
+    # what is done is not done
+    r"|\b(?:is|was|are|were|has|have|been)(?:\s+not|n['’]t)\s+(?:yet\s+|really\s+|been\s+)?(?:done|completed?|successful|finished|achieved|fulfilled|met|solved|paid|sent|made|a\s+success)\b(?!\s+twice)"
+    r"|\b(?:it|this|the\s+task|the\s+payment)\s+(?:has\s+)?(?:failed|did\s+not|didn['’]t)\b|\bwhich\s+it\s+did\s+not\b|\bunsuccessful\b|\bno\s+success\b|\bnot\s+(?:a\s+)?success(?:ful)?\b|\bNOT\s+done\b"
+    # a question for a yes
+    rf"|\b(?:shall|should|may|can|could|am)\s+(?:i|we)\s+(?:really\s+|now\s+|to\s+)*{_DO}\b|\b(?:if|that|whether)\s+(?:i|we)\s+(?:should|may|can|shall|am\s+to)\s+{_DO}\b"
+    rf"|\b(?:like|want|wish|allow|authori[sz]e)\s+(?:me|us)\s+to\s+{_DO}\b"
+    rf"|\bplease\s+(?:first\s+)?(?:confirm|approve|review|check)\b|\b(?:confirm|approve|agree)\b[^.]{{0,60}}\b(?:before|first)\b"
+    rf"|\bbefore\s+(?:i|we)\s+{_DO}\b|\bbefore\s+(?:this|it)\s+is\s+{_DO}\b"
+    r"|\bonly\s+after\s+(?:\w+\s+)?(?:review|approval|confirmation)\b|\b(?:unless|until)\s+[^.]{1,40}\b(?:agrees?|confirms?|approves?|says?|reviews?|is\s+\w+ed)\b"
+    r"|\bwait(?:s|ing)?\s+for\s+(?:\w+\s+){0,2}(?:approval|confirmation|yes|review)\b",
+    re.IGNORECASE,
+)  # fmt: skip
+_REFUSES_ELSEWHERE = re.compile(
+    r"\b(?:nicht|kein\w*|nie|niemals|weiger\w*|ablehn\w*|aber|ne|pas|jamais|non|aucun\w*|mais|refuser?|nunca|jamás|pero|não|nao|mas|mai|ma"
+    r"|не|нет|нельзя|никогда|но|nej|ikke|inte|niet|geen|hayır|değil)\b"
+    r"|不|没|沒|別|别|勿|拒|无法|無法|但|ない|ません|拒否|しかし|안|않|못|아니|거부|لا|ليس|لن|नहीं|मत",
+    re.IGNORECASE,
+)
+"""Of other languages single words have to do."""
+_SENTENCE = re.compile(r"[.!?;:。！？：；\n]+")
+
+
+def takes_back(said: str) -> bool:
+    """True if there is a sentence among the words around an answer that refuses it, orders not to follow it, or asks first."""
+    return any(
+        _plain(sentence) in _NO
+        or _REFUSES.search(sentence) or _REFUSES_IN_PLAIN_WORDS.search(sentence) or _REFUSES_ELSEWHERE.search(sentence)
+        for sentence in _SENTENCE.split(said)
+    )  # fmt: skip
+
+
+def refusal_to_readers(answer: Mapping[str, Any]) -> str:
+    """The text for readers, in the answer or in one of its steps, that says that it is not to be followed; empty if there is none."""
+    steps = answer.get("steps")
+    parts = (
+        [answer, *(one for one in steps if isinstance(one, dict))] if isinstance(steps, list) else [answer]
+    )
+    for part in parts:
+        for name, value in part.items():
+            if (
+                isinstance(value, str)
+                and _is_for_readers(name)
+                and _REFUSES_IN_PLAIN_WORDS.search(value[:_READ])
+            ):
+                return f"{name}: {value[:_TOLD]}"
+    return ""
+
+
+_READ = 20_000
+_TOLD = 60
+
+# ── fields ────────────────────────────────────────────────────────────────────
+
+
+def _set_of(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_YES = _set_of("""
+    success successful succeeded succeeds pass passed passes done complete completed finished achieved fulfilled satisfied met ok okay yes true
+    good great excellent perfect positive valid approved accepted confirmed verified correct right fine a a+ a- none notapplicable
+    allstepssucceeded alldone taskcompleted taskcomplete
+    """)
+_NO = _set_of("""
+    failed failure fail fails error errors rejected reject refused refuse declined decline denied deny incomplete notdone notcompleted notcomplete
+    unsuccessful notsuccessful nosuccess invalid notvalid wrong incorrect notcorrect aborted abort cancelled canceled cancel blocked unsafe
+    forbidden illegal unfinished notapproved disapproved notpassed notok bad false no negative unacceptable
+    """)
+_NAMES_OF_YES = _set_of("""
+    success successful succeeded successfully pass passed done complete completed completion finished achieved fulfilled satisfied met ok
+    valid approved accepted confirmed verified correct enabled resolved
+    """)
+_NAMES_OF_NO = _set_of("""
+    not fail fails failed failure failures error errors reject rejected refuse refused refusal declined denied replan retry redo wrong incorrect
+    incomplete invalid problem problems issue issues missing blocked blockers aborted cancelled unsafe disabled skipped unmet unresolved
+    violation violations
+    """)
+_NAMES_OF_A_NO = _set_of(
+    "error errors refusal cannot objection objections rejection rejectionreason refusalreason"
+)
+"""What is filled under one of these is a no, whatever it says."""
+_SCORES = _set_of("score rating overall total points finalscore totalscore overallrating")
+_READ_ONLY = frozenset(
+    map(folded, (
+        *FOR_READERS, "type", "kind", "task", "task_id", "step_id", "evaluation_id", "timestamp", "$schema", "strengths", "weaknesses",
+        "feedback", "assessment", "findings", "evidence", "observations", "observation", "recommendation", "recommendations", "next_steps",
+        "limitations", "suggestions", "improvements", "details", "highlights", "positives", "evaluated_steps", "evaluator", "model",
+        "criteria", "step_evaluations", "justifications", "remarks", "steps", "created_at", "evaluated_at", "date", "language",
+    ))
+)  # fmt: skip
+_WORD = re.compile(r"[^\W_]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_NONE_OF = re.compile(r"(?:no|none|nothing|without|zero)\b[^.;]{0,40}\.?", re.IGNORECASE)
+_HAS_FAILED = re.compile(
+    r"(?!(?:no|none|nothing|neither)\b)(?:\w+ ){0,4}?(?:has |have )?failed[.!]?|not done\b.*", re.IGNORECASE
+)
+
+
+class Beside(NamedTuple):
+    """The fields beside an answer that may say otherwise than it, each with its value in short."""
+
+    unknown: tuple[str, ...] = ()
+    denying: tuple[str, ...] = ()
+    """Those that say no by their value."""
+
+
+def said_beside(
+    raw: Mapping[str, Any], known: Collection[str], score: float | None = None, *, yes: bool = True
+) -> Beside:
+    """What stands beside the `known` fields of a yes, and neither agrees with it by value nor speaks to readers alone.
+
+    `score`: that of the yes. `yes`: false where the answer itself says that something has not happened.
+    """
+    own = {folded(name) for name in known}
+    unknown: list[str] = []
+    denying: list[str] = []
+    for key, value in raw.items():
+        if value in NOTHING or folded(key) in own:
+            continue
+        says = _says(key.lstrip("_").removeprefix("x-"), value, score)
+        if says is False and (yes or not _is_plain(value)):
+            denying.append(_shown(key, value))
+        elif not says and not key.startswith(("_", "x-")):
+            unknown.append(_shown(key, value))
+    return Beside(tuple(unknown), tuple(denying))
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, bool) or (isinstance(value, str) and _plain(value) in _NO)
+
+
+def _plain(text: str) -> str:
+    return as_word(text[:_TOLD].strip(" .!\"'/#*"))
+
+
+def _shown(key: str, value: Any) -> str:
+    return f"{key[:_TOLD]}: {str(value)[:_TOLD]}"
+
+
+def _says(name: str, value: Any, score: float | None) -> bool | None:
+    """True if it agrees with a yes or says nothing, False if it says no, None if it may."""
+    if value in NOTHING:
+        return True
+    if isinstance(value, str) and _plain(value) in _NO and not _is_a_no_of_no(name, value):
+        return False
+    if _is_for_readers(name):
+        return not any(_denies(text) for text in _texts(value))
+    words = _words(name)
+    if isinstance(value, bool):
+        about_no = not _NAMES_OF_NO.isdisjoint(words)
+        if about_no or not _NAMES_OF_YES.isdisjoint(words):
+            return value is not about_no
+        return None
+    if isinstance(value, int | float):
+        if value == 0 and not _NAMES_OF_NO.isdisjoint(words):
+            return True
+        return True if score is not None and value == score and not _SCORES.isdisjoint(words) else None
+    if isinstance(value, str):
+        return _says_in_words(name, words, value)
+    if isinstance(value, dict):
+        return _all(_says(str(key), one, score) for key, one in value.items())
+    if isinstance(value, list):
+        found = _all(
+            True if isinstance(one, dict | list) else _says(name, one, score) for one in value[:_MOST]
+        )
+        return None if found and any(isinstance(one, dict | list) for one in value[:_MOST]) else found
+    return None
+
+
+_MOST = 200
+
+
+def _says_in_words(name: str, words: list[str], value: str) -> bool | None:
+    about_no = not _NAMES_OF_NO.isdisjoint(words)
+    plain = _plain(value)
+    if is_filler(value) or (about_no and _NONE_OF.fullmatch(value.strip())):
+        return True
+    if about_no and plain in ("true", "yes"):
+        return False
+    if folded(name) in _NAMES_OF_A_NO or _denies(value):
+        return False
+    return True if plain in _YES and not about_no else None
+
+
+def _words(name: str) -> list[str]:
+    return _WORD.findall(_HUMP.sub(" ", name[:_TOLD]).replace("_", " ").casefold())
+
+
+def _is_a_no_of_no(name: str, value: str) -> bool:
+    """`"error": "no"`, `"failed": "false"`."""
+    words = _words(name)
+    return is_filler(value) and not _NAMES_OF_NO.isdisjoint(words)
+
+
+def _denies(text: str) -> bool:
+    """True if the text, as a whole or in one of its sentences, says that the answer does not hold."""
+    said = text[:_READ].strip()
+    return (
+        _plain(said) in _NO
+        or _HAS_FAILED.fullmatch(said) is not None
+        or _REFUSES_IN_PLAIN_WORDS.search(said) is not None
+        or _COULD_NOT_TELL.search(said) is not None
+    )
+
+
+_COULD_NOT_TELL = re.compile(
+    r"\b(?:i|we)\s+(?:can|could|was|am|were|are)(?:\s*not|n['’]t)\s+(?:able\s+to\s+)?(?:judge|tell|say|verify|confirm|evaluate|assess)\b"
+    r"|\bno\s+success\b|\bnot\s+a\s+success\b|\b(?:it['’]s|it\s+is|is|was|as)\s+a\s+failure\b",
+    re.IGNORECASE,
+)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for one in value[:_MOST]:
+            yield from _texts(one)
+
+
+def _all(found: Iterable[bool | None]) -> bool | None:
+    said = list(found)
+    return False if False in said else None if None in said else True
+
+
+def _is_for_readers(name: str) -> bool:
+    """By the whole of it, or by its last word: `overall_assessment`, `score_justification`."""
+    if folded(name) in _READ_ONLY:
+        return True
+    words = _words(name)
+    return len(words) > 1 and words[-1] in _LAST_WORDS and words[0] not in _NAMES_OF_NO
+
+
+_LAST_WORDS = _set_of("""
+    reason reasoning rationale justification justifications explanation explanations analysis comment comments note notes summary feedback
+    assessment findings evidence observations recommendations description details remarks title name text
+    """)
