@@ -186,6 +186,92 @@ def test_a_person_may_end_it_with_a_part_and_is_told_what_was_still_to_be_planne
     assert any(REST in line for line in ran.result.shortfall)
 
 
+ANEW = {
+    "step_reflection": reflection("trigger_overall_reflection", {"summary": "no"}, "tool_error"),
+    "overall_reflection": [
+        overall(True, replanning_strategy={"type": "full_replan", "reason": "anew"}),
+        overall(False),
+    ],
+}
+FAILS = part(step("look", "stock"), step("rate", "rates"))
+
+
+def rates() -> dict[str, Any]:
+    return tools(rates=FakeTool(fail=["gone"] * 9, **READS), rates_2=FakeTool(output=1.1, **READS))
+
+
+@pytest.mark.parametrize("judge", ["model", "steps"])
+@pytest.mark.parametrize("how", ["full_replan", "replan_from_step", "replan"])
+def test_what_was_still_to_be_planned_is_planned_after_a_reading_was_made_in_another_way(
+    judge: str, how: str
+) -> None:
+    """The new plan says no `more`: it has only found out otherwise what could not be found out."""
+    anew: dict[str, Any] = {
+        "step_reflection": ANEW["step_reflection"],
+        "overall_reflection": overall(
+            True, replanning_strategy={"type": how, "step_id": "rate", "reason": "anew"}
+        ),
+    }
+    if how == "replan":
+        anew = {"step_reflection": reflection("replan", {"advice": "read it otherwise"}, "tool_error")}
+    ran = run(
+        {"execution_plan": [FAILS, plan(step("r2", "rates_2")), BUY], **anew}, rates(), evaluation=judge
+    )
+    assert ran.result.succeeded
+    assert ran.source.counts["order"] == 1
+    assert [one.continues for one in ran.events("replanning_started")] == [False, True]
+    assert not any("still to be planned" in line for line in ran.result.shortfall)
+
+
+def test_a_first_part_may_be_planned_anew_without_what_failed() -> None:
+    skips = {"steps": [], "more": REST}
+    ran = run({"execution_plan": [FAILS, {**plan(step("s2", "stock")), "more": REST}, BUY], **ANEW}, rates())
+    assert ran.result.succeeded
+    of = {
+        **ANEW,
+        "overall_reflection": overall(
+            True, replanning_strategy={"type": "replan_from_step", "step_id": "rate", "reason": "go on"}
+        ),
+    }
+    ran = run({"execution_plan": [FAILS, skips, BUY], **of}, rates())
+    assert ran.result.succeeded
+    assert ran.source.counts["order"] == 1
+
+
+@pytest.mark.parametrize("judge", ["model", "steps"])
+def test_a_new_plan_with_effects_may_be_the_whole_and_who_judges_is_told_what_was_still_to_be_planned(
+    judge: str,
+) -> None:
+    ran = run({"execution_plan": [FAILS, plan(step("m", "mail"))], **ANEW}, rates(), evaluation=judge)
+    assert ran.result.succeeded
+    assert ran.source.counts["mail"] == 1
+    if judge == "steps":
+        assert any(REST in line for line in ran.result.shortfall)
+        assert ran.result.score == 80
+    else:
+        told = ran.model.requests[-1].turns[0].text
+        assert REST in told
+        assert "says nothing of it" in told
+
+
+@pytest.mark.parametrize("judge", ["model", "steps"])
+def test_effects_that_a_new_plan_only_restates_are_no_word_that_it_is_the_whole(judge: str) -> None:
+    first = part(step("tell", "mail", parameters={"to": "ann"}), step("rate", "rates", "tell"))
+    again = plan(step("tell_2", "mail", parameters={"to": "ann"}), step("r2", "rates_2", "tell_2"))
+    ran = run({"execution_plan": [first, again, BUY], **ANEW}, rates(), evaluation=judge)
+    assert ran.result.succeeded
+    assert ran.source.counts["mail"] == ran.source.counts["order"] == 1
+
+
+def test_a_planner_that_plans_nothing_for_what_it_said_is_to_be_planned_leaves_a_word_of_it() -> None:
+    ran = run({"execution_plan": [LOOK, plan()]}, evaluation="steps")
+    assert ran.result.succeeded
+    assert any(REST in line and "planned nothing" in line for line in ran.result.shortfall)
+    ran = run({"execution_plan": [LOOK, plan()]})
+    assert "planned nothing" in ran.model.requests[-1].turns[0].text
+    assert ran.result.shortfall == ()
+
+
 # ── no loop ───────────────────────────────────────────────────────────────────
 
 

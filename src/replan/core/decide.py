@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 from replan.core.evaluation.outcome import answer_faults, default_strategy, done_in_substance, satisfied
-from replan.core.evaluation.parts import still_open, to_be_planned
+from replan.core.evaluation.parts import still_open, to_be_planned, unplanned
 from replan.core.events import TaskCancelled, TaskCompleted, TaskFailed, TaskTimedOut
 from replan.core.recovery.guard import may_reflect, must_stop
 from replan.core.reflection import NEW_STEPS, Strategy
@@ -231,8 +231,8 @@ def _ended_by_word(state: State) -> Decision:
         if evaluation is not None
         else ("the result was not judged",)
     )
-    rest = (f"still to be planned was: {still_open(state)}",) if still_open(state) else ()
-    missing = tuple(dict.fromkeys((*judged, *broken_steps(state), *rest)))
+    rest = (f"still to be planned was: {still_open(state)}",) if still_open(state) else (unplanned(state),)
+    missing = tuple(one for one in dict.fromkeys((*judged, *broken_steps(state), *rest)) if one)
     score = evaluation.overall_score if evaluation is not None else None
     artifact = state.evaluation.artifact if state.evaluation else None
     return Finish(TaskCompleted(final_output=answer, artifact=artifact, score=score, shortfall=missing))

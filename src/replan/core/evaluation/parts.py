@@ -11,6 +11,19 @@ def still_open(state: State) -> str:
     return state.plan.more if state.plan is not None else ""
 
 
+def unplanned(state: State) -> str:
+    """What an earlier plan has said is still to be planned, where the plan of now says nothing of it, in words; empty if there is none."""
+    found = state.recovery.unplanned if state.recovery is not None else None
+    if found is None:
+        return ""
+    became = (
+        "asked for it, the planner planned nothing"
+        if found.asked
+        else "the plan that was made anew says nothing of it"
+    )
+    return f"by an earlier plan this was still to be planned: {found.what}; {became}"
+
+
 def to_be_planned(state: State) -> bool:
     """True if the rest can be planned at once, with nobody asked: what the part was to do is done, and it has brought something.
 

@@ -15,7 +15,7 @@ from replan.core.reflection import NEW_STEPS, RETRIES, SuggestedAction
 from replan.core.state.fold_plans import count, replace_step, take_plan
 from replan.core.state.human_input import Said, word_of
 from replan.core.state.progress import CallState, StepState
-from replan.core.state.recovery import Edited, Recovery, RoundNote
+from replan.core.state.recovery import Edited, Recovery, RoundNote, Unplanned
 from replan.core.state.step_recovery import Healing, Override, Reading
 from replan.core.state.task import State
 from replan.core.types import Step, StepId, ToolId
@@ -254,10 +254,15 @@ def _updated(state: State, event: e.PlanUpdated, ts: float) -> None:
     note.plan_version, note.changes = event.plan.version, event.diff.words()
     if state.plan is not None:
         known.labels |= labels_of(state.plan, known.labels)
-    before = set(state.steps)
+    before, more = set(state.steps), state.plan.more if state.plan is not None else ""
     left_out = take_plan(state, event.plan)
-    if state.replanning is not None and state.replanning.continues:
+    continues = state.replanning is not None and state.replanning.continues
+    if continues:
         state.continued.add(state.plans)
+    if event.plan.more or (continues and not before.issuperset(state.steps)):
+        known.unplanned = None
+    elif more:
+        known.unplanned = Unplanned(more, asked=continues)
     for name, step in left_out.items():
         if step.status != "succeeded":
             known.dropped[name] = step

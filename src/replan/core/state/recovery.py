@@ -75,6 +75,14 @@ def _read(call: CallState) -> tuple[str, str]:
     )
 
 
+class Unplanned(NamedTuple):
+    """What an earlier plan has said is still to be planned, of which the plan of now says nothing."""
+
+    what: str
+    asked: bool
+    """The planner was asked for it, and has planned nothing."""
+
+
 class Edited(NamedTuple):
     """A call as a person has changed it."""
 
@@ -112,6 +120,7 @@ class Recovery:
     """Steps that a later plan has left out without their having succeeded."""
     replaced: dict[StepId, StepId] = field(default_factory=dict)
     """Of those, the step of a later plan that took the place of each (`core.plan.lineage`)."""
+    unplanned: Unplanned | None = None
     reflections: int = 0
     replans: int = 0
     retries: int = 0

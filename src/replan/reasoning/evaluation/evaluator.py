@@ -71,6 +71,7 @@ async def evaluate(
     task: TaskView,
     plan: Plan,
     steps: Sequence[StepReport],
+    unplanned: str = "",
     output_schema: JsonObject | None = None,
     at_odds: Callable[[Evaluation], str] = lambda _: "",
     check_answer: Callable[[Any], Sequence[str]] = lambda _: (),
@@ -84,7 +85,7 @@ async def evaluate(
     and passes `check_answer`; where the model wrote none, it is what the final steps gave. An answer of another form,
     and a judgement that is `at_odds` with itself, go back once; an answer that has still not the form is no success.
     `account` tells the effects that were planned and not had, with what the judge says of each; a small model is not asked
-    about them, nor told what the `tools` of the steps do, and which score is `enough`. `evaluation_id` is left to the caller.
+    about them, nor told what is `unplanned`, what the `tools` of the steps do, and which score is `enough`. `evaluation_id` is left to the caller.
     """
 
     fallback = _outputs(plan, steps, nothing=_NOTHING)
@@ -115,7 +116,9 @@ async def evaluate(
         talk,
         "evaluation",
         await put_together(
-            lambda: evaluation_prompt(talk.style, task, plan, steps, output_schema, asked, tools, enough),
+            lambda: evaluation_prompt(
+                talk.style, task, plan, steps, output_schema, asked, tools, enough, unplanned
+            ),
             steps,
         ),
         schema_name="evaluation",
@@ -174,6 +177,7 @@ def evaluation_prompt(
     left_out: Sequence[LeftOutEffect] = (),
     tools: Sequence[ToolSpec] = (),
     enough: float = 80.0,
+    unplanned: str = "",
 ) -> Rendered:
     """The evaluation prompt, filled in."""
     data = task_data(task, limit=_DATA_CHARS[style])
@@ -190,7 +194,7 @@ def evaluation_prompt(
     if style != "small":
         values["today"] = today_text(task, style)
         values["guidance"] = f"# Advice for this kind of task\n\n{task.guidance}" if task.guidance else ""
-        values["plan"] = _plan_note(plan)
+        values["plan"] = _plan_note(plan, unplanned)
         values["left_out"] = _left_out_note(left_out)
         values["tools"] = tools_in_short("What the tools do:", tools, _TOOL_CHARS) if tools else ""
         values["enough"] = (
@@ -232,7 +236,7 @@ def _left_out_note(left_out: Sequence[LeftOutEffect]) -> str:
     )
 
 
-def _plan_note(plan: Plan) -> str:
+def _plan_note(plan: Plan, unplanned: str) -> str:
     why = (
         f"Why the plan was made so:\n{fence('reasoning', shorten(plan.reasoning, 1_000))}"
         if plan.reasoning
@@ -243,6 +247,13 @@ def _plan_note(plan: Plan) -> str:
             "The plan is a first part. This is still to be planned by it, so that the task is not done:",
             "still to be planned",
             shorten(plan.more, 1_500),
+        )
+        why = joined(why, rest)
+    elif unplanned:
+        rest = section(
+            "This is told of the plans before. What was still to be done by it is done only if the steps show it:",
+            "still to be planned",
+            shorten(unplanned, 1_500),
         )
         why = joined(why, rest)
     if plan.steps:

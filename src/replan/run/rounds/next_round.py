@@ -25,6 +25,7 @@ from replan.reasoning.planning.replanner import make_replan
 from replan.run.rounds.more_tools import with_more_tools
 from replan.run.rounds.no_plan import NothingNew, declined, stopped_by
 from replan.run.rounds.plan_checks import check, earlier_schemas
+from replan.run.rounds.still_owed import still_owed
 from replan.run.session.context import Run
 from replan.run.session.model_calls import RoleTalk
 from replan.run.views.rounds import replan_view, round_view
@@ -198,8 +199,11 @@ async def _by_planner(
                 raise PlanInvalid([str(refused)]) from refused
         else:
             made = strategies.with_suffix(plan, kept, new)
-        more = read.more or (plan.more if helps else "")  # what only helps leaves the rest to be planned
-        return read.model_copy(update={"steps": made.steps, "more": more})
+        changed = read.model_copy(update={"steps": made.steps})
+        if read.more or started.continues:
+            return changed
+        # what only helps leaves the rest to be planned
+        return changed.model_copy(update={"more": plan.more if helps else still_owed(run, changed, new)})
 
     latest: Checked | None = None
     tried_before = False

@@ -104,7 +104,7 @@ def _part_problems(run: Run, new: Collection[StepId]) -> list[str]:
     """What keeps a plan from being a first part: it has to do something, and somebody has to plan the rest."""
     if not run.state.modelled:
         return ["`more` is for a model that plans the rest, and there is none: give the whole plan"]
-    if not new:
+    if not new and not _still_owes(run):
         return [
             (
                 "a plan that says `more` has steps that find out or do what the rest needs, and this one has no new step: write "
@@ -112,6 +112,13 @@ def _part_problems(run: Run, new: Collection[StepId]) -> list[str]:
             )
         ]
     return []
+
+
+def _still_owes(run: Run) -> bool:
+    """True if the plan is made anew after a first part that failed: it may do without what failed, and the rest is planned then."""
+    state = run.state
+    anew = state.replanning is not None and not state.replanning.continues
+    return anew and state.plan is not None and bool(state.plan.more)
 
 
 def _is_the_end(run: Run, plan: Plan) -> bool:

@@ -12,6 +12,7 @@ from replan.core.data.schemas import problems
 from replan.core.evaluation.accounts import Claim, accounted
 from replan.core.evaluation.left_out import left_out
 from replan.core.evaluation.outcome import at_odds
+from replan.core.evaluation.parts import unplanned
 from replan.core.events import (
     EvaluationCompleted,
     PlanGenerated,
@@ -235,11 +236,15 @@ def _by_steps(run: Run, loaded: Loaded, final: list[StepState]) -> Evaluation:
     state = run.state
     assert state.plan is not None
     left = left_out(state, run.parts.tools.resolve).undone
+    rest = unplanned(state)
+    asked = (
+        state.recovery is not None and state.recovery.unplanned is not None and state.recovery.unplanned.asked
+    )
     verdict = evaluate_by_steps(
         state.plan,
         reports(run, loaded, whole={step.step.step_id for step in final}),
         undone=[one.what for one in left if one.effect and not (one.stand_in or one.allowed)],
-        missing=[one.what for one in left if not one.effect],
+        missing=[*(one.what for one in left if not one.effect), *([rest] if rest and not asked else [])],
         without=list(
             dict.fromkeys(
                 [
@@ -249,6 +254,7 @@ def _by_steps(run: Run, loaded: Loaded, final: list[StepState]) -> Evaluation:
                         if step.items is not None and step.status == "succeeded" and step.left_out
                     ),
                     *(one.what for one in left if one.stand_in or one.allowed),
+                    *([rest] if asked else []),
                 ]
             )
         ),
@@ -273,6 +279,7 @@ async def _ask_judge(run: Run, loaded: Loaded) -> Evaluation | None:
                 RoleTalk(run, "evaluation"),
                 task=view_of(run),
                 plan=state.plan,
+                unplanned=unplanned(state),
                 steps=steps,
                 output_schema=state.policy.output_schema,
                 at_odds=lambda found: at_odds(state.policy, found),
