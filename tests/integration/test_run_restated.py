@@ -269,3 +269,52 @@ def test_what_an_effect_gave_that_is_meant_once_more_is_no_reading_made_anew() -
     again = two("2", repeat=True, repeat_reason="a second one is due")
     desk.run(first, [step("l2", "login"), *again])
     assert desk.tickets == [("A", "S1"), ("T", "1"), ("A", "S2"), ("T", "3")]
+
+
+def half_done(name: str, login: str, user: str) -> dict[str, Any]:
+    """A ticket, and then a look that fails the first time."""
+    made = action(f"{name}1", "create", title="A", session=f"${{{login}.output.session}}")
+    return step(name, actions=[made, action(f"{name}2", "look", q=user)])
+
+
+HELP = {**ANEW, "overall_reflection": [
+    {**ANEW["overall_reflection"], "replanning_strategy": {"type": kind, "suggestions": ["look"], "reason": "it helps"}}
+    for kind in ("add_remediation_steps", "full_replan")
+]}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("then", "last", "tickets"),
+    [
+        pytest.param([step("m", "login", parameters={"user": "Bob"}), half_done("a", "m", "Bob")], [],
+                     [("A", "S1"), ("A", "BobS2")], id="in other words under its own id"),
+        pytest.param([step("m", "login"), half_done("a", "m", "Bob")], [], [("A", "S1")], id="in the same words under its own id"),
+        pytest.param([step("m", "login", parameters={"user": "Bob"}), half_done("a", "m", "no")],
+                     [step("n", "login"), create("c", "n")], [("A", "S1"), ("A", "BobS2")], id="and in its first words under another"),
+    ],
+)  # fmt: skip
+def test_a_call_was_made_in_the_words_that_its_step_had_then(
+    then: list[dict[str, Any]], last: list[dict[str, Any]], tickets: list[tuple[str, str]]
+) -> None:
+    desk = Desk()
+
+    def look(parameters: Any) -> Any:
+        if parameters["q"] != "Bob":
+            raise ToolCallError("nothing there", kind="tool")
+        return "open"
+
+    reads = {"effect": "reads", "spec": {"volatile": True}}
+    tools = {
+        "login": FakeTool(output=desk.login, **reads),
+        "create": FakeTool(output=desk.create, effect="once", parameters=TICKET),
+        "look": FakeTool(output=look, **READS),
+    }
+    first = [step("l", "login"), half_done("a", "l", "Ann")]
+
+    async def main() -> Ran:
+        plans = [plan(*steps) for steps in (first, then, last) if steps]
+        one = await bench(tools, {"execution_plan": plans, **HELP})
+        return (await one.run(evaluation="steps", max_rounds=len(plans))).check()
+
+    virtual_time(main())
+    assert desk.tickets == tickets

@@ -39,6 +39,7 @@ def take_plan(state: State, plan: Plan) -> dict[StepId, StepState]:
             known = StepState(step, born=state.plans, meant=state.plans)
         elif known.step != step:
             changed.append(known.step)
+            _keep_words(state, known.step, state.plans - 1)
             _leave_out_yes(state, known, step)
             if known.status != "succeeded":  # else it has done what it did before this plan
                 known.born = state.plans
@@ -56,10 +57,17 @@ def take_plan(state: State, plan: Plan) -> dict[StepId, StepState]:
     if kept:
         for one in kept.values():
             one.gone = state.plans
+            _keep_words(state, one.step, state.plans - 1)
             _leave_out_yes(state, one)
         state.left_out += kept.values()
         state.earlier.update((name, one) for name, one in kept.items() if one.has_output)
     return kept
+
+
+def _keep_words(state: State, step: Step, until: int) -> None:
+    """A step is written anew, or left out: what it has called was called in these words."""
+    for name in ids_of(step):
+        state.reworded.setdefault(name, []).append((until, step))
 
 
 def _ask_for(state: State, step: Step) -> None:
@@ -93,6 +101,7 @@ def replace_step(state: State, step: Step) -> None:
     assert state.plan is not None
     known = state.steps[step.step_id]
     state._ids = state._ids.union(ids_of(known.step))
+    _keep_words(state, known.step, state.plans)
     lean = step.lean()
     steps = tuple([lean if one.step_id == step.step_id else one for one in state.plan.steps])
     state.plans += 1

@@ -15,10 +15,10 @@ from replan.core.types import Action, JsonObject, Step, StepId, ToolId, ToolSpec
 
 _DEEP = 50
 """Steps that refer to one another, as far as they are followed."""
-_SHORT = 200
-"""Characters of a text that calls are found by."""
 _MOST = 1_000
 """Calls that a call is held against, the latest first, where nothing of it finds them."""
+_SHORT = 200
+"""Characters of a text that is kept as it is."""
 _OF_ITEM = frozenset({"item", "index"})
 
 
@@ -42,16 +42,15 @@ class Restated:
     """Which `once` calls were made as they are written again; it keeps what it has found of them."""
 
     steps: Callable[[str], StepState | None]
-    """The step, or that of the action, of this name, where it may be referred to."""
-    left_out: Sequence[StepState]
-    """Steps that later plans have left out; it grows."""
-    _gone: dict[StepId, StepState] = field(default_factory=dict)
-    _labels: dict[StepId, tuple[Step, str]] = field(default_factory=dict)
+    """The step, or that of the action, of this name, where it may be referred to now."""
+    words: Callable[[str, int], Step | None]
+    """The same as the plan of this version had it."""
+    _labels: dict[tuple[int, StepId], str] = field(default_factory=dict)
     _seen: dict[ToolId, int] = field(default_factory=dict)
     _at: dict[tuple[ToolId, str, object], list[int]] = field(default_factory=dict)
-    """By a parameter's form, and by its value where that is short: which calls of the tool have it."""
+    """By a parameter's form, and by its value: which calls of the tool have it."""
     _forms: dict[tuple[ToolId, int], dict[str, _Form]] = field(default_factory=dict)
-    _latest: tuple[Step, str | None, tuple[str, ...], dict[str, _Form]] | None = None
+    _latest: tuple[Step, int, str | None, tuple[str, ...], dict[str, _Form]] | None = None
     """What was looked at last: the items of a list are written in the same words."""
 
     def find(
@@ -62,16 +61,17 @@ class Restated:
         parameters: JsonObject,
         made: Sequence[CallState],
         before: int,
+        now: int,
         *,
         goes_on: bool = False,
     ) -> Again | None:
         """A call that a plan before this version has made in the same words, where only what they refer to has changed.
 
         Each parameter is the same or is written the same; what comes from the item of a list has to be the same, since it is what tells
-        the items apart. `made`: the calls of this tool, in their order. `goes_on`: the step makes up for nothing; what goes by a reading
+        the items apart. `made`: the calls of this tool, in their order, each in the words of its time; `now`: the version of the plan. `goes_on`: the step makes up for nothing; what goes by a reading
         is not the same where that gave something else.
         """
-        mine = self._written(step.step, slot, parameters)
+        mine = self._written(step.step, now, slot, parameters)
         if not any(form.shown for form in mine.values()):
             return None  # nothing is referred to: another value is another call
         self._learn(tool.id, made)
@@ -100,7 +100,7 @@ class Restated:
         """The calls that may be it: those that have the parameter which the fewest have."""
         found: list[list[list[int]]] = []
         for name, value in parameters.items():
-            if _is_short(value) and _default(name, tool) is None:
+            if _default(name, tool) is None:
                 keys: list[object] = [_key(value)]
                 keys += [mine[name].text] if name in mine else []
                 found.append([self._at.get((tool.id, name, key), []) for key in keys])
@@ -112,31 +112,26 @@ class Restated:
         """Go through the calls that were made since."""
         for at in range(self._seen.get(tool_id, 0), len(made)):
             call = made[at]
-            step = self.steps(call.step_id) or self._left_out(call.step_id)
-            forms = self._written(step.step, call.slot, call.parameters) if step is not None else {}
+            step = self.words(call.step_id, call.plan)
+            forms = self._written(step, call.plan, call.slot, call.parameters) if step is not None else {}
             self._forms[tool_id, at] = forms
             keys: Iterator[tuple[str, object]] = (
-                (name, _key(value)) for name, value in call.parameters.items() if _is_short(value)
+                (name, _key(value)) for name, value in call.parameters.items()
             )
             for name, key in (*keys, *((name, form.text) for name, form in forms.items())):
                 self._at.setdefault((tool_id, name, key), []).append(at)
         self._seen[tool_id] = len(made)
 
-    def _left_out(self, name: StepId) -> StepState | None:
-        for at in range(len(self._gone), len(self.left_out)):
-            self._gone[self.left_out[at].step.step_id] = self.left_out[at]
-        return self._gone.get(name)
-
-    def _written(self, step: Step, slot: Slot, parameters: JsonObject) -> dict[str, _Form]:
+    def _written(self, step: Step, version: int, slot: Slot, parameters: JsonObject) -> dict[str, _Form]:
         """How the parameters are written that do not depend on the item; one that is left out is that of the metadata."""
         names = tuple(parameters)
         known = self._latest
-        if known is None or known[0] is not step or known[1:3] != (slot.action_id, names):
+        if known is None or known[0] is not step or known[1:4] != (version, slot.action_id, names):
             words = _words(step, slot)
-            forms = {name: self._form(words.get(name, f"${{metadata.{name}}}")) for name in names}
+            forms = {name: self._form(words.get(name, f"${{metadata.{name}}}"), version) for name in names}
             told = {name: form for name, form in forms.items() if form is not None}
-            known = self._latest = (step, slot.action_id, names, told)
-        return known[3]
+            known = self._latest = (step, version, slot.action_id, names, told)
+        return known[4]
 
     def _goes_by_reading(self, written: Any, depth: int = 0) -> bool:
         """True if what is written refers to a reading, or to what goes by one."""
@@ -153,39 +148,38 @@ class Restated:
                 return True
         return False
 
-    def _form(self, written: Any) -> _Form | None:
+    def _form(self, written: Any, version: int) -> _Form | None:
         if not has_references(written):
             return _Form(digest(canonical(written)), "")
         heads = list(references(written))
         if any(ref.head in _OF_ITEM for ref in heads):
             return None
         shown = ", ".join(dict.fromkeys(ref.raw for ref in heads))
-        return _Form(digest(canonical(rewritten(written, self._ref(0)))), shown)
+        return _Form(digest(canonical(rewritten(written, self._ref(version, 0)))), shown)
 
-    def _ref(self, depth: int) -> Callable[[Reference], str]:
+    def _ref(self, version: int, depth: int) -> Callable[[Reference], str]:
         """A reference in the words of the step that it is to."""
 
         def of(ref: Reference) -> str:
-            step = self.steps(ref.head) if depth < _DEEP else None
+            step = self.words(ref.head, version) if depth < _DEEP else None
             if step is None:
                 return meaning(ref)
-            alone = next((one for one in step.step.actions if one.action_id in (ref.head, ref.action)), None)
-            label = self._label(step.step, alone, depth + 1)
+            alone = next((one for one in step.actions if one.action_id in (ref.head, ref.action)), None)
+            label = self._label(step, version, alone, depth + 1)
             return f"${{{label}.{meaning(ref._replace(head='', action=None))}}}"
 
         return of
 
-    def _label(self, step: Step, action: Action | None, depth: int) -> str:
+    def _label(self, step: Step, version: int, action: Action | None, depth: int) -> str:
         """What the step, or one action of it, calls, with what. One that says `repeat` means another effect, and is none again."""
         name = action.action_id if action is not None else step.step_id
-        known = self._labels.get(name)
-        if known is not None and known[0] is step:
-            return known[1]
+        if (known := self._labels.get((version, name))) is not None:
+            return known
         meant = [action] if action is not None else step.actions or [step]
         calls = [[one.tool, one.parameters] for one in meant]
         again = name if step.repeat or any(one.repeat for one in meant) else ""
-        text = digest(canonical([rewritten([*calls, step.for_each or ""], self._ref(depth)), again]))
-        self._labels[name] = (step, text)
+        text = digest(canonical([rewritten([*calls, step.for_each or ""], self._ref(version, depth)), again]))
+        self._labels[version, name] = text
         return text
 
 
@@ -208,10 +202,8 @@ def _default(name: str, tool: ToolSpec) -> Any:
     return schema.get("default") if isinstance(schema, dict) else None
 
 
-def _is_short(value: Any) -> bool:
-    return isinstance(value, int | float) or (isinstance(value, str) and len(value) <= _SHORT)
-
-
 def _key(value: Any) -> object:
-    """A short value, told from a form."""
-    return ("", value)
+    """A value, told from a form; a large one by its digest."""
+    if isinstance(value, int | float) or (isinstance(value, str) and len(value) <= _SHORT):
+        return ("", value)
+    return ("", digest(canonical(value)), "")

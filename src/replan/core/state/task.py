@@ -98,6 +98,8 @@ class State:
     """How often it was found that a call had not happened."""
     ask_for: frozenset[ToolId] = frozenset()
     """Tools that a plan has wanted a person's yes for: what later plans, or recovery, call of them needs one too."""
+    reworded: dict[str, list[tuple[int, Step]]] = field(default_factory=dict)
+    """By the ids of a step and of its actions: what it was before it was written anew or left out, with the last version that has it so."""
     yes_left_out: int = 0
     """The latest version of the plan that left out a call which was to get a yes and was not made; 0: none did."""
     given: bool = False
@@ -274,10 +276,18 @@ class State:
         made = self.made.get(tool.id)
         if made is None or self.begun is None:
             return None
-        self._restated = self._restated or Restated(self.named, self.left_out)
+        self._restated = self._restated or Restated(self.named, self._words_of)
         before = min(step.meant, self.begun.version)  # it may have been written anew since
         goes_on = step.meant in self.continued
-        return self._restated.find(step, slot, tool, parameters, made, before, goes_on=goes_on)
+        return self._restated.find(step, slot, tool, parameters, made, before, self.plans, goes_on=goes_on)
+
+    def _words_of(self, name: str, version: int) -> Step | None:
+        """The step, or that of the action, of this name, as the plan of this version has it."""
+        for until, step in self.reworded.get(name, ()):
+            if until >= version:
+                return step
+        found = self.named(name)
+        return found.step if found is not None else None
 
     def latest_try(self, key: CallKey) -> CallState | None:
         """The latest try of a call that has not succeeded."""
