@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from replan.core.data.answers import form_of
+from replan.core.data.lead_ins import is_call_of_answer
 from replan.core.limits.prices import Price
 from replan.core.types import Usage
 from replan.llm.ladder import Mode, Way
@@ -14,7 +16,7 @@ from replan.llm.structured import prompted_instructions
 from replan.ports import ModelRequest
 
 if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelMessage, ModelResponse
+    from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
     from pydantic_ai.models import Model as LibraryModel
     from pydantic_ai.models import ModelRequestParameters
 
@@ -85,18 +87,31 @@ def withheld(response: ModelResponse) -> str | None:
 
 
 def text_of(response: ModelResponse, fields: Sequence[str] = ()) -> str:
-    """The answer's text. Some servers put all of an answer among the thoughts."""
+    """All that the model has said, its calls among its words. Some servers put all of an answer among the thoughts."""
     from pydantic_ai import messages as m
 
-    for part in response.parts:
-        if isinstance(part, m.ToolCallPart):
-            return part.args_as_json_str() if not isinstance(part.args, str) else part.args
+    if any(isinstance(part, m.ToolCallPart) for part in response.parts):
+        # what is said beside a call, or by another call, may take it back: whoever reads it has to see both
+        said = [
+            part.content if isinstance(part, m.TextPart) else _call_as_text(part)
+            for part in response.parts
+            if isinstance(part, m.TextPart | m.ToolCallPart)
+        ]
+        return "\n".join(text for text in said if text.strip())
     text = "".join(part.content for part in response.parts if isinstance(part, m.TextPart))
     if not text.strip():
         thoughts = thoughts_of(response).strip()
         if thoughts[:1] == "{" and thoughts[-1:] == "}" and form_of(thoughts, fields) == "good":
             return thoughts
     return text
+
+
+def _call_as_text(call: ToolCallPart) -> str:
+    """Its arguments; with its name where that is none of an answer."""
+    arguments = call.args if isinstance(call.args, str) else call.args_as_json_str()
+    if is_call_of_answer(call.tool_name):
+        return arguments
+    return json.dumps({"name": call.tool_name, "arguments": arguments}, ensure_ascii=False)
 
 
 def thoughts_of(response: ModelResponse) -> str:

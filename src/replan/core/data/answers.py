@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from replan.core.data.for_readers import NOTHING
-from replan.core.data.lead_ins import is_wrapper
+from replan.core.data.lead_ins import is_call_of_answer, is_wrapper
 from replan.core.data.native_calls import calls_in
 from replan.core.data.read_json import Unreadable, read_alone
 from replan.core.data.standing import answers_in
@@ -102,7 +102,8 @@ def _with_around(found: JsonObject, around: JsonObject) -> JsonObject:
 
 _OF_CALLS = frozenset({"name", "id", "type", "role", "index"})
 """What stands beside the arguments of a call."""
-_ARGUMENTS = frozenset({"arguments", "parameters", "input", "args", "function", "content"})
+_WITH = frozenset({"arguments", "parameters", "input", "args"})
+_ARGUMENTS = _WITH | {"function", "content"}
 _SAID_TWICE = frozenset(
     {
         "name", "title", "description", "summary", "reasoning", "thought", "thoughts", "thinking", "explanation", "analysis",
@@ -130,9 +131,17 @@ def _inside(value: Any, *, in_any: bool) -> Iterator[tuple[Any, JsonObject]]:
             yield from ((opened, beside) for opened in _opened(child))
     elif isinstance(value, dict) and len(value) <= _MANY:
         for key in filter(is_wrapper, value):
+            if key in _WITH and _calls_something_else(value):
+                continue
             left_out = {key, *(_OF_CALLS if key in _ARGUMENTS else ())}
             beside = {name: said for name, said in value.items() if name not in left_out}
             yield from ((opened, beside) for opened in _opened(value[key]))
+
+
+def _calls_something_else(value: JsonObject) -> bool:
+    """`{"name": "rejected_plan", "arguments": {…}}`."""
+    name = value.get("name")
+    return isinstance(name, str) and bool(name) and not is_call_of_answer(name)
 
 
 def _opened(child: Any) -> Iterator[Any]:

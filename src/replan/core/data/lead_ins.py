@@ -82,8 +82,24 @@ def is_wrapper(name: str) -> bool:
 
     `bad_plan`, `example` and `tool_response` say of what they hold that it is something else.
     """
-    words = set(_WORD.findall(_HUMP.sub(" ", name).replace("_", " ").casefold()))
+    words = _words_of(name)
     return bool(words) and words <= _WRAPPING and not _of_a_tool(words)
+
+
+def is_call_of_answer(name: str) -> bool:
+    """True if a call of this name only gives an answer: `execution_plan`, `submit_plan`; `refuse` and `rejected_plan` do not."""
+    words = _words_of(name)
+    known = _WRAPPING | _GIVING
+    return words <= known and not (words - {"tool", "tools"}).isdisjoint(known) and not _of_a_tool(words)
+
+
+_GIVING = _set_of(
+    "submit create make give provide respond generate write set save return finish emit produce build plan json"
+)
+
+
+def _words_of(name: str) -> set[str]:
+    return set(_WORD.findall(_HUMP.sub(" ", name).replace("_", " ").casefold()))
 
 
 def _of_a_tool(words: set[str]) -> bool:
