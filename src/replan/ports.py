@@ -127,6 +127,10 @@ class Gate(Protocol):
         """Wait for it; of those who wait, the most urgent comes first."""
         ...
 
+    def opens_in_time(self) -> bool:
+        """True if whoever waits is let in as time passes, whatever becomes of the calls inside."""
+        ...
+
     def begin(self) -> None:
         """The call is made now."""
         ...

@@ -72,6 +72,7 @@ class Bench:
     source: Any
     model: Any
     store: Any
+    parts: Parts
     submitted: list[str] = field(default_factory=list)
 
     async def submit(
@@ -185,7 +186,7 @@ async def bench(
         ids=ManualIds(),
         driver="test",
     )
-    return Bench(Service(parts), source, scripted, kept)
+    return Bench(Service(parts), source, scripted, kept, parts)
 
 
 __all__ = ["Bench", "FakeSource", "FakeTool", "Ran", "action", "bench", "plan", "step", "verdict"]

@@ -28,7 +28,7 @@ class Tools:
         self.ends: dict[str, asyncio.Event] = {}
         self.quiet_since: dict[str, float] = {}
         self.asks_a_model: set[str] = set()
-        self.engine = LocalEngine(self.drive, limit, still=self.still, lend_after=lend_after)  # type: ignore[arg-type]
+        self.engine = LocalEngine(self.drive, limit, still=self.still, lend_after=lambda _: lend_after)  # type: ignore[arg-type]
 
     def still(self, names: Collection[str]) -> float:
         now = asyncio.get_running_loop().time()
@@ -286,3 +286,35 @@ async def test_a_tool_gets_the_task_that_it_has_started_where_it_is_not_seen_to_
             results = await asyncio.gather(*outer)
     worker.cancel()
     assert {step.output for result in results for step in result.steps} == {"succeeded"}
+
+
+@pytest.mark.anyio
+async def test_where_nothing_is_set_a_place_is_lent_well_before_the_time_of_those_that_hold_them_is_up(
+    tmp_path: Path,
+) -> None:
+    jobs = asyncio.Queue[asyncio.Future[str]]()
+
+    @tool(effect="reads")
+    def leaf() -> str:
+        return "leaf"
+
+    async def work() -> None:
+        while True:
+            job = await jobs.get()
+            job.set_result((await replan.run("inner", plan=one("leaf"))).status)
+
+    @tool(effect="reads")
+    async def by_worker() -> str:
+        job: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        await jobs.put(job)
+        return await job
+
+    settings = Settings.model_validate({"orchestrator": {"max_concurrent_tasks": 2}})
+    worker = asyncio.ensure_future(work())
+    async with Replan(
+        tools=[by_worker, leaf], db=tmp_path / "x.db", settings=settings, evaluation="steps"
+    ) as replan:
+        outer = (replan.run(f"outer {n}", plan=one("by_worker"), timeout=5) for n in range(2))
+        results = await asyncio.gather(*outer)
+    worker.cancel()
+    assert [result.status for result in results] == ["succeeded"] * 2

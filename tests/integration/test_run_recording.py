@@ -83,6 +83,26 @@ async def test_a_task_whose_plan_cannot_be_recorded_fails_for_that_and_calls_not
     assert f"the recording {file} cannot be written" in (ran.result.reason or "")
     assert "the model gave" not in (ran.result.reason or "")
     assert ran.source.calls == []
+    assert ran.result.usage.llm_calls == 1
+    assert ran.result.usage.output_tokens > 0, "the model has answered, and is to be paid for"
+
+
+async def test_what_answers_cost_that_could_not_be_recorded_counts_for_the_limits(tmp_path: Path) -> None:
+    """Else each resumption would pay for one more of them."""
+    file = tmp_path / "run.jsonl"
+    model = RecordingModel(ScriptedModel(answers()), file)
+    made = await bench(pays(), model=model)
+    task_id = await made.submit(PLAN, evaluation="model", budget={"max_tokens": 3_000})
+    counted = []
+    for _ in range(20):
+        with room(file, 0):
+            ran = await made.drive(task_id)
+        counted.append(ran.state.usage.input_tokens + ran.state.usage.output_tokens)
+        if ran.result.status != "waiting":
+            break
+    assert counted[:2] == sorted(set(counted)), "each answer counts"
+    assert ran.check().result.failure is not None
+    assert ran.result.failure.limit == "max_tokens"
 
 
 def test_a_recording_in_a_folder_that_cannot_be_made_is_refused_at_once(tmp_path: Path) -> None:

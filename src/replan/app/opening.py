@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -53,10 +54,15 @@ async def opened(
     )  # fmt: skip
     service = Service(parts)
     limits = settings.orchestrator
-    lend_after = limits.lend_place_after_secs
+
+    def lend_after(going: Collection[str]) -> float:
+        if limits.lend_place_after_secs is not None:
+            return limits.lend_place_after_secs
+        return min(limits.task_timeout_secs, parts.under_way.shortest_limit(going)) / 10
+
     engine = LocalEngine(
         service.drive, limits.max_concurrent_tasks, service.hear_cancel, still=parts.under_way.still_secs,
-        lend_after=limits.task_timeout_secs / 10 if lend_after is None else lend_after,
+        lend_after=lend_after,
     )  # fmt: skip
     running = Running(service, engine, models, announcer)
     closing.push_async_callback(running.aclose)

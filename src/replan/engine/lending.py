@@ -13,6 +13,8 @@ import logging
 from collections.abc import Callable, Collection
 from typing import Protocol, TypeAlias
 
+from replan.core.words import in_digits
+
 Still: TypeAlias = Callable[[Collection[str]], float]
 """For how many seconds none of these tasks has done anything but wait for its tools."""
 log = logging.getLogger("replan")
@@ -31,8 +33,8 @@ class Places(Protocol):
 class Lending:
     """Looks at the tasks of an engine as long as one waits for a place."""
 
-    def __init__(self, still: Still, after: float, engine: Places) -> None:
-        """`after`: seconds; 0: nothing is lent, and it is only said that nothing goes on."""
+    def __init__(self, still: Still, after: Callable[[Collection[str]], float], engine: Places) -> None:
+        """`after`: seconds, by the tasks that are under way; 0: nothing is lent, and it is only said that nothing goes on."""
         self._still = still
         self._after = after
         self._engine = engine
@@ -60,7 +62,11 @@ class Lending:
     @property
     def _due(self) -> float:
         """After how many seconds the next place is lent."""
-        return (self._after or TELL_SECS) * self._sooner * 2.0 ** len(self._lent)
+        return (self._lends_after or TELL_SECS) * self._sooner * 2.0 ** len(self._lent)
+
+    @property
+    def _lends_after(self) -> float:
+        return self._after(self._engine.going())
 
     def _look_in(self, secs: float) -> None:
         self._timer = asyncio.get_running_loop().call_later(max(secs, LEAST_SECS), self._look)
@@ -86,13 +92,14 @@ class Lending:
         self._look_in(due - still if still < due else self._due)
 
     def _lend(self, task_id: str, going: list[str], still: float) -> None:
-        if self._told and not self._after:
+        lends = self._lends_after > 0
+        if self._told and not lends:
             return
         held = (
             f"all {self._engine.places} places of max_concurrent_tasks are held by tasks whose tools have not come back for "
-            f"{still:.0f} seconds ({', '.join(going[:NAMED])}{', …' if len(going) > NAMED else ''}), and task {task_id} waits for one"
+            f"{in_digits(round(still, 1))} s ({', '.join(going[:NAMED])}{', …' if len(going) > NAMED else ''}), and task {task_id} waits for one"
         )
-        if not self._after:
+        if not lends:
             self._told = True
             log.warning("%s: if such a tool waits for it, none of them goes on before its time limit", held)
             return

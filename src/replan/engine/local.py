@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 
@@ -30,11 +30,11 @@ class LocalEngine:
         hear: Callable[[str, Callable[[], None]], Listening] | None = None,
         *,
         still: Still | None = None,
-        lend_after: float = 0.0,
+        lend_after: Callable[[Collection[str]], float] = lambda _: 0.0,
     ) -> None:
         """`hear(task_id, tell)` calls `tell` when a task that nobody drives yet is cancelled, in whatever process.
 
-        `still(task_ids)`: for how many seconds none of them has done anything but wait for its tools. After `lend_after`
+        `still(task_ids)`: for how many seconds none of them has done anything but wait for its tools. After `lend_after(task_ids)`
         of these a place is lent; 0: never.
         """
         self._drive = drive

@@ -89,7 +89,12 @@ class RecordingModel:
             raise
         self.name = self._model.name
         kept = reply if request.hide is None else reply.model_copy(update={"text": request.hide(reply.text)})
-        self._write(request, {"reply": kept.model_dump(mode="json")})
+        try:
+            self._write(request, {"reply": kept.model_dump(mode="json")})
+        except RecordingError:
+            if request.watcher is not None:
+                request.watcher.used(reply.usage)  # it was answered, and is to be paid for
+            raise
         return reply
 
     def price(self) -> Price | None:

@@ -150,7 +150,8 @@ class Attempts:
             async with asyncio.timeout(None) as wait:
                 self._waits[wait] = call.step.step_id
                 try:
-                    await gate.enter(urgency)
+                    with self._run.pausing(gate.opens_in_time):
+                        await gate.enter(urgency)
                 finally:
                     self._waits.pop(wait, None)
         except TimeoutError:
@@ -225,7 +226,8 @@ class Attempts:
                     self._run.record(OutcomeUnknown(**call.labels(), reason=outcome.message))
                 return outcome
             async with place.away(urgency):
-                await self._run.parts.clock.sleep(wait)
+                with self._run.pausing():
+                    await self._run.parts.clock.sleep(wait)
                 waits_from = asyncio.get_running_loop().time()
                 await self.admitted(call, urgency)
             if call.until is not None:  # what it waits for others is not its own time

@@ -141,7 +141,8 @@ class Doubts:
                     return Unsettled(f"{by} cannot tell: what it finds has settled another call already")
                 if not left and now >= due:
                     return self._did_not_happen(call, by)
-            await run.parts.clock.sleep(min(wait, due - now) if now < due else wait)
+            with run.pausing():
+                await run.parts.clock.sleep(min(wait, due - now) if now < due else wait)
             wait = min(2 * wait, LONGEST_WAIT_SECS)
 
     def _is_of(self, call: CallState, tool: ToolSpec, parameters: JsonObject) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
@@ -72,6 +73,7 @@ class Run:
         "_flying",
         "_listener",
         "_loop",
+        "_pauses",
         "_since",
         "_time",
         "asking",
@@ -114,6 +116,8 @@ class Run:
         """Nothing new is begun: what runs is being stopped."""
         self.asking: dict[object, Usage] = {}
         """What each model call under way has used beyond its first request."""
+        self._pauses: dict[object, Callable[[], bool]] = {}
+        """What waits, and whether time alone ends that."""
         self.told: set[str] | None = None
         """Sentences for people that are said once."""
         self._batch: Batch | None = None
@@ -171,10 +175,22 @@ class Run:
     def standing(self) -> Standing:
         """Whether the task is getting on."""
         state = self.state
-        asks = self.asking or state.llm_running
+        gets_on = self.asking or state.llm_running or any(ends() for ends in self._pauses.values())
         return Standing(
-            0.0 if asks else max(0.0, self.now() - state.last_ts), in_tool=bool(state.running_calls())
+            0.0 if gets_on else max(0.0, self.now() - state.last_ts),
+            in_tool=bool(state.running_calls()),
+            limit_secs=state.policy.budget.task_timeout_secs or math.inf,
         )
+
+    @contextmanager
+    def pausing(self, ends: Callable[[], bool] = lambda: True) -> Iterator[None]:
+        """`with`: something waits inside. `ends`: whether time alone ends that; a delay always does."""
+        mine = object()
+        self._pauses[mine] = ends
+        try:
+            yield
+        finally:
+            del self._pauses[mine]
 
     @contextmanager
     def stoppable(self) -> Iterator[None]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
@@ -62,10 +63,13 @@ class Feed:
 
 
 class Standing(NamedTuple):
-    """How long a task has recorded nothing (0 while it asks a model), and whether a tool of it runs."""
+    """How long a task has recorded nothing (0 while it gets on by itself: it asks a model, or time is all that it waits for),
+    whether a tool of it runs, and how long it may take in all.
+    """
 
     quiet_secs: float
     in_tool: bool
+    limit_secs: float = math.inf
 
 
 class UnderWay:
@@ -89,3 +93,8 @@ class UnderWay:
             return 0.0
         found = [self._asked[task_id]() for task_id in task_ids]
         return min(one.quiet_secs for one in found) if any(one.in_tool for one in found) else 0.0
+
+    def shortest_limit(self, task_ids: Collection[str]) -> float:
+        """The shortest time limit of these tasks, as far as they are driven here."""
+        known = (self._asked[task_id]() for task_id in task_ids if task_id in self._asked)
+        return min((one.limit_secs for one in known), default=math.inf)

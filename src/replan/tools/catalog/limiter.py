@@ -51,6 +51,10 @@ class Gate:
                 self.give_back()  # let in and called off in the same moment
             raise
 
+    def opens_in_time(self) -> bool:
+        wait = self._wait()
+        return wait is None or wait != float("inf")
+
     def begin(self) -> None:
         """The call is made now."""
         self.unused -= 1
