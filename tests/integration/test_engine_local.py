@@ -272,6 +272,39 @@ async def test_a_task_that_waits_for_its_own_end_is_told_so(tmp_path: Path) -> N
     assert "would wait for its own end" in said[0]
 
 
+@pytest.mark.parametrize("looks", [1, 3])
+async def test_a_tool_that_looks_at_tasks_in_the_queue_sets_none_of_them_going(
+    tmp_path: Path, looks: int
+) -> None:
+    running, most, queued = 0, 0, [f"t{n}" for n in range(12)]
+
+    @tool(effect="reads", volatile=True)
+    async def work(number: int) -> int:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return number
+
+    @tool(effect="reads")
+    async def board() -> list[str]:
+        for number, name in enumerate(queued):
+            await replan.submit("work", task_id=name, plan=one("work", number=number))
+        for _ in range(looks):
+            told = [(await replan.result(name)).status for name in queued]
+        return told
+
+    settings = Settings.model_validate({"orchestrator": {"max_concurrent_tasks": 2}})
+    async with Replan(
+        tools=[work, board], db=tmp_path / "x.db", settings=settings, evaluation="steps"
+    ) as replan:
+        result = await replan.run("show them", plan=one("board"))
+        assert result.is_success
+        await asyncio.gather(*(replan.wait(name) for name in queued))
+    assert most <= 2
+
+
 async def test_a_task_that_nobody_waits_for_within_another_takes_its_turn(tmp_path: Path) -> None:
     drives = Drives(1)
     outer = drives.engine.start("outer")

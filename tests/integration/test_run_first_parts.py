@@ -95,6 +95,31 @@ def test_a_part_whose_step_is_skipped_by_its_condition_is_gone_on_with() -> None
     assert ran.source.counts == {"stock": 1, "order": 1}
 
 
+@pytest.mark.parametrize("looks", [True, False])
+def test_a_part_with_a_step_that_needs_what_a_condition_has_skipped_is_gone_on_with(looks: bool) -> None:
+    said = {"parameters": {"at": "${warn.output}"}} if looks else {}
+    part_of = part(
+        step("look", "stock"),
+        step("warn", "mail", when="look.output.left > `5`"),
+        step("after", "stock", "warn", **said),
+    )
+    ran = run({"execution_plan": [part_of, BUY]})
+    assert asked(ran) == ["execution_plan", "execution_plan", "evaluation"]
+    assert ran.result.succeeded
+
+
+@pytest.mark.parametrize("judge", ["model", "steps"])
+def test_a_rest_that_cannot_be_planned_is_told_as_that_and_as_no_judgement(judge: str) -> None:
+    ran = run({"execution_plan": [LOOK, {"steps": [], "cannot": "there is no shop"}]}, evaluation=judge)
+    assert ran.result.status == "failed"
+    assert ran.result.reason is not None
+    assert ran.result.reason.startswith(
+        f"the first part is done, and there is no plan for the rest ({REST}): "
+    )
+    assert "there is no shop" in ran.result.reason
+    assert "insufficient" not in ran.result.reason
+
+
 def test_what_another_tool_is_needed_for_is_planned_without_selecting_anew() -> None:
     many = {f"tool_{n}": FakeTool(output=n, **READS) for n in range(12)}
     select = {"tools": [{"tool_id": "stock", "score": 90}]}

@@ -152,8 +152,7 @@ class Running:
         return await self.service.result(task_id)
 
     async def result(self, task_id: str) -> TaskResult:
-        """What the task has come to so far; a tool that asks again and again waits for it."""
-        self.engine.awaited(task_id)
+        """What the task has come to so far. To look is not to wait: a tool may look at all that are in the queue."""
         return await self.service.result(task_id)
 
     def watch(self, task_id: str, after: int, *, ephemeral: bool) -> AsyncIterator[Record]:

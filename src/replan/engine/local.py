@@ -68,7 +68,7 @@ class LocalEngine:
         return self._driving.get(task_id)
 
     def awaited(self, task_id: str) -> asyncio.Task[State] | None:
-        """The same for a caller that waits for the task, or looks whether it has ended: from within another task it needs no place."""
+        """The same for a caller that waits for the task: from within another task it needs no place."""
         if any(engine is self for engine, _ in _WITHIN.get()):
             self.let_through(task_id)
         return self._driving.get(task_id)

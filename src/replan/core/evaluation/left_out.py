@@ -142,7 +142,7 @@ def _gone(known: Recovery, effects: Effects, spare: Mapping[StepId, list[CallSta
                 firm = firm or (bool(lost) and effects.is_firm(step))
                 owed = max(lost, owed, key=len)
         end = line[-1]
-        done = end.status == "succeeded" or (end.status == "skipped" and _moot(end))
+        done = end.status == "succeeded" or (end.status == "skipped" and end.moot)
         if end.step.step_id not in known.dropped:
             if not done:
                 continue  # it says itself what became of it
@@ -163,10 +163,10 @@ def _line(known: Recovery, first: StepId, effects: Effects) -> list[StepState]:
 def _of_steps(effects: Effects, state: State) -> Iterator[Undone]:
     """Steps that stand in the plan, or stood there and are done, without the effect that they were for."""
     for step in state.steps.values():
-        if step.status == "skipped" and not _moot(step) and (lost := effects.lost(step)):
+        if step.status == "skipped" and not step.moot and (lost := effects.lost(step)):
             yield Undone(step, lost, step.meant + 1, _never_ran(step))
     for step in (*state.earlier.values(), *state.steps.values()):
-        if (step.status == "succeeded" or (step.status == "skipped" and _moot(step))) and _has_lost(
+        if (step.status == "succeeded" or (step.status == "skipped" and step.moot)) and _has_lost(
             step, effects
         ):
             yield Undone(step, effects.failed(step), step.meant + 1, _stood_in(step))
@@ -249,9 +249,9 @@ def _left(step: StepState, end: StepState, *, added: bool) -> str:
     what = f"{step_words(step)} of an earlier plan {step.status}{why}"
     if end is step:
         return f"{what}, and a later plan left it out"
-    became = "was skipped" if _moot(end) else "has not done it"
+    became = "was skipped" if end.moot else "has not done it"
     if added and _nothing_to_do(end):
-        became = f"{'was skipped by a condition' if _moot(end) else 'had an empty list'}, which was not planned at first"
+        became = f"{'was skipped by a condition' if end.moot else 'had an empty list'}, which was not planned at first"
     return f"{what}, and {step_words(end)}, which took its place, {became}"
 
 
@@ -265,14 +265,9 @@ def _stood_in(step: StepState) -> str:
     return f"{step_words(step)} was to have an effect, which failed, and what was done in its place has none"
 
 
-def _moot(step: StepState) -> bool:
-    """True if it was not to run: its own condition did not hold, or what it needs was skipped so."""
-    return step.skip is not None and step.skip.kind in ("condition", "dependency_skipped")
-
-
 def _nothing_to_do(step: StepState) -> bool:
     """True if its condition did not hold, or its list was empty."""
-    return _moot(step) or (step.status == "succeeded" and step.items == 0)
+    return step.moot or (step.status == "succeeded" and step.items == 0)
 
 
 def _failed_effect(step: StepState) -> bool:

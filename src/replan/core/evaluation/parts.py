@@ -34,7 +34,7 @@ def to_be_planned(state: State) -> bool:
 
 def _done(step: StepState) -> bool:
     if step.status == "skipped":
-        return step.skip is not None and step.skip.kind == "condition"
+        return step.moot
     if step.status != "succeeded":
         return False
     read = {slot.item for slot, call in step.calls.items() if call.effect == "reads"}

@@ -86,13 +86,20 @@ _NO_PLAN = {
 """Why there is no plan: the kind of the failure, what is said, what is advised."""
 
 
+_REST = 200
+"""Characters of what is still to be planned, in a reason."""
+
+
 def no_plan(state: State, stopped: PlanningStopped) -> Failure:
     """There is no plan, or none anew: why; and what had failed before, which a plan anew was to mend."""
     kind, says, hint = _NO_PLAN[stopped.kind]
     reason, question = says.format(stopped.reason), stopped.reason if stopped.kind == "question" else ""
     causes: tuple[str, ...] = ()
     advice, own = [hint] if hint else [], stopped.violations or (stopped.reason,)
-    if state.replanning is not None:
+    if state.replanning is not None and state.replanning.continues:
+        rest = beginning(one_line(state.replanning.reason), _REST)
+        reason = f"the first part is done, and there is no plan for the rest ({rest}): {reason}"
+    elif state.replanning is not None:
         known = _what_failed(state)
         reflection = state.recovery.reflection if state.recovery is not None else None
         reason = f"{known.reason}; no new plan was made: {reason}"

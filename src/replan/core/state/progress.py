@@ -154,6 +154,11 @@ class StepState:
         return self.status in ("succeeded", "failed", "skipped")
 
     @property
+    def moot(self) -> bool:
+        """It was not to run: its own condition did not hold, or what it needs was skipped so."""
+        return self.skip is not None and self.skip.kind in ("condition", "dependency_skipped")
+
+    @property
     def attempts(self) -> int:
         """Tries of the call that was tried most, whatever it was called with."""
         now = max((call.attempt for call in self.calls.values()), default=0)
