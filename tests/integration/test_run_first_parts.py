@@ -535,7 +535,9 @@ def test_a_plan_of_a_person_may_be_a_part_where_a_model_plans_the_rest() -> None
 def test_a_part_with_effects_has_them_once_and_the_next_one_after_it() -> None:
     first = part(step("a", actions=[action("x", "mail", to="ann"), action("y", "mail", to="bo")]))
     rest = plan(step("b", "mail", parameters={"to": "ann"}), step("c", "order", "b"))
-    ran = run({"execution_plan": [first, rest]})
+    ran = run({"execution_plan": [first, rest, plan(step("c", "order"))]})
+    (refused,) = ran.events("plan_rejected")
+    assert "step 'b' makes the call of 'mail' that step 'a', action 'x' has made" in refused.violations[0]
     assert ran.result.succeeded
     assert ran.source.counts == {"mail": 2, "order": 1}, "what a part has done is not done again"
 

@@ -20,7 +20,7 @@ from replan.core.plan.constant import ConstantCall, constant_call
 from replan.core.plan.graph import Graph
 from replan.core.plan.index import Draft, PlannedCall, metadata_name, references_of
 from replan.core.plan.receivers import SecretMetadata
-from replan.core.plan.repeats import Deed, Room, meant_by_order
+from replan.core.plan.repeats import Deed, Room, in_parts, meant_by_order
 from replan.core.references.conditions import read_condition, roots
 from replan.core.references.refs import Reference, listed, meaning, rewritten
 from replan.core.secrets import takes_secrets
@@ -54,6 +54,7 @@ def check_plan(
     earlier: Mapping[str, JsonObject | None] | None = None,
     used: Collection[str] = (),
     settled: Collection[str] = (),
+    before: Collection[str] = (),
     ran: Mapping[tuple[StepId, str | None], ToolSpec | None] | None = None,
     secret: SecretMetadata | None = None,
 ) -> Checked:
@@ -61,14 +62,15 @@ def check_plan(
 
     `earlier`: finished steps of earlier rounds that may be referred to, with their output schemas.
     `used`: ids that new steps may not take. `settled`: steps that are done or stay as they were checked: what they
-    call is not checked again. `ran`: what has run in place of what they plan, by step and action.
+    call is not checked again. `before`: steps of the parts that the rest goes on from (`more`): it is one plan with
+    them. `ran`: what has run in place of what they plan, by step and action.
     `secret`: the metadata that hold secrets.
     """
     if len(plan.steps) > limits.max_steps:
         return Checked(
             plan, (f"the plan has {len(plan.steps)} steps; at most {limits.max_steps} are allowed",)
         )
-    check = _Check(tools, Draft(metadata, earlier or {}, secret, ran or {}), limits, used, settled)
+    check = _Check(tools, Draft(metadata, earlier or {}, secret, ran or {}), limits, used, settled, before)
     steps = check.run(plan.steps)
     made = plan.model_copy(update={"steps": tuple(steps)})
     return Checked(made, check.told(), check.graph(steps), check.constants)
@@ -86,8 +88,10 @@ class _Check:
         limits: PlanLimits,
         used: Collection[str],
         settled: Collection[str] = (),
+        before: Collection[str] = (),
     ) -> None:
         self.settled = settled
+        self.before = before
         self.tools = tools
         self.draft = draft
         self.limits = limits
@@ -337,18 +341,28 @@ class _Check:
                     continue
                 deed = self._deed(step, call, call.tool)
                 deeds.setdefault(step.step_id, []).append(deed)
-                if call.tool.effect == "once" and step.step_id not in self.settled:
+                if call.tool.effect == "once" and (
+                    step.step_id not in self.settled or step.step_id in self.before
+                ):
                     items = rewritten(step.for_each, meaning) if step.for_each else ""
                     alike.setdefault(f"{deed.content}\x00{items}", []).append((step.step_id, call, deed))
         room = Room()
         for found in alike.values():
-            if len(found) < 2 or all(call.repeat for _, call, _ in found):
+            new = [call for name, call, _ in found if name not in self.settled]
+            if len(found) < 2 or all(call.repeat for call in new):
                 continue
-            if _each_meant(found, self.graph(steps), deeds, room):
+            if _each_meant(found, in_parts(self.graph(steps), self.before), deeds, room):
                 continue
-            places = " and ".join(call.where for _, call, _ in found[:5])
+            tool = found[0][2].tool.id
+            done = [call.where for name, call, _ in found if name in self.settled]
+            if done:
+                self.say(
+                    f"{_places(new)} {'makes' if len(new) == 1 else 'make'} the call of {tool!r} that {done[0]} has made, which has "
+                    "an effect; leave it out, or set `repeat: true` on it if the effect is wanted once more"
+                )
+                continue
             self.say(
-                f"{places} make the same call of {found[0][2].tool.id!r}, which has an effect; leave one out, or set "
+                f"{_places(new)} make the same call of {tool!r}, which has an effect; leave one out, or set "
                 "`repeat: true` on each if the effect is wanted that often"
             )
 
@@ -360,6 +374,10 @@ class _Check:
 
 
 _refers = attrgetter("refers")
+
+
+def _places(calls: Sequence[PlannedCall]) -> str:
+    return " and ".join(call.where for call in calls[:5])
 
 
 def _each_meant(

@@ -39,6 +39,8 @@ def occurrence(
     if repeatable and state.ledger.overwritten(base):
         return _once_more(state, base, place, step, lambda: False)
 
+    goes_on = meant in state.continued
+
     def done(other: Place) -> bool:
         known = state.steps.get(other[0])
         call = known.calls.get(other[1]) if known is not None else None
@@ -48,6 +50,8 @@ def occurrence(
             return False  # under way: another like reading does no harm
         if changed and call.effect != "reads" and _meant_both(state, place, other):
             return False
+        if goes_on and not changed and call.effect == "once":
+            return False  # one plan with the parts before: a second like call is refused, not answered
         return changed or known.meant < meant
 
     return state.ledger.later_occurrence(base, place, done, None if changed else place[0])

@@ -186,7 +186,7 @@ async def _by_planner(
     def in_place(read: Plan) -> Plan:
         if read.declined:
             return read
-        new = [step for step in read.steps if not _is_restated(step, staying)]
+        new = _new_steps(read.steps, staying, goes_on=started.continues)
         again = {name for step in plan.steps if step.step_id in helped for name in ids_of(step)}
         new = with_free_ids(new, state.ids_used() - again)
         if helps:
@@ -260,6 +260,17 @@ def _tools_of(run: Run, step: Step) -> list[str]:
     names = [action.tool for action in step.actions] if step.actions else [step.tool]
     found = [(name, run.parts.tools.resolve(name)) for name in names]
     return sorted(tool.id if tool is not None else name for name, tool in found)
+
+
+def _new_steps(steps: Sequence[Step], staying: Mapping[StepId, Step], *, goes_on: bool) -> list[Step]:
+    """The steps without the copies of what stays. In a next part (`goes_on`) none that waits for a new step is such a copy."""
+    copied = {step.step_id for step in steps if _is_restated(step, staying)}
+    waiting = [step for step in steps if step.step_id in copied] if goes_on else []
+    names = {name for step in steps for name in ids_of(step)} - copied
+    while later := {step.step_id for step in waiting if not names.isdisjoint(step.dependencies)} & copied:
+        copied -= later
+        names |= later
+    return [step for step in steps if step.step_id not in copied]
 
 
 def _is_restated(step: Step, staying: Mapping[StepId, Step]) -> bool:

@@ -64,6 +64,7 @@ def check(
         earlier=earlier_schemas(run, without={step.step_id for step in draft.steps}),
         used=state.ids_used() - stay,
         settled=done & stay,
+        before=staying if state.replanning is not None and state.replanning.continues else (),
         ran=stand_ins(run),
     )
     found = list(checked.violations)

@@ -1,0 +1,169 @@
+"""A next part (`more`) is one plan with what stands before it: a like call of a `once` tool is refused unless it is meant, never answered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from run_tasks import FakeTool, Ran, bench, plan, step, verdict
+from test_run_recovery import READS, overall, reflection
+
+from replan.testing import virtual_time
+
+ONCE: dict[str, Any] = {"effect": "once"}
+COMMAND: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "program": {"type": "string"},
+        "arguments": {"type": "array"},
+        "pieces": {"type": "integer"},
+    },
+}
+WHY = {"repeat": True, "repeat_reason": "the files have changed since"}
+
+
+def run(plans: list[Any], **more: Any) -> Ran:
+    async def main() -> Ran:
+        tools = {
+            "stock": FakeTool(output=lambda p: {"left": 3}, spec={"volatile": True}, **READS),
+            "write": FakeTool(output="written", effect="repeatable"),
+            "command": FakeTool(output="done", parameters=COMMAND, **ONCE),
+            "enter": FakeTool(
+                output="entered",
+                parameters={"type": "object", "properties": {"folder": {"type": "string"}}},
+                **ONCE,
+            ),
+            **more.pop("tools", {}),
+        }
+        made = await bench(
+            tools, {"evaluation": verdict(), "execution_plan": plans, **more.pop("answers", {})}
+        )
+        return (await made.run(**more)).check()
+
+    return virtual_time(main())
+
+
+def copy(name: str, *needs: str, **more: Any) -> dict[str, Any]:
+    return step(name, "command", *needs, parameters={"program": "cp", "arguments": ["o", "c"]}, **more)
+
+
+def write(name: str, text: str, *needs: str) -> dict[str, Any]:
+    return step(name, "write", *needs, parameters={"path": "o", "text": text})
+
+
+FIRST = {**plan(write("one", "1"), copy("copy_one", "one")), "more": "write 2 and copy it again"}
+
+
+def refusals(ran: Ran) -> list[str]:
+    return [text for event in ran.events("plan_rejected") for text in event.violations]
+
+
+@pytest.mark.parametrize("again", ["copy_two", "copy_one"])
+@pytest.mark.parametrize("judge", ["model", "steps"])
+def test_the_same_command_after_the_change_is_asked_about_and_then_made(judge: str, again: str) -> None:
+    unsaid = plan(write("two", "2"), copy(again, "two"))
+    said = plan(write("two", "2"), copy(again, "two", **WHY))
+    ran = run([FIRST, unsaid, said], evaluation=judge)
+    (refused,) = refusals(ran)
+    assert "makes the call of 'command' that step 'copy_one' has made" in refused
+    assert "`repeat: true`" in refused
+    assert ran.result.succeeded
+    assert ran.source.counts == {"write": 2, "command": 2}
+
+
+def test_what_the_next_part_leaves_out_at_the_hint_is_not_made_again() -> None:
+    ran = run([FIRST, plan(write("two", "2"), copy("copy_two", "two")), plan(write("two", "2"))])
+    assert len(refusals(ran)) == 1
+    assert ran.result.succeeded
+    assert ran.source.counts == {"write": 2, "command": 1}
+
+
+def test_a_copy_of_what_stays_that_waits_for_nothing_new_is_only_a_copy() -> None:
+    ran = run([FIRST, plan(write("one", "1"), copy("copy_one", "one"), write("two", "2", "copy_one"))])
+    assert refusals(ran) == []
+    assert ran.result.succeeded
+    assert ran.source.counts == {"write": 2, "command": 1}
+
+
+def test_of_several_like_calls_of_the_next_part_each_says_that_it_is_meant_and_is_one_more() -> None:
+    half = plan(copy("b", **WHY), copy("c", "b"))
+    both = plan(copy("b", **WHY), copy("c", "b", **WHY))
+    ran = run([FIRST, half, both])
+    (refused,) = refusals(ran)
+    assert "step 'b' and step 'c' make the call of 'command' that step 'copy_one' has made" in refused
+    assert ran.result.succeeded
+    assert ran.source.counts["command"] == 3
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_a_like_call_that_shows_only_when_its_references_are_read_is_refused_and_not_answered(
+    each: bool,
+) -> None:
+    def order(name: str, look: str) -> dict[str, Any]:
+        if each:
+            return step(
+                name, "command", for_each=[f"${{{look}.output.left}}"], parameters={"pieces": "${item}"}
+            )
+        return step(name, "command", parameters={"pieces": f"${{{look}.output.left}}"})
+
+    ran = run(
+        [
+            {
+                **plan(step("look", "stock"), order("first", "look")),
+                "more": "look again and order what is low",
+            },
+            plan(step("look_2", "stock"), order("second", "look_2")),
+        ],
+        answers={
+            "step_reflection": reflection("trigger_overall_reflection", {"summary": "it is done"}),
+            "overall_reflection": overall(),
+        },
+    )
+    assert ran.source.counts == {"stock": 2, "command": 1}
+    (refused,) = ran.events("step_failed")
+    assert refused.step_id == "second"
+    assert "step 'first'" in refused.error.message
+    assert "makes this very call of 'command' already" in refused.error.message
+
+
+def test_a_tool_that_sets_a_state_says_by_the_order_of_the_parts_that_it_is_meant_again() -> None:
+    ran = run(
+        [
+            {**plan(step("in", "enter", parameters={"folder": "temp"})), "more": "go up, and in again"},
+            plan(
+                step("up", "enter", parameters={"folder": ".."}),
+                step("again", "enter", "up", parameters={"folder": "temp"}),
+            ),
+        ]
+    )
+    assert refusals(ran) == []
+    assert ran.result.succeeded
+    assert ran.source.counts == {"enter": 3}
+
+
+def test_a_state_that_nothing_has_changed_since_the_part_before_is_not_set_again_unsaid() -> None:
+    ran = run(
+        [
+            {**plan(step("in", "enter", parameters={"folder": "temp"})), "more": "go on"},
+            plan(step("again", "enter", parameters={"folder": "temp"})),
+            plan(),
+        ]
+    )
+    assert len(refusals(ran)) == 1
+    assert ran.source.counts == {"enter": 1}
+
+
+def test_what_a_plan_restates_after_a_failure_is_answered_from_the_ledger_as_before() -> None:
+    ran = run(
+        [
+            {**plan(copy("copy_one")), "more": "the rest"},
+            plan(step("bad", "broken")),
+            plan(copy("copy_two"), write("two", "2", "copy_two")),
+        ],
+        tools={"broken": FakeTool(fail=["broken"] * 9, **READS)},
+        answers={
+            "overall_reflection": overall(True, replanning_strategy={"type": "full_replan"}),
+        },
+    )
+    assert ran.source.counts["command"] == 1
+    assert ran.result.succeeded
