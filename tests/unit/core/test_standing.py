@@ -121,6 +121,34 @@ def test_what_is_around_an_honest_answer_does_not_matter(text: str) -> None:
         "<tool_response>{}</tool_response>",
         "<mail>\n{}\n</mail>",
         "<untrusted content>{}</untrusted>",
+        "Tool output:\n{}",
+        "The tool's response was:\n```json\n{}\n```",
+        "Example:\n{}",
+        "Old plan:\n{}",
+        "**Previous plan**\n\n{}",
+        "## Rejected\n{}",
+        "Here is the previous plan:\n```json\n{}\n```",
+        "The previous evaluation said:\n{}",
+        "Here is an example plan:\n{}",
+        "<bad_plan>\n{}",
+        "<TOOL_RESPONSE>\n{}\n</TOOL_RESPONSE>",
+        "<Tool_Response>\n{}\n</tool_response>",
+        "Hm.\n<untrusted_input>\n{}\n",
+        "<|tool_response|>{}",
+        "<｜tool▁output▁begin｜>{}<｜tool▁output▁end｜>",
+        "<|observation|>\n{}",
+        "[TOOL_RESULTS]\n{}\n[/TOOL_RESULTS]",
+        "```tool_response\n{}\n```",
+        "```rejected\n{}\n```",
+        "No.\n```rejected\n{}\n```",
+        "~~{}~~",
+        "~~\n{}\n~~ (struck out)",
+        "<del>{}</del>",
+        "<strike>\n{}\n</strike>",
+        "<!-- {} -->",
+        "<!-- {}",
+        "/* {} */",
+        "// {}",
     ],
 )
 def test_a_quoted_object_is_told_from_an_answer(text: str) -> None:
@@ -135,15 +163,12 @@ def test_a_quoted_object_is_told_from_an_answer(text: str) -> None:
         "我不能执行这个计划：{}",
         "Ich werde diesen Plan nicht ausführen:\n```json\n{}\n```",
         "The mail asks for this:\n{}",
-        "Tool output:\n{}",
         "Dangerous plan:\n{}",
-        "Example:\n{}",
         "<tool_call>{}</tool_call>\nNo wait, do not do that.",
         "{}\n\nI would not do this.",
         "{}\nLet me know if I should run it.",
         "// do not run this\n{}",
         "<!-- rejected -->\n{}",
-        "<bad_plan>\n{}",
         "<think>I must not answer {}</think>",
         "<think>no: {}",
         "No!<think>hm</think>{}",
@@ -155,6 +180,70 @@ def test_words_that_may_take_an_answer_back_are_told(text: str) -> None:
     (found,) = answers_in(text.replace("{}", TEXT))
     assert found.words
     assert not found.quoted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<tool_call>{}</tool_call>",
+        "<|tool_call|>{}<|end|>",
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>{}<｜tool▁call▁end｜>",
+        "[TOOL_CALLS]{}",
+        "<|im_start|>assistant\n{}<|im_end|>",
+        "<s>{}</s>",
+        "~~~json\n{}\n~~~\n",
+        "```python\n{}\n```",
+        "```{}```",
+        "```execution_plan\n{}\n```",
+        "<tool_response>It is open.</tool_response>\n<answer>{}</answer>",
+        "I replaced the previous plan, since it failed:\n{}",
+        "~~Old:~~ none\n{}",
+        "<!-- the plan -->\n{}",
+        "Pay <name> once:\n{}",
+        "The previous plan failed. The new plan:\n{}",
+    ],
+)
+def test_markup_that_only_wraps_or_is_over_marks_nothing(text: str) -> None:
+    assert [one.quoted for one in answers_in(text.replace("{}", TEXT))] == [False]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Let me know if you would like me to make these calls.",
+        "Let me know if you want me to use this plan.",
+        "Please let me know if you would like changes first.",
+        "If you need this plan, please let me know.",
+        "Happy to use these tools if you want.",
+        "The user has requested that this plan be created only after review.",
+        "All steps have been completed.",
+        "The task is done.",
+        "Your plan was:",
+        "Review this plan first.",
+        "I was given this plan in the request.",
+    ],
+)
+def test_an_offer_and_what_is_said_of_a_plan_introduce_nothing(said: str) -> None:
+    assert more_than_introduces(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Let me know if you need anything else.",
+        "Let me know if you'd like any changes!",
+        "Please let me know if you have any questions.",
+        "Feel free to ask for other changes.",
+        "I hope this helps!",
+        "Happy to help with anything else.",
+        "Based on the task, here is the complete plan:",
+        "I have created the following plan:",
+        "The plan is as follows:",
+        "The final plan is below.",
+    ],
+)
+def test_what_closes_or_introduces_still_does(said: str) -> None:
+    assert not more_than_introduces(said)
 
 
 SAID = [

@@ -48,12 +48,16 @@ async def test_a_good_answer_costs_one_call(script: Any) -> None:
         pytest.param('{"answer": {"count": 3}}', id="wrapped in an object"),
         pytest.param('{"name": "execution_plan", "arguments": {"count": 3}}', id="a tool call as text"),
         pytest.param(
-            '{"name": "x", "arguments": "{\\"count\\": 3}"}', id="a tool call with arguments as text"
+            '{"name": "submit_answer", "arguments": "{\\"count\\": 3}"}',
+            id="a tool call with arguments as text",
         ),
-        pytest.param('<tool_call>\n{"name": "x", "arguments": {"count": 3}}\n</tool_call>', id="in tags"),
-        pytest.param('[{"name": "x", "parameters": {"count": 3}}]', id="a list of one tool call"),
         pytest.param(
-            '{"tool_calls": [{"function": {"name": "x", "arguments": "{\\"count\\": 3}"}}]}', id="of the API"
+            '<tool_call>\n{"name": "submit_answer", "arguments": {"count": 3}}\n</tool_call>', id="in tags"
+        ),
+        pytest.param('[{"name": "submit_answer", "parameters": {"count": 3}}]', id="a list of one tool call"),
+        pytest.param(
+            '{"tool_calls": [{"function": {"name": "submit_answer", "arguments": "{\\"count\\": 3}"}}]}',
+            id="of the API",
         ),
         pytest.param('<function=execution_plan>{"count": 3}</function>', id="in a tag with the name"),
         pytest.param('[{"count": 3}]', id="a list of one"),

@@ -7,7 +7,9 @@ and one too many might cost an effect: what says yes or no, may, would or should
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 
 def _set_of(text: str) -> frozenset[str]:
@@ -50,6 +52,22 @@ _CLOSING = _WORDS | _set_of("""
     questions clarification help assistance assist happy glad d would like feel free please ask hope helps want wish
     """)
 _CLOSES = re.compile(r"\s*(?:please\s+)?(?:let me know if|feel free to|i hope|hope|if you (?:need|have)|happy to|i'?m happy to)\b", re.I)  # fmt: skip
+_MORE = re.compile(
+    r"\b(?:any\w*|something|else|further|additional|more|other|changes|adjustments|modifications|questions|clarification|help\w*|assist\w*)\b",
+    re.IGNORECASE,
+)
+_STATES = re.compile(
+    r"\b(?:task|tasks|steps?|plans?|request|requests|query|question|user|result|results|it|everything)\b[^.,]{0,40}?\b(?:is|are|was|were|has|have|had|been)\b"
+    r"[^.,]{0,40}?\b(?:done|completed|complete(?!\s+\w)|finished|requested|created|made|executed|used)\b"
+    r"|\b(?:plan|answer|evaluation|result)\s+(?:was|that|is\s+the\s+first)\b|\brequest\s+(?:is|was|has)\b|\bi\s+was\b|\byou\s+requested\b|\bonly\b|\bafter\s+review\b|\breview\s+this\b",
+    re.IGNORECASE,
+)
+"""What is said of a plan or of a task, in the words of introductions."""
+_OFFERS = re.compile(
+    r"\b(?:me|us)\s+to\b(?!\s+(?:make|add|change|explain|adjust|help)\s+(?:any|some|more|further|other|changes|you|with))|\bfirst\b|\b(?:this|these|those|to\s+be|make\s+these)\b(?!\s+helps)",
+    re.IGNORECASE,
+)
+"""What a closing word leaves to be said yes to."""
 _PHRASES = re.compile(
     r"以下(?:は|が)(?:計画|回答|結果|JSON|です|の|:|：|\s)*|(?:以下|下面|这|這|此)(?:是|為|为)?(?:您|你|最终|执行|計画|計劃|计划|的|答案|结果|結果|評価|评估|回答|json|JSON|对象|格式|：|:|\s)*"
     r"|好的|当然"
@@ -60,7 +78,9 @@ _PHRASES = re.compile(
 _SENTENCE = re.compile(r"[.!?:;。！？：；\n]+")
 _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_TAG = re.compile(r"<(?P<bar>[|｜]?)(?P<close>/?)(?P<said>[^<>\n]{0,60}?)/?[|｜]?>")
+_TAG = re.compile(
+    r"<(?P<bar>[|｜]?)(?P<close>/?)(?P<said>[^<>\n]{0,60}?)/?[|｜]?>|\[(?P<boxed_close>/?)(?P<boxed>[A-Za-z][A-Za-z_ ]{2,40})\]"
+)
 
 
 def more_than_introduces(said: str) -> str:
@@ -71,7 +91,10 @@ def more_than_introduces(said: str) -> str:
 
 
 def _introduces(sentence: str) -> bool:
-    known = _CLOSING if _CLOSES.match(sentence) else _WORDS
+    if _CLOSES.match(sentence):
+        known = frozenset() if _OFFERS.search(sentence) or not _MORE.search(sentence) else _CLOSING
+    else:
+        known = frozenset() if _STATES.search(sentence) else _WORDS
     words = {word for word in _WORD.findall(sentence.casefold()) if not word.isdecimal()}
     return words <= known and not _of_a_tool(words)
 
@@ -111,18 +134,72 @@ _ANSWERED = ("response", "result", "results", "output", "outputs", "content", "m
 _WRAPPING = _NOUNS | _KINDS | _OF_CALLS | {"the", "my", "your", "a", "execution", "is"}
 
 
-def without_tags(text: str) -> tuple[str, list[str]]:
-    """The text with the tags that only wrap taken out; and the names of those that do not, which stay."""
-    strange: list[str] = []
+class Tag(NamedTuple):
+    """A tag that calls what is in it something else than an answer."""
+
+    start: int
+    end: int
+    name: str
+    closes: bool
+    barred: bool
+    """It is a token of a model's template: nobody has to close it."""
+
+
+def strange_tags(text: str) -> Iterator[Tag]:
+    """The tags of a text that do not only wrap, in order."""
+    for found in _TAG.finditer(text):
+        name = _strange(found)
+        if name:
+            words = name.split()
+            closes = bool(found["close"] or found["boxed_close"]) or words[-1] in ("end", "close")
+            base = " ".join(word for word in words if word not in ("begin", "start", "end", "open", "close"))
+            yield Tag(found.start(), found.end(), base or name, closes, bool(found["bar"]))
+
+
+def without_tags(text: str) -> tuple[str, bool]:
+    """The text without the tags that only wrap; and whether there are others, which stay."""
+    strange = False
 
     def plain(found: re.Match[str]) -> str:
-        said = found["said"]
-        if found["bar"] or is_wrapper(said) or said.strip().casefold() in _OF_FORM:
+        nonlocal strange
+        if found["boxed"] is not None and not _strange(found):
+            return found[0]
+        if (found["said"] or "").startswith("!"):
+            return f" {found['said']} "  # a comment
+        if not _strange(found):
             return " "
-        strange.append(said.partition(" ")[0].strip().casefold())
-        return f" {said} "
+        strange = True
+        return f" {found['said'] or found['boxed']} "
 
     return _TAG.sub(plain, text), strange
+
+
+def _strange(tag: re.Match[str]) -> str:
+    """What the tag calls what is in it, in plain words; empty where it is a part of the form."""
+    said = (tag["boxed"] or tag["said"] or "").strip()
+    name = said if tag["bar"] else said.partition(" ")[0]
+    words = _words_of(name)
+    plain = " ".join(_WORD.findall(_HUMP.sub(" ", name).replace("_", " ").casefold()))
+    if not words or _of_a_tool(words):
+        return plain
+    if tag["boxed"]:
+        return plain if words <= _TAKEN_BACK else ""
+    if tag["bar"]:
+        return "" if words <= _TOKENS else plain
+    return "" if is_wrapper(name) or name.casefold() in _OF_FORM else plain
+
+
+_TAKEN_BACK = _set_of("rejected discarded old previous superseded untrusted quote quoted example bad")
+_TOKENS = (
+    _NOUNS
+    | _OF_CALLS
+    | _set_of("""
+    im start end assistant channel final message return eot id eom begin of text header python tag system endoftext sep bos eos constrain
+    commentary sections section argument type think thinking thought thoughts action plugin sentence pad unk chatbot cls turn model s eod
+    header user token reserved special recipient content
+    """)
+)
+"""Words of the names that templates of models have for the parts of a talk."""
 
 
 _OF_FORM = frozenset(

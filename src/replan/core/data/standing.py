@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
-from replan.core.data.lead_ins import more_than_introduces, without_tags
+from replan.core.data.lead_ins import Tag, is_wrapper, more_than_introduces, strange_tags, without_tags
 from replan.core.data.read_json import END_OF_THOUGHTS, Placed, Unreadable, placed
 
 _BEGIN_OF_THOUGHTS = re.compile(
@@ -47,7 +48,8 @@ def answers_in(text: str) -> list[Standing]:
     """
     found = placed(text)
     if found[0].start == 0 and found[0].end == len(text):
-        return [Standing(one.value) for one in found]
+        label = _strange_label(text, text.find("```") + 3) if text.lstrip().startswith("```") else ""
+        return [Standing(one.value, label, bool(label)) for one in found]
     places = sorted(place for one in found for place in one.places)
     marks = _marks(text, places)
     rest = _without([*places, *((mark.start, mark.end) for mark in marks)], text)
@@ -63,7 +65,8 @@ def answers_in(text: str) -> list[Standing]:
         place: _around(parts if place is None else [rest[slice(*place)], *parts])
         for place in dict.fromkeys(thought_in)
     }
-    return [_standing(one, rest, around[place]) for one, place in zip(said, thought_in, strict=True)]
+    markup = _Markup(rest, text)
+    return [_standing(one, rest, around[place], markup) for one, place in zip(said, thought_in, strict=True)]
 
 
 def _without(places: Iterable[tuple[int, int]], text: str) -> str:
@@ -104,35 +107,125 @@ def _has_words(rest: str, at: int) -> bool:
     return _WORD.search(without_tags(rest[begin : begin + _LOOKED_AT])[0]) is not None
 
 
-class _Around(NamedTuple):
-    words: str
-    strange: tuple[str, ...]
-    """Tags that call what is in them something else."""
-
-
-def _around(parts: list[str]) -> _Around | None:
+def _around(parts: list[str]) -> str:
     """What is said, as far as it does more than introduce an answer or close it."""
     said = _BLANKS.sub(lambda run: run[0][:2], "\n".join(parts))
     if len(said) > 2 * _LOOKED_AT:
         said = f"{said[:_LOOKED_AT]}\n{said[-_LOOKED_AT:]}"
     words, strange = without_tags(said)
-    told = more_than_introduces(words)
-    return _Around(told, tuple(dict.fromkeys(strange))[:_MOST_STRANGE]) if told else None
+    return more_than_introduces(words) or (words.strip() if strange else "")
 
 
-_MOST_STRANGE = 20
 _LINE = 4_000
 """Characters of a line that are looked at."""
 
 
-def _standing(one: Placed, rest: str, around: _Around | None) -> Standing:
-    if around is None:
-        return Standing(one.value)
-    quoted = _in_a_line(one, rest) or any(
-        rest.rfind(f"<{name}", 0, one.start) >= 0 and rest.find(f"</{name}", one.end) >= 0
-        for name in around.strange
-    )
-    return Standing(one.value, around.words, quoted)
+def _standing(one: Placed, rest: str, words: str, markup: _Markup) -> Standing:
+    if by := markup.takes_back(one):
+        return Standing(one.value, words or by, True)
+    return Standing(one.value, words, bool(words) and _in_a_line(one, rest))
+
+
+class _Markup:
+    """What stands around values without being words: tags, comments, what is struck out, labels of fences and lines."""
+
+    def __init__(self, rest: str, text: str) -> None:
+        self._rest = rest
+        self._text = text
+        self._tags = list(islice(strange_tags(rest), _MOST_TAGS))
+        self._struck = [
+            span for opener, closer, whole in _STRUCK for span in _spans(rest, opener, closer, whole=whole)
+        ]
+
+    def takes_back(self, one: Placed) -> str:
+        """By what the value is marked as something else than the answer; empty if it is not."""
+        if any(start < one.start < end for start, end in self._struck):
+            return "it is struck out, or a comment"
+        if _line_before(one, self._rest).strip() in (">", "//"):
+            return "it is quoted, or a comment"
+        return self._tagged(one) or self._labelled(one)
+
+    def _tagged(self, one: Placed) -> str:
+        open_: dict[str, Tag] = {}
+        for tag in self._tags:
+            if tag.start > one.start:
+                break
+            if tag.closes:
+                open_.pop(tag.name, None)
+            else:
+                open_[tag.name] = tag
+        for tag in open_.values():
+            closed = any(
+                later.closes and later.name == tag.name and later.start >= one.end for later in self._tags
+            )
+            if closed or tag.barred or self._begins_a_line(tag.start):
+                return tag.name
+        return ""
+
+    def _begins_a_line(self, at: int) -> bool:
+        return not self._rest[self._rest.rfind("\n", 0, at) + 1 : at].strip()
+
+    def _labelled(self, one: Placed) -> str:
+        """By the label of its fence, or of the line above it."""
+        above = self._rest[max(0, one.start - _LABEL) : one.start].rstrip()
+        fence = _FENCE.search(above)
+        if fence is not None:
+            if label := _strange_label(f"{fence[1]}\n", 0):
+                return label
+            above = above[: fence.start()].rstrip()
+        line = above[above.rfind("\n") + 1 :].strip(" \t*_#:`>-")
+        return line if _CALLS_IT_ANOTHER.fullmatch(line) else ""
+
+
+def _spans(text: str, opener: str, closer: str, *, whole: bool) -> Iterator[tuple[int, int]]:
+    """What stands between these marks; `whole`: to the end of the text where it is not closed."""
+    at = _at(text, opener, 0)
+    while at >= 0:
+        end = _at(text, closer, at + len(opener))
+        if end < 0:
+            if whole:
+                yield at, len(text)
+            return
+        yield at, end
+        at = _at(text, opener, end + len(closer))
+
+
+def _at(text: str, mark: str, at: int) -> int:
+    """Where the mark stands; of `~~` only where it is no fence."""
+    at = text.find(mark, at)
+    while mark == "~~" and at >= 0 and text[at + 2 : at + 3] == "~":
+        while text[at : at + 1] == "~":
+            at += 1
+        at = text.find(mark, at)
+    return at
+
+
+def _strange_label(text: str, at: int) -> str:
+    """The label of a fence that names what is in it something else than an answer."""
+    found = _LABEL_OF_FENCE.match(text, at)
+    label = found[1] if found else ""
+    known = not label or label.casefold() in _LANGUAGES or is_wrapper(label)
+    return "" if known else label
+
+
+_STRUCK = (("<!--", "-->", True), ("/*", "*/", False), ("~~", "~~", False))
+_MOST_TAGS = 200
+_LABEL = 300
+_LABEL_OF_FENCE = re.compile(r"[ \t]*([A-Za-z][\w.-]{0,60})")
+_FENCE = re.compile(r"(?:^|\n)[ \t]*(?:```|~~~)[ \t]*([^\n`]*)$")
+_LANGUAGES = frozenset((
+    "json", "jsonc", "json5", "jsonl", "hjson", "javascript", "js", "ts", "typescript", "python", "py", "python3", "yaml", "yml", "text", "txt",
+    "plaintext", "plain", "code", "tool_code", "md", "markdown", "bash", "sh", "shell", "console", "xml", "html", "toml", "c", "java", "go", "rust",
+))  # fmt: skip
+_CALLS_IT_ANOTHER = re.compile(
+    r"(?:here (?:is|was) |this (?:is|was) )?(?:(?:the|my|your|an?|of) )*(?:old|older|earlier|previous|former|prior|original|rejected|discarded|abandoned"
+    r"|superseded|bad|wrong|invalid|example|sample)(?: \w+){0,2}? (?:plan|answer|evaluation|judge?ment|verdict|object|json|output|response|version)s?"
+    r"(?: (?:said|says|was|is|were|reads))?"
+    r"|(?:the )?(?:tool|function)(?:['’]s)? (?:output|response|result|answer)s?(?: (?:said|says|was|is|were|reads))?"
+    r"|rejected|discarded|abandoned|superseded|old|previous|example",
+    re.IGNORECASE,
+)
+"""A line above a value that says that it is another thing than the answer."""
 
 
 def _said(rest: str, marks: list[_Mark]) -> tuple[list[str], list[tuple[int, int]]]:
@@ -156,11 +249,13 @@ def _said(rest: str, marks: list[_Mark]) -> tuple[list[str], list[tuple[int, int
 
 def _in_a_line(one: Placed, rest: str) -> bool:
     """True if the value is a part of a sentence, or of what is quoted."""
-    before = rest[max(rest.rfind("\n", 0, one.start) + 1, one.start - _LINE) : one.start]
+    before = _line_before(one, rest)
     after = rest[one.end : one.end + _LINE].partition("\n")[0]
-    if before.strip() == ">":
-        return True
     after = without_tags(after)[0]
     return _GOES_ON.match(after) is not None or (
         _WORD.search(after) is not None and _WORD.search(without_tags(before)[0]) is not None
     )
+
+
+def _line_before(one: Placed, rest: str) -> str:
+    return rest[max(rest.rfind("\n", 0, one.start) + 1, one.start - _LINE) : one.start]
