@@ -61,6 +61,13 @@ CASES = [
         id="unknown tool",
     ),
     pytest.param(
+        {"plan.json": json.dumps({**one_step("count", path="a.txt"), "more": "the rest"})},
+        BY_STEPS,
+        2,
+        ["the plan does not pass the checks", "`more`", "give the whole plan"],
+        id="a first part that nobody goes on with",
+    ),
+    pytest.param(
         {}, ("run", "x", "--json", "--events"), 2, ["--json and --events exclude"], id="options that clash"
     ),
     pytest.param({}, ("run", "x", "-m", "novalue"), 2, ["expected KEY=VALUE"], id="bad metadata"),

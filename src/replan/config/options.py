@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, TypedDict
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from replan.config.keys import SECTIONS
 from replan.config.sections import (
     Approval,
     BudgetSection,
@@ -106,6 +107,11 @@ def policy_with(policy: Policy, given: Mapping[str, Any], *, beside: Iterable[st
             budget |= _budget(value)
         elif name in Policy.model_fields:
             changes[name] = value
+        elif (section := _section_of(name)) is not None:
+            raise InputError(
+                f"{name!r} is not an option of Replan but a key of [{section}] in config.toml: give "
+                f"settings=Settings.model_validate({{{section!r}: {{{name!r}: …}}}}) (replan.config.Settings)"
+            )
         else:
             near = difflib.get_close_matches(name, [*Options.__annotations__, *beside], 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -122,6 +128,12 @@ def policy_with(policy: Policy, given: Mapping[str, Any], *, beside: Iterable[st
         raise InputError(
             f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}, not {found(first['input'])}"
         ) from None
+
+
+def _section_of(name: str) -> str | None:
+    """The one section of the configuration that has this key."""
+    found = [section for section, fields in SECTIONS.items() if name in fields.model_fields]
+    return found[0] if len(found) == 1 else None
 
 
 def _budget(value: Any) -> dict[str, Any]:

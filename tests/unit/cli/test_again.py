@@ -7,13 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from replan.cli.terminal.again import again, carried_config, carried_db, carried_key
+from replan.cli.terminal.again import again, carried_config, carried_db, carried_key, carried_record, to_go_on
 
 
 @pytest.fixture(autouse=True)
 def nothing_given() -> Iterator[None]:
     yield
-    carried_db(None), carried_config(None), carried_key(None)
+    carried_db(None), carried_config(None), carried_key(None), carried_record(None)
+
+
+def test_a_task_that_is_recorded_is_gone_on_with_by_the_command_that_records() -> None:
+    assert to_go_on("t-1") == again("tasks", "resume", "t-1") == "replan tasks resume t-1"
+    carried_db("x.db")
+    assert to_go_on("t-1") == "replan tasks resume t-1 --db x.db"
+    carried_record(Path("r.jsonl"))
+    assert "tasks resume" not in to_go_on("t 1")
+    assert "the same command once more, with --task-id 't 1'" in to_go_on("t 1")
+    assert again("tasks", "resume", "t-1") == "replan tasks resume t-1 --db x.db", "it has no such option"
 
 
 @pytest.mark.parametrize(

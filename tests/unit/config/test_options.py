@@ -43,6 +43,12 @@ from replan.errors import ConfigError, InputError
         ({"budget": {"max_rounds": "3"}}, "max_rounds: expected a whole number of at least 0 or None"),
         ({"output_schema": "x"}, "output_schema: "),
         ({"modle": "m"}, "'modle' is not an option of Replan; did you mean 'model'?"),
+        (
+            {"max_concurrent_tasks": 2},
+            r"not an option of Replan but a key of \[orchestrator\] in config.toml: give settings=Settings.model_validate",
+        ),
+        ({"lend_place_after_secs": 2}, r"a key of \[orchestrator\]"),
+        ({"allow_private": True}, "is not an option of Replan"),
         ({"sucess_threshold": 70}, "did you mean 'success_threshold'?"),
         ({"max_llm_call": 3}, "did you mean 'max_llm_calls'?"),
         ({"db": 5}, "db: expected a path, as a text or a pathlib.Path, found the number 5"),

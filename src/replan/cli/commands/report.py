@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from replan.cli.terminal.again import again
+from replan.cli.terminal.again import again, to_go_on
 from replan.cli.terminal.terminal import Out, paint, say
 from replan.cli.terminal.words import clean, counted, secs
 from replan.core.words import some, text_of
@@ -111,5 +111,5 @@ def waiting_lines(task_id: str, waiting: Sequence[WaitingFor]) -> list[str]:
         elif one.id:
             lines.append(f"    to answer: {again('tasks', 'answer', task_id, '--question', one.id)} TEXT")
     if waiting:
-        lines.append(f"  then continue: {again('tasks', 'resume', task_id)}")
+        lines.append(f"  then continue: {to_go_on(task_id)}")
     return lines

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from replan.cli.terminal import options
+from replan.cli.terminal.again import carried_record
 
 if TYPE_CHECKING:
     from replan.app import Replan
@@ -65,7 +66,13 @@ def run(
         float | None, typer.Option("--timeout", metavar="S", min=0, help="Seconds that the task may take.")
     ] = None,
     record: Annotated[
-        Path | None, typer.Option("--record", metavar="FILE", help="Record the model's answers to this file.")
+        Path | None,
+        typer.Option(
+            "--record",
+            metavar="FILE",
+            help="Record the model's answers to this file.",
+            callback=carried_record,
+        ),
     ] = None,
     replay: Annotated[
         Path | None, typer.Option("--replay", metavar="FILE", help="Take the model's answers from this file.")
@@ -166,7 +173,11 @@ async def _run(
         tell_tool_problems(replan)
         if request["plan"] is not None:  # a bad plan is a bad input: said before there is a task
             await replan.plan(
-                text, metadata=request["metadata"], plan=request["plan"], secrets=request["secrets"]
+                text,
+                metadata=request["metadata"],
+                plan=request["plan"],
+                secrets=request["secrets"],
+                evaluation=request["evaluation"],
             )
         there = request["task_id"] is not None and await known(replan, request["task_id"])
         task_id = await replan.submit(text, **request)

@@ -9,7 +9,9 @@ from typing import TypeVar
 V = TypeVar("V", str | None, Path | None)
 
 _given: dict[str, str] = {}
-"""What this process's command was given of `--db`, `--config` and `--api-key`; a process runs one command."""
+"""What this process's command was given of `--db`, `--config`, `--api-key` and `--record`; a process runs one command."""
+_OF_RESUMING = ("--api-key",)
+_OF_NO_OTHER = ("--record",)
 
 
 def carried_db(value: str | None) -> str | None:
@@ -28,6 +30,11 @@ def carried_key(value: str | None) -> str | None:
     return value
 
 
+def carried_record(value: Path | None) -> Path | None:
+    """Take note of `--record`."""
+    return _carried("--record", value)
+
+
 def _carried(flag: str, value: V) -> V:
     if value is None:
         _given.pop(flag, None)
@@ -38,6 +45,13 @@ def _carried(flag: str, value: V) -> V:
 
 def again(*words: str) -> str:
     """`replan` with these words, and with the `--db` and `--config` of the present command; to resume, with its key too."""
-    resumes = words[:2] == ("tasks", "resume")
-    given = [pair for pair in _given.items() if resumes or pair[0] != "--api-key"]
+    left_out = _OF_NO_OTHER if words[:2] == ("tasks", "resume") else (*_OF_RESUMING, *_OF_NO_OTHER)
+    given = [pair for pair in _given.items() if pair[0] not in left_out]
     return shlex.join(["replan", *words, *(part for pair in given for part in pair)])
+
+
+def to_go_on(task_id: str) -> str:
+    """How a task that waits is gone on with, in words to copy; where it is recorded, so that the recording goes on too."""
+    if "--record" in _given:
+        return f"the same command once more, with --task-id {shlex.quote(task_id)} (without --record nothing more is recorded)"
+    return again("tasks", "resume", task_id)
