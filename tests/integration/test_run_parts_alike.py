@@ -126,19 +126,48 @@ def test_a_like_call_that_shows_only_when_its_references_are_read_is_refused_and
     assert "makes this very call of 'command' already" in refused.error.message
 
 
-def test_a_tool_that_sets_a_state_says_by_the_order_of_the_parts_that_it_is_meant_again() -> None:
-    ran = run(
-        [
-            {**plan(step("in", "enter", parameters={"folder": "temp"})), "more": "go up, and in again"},
-            plan(
-                step("up", "enter", parameters={"folder": ".."}),
-                step("again", "enter", "up", parameters={"folder": "temp"}),
-            ),
-        ]
-    )
-    assert refusals(ran) == []
+def enter(name: str, folder: str, *needs: str, **more: Any) -> dict[str, Any]:
+    return step(name, "enter", *needs, parameters={"folder": folder}, **more)
+
+
+def test_also_of_a_tool_that_sets_a_state_the_order_of_the_parts_does_not_say_that_it_is_meant_again() -> (
+    None
+):
+    first = {**plan(enter("in", "temp")), "more": "go up, and in again"}
+    up = enter("up", "..")
+    ran = run([first, plan(up, enter("again", "temp", "up")), plan(up, enter("again", "temp", "up", **WHY))])
+    assert len(refusals(ran)) == 1
     assert ran.result.succeeded
     assert ran.source.counts == {"enter": 3}
+
+
+@pytest.mark.parametrize(
+    "last", [[], [enter("third", "cellar", "again")]], ids=["as it was", "and gone on with"]
+)
+def test_a_part_that_states_a_chain_of_done_steps_again_does_none_of_them_twice(last: list[Any]) -> None:
+    first = {**plan(enter("in", "temp"), enter("up", "..", "in")), "more": "tell it"}
+    chain = [enter("also", "temp"), enter("again", "..", "also"), *last]
+    ran = run([first, plan(*chain, write("w", "1", "again")), plan(write("w", "1"))])
+    assert len(refusals(ran)) == 2
+    assert ran.result.succeeded
+    assert ran.source.counts == {"enter": 2, "write": 1}
+
+
+def test_nor_where_that_shows_only_when_references_are_read() -> None:
+    first = {
+        **plan(step("look", "stock"), enter("in", "${look.output.left | to_string(@)}")),
+        "more": "tell it",
+    }
+    again = enter("again", "${look_2.output.left | to_string(@)}", "up")
+    ran = run(
+        [first, plan(step("look_2", "stock"), enter("up", ".."), again)],
+        answers={
+            "step_reflection": reflection("trigger_overall_reflection", {"summary": "it is done"}),
+            "overall_reflection": overall(),
+        },
+    )
+    assert ran.source.counts == {"stock": 2, "enter": 2}
+    assert not ran.result.succeeded
 
 
 def test_a_state_that_nothing_has_changed_since_the_part_before_is_not_set_again_unsaid() -> None:

@@ -20,7 +20,7 @@ from replan.core.plan.constant import ConstantCall, constant_call
 from replan.core.plan.graph import Graph
 from replan.core.plan.index import Draft, PlannedCall, metadata_name, references_of
 from replan.core.plan.receivers import SecretMetadata
-from replan.core.plan.repeats import Deed, Room, in_parts, meant_by_order
+from replan.core.plan.repeats import Deed, Room, meant_by_order
 from replan.core.references.conditions import read_condition, roots
 from replan.core.references.refs import Reference, listed, meaning, rewritten
 from replan.core.secrets import takes_secrets
@@ -351,15 +351,15 @@ class _Check:
             new = [call for name, call, _ in found if name not in self.settled]
             if len(found) < 2 or all(call.repeat for call in new):
                 continue
-            if _each_meant(found, in_parts(self.graph(steps), self.before), deeds, room):
-                continue
             tool = found[0][2].tool.id
             done = [call.where for name, call, _ in found if name in self.settled]
-            if done:
+            if done:  # the order of the steps says nothing here: a next part may state again what is done
                 self.say(
                     f"{_places(new)} {'makes' if len(new) == 1 else 'make'} the call of {tool!r} that {done[0]} has made, which has "
                     "an effect; leave it out, or set `repeat: true` on it if the effect is wanted once more"
                 )
+                continue
+            if _each_meant(found, self.graph(steps), deeds, room):
                 continue
             self.say(
                 f"{_places(new)} make the same call of {tool!r}, which has an effect; leave one out, or set "

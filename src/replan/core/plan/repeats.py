@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from replan.core.ids import call_content
@@ -65,16 +65,6 @@ def meant_by_order(
         for step_id in between
         for other in deeds(step_id)
     )
-
-
-def in_parts(graph: Graph, before: Collection[StepId]) -> Graph:
-    """The graph of a plan in parts: all that is new comes after what these steps of the parts before have done."""
-    first = {step: needs for step, needs in graph.needs.items() if step in before}
-    if not first or len(first) == len(graph.needs):
-        return graph
-    ends = first.keys() - {need for needs in first.values() for need in needs}
-    later = {step: (*needs, *ends) for step, needs in graph.needs.items() if step not in first}
-    return Graph.from_needs(first | later)
 
 
 def _between(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from replan.core.calls.site import Place, Slot
-from replan.core.plan.repeats import Deed, in_parts, meant_by_order
+from replan.core.plan.repeats import Deed, meant_by_order
 from replan.core.state.like_calls import is_meant_again
 from replan.core.state.mended import mended
 from replan.core.state.task import State, StepState, actions_of
@@ -25,11 +25,9 @@ def unmeant(step: StepState, slot: Slot, tool: ToolSpec, twin: Place, state: Sta
     def deeds(name: StepId) -> list[Deed]:
         return _deeds(state.steps[name].step, state, tools)
 
-    graph = state.graph()
-    if step.meant in state.continued:
-        graph = in_parts(graph, {name for name, one in state.steps.items() if one.meant < step.meant})
     mine = _deed(tool, step.step, slot.action_id, state)
-    if meant_by_order(twin[0], step.step.step_id, mine, graph, deeds):
+    of_one_part = step.meant not in state.continued or state.steps[twin[0]].meant == step.meant
+    if of_one_part and meant_by_order(twin[0], step.step.step_id, mine, state.graph(), deeds):
         return ""
     other = f"step {twin[0]!r}" + (f", {words}" if (words := twin[1].words()) else "")
     return (
