@@ -107,6 +107,26 @@ def test_what_was_under_way_is_given_its_time_however_the_clock_is_set(jump: flo
     assert at(ran, "outcome_settled")[0] == pytest.approx(60, abs=15)
 
 
+def test_a_clock_that_was_set_back_between_two_drives_makes_nobody_wait_longer_than_once_more() -> None:
+    async def main() -> tuple[Ran, float]:
+        clock = SetClock()
+        made = await bench(tools(world), store=MemoryStore(), rules=rule(after_secs=100), clock=clock)
+        task_id = await made.submit(pays("o-1"), budget={"task_timeout_secs": 1_000})
+        driving = asyncio.ensure_future(made.drive(task_id))
+        await asyncio.sleep(50)  # nobody can tell yet
+        driving.cancel()
+        await asyncio.wait({driving})
+        clock.off -= 86_400
+        again = asyncio.get_running_loop().time()
+        return (await made.drive(task_id)).check(), asyncio.get_running_loop().time() - again
+
+    world = World(None)
+    ran, waited = virtual_time(main())
+    assert ran.result.is_success
+    assert len(world.calls) == 2, "the first has had no effect, and that is known now"
+    assert waited <= 100 + 15
+
+
 def test_times_of_the_log_are_unix_seconds_of_the_clock_that_the_drive_began_with() -> None:
     async def main() -> tuple[Ran, float]:
         clock = SetClock()
