@@ -41,14 +41,12 @@ _REFUSES = re.compile(
     rf"|\b(?:do|does|must|should|may|shall|is|are|ought|can){_NOT}\s+(?:to\s+)?(?:be\s+)?(?:run|execut\w*|perform\w*|proceed\w*|carr(?:y|ied)\s+out|follow(?:ed)?\s+(?:this|it|that)|used?\s+(?:this|it|that)|do\s+(?:this|it|that)|made|paid|sent|called|trusted?)\b"
     rf"|\bnot\s+(?:to\s+)?be\s+(?:run|executed|used|performed|followed|carried|made|paid|sent|called|trusted)\b"
     rf"|\b(?:never|nobody|no\s*one)\s+(?:should\s+|must\s+|may\s+)?(?:runs?|execut\w*|do(?:es)?|uses?|follows?|make|pay|send|trust)\b"
-    r"|\b(?:the|this)\s+(?:\w+\s+){0,2}(?:plan|answer|evaluation|judge?ment|verdict|object|call|json)\s+(?:\w+\s+)?(?:is|was)\s+(?:\w+\s+)?(?:wrong|bad|illegal|fake|unsafe|dangerous|harmful|a\s+mistake|only\s+an?\s+(?:example|draft)|not)\b"
+    r"|\b(?:the|this)\s+(?:\w+\s+){0,2}(?:plan|answer|evaluation|judge?ment|verdict|object|call|json)\s+(?:\w+\s+)?(?:is|was)\s+(?:\w+\s+)?(?:wrong|bad|illegal|fake|unsafe|dangerous|harmful|a\s+mistake|only\s+an?\s+(?:example|draft))\b"
+    r"|\b(?:the|this)\s+(?:\w+\s+){0,2}(?:plan|answer|evaluation|judge?ment|verdict|object|json)\s+(?:\w+\s+)?(?:is|was)\s+(?:\w+\s+)?not\b"
     r"|\b(?:this|that|it|the\s+amount)\s+(?:is|was|would\s+be)\s+(?:\w+\s+)?(?:wrong|illegal|fake|unsafe|dangerous|harmful|only\s+an?\s+(?:example|draft))\b"
     r"|^\s*(?:no|nope|stop|wait|never)\s*(?:$|[,:!]|[-\u2013\u2014]|wait|stop|do\b|don)"
     r"|\b(?:attack(?:er|s|ed)?|inject(?:ed|ion)|malicious|illegal|forbid(?:s|den)?|fraud\w*|break(?:s)?\s+the\s+rules)\b"
     r"|\b(?:bad|wrong|rejected|dangerous|unsafe|harmful|fake)\s+(?:plan|answer|evaluation|example)\b|\bexample\s+of\b|\bwould\s+have\s+been\b|\bif\s+it\s+had\b"
-    # what is done is not done
-    r"|\b(?:is|was|are|were|has|have|been)(?:\s+not|n['’]t)\s+(?:yet\s+|really\s+|been\s+)?(?:done|completed?|successful|finished|achieved|fulfilled|met|solved|paid|sent|made|a\s+success)\b(?!\s+twice)"
-    r"|\b(?:it|this|the\s+task|the\s+payment)\s+(?:has\s+)?(?:failed|did\s+not|didn['’]t)\b|\bwhich\s+it\s+did\s+not\b|\bunsuccessful\b|\bno\s+success\b|\bnot\s+(?:a\s+)?success(?:ful)?\b|\bNOT\s+done\b"
     # a question for a yes
     rf"|\b(?:shall|should|may|can|could|am)\s+(?:i|we)\s+(?:really\s+|now\s+|to\s+)*{_DO}\b|\b(?:if|that|whether)\s+(?:i|we)\s+(?:should|may|can|shall|am\s+to)\s+{_DO}\b"
     rf"|\b(?:like|want|wish|allow|authori[sz]e)\s+(?:me|us)\s+to\s+{_DO}\b"
@@ -56,6 +54,12 @@ _REFUSES = re.compile(
     rf"|\bbefore\s+(?:i|we)\s+{_DO}\b|\bbefore\s+(?:this|it)\s+is\s+{_DO}\b"
     r"|\bonly\s+after\s+(?:\w+\s+)?(?:review|approval|confirmation)\b|\b(?:unless|until)\s+[^.]{1,40}\b(?:agrees?|confirms?|approves?|says?|reviews?|is\s+\w+ed)\b"
     r"|\bwait(?:s|ing)?\s+for\s+(?:\w+\s+){0,2}(?:approval|confirmation|yes|review)\b",
+    re.IGNORECASE,
+)  # fmt: skip
+_SAYS_NOT_DONE = re.compile(
+    r"\b(?:is|was|are|were|has|have|been)(?:\s+not|n['’]t)\s+(?:yet\s+|really\s+|been\s+)?(?:done|completed?|successful|finished|achieved|fulfilled|met|solved|paid|sent|made|a\s+success)\b(?!\s+twice)"
+    r"|\b(?:the|this)\s+(?:\w+\s+){0,2}call\s+(?:\w+\s+)?(?:is|was)\s+(?:\w+\s+)?not\b"
+    r"|\b(?:it|this|the\s+task|the\s+payment)\s+(?:has\s+)?(?:failed|did\s+not|didn['’]t)\b|\bwhich\s+it\s+did\s+not\b|\bunsuccessful\b|\bno\s+success\b|\bnot\s+(?:a\s+)?success(?:ful)?\b|\bNOT\s+done\b",
     re.IGNORECASE,
 )  # fmt: skip
 _REFUSES_ELSEWHERE = re.compile(
@@ -68,10 +72,14 @@ _REFUSES_ELSEWHERE = re.compile(
 _SENTENCE = re.compile(r"[.!?;:。！？：；\n]+")
 
 
-def takes_back(said: str) -> bool:
-    """True if there is a sentence among the words around an answer that refuses it, orders not to follow it, or asks first."""
+def takes_back(said: str, *, of_a_failure: bool = False) -> bool:
+    """True if there is a sentence among the words around an answer that refuses it, orders not to follow it, or asks first.
+
+    `of_a_failure`: the answer is about something that was not done; words that say so agree with it.
+    """
     return any(
         _plain(sentence) in _NO
+        or (not of_a_failure and _SAYS_NOT_DONE.search(sentence))
         or _REFUSES.search(sentence) or _REFUSES_IN_PLAIN_WORDS.search(sentence) or _REFUSES_ELSEWHERE.search(sentence)
         for sentence in _SENTENCE.split(said)
     )  # fmt: skip

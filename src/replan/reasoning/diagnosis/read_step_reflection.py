@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from replan.core.data.taken_back import Beside, said_beside
+from replan.core.plan.fields import INSTEAD_OF_STEPS
 from replan.core.reflection import (
     ACTION_TYPES,
+    RETRIES,
     ActionType,
     StepReflection,
     SuggestedAction,
@@ -20,7 +22,17 @@ from replan.core.reflection import (
 from replan.core.secrets import MASK
 from replan.core.types import Category, JsonObject, ToolSpec
 from replan.reasoning.prompting.ask import Violations
-from replan.reasoning.prompting.read_values import fold, inside, named, opened, said, text, texts, truth
+from replan.reasoning.prompting.read_values import (
+    fold,
+    inside,
+    named,
+    opened,
+    said,
+    spoken,
+    text,
+    texts,
+    truth,
+)
 from replan.reasoning.prompting.recovery_view import FailureView
 from replan.reasoning.prompting.tool_names import ToolNames
 
@@ -81,6 +93,13 @@ def read_step_reflection(answer: Any, view: FailureView) -> StepReflection:
     """The diagnosis of a step. The shape of the action's data is as `SuggestedAction` says, or it is refused."""
     answer = inside(answer, _STEP_FIELDS, "suggested_action")
     found = named(answer, _STEP_FIELDS)
+    if noes := _beside_retry(answer).denying:
+        raise Violations(
+            [
+                f"a call is to be made beside {no!r}, which says otherwise: choose another action if it is not to be made"
+                for no in noes[:_MOST_TOLD]
+            ]
+        )
     category = _category(found.get("root_cause_category"))
     recoverable = truth(found.get("is_recoverable"))
     return StepReflection(
@@ -144,14 +163,49 @@ def _action(raw: Any, answer: JsonObject, view: FailureView) -> SuggestedAction:
     return SuggestedAction(type=kind, data=_data(kind, opened(data), view))
 
 
-def beside_a_settlement(answer: Any) -> Sequence[str]:
-    """What is said beside the fields of a settlement, if it is one, and may say otherwise."""
+def beside_a_step(answer: Any) -> Sequence[str]:
+    """What is said beside the fields of a diagnosis that makes a call, or settles one, and may say otherwise."""
     answer = inside(answer, _STEP_FIELDS, "suggested_action")
     word, data = _word_and_data(named(answer, _STEP_FIELDS).get("suggested_action"), answer)
     data = opened(data)
-    if _ACTIONS.get(fold(word)) != "settle_outcome" or not isinstance(data, dict):
-        return ()
-    return _beside_settlement(data).unknown
+    if _ACTIONS.get(fold(word)) == "settle_outcome":
+        return _beside_settlement(data).unknown if isinstance(data, dict) else ()
+    return _beside_retry(answer).unknown
+
+
+def _beside_retry(answer: JsonObject) -> Beside:
+    """What is said beside a retry: of the diagnosis, of its action, and of the call by another tool."""
+    raw = opened(named(answer, _STEP_FIELDS).get("suggested_action"))
+    if isinstance(raw, list) and len(raw) == 1:
+        raw = raw[0]
+    word, data = _word_and_data(raw, answer)
+    kind, data = _ACTIONS.get(fold(word)), opened(data)
+    if kind is None or kind not in RETRIES:
+        return Beside()
+    parts = [(answer, _OF_DIAGNOSES)] if isinstance(raw, dict) or "data" in answer else []
+    if isinstance(raw, dict) and raw.get("data") and fold(next(iter(raw))) not in _ACTIONS:
+        parts.append((raw, _OF_ACTIONS))
+    if kind == "retry_with_tool" and isinstance(data, dict):
+        parts.append((data, _OF_CALLS))
+    said = [said_beside(_without_failure(part), known) for part, known in parts]
+    asks = [
+        f"{key}: {text(value)[:60]}"
+        for part, _ in parts
+        for key, value in part.items()
+        if fold(key) in INSTEAD_OF_STEPS and spoken(value)
+    ]
+    unknown = (one for found in said for one in found.unknown)
+    denying = dict.fromkeys([*asks, *(one for found in said for one in found.denying)])
+    return Beside(tuple(one for one in unknown if one not in denying), tuple(denying))
+
+
+def _without_failure(part: JsonObject) -> JsonObject:
+    """It without what a diagnosis says of the failure that it is about."""
+    return {
+        key: value
+        for key, value in part.items()
+        if fold(key) not in _OF_FAILURES and not (fold(key) in _STATES and fold(value) in _FAILED)
+    }
 
 
 def _word_and_data(raw: Any, answer: JsonObject) -> tuple[Any, Any]:
@@ -277,6 +331,22 @@ _SETTLEMENT_FIELDS = {
     "output": ("result",),
     "evidence": ("quote", "proof", "reason"),
 }
+_OF_DIAGNOSES = (
+    *_STEP_FIELDS,
+    *(name for names in _STEP_FIELDS.values() for name in names),
+    *("type", "data", "step_id", "action_id", "tool", "tool_id", "tool_name", "attempt", "attempts"),
+)
+_OF_CALLS = ("tool_id", *_TOOL_ID, "parameters", *_PARAMETERS)
+_OF_ACTIONS = ("type", "action", "action_type", "data", "tool_id", *_TOOL_ID, "step_id", "confidence")
+_STATES = ("status", "state", "outcome", "result")
+_FAILED = ("failed", "failure", "fail", "error", "errored", "unsuccessful", "incomplete", "invalid")
+_OF_FAILURES = (
+    "error", "error_message", "error_type", "error_code", "error_details", "failure", "failure_reason", "failure_type", "failed",
+    "failed_step", "failed_tool", "problem", "problems", "issue", "issues", "symptom", "symptoms", "severity", "impact", "success",
+    "successful", "succeeded", "resolved", "fixed", "done", "completed", "transient", "is_transient",
+)  # fmt: skip
+"""What a diagnosis says of the failure, and not of what is to be done."""
+_MOST_TOLD = 5
 _OF_SETTLEMENTS = (
     "type",
     *_SETTLEMENT_FIELDS,

@@ -15,7 +15,7 @@ from replan.reasoning.diagnosis.listed import known_values
 from replan.reasoning.diagnosis.offered import offered_strategies, offered_tools, open_actions, stand_ins
 from replan.reasoning.diagnosis.quoting import unquoted
 from replan.reasoning.diagnosis.read_overall_reflection import beside_a_round, read_overall_reflection
-from replan.reasoning.diagnosis.read_step_reflection import beside_a_settlement, read_step_reflection
+from replan.reasoning.diagnosis.read_step_reflection import beside_a_step, read_step_reflection
 from replan.reasoning.diagnosis.recovery_schemas import overall_reflection_schema, step_reflection_schema
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
 from replan.reasoning.prompting.describe import people_text, shape
@@ -88,7 +88,8 @@ async def reflect_on_step(
         lambda answer: read_step_reflection(answer, view),
         lambda found: [*unquoted(found.suggested_action, view.readings), *check(found)],
         lambda found: found.suggested_action.type in _CALLING_OR_SETTLING,
-        beside_a_settlement,
+        beside_a_step,
+        lambda found: found.suggested_action.type in RETRIES,
     )
     await answers.ask(
         talk,
@@ -134,9 +135,11 @@ class _Answers(Generic[R]):
         check: Callable[[R], Sequence[str]],
         commits: Callable[[R], bool],
         beside: Callable[[Any], Sequence[str]],
+        of_a_failure: Callable[[R], bool] = lambda _: False,
     ) -> None:
         self._commits = commits
         self._beside = beside
+        self._of_a_failure = of_a_failure
         self._read = read
         self._check = check
         self._latest: list[tuple[R, tuple[str, ...]]] = []
@@ -157,6 +160,7 @@ class _Answers(Generic[R]):
                 on_rejected=self._refused,
                 commits=self._commits,
                 beside=self._beside,
+                of_a_failure=self._of_a_failure,
             )
         except AnswerInvalid:
             return

@@ -70,6 +70,7 @@ async def ask_typed(
     alone: bool = False,
     commits: Callable[[T], bool] = lambda _: False,
     beside: Callable[[Any], Sequence[str]] = lambda _: (),
+    of_a_failure: Callable[[T], bool] = lambda _: False,
 ) -> T:
     """The answer as `read` understands it.
 
@@ -84,7 +85,8 @@ async def ask_typed(
     is said then counts, strange or not. Where that cannot be used, or nobody answers, the first stays.
     `alone`: nothing else of the task goes on meanwhile, so that `read` may do its work beside the event loop.
     `commits`: whether something is done, or taken for done, by an answer: then what is said around it and in fields `beside` its own,
-    which may take it back, is asked about once, beside the corrections (`core.data.taken_back`).
+    which may take it back, is asked about once, beside the corrections (`core.data.taken_back`). `of_a_failure`: whether the answer is about what was not done, so that words which say
+    so agree with it.
     """
     small = talk.style == "small"
     keys = _Keys(
@@ -94,6 +96,7 @@ async def ask_typed(
         frozenset(json_schema.get("properties", {})),
         commits,
         beside,
+        of_a_failure,
     )
     turns = [Turn(role="user", text=prompt.user)]
     attempt = tries = 1
@@ -183,6 +186,7 @@ class _Keys(NamedTuple):
     """Those that it may have."""
     commits: Callable[[Any], bool] = lambda _: False
     beside: Callable[[Any], Sequence[str]] = lambda _: ()
+    of_a_failure: Callable[[Any], bool] = lambda _: False
     told: bool = False
     """What was said beside the answer has been sent back already."""
 
@@ -247,15 +251,15 @@ def _chosen(values: list[Standing], keys: _Keys, read: Callable[[Any], T]) -> T:
     if stands.quoted:
         raise Unread([_alone(keys)])
     if keys.commits(answer):
-        _check_beside(stands, keys)
+        _check_beside(stands, keys, of_a_failure=keys.of_a_failure(answer))
     return answer
 
 
-def _check_beside(stands: Standing, keys: _Keys) -> None:
+def _check_beside(stands: Standing, keys: _Keys, *, of_a_failure: bool) -> None:
     """`_Wordy` where what is said beside an answer takes it back, or may and has not been asked about yet."""
     if refusal := refusal_to_readers(stands.value):
         raise _Wordy([f"it says of itself that it is not to be followed ({refusal}); {_if_not_meant(keys)}"])
-    if stands.words and (not keys.told or takes_back(stands.words)):
+    if stands.words and (not keys.told or takes_back(stands.words, of_a_failure=of_a_failure)):
         raise _Wordy([_alone(keys)])
     if not keys.told and (beside := keys.beside(stands.value)):
         told = ", ".join(map(repr, beside[:_MOST_TOLD]))

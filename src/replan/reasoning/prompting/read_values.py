@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from replan.core.data.lead_ins import is_wrapper
+from replan.core.data.answers import meant
 from replan.core.data.nothing import is_filler
 from replan.core.data.read_json import Unreadable, read_alone
 from replan.core.data.spellings import Spellings
@@ -97,11 +97,10 @@ class TwoMeanings(ValueError):
 
 
 def inside(answer: Any, fields: Mapping[str, Collection[str]], needed: str) -> JsonObject:
-    """The object itself, or the one that an object of another name only wraps: `{"reflection": {…}}`."""
+    """The object itself, or the one that is only wrapped: `{"reflection": {…}}`, `{"name": …, "arguments": {…}}`."""
     if not isinstance(answer, dict):
         return {}
-    if len(answer) == 1 and needed not in named(answer, {needed: fields[needed]}):
-        ((name, inner),) = ((name, opened(value)) for name, value in answer.items())
-        if is_wrapper(str(name)) and isinstance(inner, dict) and named(inner, {needed: fields[needed]}):
-            return inner
-    return answer
+    if needed in named(answer, {needed: fields[needed]}):
+        return answer
+    found = meant(answer, (needed, *fields[needed]))
+    return found if isinstance(found, dict) else answer

@@ -1,0 +1,146 @@
+"""A diagnosis that makes a call is read as strictly as a plan: what says otherwise beside it is heard, what tells of the failure is not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from replan.core.data.taken_back import takes_back
+from replan.core.reflection import StepReflection
+from replan.reasoning.diagnosis.reflector import reflect_on_step
+from replan.reasoning.prompting.recovery_view import FailureView
+
+pytestmark = pytest.mark.anyio
+
+Build = Callable[..., FailureView]
+DATA = {"size": "A6"}
+RETRY = {"type": "retry_with_params", "data": DATA}
+A6: dict[str, Any] = {"suggested_action": RETRY}
+OTHER = {"type": "retry_with_tool", "data": {"tool_id": "stamp", "parameters": {}}}
+GIVE_UP = {
+    "suggested_action": {"type": "trigger_overall_reflection", "data": {"summary": "the user has to say"}}
+}
+
+
+def anything(_: StepReflection) -> list[str]:
+    return []
+
+
+async def asked(
+    script: Any, view: FailureView, *answers: Any
+) -> tuple[int, StepReflection | None, tuple[str, ...]]:
+    talk = script(*answers)
+    found = await reflect_on_step(talk, view, anything)
+    return len(talk.asked), found.last, found.left
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {**A6, "ask_first": "Is A6 meant?"},
+        {**A6, "question": ["Is A6 meant?"]},
+        {**A6, "cannot": "nobody knows the size"},
+        {**A6, "approved": False},
+        {"suggested_action": {**RETRY, "approved": False}},
+        {"suggested_action": {**RETRY, "ask_first": "Is A6 meant?"}},
+        {"diagnosis": A6, "approved": False},
+        {"suggested_action": {"type": "retry_with_tool", "data": {**OTHER["data"], "approved": "no"}}},
+    ],
+    ids=str,
+)
+async def test_a_call_beside_a_no_or_a_question_is_not_made_however_often_it_is_said(
+    answer: Any, script: Any, failure_view: Build
+) -> None:
+    count, _, left = await asked(script, failure_view(), answer, answer)
+    assert count == 2
+    assert "which says otherwise" in " ".join(left)
+    count, last, left = await asked(script, failure_view(), answer, GIVE_UP)
+    assert last is not None
+    assert (last.suggested_action.type, left) == ("trigger_overall_reflection", ())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {**A6, "dry_run": True},
+        {**A6, "when": "the user agrees"},
+        {"suggested_action": {**RETRY, "dry_run": True}},
+        {"suggested_action": {**RETRY, "when": "the user agrees"}},
+        {"suggested_action": {"type": "retry_with_tool", "data": {**OTHER["data"], "dry_run": True}}},
+    ],
+    ids=str,
+)
+async def test_what_may_take_a_call_back_is_asked_about_once(
+    answer: Any, script: Any, failure_view: Build
+) -> None:
+    count, last, left = await asked(script, failure_view(), answer, A6)
+    assert count == 2
+    assert last is not None
+    assert (last.suggested_action.type, left) == ("retry_with_params", ())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        A6,
+        {"name": "step_reflection", "arguments": A6},
+        {"name": "step_reflection", "arguments": json.dumps(A6)},
+        {"type": "function", "function": {"name": "step_reflection", "arguments": json.dumps(A6)}},
+        [{"name": "step_reflection", "arguments": A6}],
+        {"reflection": A6},
+        {**A6, "status": "failed", "error": "no such size A5", "severity": "low", "success": False},
+        {**A6, "ask_first": None, "cannot": "", "question": "none", "notes": "A6 is what the tool has named"},
+        {**A6, "confidence": "high", "explanation": "x", "step_id": "step_1", "tool": "print_label"},
+        {"suggested_action": {**RETRY, "reason": "A6 exists", "confidence": 0.9}},
+        {"suggested_action": {"type": "retry_with_params", "size": "A6"}},
+        {"suggested_action": "retry_with_params", "data": DATA},
+        {"suggested_action": {"retry_with_params": DATA}},
+    ],
+    ids=str,
+)
+async def test_what_tells_of_the_failure_or_only_wraps_the_diagnosis_costs_nothing(
+    answer: Any, script: Any, failure_view: Build
+) -> None:
+    count, last, left = await asked(script, failure_view(), answer)
+    assert (count, left) == (1, ())
+    assert last is not None
+    assert last.suggested_action.model_dump() == {"type": "retry_with_params", "data": DATA}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "The call was not made, because the size A5 is not there.",
+        "The payment failed: the tool has refused it, but it has named A6.",
+        "Nothing was sent. The step was unsuccessful.",
+    ],
+)
+async def test_honest_words_about_the_failure_are_asked_about_once_and_lose_no_recovery(
+    words: str, script: Any, failure_view: Build
+) -> None:
+    answer = f"{words}\n\n```json\n{json.dumps(A6)}\n```"
+    count, last, left = await asked(script, failure_view(), answer, answer)
+    assert (count, left) == (2, ())
+    assert last is not None
+    assert last.suggested_action.data == DATA
+
+
+@pytest.mark.parametrize(
+    "words", ["I would not make this call.", "This call must not be made.", "Do not run this."]
+)
+async def test_words_that_refuse_the_call_are_heard_each_time(
+    words: str, script: Any, failure_view: Build
+) -> None:
+    answer = f"{words}\n\n```json\n{json.dumps(A6)}\n```"
+    count, _, left = await asked(script, failure_view(), answer, answer, answer)
+    assert count == 3
+    assert "may take it back" in " ".join(left)
+
+
+@pytest.mark.parametrize("words", ["The call was not made.", "It failed.", "the payment did not go through"])
+def test_words_that_say_that_nothing_was_done_take_back_what_says_that_it_was(words: str) -> None:
+    assert takes_back(words)
+    assert not takes_back(words, of_a_failure=True)
