@@ -146,9 +146,12 @@ def yes(*accounts: dict[str, Any]) -> dict[str, Any]:
         pytest.param((ANEW, [some("p", "Bad", "Cid"), to("b", "tell", "Bad")]), id="of some of it"),
     ],
 )  # fmt: skip
-def test_an_item_that_fails_once_more_where_the_list_is_stated_anew_is_one_effect(then: Any) -> None:
+@pytest.mark.parametrize("named", ["p", "a"])
+def test_an_item_that_fails_once_more_where_the_list_is_stated_anew_is_one_effect(
+    then: Any, named: str
+) -> None:
     first = [some("a", "Ann", "Bad", "Cid"), to("r", "look", "Ann")]
-    ran = run(first, then, judged=[NO, yes({"step": "p", "made_good_by": "b"})])
+    ran = run(first, then, judged=[NO, yes({"step": named, "made_good_by": "b"})])
     assert ran.result.is_success
     assert [one for one in ran.result.shortfall if "step 'a'" in one] == []
     [short] = [one for one in ran.result.shortfall if "made good by b" in one]

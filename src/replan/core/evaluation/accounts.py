@@ -32,7 +32,8 @@ def accounted(left: LeftOut, claims: Mapping[StepId, Claim]) -> tuple[LeftOutEff
         if not one.effect:
             continue
         name = one.step.step.step_id
-        claim = claims.get(name, Claim(not_needed=one.reason))
+        said = next(filter(claims.__contains__, (name, *one.also)), name)
+        claim = claims.get(said, Claim(not_needed=one.reason))
         refused = _refused(left, one, claim, free) if claim.made_good_by else ""
         if claim.made_good_by and not refused:
             usable = _since(free, one, claim.made_good_by)

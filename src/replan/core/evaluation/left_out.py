@@ -35,6 +35,8 @@ class Undone(NamedTuple):
     """The plan has said beforehand that it does without such items: by steps that will do."""
     first: int = 0
     """From which version on a judge may say that something made up for it, where earlier plans were without it too; 0: as `since`."""
+    also: tuple[StepId, ...] = ()
+    """The steps of those plans: what is said of one of them is said of this."""
 
     @property
     def effect(self) -> bool:
@@ -100,6 +102,7 @@ def _once_each(found: Sequence[Undone]) -> list[Undone]:
             left[later[0]] = other._replace(
                 allowed=other.allowed and one.allowed,
                 first=min(other.first or other.since, one.first or one.since),
+                also=tuple(dict.fromkeys([*other.also, *one.also, one.step.step.step_id])),
             )
         left[n] = left[n]._replace(lost=still)
     return [one for one, before in zip(left, found, strict=True) if one.lost or not before.lost]
