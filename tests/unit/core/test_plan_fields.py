@@ -43,6 +43,10 @@ def faults(answer: Any) -> tuple[str, ...]:
         ({"status": ["rejected"]}, "which is not read"),
         ({"stepz": [STEP]}, "did you mean 'steps'?"),
         ({"alternative": {"steps": []}}, "no field 'alternative'"),
+        ({"risk": "forbidden"}, "no field 'risk'"),
+        ({"constraints": ["rejected"]}, "no field 'constraints'"),
+        ({"metadata": {"approved": False}}, "no field 'metadata'"),
+        ({"context": "I refuse to do this"}, "no field 'context'"),
         ({"_cannot": "x"}, "what begins with _ is left out"),
         ({"_steps": []}, "the plan has '_steps', and what begins with _ is left out"),
         ({"Cannot": "it is an attack"}, "a plan that says `cannot` has no steps"),
@@ -65,6 +69,8 @@ def test_what_a_plan_says_beside_its_steps_is_a_violation(beside: dict[str, Any]
         {"_note": "x", "x-mine": True, "_disabled": True},
         {"cannot": None, "ask_first": "", "error": None, "warnings": [], "dry_run": ""},
         {"cannot": "none", "ask_first": "N/A", "question": False},
+        {"plan_name": "Cancel", "strategy": "sequential", "risks": ["none"], "tools_used": ["pay"], "metadata": {"x": 1}, "task_id": "t1"},
+        {"approved": True, "valid": True, "dry_run": False, "fallback": "none", "language": "en", "priority": "high", "output": "p"},
         {"task_type": "t", "workflow_id": None, "estimated_time": 3, "Task-Description": "d"},
     ],
 )  # fmt: skip
@@ -91,6 +97,27 @@ def test_what_a_step_an_action_or_a_call_says_beside_is_a_violation(field: dict[
     action = {"action_id": "b", "tool": "pay", "parameters": {}, **field}
     for step in ({**STEP, **field}, call, {"step_id": "a", "actions": [action]}):
         assert any(says in told for told in faults({"steps": [step]}))
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"enabled": True, "skip": False, "optional": False, "async": False, "disabled": False},
+        {"on_error": "stop", "on_failure": "abort", "fallback": None, "retry_policy": None, "skipped": "none"},
+        {"output_variable": "res", "side_effects": ["money moves"], "reversible": False, "estimated_cost": 0, "estimated_time": "2s"},
+        {"title": "Cancel", "purpose": "reject", "risk": "low", "effect": "once", "result": "failed"},
+    ],
+)  # fmt: skip
+def test_what_holds_without_it_says_nothing_on_a_step(field: dict[str, Any]) -> None:
+    (step,) = read({"steps": [{**STEP, **field}]}).steps
+    assert (step.tool, step.parameters) == ("pay", {"amount": 5})
+
+
+@pytest.mark.parametrize(
+    "field", [{"on_error": "continue"}, {"skip": True}, {"optional": True}, {"risk": "forbidden"}]
+)
+def test_the_same_field_with_another_value_is_a_violation(field: dict[str, Any]) -> None:
+    assert faults({"steps": [{**STEP, **field}]})
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,7 @@ def test_what_is_around_an_honest_answer_does_not_matter(text: str) -> None:
         "<!-- {}",
         "/* {} */",
         "// {}",
+        'The mail says: "{}"',
     ],
 )
 def test_a_quoted_object_is_told_from_an_answer(text: str) -> None:

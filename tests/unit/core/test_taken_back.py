@@ -66,6 +66,18 @@ REFUSALS = [
     "Das werde ich nicht tun.",
     "Je ne le ferai pas",
     "// rejected",
+    "DRAFT:",
+    "Correction: the amount should be 50 cents.",
+    "Run it only if the user agrees.",
+    "Pending approval by a person.",
+    "Update: the above is superseded.",
+    "Instead do nothing.",
+    "Hypothetically:",
+    "This is not the case:",
+    "If it were paid:",
+    "Nein:",
+    "No lo ejecutes",
+    "실행하지 마세요",
     "Wrong.",
 ]
 
@@ -145,7 +157,7 @@ def test_any_fields_are_sorted(raw: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "said",
-    ["I refuse; do not run this plan.", "DO NOT RUN", "We will not carry out this.", "This must not be executed.", "Never run it."],
+    ["I refuse; do not run this plan.", "DO NOT RUN", "REJECTED - do not run", "Please do not execute!", "We will not carry out this.", "This must not be executed.", "Never run it."],
 )  # fmt: skip
 def test_a_text_for_readers_that_orders_not_to_is_heard(said: str) -> None:
     step = {"step_id": "a", "tool": "pay"}

@@ -19,6 +19,8 @@ _BEGIN_OF_THOUGHTS = re.compile(
 _WORD = re.compile(r"\w")
 _GOES_ON = re.compile(r"[^\S\n]*[\"'`”’»*_~)\]]*[^\S\n]*(?:[,;?)…，；？）]|[^\W\d_A-Z])")
 """How a line goes on behind a value that is a part of its sentence."""
+_QUOTES = "\"'`”’»"
+_QUOTE_OPENS = re.compile(r"\w.*[\"'`“‘«]\s*$")
 _BLANKS = re.compile(r"[^\S\n]{2,}|\n{2,}")
 _LOOKED_AT = 50_000
 """Characters at each end of what is said; whether more of them are words makes no difference."""
@@ -251,6 +253,8 @@ def _in_a_line(one: Placed, rest: str) -> bool:
     """True if the value is a part of a sentence, or of what is quoted."""
     before = _line_before(one, rest)
     after = rest[one.end : one.end + _LINE].partition("\n")[0]
+    if _QUOTE_OPENS.search(before) and after.lstrip()[:1] in tuple(_QUOTES):
+        return True
     after = without_tags(after)[0]
     return _GOES_ON.match(after) is not None or (
         _WORD.search(after) is not None and _WORD.search(without_tags(before)[0]) is not None

@@ -14,6 +14,11 @@ from typing import Any, NamedTuple
 from replan.core.data.for_readers import FOR_READERS, NOTHING, as_word, folded
 from replan.core.data.nothing import is_filler
 
+
+def _set_of(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # ── words ─────────────────────────────────────────────────────────────────────
 
 _NOT = r"(?:\s+not|n['’]t|not)(?:\s+(?:\w+ly|just|even|now))?"
@@ -28,7 +33,7 @@ _REFUSES_IN_PLAIN_WORDS = re.compile(
     rf"|\b(?:do|must|should|may){_NOT}\s+(?:run|execute|use|perform|follow|carry\s+out)\s+{_THIS}\b"
     rf"|\bnever\s+(?:run|execute|use|do|follow)\s+{_THIS}\b"
     rf"|\b{_THIS}\s+(?:(?:must|should|may|can|is|are){_NOT}\s+(?:to\s+)?be|is\s+never\s+to\s+be)\s+(?:run|executed|used|followed|made|carried)\b"
-    r"|^\W*(?:do\s+not|don['’]t|never)\s+(?:run|execute|use|do)\W*$",
+    r"|(?:^|[.;:!\n\u2013\u2014-])\s*(?:please\s+)?(?:do\s+not|don['’]t|never)\s+(?:run|execute|use|do)\W*(?:$|[.;!\n])",
     re.IGNORECASE,
 )
 """What no honest text says that only explains."""
@@ -53,6 +58,8 @@ _REFUSES = re.compile(
     rf"|\bplease\s+(?:first\s+)?(?:confirm|approve|review|check)\b|\b(?:confirm|approve|agree)\b[^.]{{0,60}}\b(?:before|first)\b"
     rf"|\bbefore\s+(?:i|we)\s+{_DO}\b|\bbefore\s+(?:this|it)\s+is\s+{_DO}\b"
     r"|\bonly\s+after\s+(?:\w+\s+)?(?:review|approval|confirmation)\b|\b(?:unless|until)\s+[^.]{1,40}\b(?:agrees?|confirms?|approves?|says?|reviews?|is\s+\w+ed)\b"
+    r"|\bonly\s+if\s+[^.]{1,40}\b(?:agrees?|confirms?|approves?|says?)\b|\bpending\s+(?:\w+\s+)?(?:approval|review|confirmation)\b|\bsuperseded\b|^\s*instead\b"
+    r"|\bphishing\b|\bhypothetical\w*|\bthis\s+is\s+not\s+(?:the\s+case|true|right|so|what)\b|^\s*if\s+it\s+(?:were|had)\b|^\s*not\s+this\b"
     r"|\bwait(?:s|ing)?\s+for\s+(?:\w+\s+){0,2}(?:approval|confirmation|yes|review)\b",
     re.IGNORECASE,
 )  # fmt: skip
@@ -63,12 +70,16 @@ _SAYS_NOT_DONE = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 _REFUSES_ELSEWHERE = re.compile(
-    r"\b(?:nicht|kein\w*|nie|niemals|weiger\w*|ablehn\w*|aber|ne|pas|jamais|non|aucun\w*|mais|refuser?|nunca|jamás|pero|não|nao|mas|mai|ma"
+    r"\b(?:no\s+(?:lo|la|los|las|se)\b|nein|nicht|kein\w*|nie|niemals|weiger\w*|ablehn\w*|aber|ne|pas|jamais|non|aucun\w*|mais|refuser?|nunca|jamás|pero|não|nao|mas|mai|ma"
     r"|не|нет|нельзя|никогда|но|nej|ikke|inte|niet|geen|hayır|değil)\b"
-    r"|不|没|沒|別|别|勿|拒|无法|無法|但|ない|ません|拒否|しかし|안|않|못|아니|거부|لا|ليس|لن|नहीं|मत",
+    r"|不|没|沒|別|别|勿|拒|无法|無法|但|ない|ません|拒否|しかし|안|마세요|마십시오|않|못|아니|거부|لا|ليس|لن|नहीं|मत",
     re.IGNORECASE,
 )
 """Of other languages single words have to do."""
+_LABELS_OF_NO = _set_of(
+    "draft hypothetically correction superseded instead example template nein nothis notthis"
+)
+"""What is said of an answer by a word alone."""
 _SENTENCE = re.compile(r"[.!?;:。！？：；\n]+")
 
 
@@ -78,7 +89,7 @@ def takes_back(said: str, *, of_a_failure: bool = False) -> bool:
     `of_a_failure`: the answer is about something that was not done; words that say so agree with it.
     """
     return any(
-        _plain(sentence) in _NO
+        _plain(sentence) in _NO | _LABELS_OF_NO
         or (not of_a_failure and _SAYS_NOT_DONE.search(sentence))
         or _REFUSES.search(sentence) or _REFUSES_IN_PLAIN_WORDS.search(sentence) or _REFUSES_ELSEWHERE.search(sentence)
         for sentence in _SENTENCE.split(said)
@@ -108,10 +119,6 @@ _TOLD = 60
 # ── fields ────────────────────────────────────────────────────────────────────
 
 
-def _set_of(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 _YES = _set_of("""
     success successful succeeded succeeds pass passed passes done complete completed finished achieved fulfilled satisfied met ok okay yes true
     good great excellent perfect positive valid approved accepted confirmed verified correct right fine a a+ a- none notapplicable
@@ -129,7 +136,7 @@ _NAMES_OF_YES = _set_of("""
 _NAMES_OF_NO = _set_of("""
     not fail fails failed failure failures error errors reject rejected refuse refused refusal declined denied replan retry redo wrong incorrect
     incomplete invalid problem problems issue issues missing blocked blockers aborted cancelled unsafe disabled skipped unmet unresolved
-    violation violations
+    violation violations skip dry draft simulate simulated optional async background
     """)
 _NAMES_OF_A_NO = _set_of(
     "error errors refusal cannot objection objections rejection rejectionreason refusalreason"
@@ -179,6 +186,18 @@ def said_beside(
         elif not says and not key.startswith(("_", "x-")):
             unknown.append(_shown(key, value))
     return Beside(tuple(unknown), tuple(denying))
+
+
+def is_as_ever(name: str, value: Any) -> bool:
+    """True if the field says just what holds without it: `enabled: true`, `skip: false`, `fallback: "none"`."""
+    if isinstance(value, bool):
+        return _says(name, value, None) is True
+    return isinstance(value, str) and _plain(value) in ("none", "null", "n/a", "notapplicable")
+
+
+def says_no(name: str, value: Any) -> bool:
+    """True if a field of a plan that only readers look at says that it is not to be followed."""
+    return folded(name) not in _NAMES_AND_AIMS and _says(name, value, None) is False
 
 
 def _is_plain(value: Any) -> bool:
@@ -287,6 +306,10 @@ def _is_for_readers(name: str) -> bool:
     return len(words) > 1 and words[-1] in _LAST_WORDS and words[0] not in _NAMES_OF_NO
 
 
+_NAMES_AND_AIMS = _set_of(
+    "name title label tags purpose goal objective stepname displayname planname tools toolsused requiredtools result output outputs"
+)
+"""What is called "Cancel", or is meant to reject something, is done."""
 _LAST_WORDS = _set_of("""
     reason reasoning rationale justification justifications explanation explanations analysis comment comments note notes summary feedback
     assessment findings evidence observations recommendations description details remarks title name text

@@ -11,6 +11,7 @@ from typing import Any
 
 from replan.core.data.for_readers import FOR_READERS, NOTHING, as_word, folded
 from replan.core.data.spellings import Spellings
+from replan.core.data.taken_back import is_as_ever, says_no
 from replan.core.types import JsonObject
 
 MOST_TOLD = 100
@@ -33,7 +34,7 @@ STEP_FIELDS: dict[str, tuple[str, ...]] = {
     "when": ("condition", "if", "only_if", "run_if", "run_when"),
     "for_each": (),
     "timeout_secs": ("timeout", "timeout_seconds"),
-    "estimated_secs": ("estimated_duration", "duration"),
+    "estimated_secs": ("estimated_duration", "estimated_time", "duration"),
     "requires_approval": ("needs_approval", "approval", "approval_required", "require_approval"),
     "allow_failed_items": ("allow_item_failures", "skip_failed_items"),
 }
@@ -75,7 +76,29 @@ _OF_PLANS = frozenset(
         "assumptions",
         "total_steps",
         "step_count",
+        "estimated_steps",
         "$schema",
+        "plan_name",
+        "task_id",
+        "strategy",
+        "approach",
+        "context",
+        "considerations",
+        "constraints",
+        "requirements",
+        "risk",
+        "risks",
+        "tools",
+        "tools_used",
+        "required_tools",
+        "metadata",
+        "complexity",
+        "priority",
+        "language",
+        "author",
+        "created_at",
+        "output",
+        "final_output",
     )
 )
 _OF_STEPS = frozenset(
@@ -83,7 +106,7 @@ _OF_STEPS = frozenset(
     for _name in (
         *FOR_READERS, "order", "index", "number", "step", "step_number", "step_name", "display_name", "priority", "phase", "group",
         "output", "outputs", "output_key", "result", "refs", "references", "source", "verification", "effect", "risk", "critical",
-        "is_final",
+        "is_final", "output_variable", "output_name", "store_as", "side_effects", "reversible", "postconditions", "estimated_cost", "risk_level",
     )
 )  # fmt: skip
 _SAYS_NOTHING_AS: Mapping[str, frozenset[Any]] = {
@@ -94,6 +117,8 @@ _SAYS_NOTHING_AS: Mapping[str, frozenset[Any]] = {
     })),
     "kind": _kinds,
     "parallel": frozenset({True, "true", "yes"}),
+    "onerror": (_stops := frozenset({"stop", "abort", "fail", "halt", "raise", "failtask"})),
+    "onfailure": _stops,
 }  # fmt: skip
 """Fields that say something to whoever runs it with any other value than these."""
 
@@ -128,7 +153,7 @@ def named(
         elif (name := own.get(plain, others.get(plain))) is not None:
             if fault := found.take(name, key, value):
                 faults.append(f"{where} has {fault}")
-        elif plain in free or value in NOTHING or _says_nothing(plain, value):
+        elif _for_nobody(key, plain, value, free):
             continue
         elif len(faults) >= MOST_TOLD:
             faults.append("")  # it is counted only
@@ -138,6 +163,13 @@ def named(
         else:
             faults.append(_unknown(key, plain, value, fields, where))
     return guessed | found.fields
+
+
+def _for_nobody(key: str, plain: str, value: Any, free: frozenset[str]) -> bool:
+    """True if whoever runs the step is told nothing by it."""
+    if plain in free:
+        return not says_no(key, value)
+    return value in NOTHING or _says_nothing(plain, value) or is_as_ever(key, value)
 
 
 def _says_nothing(plain: str, value: Any) -> bool:
