@@ -95,35 +95,51 @@ def test_of_several_like_calls_of_the_next_part_each_says_that_it_is_meant_and_i
     assert ran.source.counts["command"] == 3
 
 
-@pytest.mark.parametrize("each", [False, True])
-def test_a_like_call_that_shows_only_when_its_references_are_read_is_refused_and_not_answered(
-    each: bool,
-) -> None:
-    def order(name: str, look: str) -> dict[str, Any]:
-        if each:
-            return step(
-                name, "command", for_each=[f"${{{look}.output.left}}"], parameters={"pieces": "${item}"}
-            )
-        return step(name, "command", parameters={"pieces": f"${{{look}.output.left}}"})
+REFLECTED: dict[str, Any] = {
+    "step_reflection": reflection("trigger_overall_reflection", {"summary": "it is done"}),
+    "overall_reflection": overall(),
+}
+PIECES = "${look_2.output.left}"
+FIRST_ORDER = {
+    **plan(step("look", "stock"), step("first", "command", parameters={"pieces": "${look.output.left}"})),
+    "more": "look again and order what is low",
+}
 
-    ran = run(
-        [
-            {
-                **plan(step("look", "stock"), order("first", "look")),
-                "more": "look again and order what is low",
-            },
-            plan(step("look_2", "stock"), order("second", "look_2")),
-        ],
-        answers={
-            "step_reflection": reflection("trigger_overall_reflection", {"summary": "it is done"}),
-            "overall_reflection": overall(),
-        },
-    )
-    assert ran.source.counts == {"stock": 2, "command": 1}
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        pytest.param([step("second", "command", parameters={"pieces": PIECES})], id="a step"),
+        pytest.param([write("w", "1"), step("second", "command", "w", for_each=[PIECES], parameters={"pieces": "${item}"})],
+                     id="a list after an effect"),
+    ],
+)  # fmt: skip
+def test_a_like_call_that_shows_only_when_its_references_are_read_is_refused_and_not_answered(
+    second: list[dict[str, Any]],
+) -> None:
+    ran = run([FIRST_ORDER, plan(step("look_2", "stock"), *second)], answers=REFLECTED)
+    assert ran.source.counts["command"] == 1
     (refused,) = ran.events("step_failed")
     assert refused.step_id == "second"
     assert "step 'first'" in refused.error.message
     assert "makes this very call of 'command' already" in refused.error.message
+
+
+@pytest.mark.parametrize("judge", ["model", "steps"])
+@pytest.mark.parametrize(
+    "second",
+    [
+        pytest.param([step("second", "command", for_each=[PIECES, 8], parameters={"pieces": "${item}"})], id="read anew"),
+        pytest.param([step("second", "command", for_each=[3, 8], parameters={"pieces": "${item}"})], id="written"),
+        pytest.param([step("second", "command", "look_2", for_each=[8, 3], parameters={"pieces": "${item}"})], id="after a reading"),
+    ],
+)  # fmt: skip
+def test_a_list_may_name_again_what_is_done_and_goes_on_with_the_rest(
+    second: list[dict[str, Any]], judge: str
+) -> None:
+    ran = run([FIRST_ORDER, plan(step("look_2", "stock"), *second)], evaluation=judge)
+    assert ran.result.succeeded
+    assert ran.source.counts["command"] == 2
 
 
 def enter(name: str, folder: str, *needs: str, **more: Any) -> dict[str, Any]:

@@ -120,6 +120,17 @@ class Graph:
                         stack.append(dependent)
         return list(seen)
 
+    def upstream(self, step: StepId) -> list[StepId]:
+        """Everything that this one needs, however far, each once."""
+        seen: dict[StepId, None] = {}
+        stack = [step]
+        while stack:
+            for need in self.needs.get(stack.pop(), ()):
+                if need not in seen:
+                    seen[need] = None
+                    stack.append(need)
+        return list(seen)
+
     def is_chain(self) -> bool:
         """True if no two steps can overlap."""
         return all(len(layer) == 1 for layer in self.layers())
