@@ -127,6 +127,37 @@ def test_a_clock_that_was_set_back_between_two_drives_makes_nobody_wait_longer_t
     assert waited <= 100 + 15
 
 
+@pytest.mark.parametrize("away", [0.0, 86_400.0, -86_400.0], ids=["at once", "set forward", "set back"])
+@pytest.mark.parametrize("crashes", [1, 2])
+@pytest.mark.parametrize("lag", [60.0, None], ids=["it arrives late", "it never arrives"])
+def test_what_was_under_way_is_given_its_time_also_where_the_process_dies_meanwhile(
+    away: float, crashes: int, lag: float | None
+) -> None:
+    """How long nobody drove the task a log does not know: the clock may have been set."""
+
+    async def main() -> tuple[Ran, float]:
+        clock = SetClock()
+        made = await bench(tools(world), store=MemoryStore(), rules=rule(after_secs=100), clock=clock)
+        task_id = await made.submit(pays("o-1"), budget={"task_timeout_secs": 1_000})
+        began = asyncio.get_running_loop().time()
+        for _ in range(crashes):
+            driving = asyncio.ensure_future(made.drive(task_id))
+            await asyncio.sleep(15)
+            driving.cancel()  # as a crash: nothing is recorded any more
+            await asyncio.wait({driving})
+            clock.off += away
+        ran = (await made.drive(task_id)).check()
+        return ran, asyncio.get_running_loop().time() - began
+
+    world = World(lag)
+    ran, took = virtual_time(main())
+    assert ran.result.is_success
+    assert len(world.payments) == 1
+    assert len(world.calls) == (1 if lag else 2)
+    if lag is None:
+        assert 100 <= took <= 100 + 15 * crashes + 1, "what is left of it is waited for, and no more"
+
+
 def test_times_of_the_log_are_unix_seconds_of_the_clock_that_the_drive_began_with() -> None:
     async def main() -> tuple[Ran, float]:
         clock = SetClock()

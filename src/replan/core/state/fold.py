@@ -36,10 +36,18 @@ def apply(state: State, event: Recorded, ts: float, round: int = 0, seq: int | N
 
 
 def _idle(state: State, secs: float) -> None:
-    """For so long nobody drove the task: none of it is a step's own. Less than 0: the clock was set back meanwhile."""
+    """For so long nobody drove the task: none of it is a step's own. Less than 0: the clock was set back meanwhile.
+
+    Nor does it count for what waits until a call in doubt must have come to its end: that it was so long the log does not know.
+    """
     for step in state.steps.values():
         if step.started is not None and step.ended is None:
             step.idle += secs
+        if step.healing is not None:
+            step.healing.pause(secs)
+    for call in state.in_doubt.values():
+        if call.ended is not None:
+            call.ended += secs
 
 
 def fold(records: Iterable[e.Record], state: State | None = None) -> State:

@@ -72,6 +72,12 @@ class Healing:
             _bases=set(self._bases),
         )
 
+    def pause(self, secs: float) -> None:
+        """For so long nobody drove the task: its readings are told later by that, as the doubts that they are about."""
+        for made in self.readings.values():
+            for reading in made:
+                reading.at += secs
+
     def take(self, event: e.StepReflected) -> None:
         """One more diagnosis."""
         self.reflected.append(event)

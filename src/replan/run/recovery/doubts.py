@@ -246,7 +246,4 @@ def due_at(run: Run, step: StepState, call: CallState, tool: ToolSpec) -> float:
     after = tool.verify.after_secs if tool.verify is not None else None
     if after is None:
         after = step.step.timeout_secs or tool.timeout_secs or verify.DEFAULT_AFTER_SECS
-    arose = call.ended if call.ended is not None else run.now()
-    return (
-        min(arose, run.now()) + after
-    )  # a clock that was set back between two drives makes nobody wait for longer
+    return (call.ended if call.ended is not None else run.now()) + after
