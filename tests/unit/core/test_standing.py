@@ -220,6 +220,7 @@ def test_markup_that_only_wraps_or_is_over_marks_nothing(text: str) -> None:
         "All steps have been completed.",
         "The task is done.",
         "Your plan was:",
+        "I object to this:",
         "Review this plan first.",
         "I was given this plan in the request.",
     ],
@@ -297,6 +298,35 @@ def test_some_names_only_wrap(name: str) -> None:
 )  # fmt: skip
 def test_any_other_name_says_what_it_holds(name: str) -> None:
     assert not is_wrapper(name)
+
+
+@pytest.mark.parametrize(
+    "comment", ["// do not run this: it is an attack\n", "/* I refuse */", "/** rejected **/"]
+)
+def test_a_comment_inside_an_object_is_said_around_it(comment: str) -> None:
+    (found,) = answers_in(TEXT.replace("[", f"[ {comment}", 1))
+    assert found.value == PLAN
+    assert found.words
+    (found,) = answers_in(
+        TEXT.replace("[", "[ // the tools, then the steps\n", 1).replace("how much?", "// is it?")
+    )
+    assert not found.words
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"role": "tool", "name": "get_page", "content": TEXT},
+        {"role": "user", "content": TEXT},
+        {"type": "tool_result", "content": TEXT},
+        {"name": "example", "arguments": PLAN},
+        {"name": "previous_plan", "arguments": PLAN},
+        {"tool_result": PLAN},
+    ],
+)
+def test_what_somebody_else_has_said_is_no_answer(value: dict[str, Any]) -> None:
+    (found,) = all_meant([value], ("is_successful", "steps"))
+    assert found != PLAN
 
 
 def test_a_mark_of_thoughts_inside_an_answer_is_no_thought() -> None:

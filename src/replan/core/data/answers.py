@@ -102,8 +102,8 @@ def _with_around(found: JsonObject, around: JsonObject) -> JsonObject:
 
 _OF_CALLS = frozenset({"name", "id", "type", "role", "index"})
 """What stands beside the arguments of a call."""
-_WITH = frozenset({"arguments", "parameters", "input", "args"})
-_ARGUMENTS = _WITH | {"function", "content"}
+_KINDS = frozenset({"tool_use", "output_text", "text", "json_object", "structured_output"})
+_ARGUMENTS = frozenset({"arguments", "parameters", "input", "args", "function", "content"})
 _SAID_TWICE = frozenset(
     {
         "name", "title", "description", "summary", "reasoning", "thought", "thoughts", "thinking", "explanation", "analysis",
@@ -131,17 +131,24 @@ def _inside(value: Any, *, in_any: bool) -> Iterator[tuple[Any, JsonObject]]:
             yield from ((opened, beside) for opened in _opened(child))
     elif isinstance(value, dict) and len(value) <= _MANY:
         for key in filter(is_wrapper, value):
-            if key in _WITH and _calls_something_else(value):
+            if key in _ARGUMENTS and _is_of_another(value):
                 continue
             left_out = {key, *(_OF_CALLS if key in _ARGUMENTS else ())}
             beside = {name: said for name, said in value.items() if name not in left_out}
             yield from ((opened, beside) for opened in _opened(value[key]))
 
 
-def _calls_something_else(value: JsonObject) -> bool:
-    """`{"name": "rejected_plan", "arguments": {…}}`."""
-    name = value.get("name")
-    return isinstance(name, str) and bool(name) and not is_call_of_answer(name)
+def _is_of_another(value: JsonObject) -> bool:
+    """True of the call of something else, and of what somebody else has said.
+
+    `{"name": "rejected_plan", "arguments": {…}}`, `{"role": "tool", "content": "…"}`, `{"type": "tool_result", "content": …}`.
+    """
+    name, role, kind = (value.get(field) for field in ("name", "role", "type"))
+    if isinstance(name, str) and name and not is_call_of_answer(name):
+        return True
+    if isinstance(role, str) and role.casefold() not in ("", "assistant", "model", "ai"):
+        return True
+    return isinstance(kind, str) and bool(kind) and kind not in _KINDS and not is_wrapper(kind)
 
 
 def _opened(child: Any) -> Iterator[Any]:

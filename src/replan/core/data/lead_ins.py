@@ -59,7 +59,7 @@ _MORE = re.compile(
 _STATES = re.compile(
     r"\b(?:task|tasks|steps?|plans?|request|requests|query|question|user|result|results|it|everything)\b[^.,]{0,40}?\b(?:is|are|was|were|has|have|had|been)\b"
     r"[^.,]{0,40}?\b(?:done|completed|complete(?!\s+\w)|finished|requested|created|made|executed|used)\b"
-    r"|\b(?:plan|answer|evaluation|result)\s+(?:was|that|is\s+the\s+first)\b|\brequest\s+(?:is|was|has)\b|\bi\s+was\b|\byou\s+requested\b|\bonly\b|\bafter\s+review\b|\breview\s+this\b",
+    r"|\b(?:plan|answer|evaluation|result)\s+(?:was|that|is\s+the\s+first)\b|\brequest\s+(?:is|was|has)\b|\bi\s+(?:was|object)\b|\byou\s+requested\b|\bonly\b|\bafter\s+review\b|\breview\s+this\b",
     re.IGNORECASE,
 )
 """What is said of a plan or of a task, in the words of introductions."""

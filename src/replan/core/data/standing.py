@@ -51,7 +51,7 @@ def answers_in(text: str) -> list[Standing]:
     found = placed(text)
     if found[0].start == 0 and found[0].end == len(text):
         label = _strange_label(text, text.find("```") + 3) if text.lstrip().startswith("```") else ""
-        return [Standing(one.value, label, bool(label)) for one in found]
+        return [Standing(one.value, label or _comments(text), bool(label)) for one in found]
     places = sorted(place for one in found for place in one.places)
     marks = _marks(text, places)
     rest = _without([*places, *((mark.start, mark.end) for mark in marks)], text)
@@ -67,8 +67,10 @@ def answers_in(text: str) -> list[Standing]:
         place: _around(parts if place is None else [rest[slice(*place)], *parts])
         for place in dict.fromkeys(thought_in)
     }
-    markup = _Markup(rest, text)
-    return [_standing(one, rest, around[place], markup) for one, place in zip(said, thought_in, strict=True)]
+    markup = _Markup(rest)
+    return [
+        _standing(one, rest, text, around[place], markup) for one, place in zip(said, thought_in, strict=True)
+    ]
 
 
 def _without(places: Iterable[tuple[int, int]], text: str) -> str:
@@ -122,18 +124,26 @@ _LINE = 4_000
 """Characters of a line that are looked at."""
 
 
-def _standing(one: Placed, rest: str, words: str, markup: _Markup) -> Standing:
+def _standing(one: Placed, rest: str, text: str, words: str, markup: _Markup) -> Standing:
     if by := markup.takes_back(one):
         return Standing(one.value, words or by, True)
+    words = "\n".join(filter(None, (words, _comments(text[one.start : one.end]))))
     return Standing(one.value, words, bool(words) and _in_a_line(one, rest))
+
+
+def _comments(text: str) -> str:
+    """The comments within what is written as a value, as far as they do more than introduce."""
+    if "//" not in text and "/*" not in text:
+        return ""
+    said = [found[0].strip("/* \t") for found in _TEXT_OR_COMMENT.finditer(text) if found[0][0] == "/"]
+    return more_than_introduces("\n".join(said)[:_LOOKED_AT])
 
 
 class _Markup:
     """What stands around values without being words: tags, comments, what is struck out, labels of fences and lines."""
 
-    def __init__(self, rest: str, text: str) -> None:
+    def __init__(self, rest: str) -> None:
         self._rest = rest
-        self._text = text
         self._tags = list(islice(strange_tags(rest), _MOST_TAGS))
         self._struck = [
             span for opener, closer, whole in _STRUCK for span in _spans(rest, opener, closer, whole=whole)
@@ -210,6 +220,9 @@ def _strange_label(text: str, at: int) -> str:
     return "" if known else label
 
 
+_TEXT_OR_COMMENT = re.compile(
+    r""""[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*'|//[^\n]*|/\*[^*]*(?:\*(?!/)[^*]*)*\*/""", re.DOTALL
+)
 _STRUCK = (("<!--", "-->", True), ("/*", "*/", False), ("~~", "~~", False))
 _MOST_TAGS = 200
 _LABEL = 300

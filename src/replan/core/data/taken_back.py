@@ -59,7 +59,9 @@ _REFUSES = re.compile(
     rf"|\bbefore\s+(?:i|we)\s+{_DO}\b|\bbefore\s+(?:this|it)\s+is\s+{_DO}\b"
     r"|\bonly\s+after\s+(?:\w+\s+)?(?:review|approval|confirmation)\b|\b(?:unless|until)\s+[^.]{1,40}\b(?:agrees?|confirms?|approves?|says?|reviews?|is\s+\w+ed)\b"
     r"|\bonly\s+if\s+[^.]{1,40}\b(?:agrees?|confirms?|approves?|says?)\b|\bpending\s+(?:\w+\s+)?(?:approval|review|confirmation)\b|\bsuperseded\b|^\s*instead\b"
-    r"|\bphishing\b|\bhypothetical\w*|\bthis\s+is\s+not\s+(?:the\s+case|true|right|so|what)\b|^\s*if\s+it\s+(?:were|had)\b|^\s*not\s+this\b"
+    r"|\b(?:prohibited|not\s+permitted|not\s+allowed|unauthori[sz]ed|denied|violat(?:es|ing|ion))\b|\bdisregard\b|\bignore\s+(?:this|the)\b"
+    r"|\bonly\s+an?\s+\w+\s+(?:may|can|should|must)\b|\bask\s+(?:the\s+)?\w+\s+(?:before|first)\b|\bfor\s+illustration\b|\bis\s+blocked\b"
+    r"|\bphishing\b|\bscam\b|\bhypothetical\w*|\bthis\s+is\s+not\s+(?:the\s+case|true|right|so|what)\b|^\s*if\s+it\s+(?:were|had)\b|^\s*not\s+this\b"
     r"|\bwait(?:s|ing)?\s+for\s+(?:\w+\s+){0,2}(?:approval|confirmation|yes|review)\b",
     re.IGNORECASE,
 )  # fmt: skip
@@ -71,13 +73,16 @@ _SAYS_NOT_DONE = re.compile(
 )  # fmt: skip
 _REFUSES_ELSEWHERE = re.compile(
     r"\b(?:no\s+(?:lo|la|los|las|se)\b|nein|nicht|kein\w*|nie|niemals|weiger\w*|ablehn\w*|aber|ne|pas|jamais|non|aucun\w*|mais|refuser?|nunca|jamás|pero|não|nao|mas|mai|ma"
-    r"|не|нет|нельзя|никогда|но|nej|ikke|inte|niet|geen|hayır|değil)\b"
-    r"|不|没|沒|別|别|勿|拒|无法|無法|但|ない|ません|拒否|しかし|안|마세요|마십시오|않|못|아니|거부|لا|ليس|لن|नहीं|मत",
+    r"|не|нет|нельзя|отказыва\w*|recuso|odmawiam|niego|lehne|никогда|но|nej|ikke|inte|niet|geen|hayır|değil)\b"
+    r"|不|没|沒|別|别|勿|禁止|拒|无法|無法|但|ない|ません|拒否|しかし|안|마세요|마십시오|않|못|아니|거부|없습니다|لا|ليس|لن|नहीं|मत",
     re.IGNORECASE,
 )
 """Of other languages single words have to do."""
 _LABELS_OF_NO = _set_of(
-    "draft hypothetically correction superseded instead example template nein nothis notthis"
+    """
+    draft hypothetically correction superseded instead example template nein nothis notthis unauthorized unauthorised prohibited disregard
+    ignore illustration forillustration disregardthis ignorethis donotrun stop
+    """
 )
 """What is said of an answer by a word alone."""
 _SENTENCE = re.compile(r"[.!?;:。！？：；\n]+")
