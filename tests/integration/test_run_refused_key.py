@@ -23,6 +23,14 @@ PAID = plan(step("p", "pay"), step("l", "look", "p"))
 POOR = verdict(30, success=False)
 
 
+def answered(status: int) -> httpx2.HTTPStatusError:
+    """What a client library raises of an answer of this status."""
+    asked = httpx2.Request("POST", "http://models.test")
+    return httpx2.HTTPStatusError(
+        f"status {status}", request=asked, response=httpx2.Response(status, request=asked)
+    )
+
+
 def tools(**fails: Any) -> dict[str, Any]:
     return {
         "pay": FakeTool(output="paid", **PAY),
@@ -98,7 +106,14 @@ def test_the_task_waits_says_why_and_goes_on_where_it_was(stage: str, interactiv
 @pytest.mark.parametrize("stage", ["reflecting", "planning anew", "a failed step"])
 @pytest.mark.parametrize(
     "fault",
-    [ConnectionError("down"), ConnectionRefusedError("no"), TimeoutError("late"), httpx2.ConnectError("off")],
+    [
+        ConnectionError("down"),
+        ConnectionRefusedError("no"),
+        TimeoutError("late"),
+        httpx2.ConnectError("off"),
+        pytest.param(answered(503), id="status 503"),
+        pytest.param(answered(429), id="status 429"),
+    ],
     ids=lambda fault: type(fault).__name__,
 )
 def test_a_model_of_ones_own_that_cannot_be_reached_is_waited_for_as_an_endpoint_is(
@@ -111,8 +126,13 @@ def test_a_model_of_ones_own_that_cannot_be_reached_is_waited_for_as_an_endpoint
     assert last.check().result.is_success
 
 
-def test_one_that_fails_otherwise_ends_it() -> None:
-    (first,) = run("planning anew", ValueError("no such model"), again=0)
+@pytest.mark.parametrize(
+    "fault",
+    [ValueError("no such model"), answered(404), answered(501)],
+    ids=["an error", "status 404", "status 501"],
+)
+def test_one_that_fails_otherwise_ends_it(fault: Exception) -> None:
+    (first,) = run("planning anew", fault, again=0)
     assert first.result.status == "failed"
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
+from replan.core.failures.transport import status_passes
 from replan.errors import ModelUnavailable
-
-_TRANSIENT = frozenset({408, 409, 425, 429})
 
 
 class AnswerTooLarge(Exception):
@@ -46,7 +45,7 @@ def of_status(where: str, error: Any, *, quota: bool, key: str) -> EndpointError
     body = error.body
     said = body.get("message") if isinstance(body, dict) else body
     detail = f": {str(said)[:500]}" if said else ""
-    transient = not quota and (status in _TRANSIENT or (status >= 500 and status != 501))
+    transient = not quota and status_passes(status)
     if status in (401, 403):
         return EndpointError(
             f"{where} refuses access (status {status}){detail}; {key}", status=status, setup=True

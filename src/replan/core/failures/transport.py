@@ -268,6 +268,14 @@ def attribute(holder: object, name: str) -> Any:
         return None
 
 
+_PASSING = frozenset({408, 409, 425, 429})
+
+
+def status_passes(status: int) -> bool:
+    """True if what answers with this status may well answer otherwise a little later."""
+    return status in _PASSING or (500 <= status <= 599 and status != 501)
+
+
 def status_of(error: BaseException) -> int | None:
     """The HTTP status of the answer that an error is about."""
     response = attribute(error, "response")

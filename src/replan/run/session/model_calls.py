@@ -12,7 +12,7 @@ from replan.beside import beside
 from replan.core.data.pieces import ANSWER_AT_ONCE
 from replan.core.data.strict_json import storable
 from replan.core.events import LlmCallCompleted, LlmCallStarted, LlmToken, ProgressUpdate
-from replan.core.failures.transport import transport_kind
+from replan.core.failures.transport import status_of, status_passes, transport_kind
 from replan.core.secrets import Pieces
 from replan.core.types import Role, Usage
 from replan.errors import ModelUnavailable, RecordingError, ReplanError
@@ -181,7 +181,9 @@ class RoleTalk:
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
-            passing = transport_kind(error) is not None  # as an endpoint's fault of this kind is
+            # as an endpoint's fault of this kind is
+            status = status_of(error)
+            passing = transport_kind(error) is not None if status is None else status_passes(status)
             told = f"{type(error).__name__}: {error}".rstrip(": ")
             raise ModelUnavailable(told, transient=passing) from error
 
