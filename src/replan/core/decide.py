@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+from replan.core.evaluation.older import older_than_a_change
 from replan.core.evaluation.outcome import answer_faults, default_strategy, done_in_substance, satisfied
 from replan.core.evaluation.parts import still_open, to_be_planned, unplanned
 from replan.core.events import TaskCancelled, TaskCompleted, TaskFailed, TaskTimedOut
@@ -250,7 +251,8 @@ def _why(state: State) -> Failure:
 
 
 def _left_out(state: State, evaluation: Evaluation) -> tuple[str, ...]:
-    """The effects that were planned and not had, each with how it is accounted for, and the items that the plan did without."""
+    """The effects that were planned and not had, each with how it is accounted for, the items that the plan did without, and
+    what was had before something was changed that it may be made of."""
     told = tuple(one.told for one in evaluation.left_out)
     accounted = {one.step_id for one in evaluation.left_out if one.allowed or one.stand_in}
     items = (
@@ -258,7 +260,7 @@ def _left_out(state: State, evaluation: Evaluation) -> tuple[str, ...]:
         for name, step in state.steps.items()
         if step.status == "succeeded" and step.left_out and name not in accounted
     )
-    return (*told, *items)
+    return (*told, *items, *(one.told for one in older_than_a_change(state) if one.meets))
 
 
 def _completed(state: State, evaluation: Evaluation, shortfall: tuple[str, ...] = ()) -> Finish:

@@ -7,7 +7,7 @@ plan it is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import chain
@@ -159,6 +159,9 @@ class Ledger:
     """Goes up when a call that may change the world starts, and when it ends: a reading from before may be old."""
     _deeds: list[Deed] = field(default_factory=list)
     """Effects that were had, or may have been, in their order."""
+    _order: dict[str, tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
+    _ordered: int = field(default=0, compare=False, repr=False)
+    """So many of them are in `_order`."""
     _further: dict[str, set[int]] = field(default_factory=dict)
     """By what is called: which of the like calls are done, beside the first."""
     _occurrences: dict[str, Place | Occurrences] = field(default_factory=dict)
@@ -297,6 +300,14 @@ class Ledger:
     def any_deeds(self) -> bool:
         """True if some effect was had, or may have been."""
         return bool(self._deeds)
+
+    def order(self) -> Mapping[str, tuple[int, int]]:
+        """By what was called: the places of its first and its last effect among all of them."""
+        for at in range(self._ordered, len(self._deeds)):
+            if (deed := self._deeds[at]).sure:
+                self._order[deed.base] = (self._order.get(deed.base, (at, at))[0], at)
+        self._ordered = len(self._deeds)
+        return self._order
 
     def overwritten(self, base: str, besides: Collection[str] = ()) -> bool:
         """True if what this `repeatable` call has set may have been changed since: to have it again is another call.

@@ -11,6 +11,7 @@ from replan.core.data.pieces import MANY, is_large
 from replan.core.data.schemas import problems
 from replan.core.evaluation.accounts import Claim, accounted
 from replan.core.evaluation.left_out import left_out
+from replan.core.evaluation.older import older_than_a_change
 from replan.core.evaluation.outcome import at_odds
 from replan.core.evaluation.parts import unplanned
 from replan.core.events import (
@@ -255,6 +256,7 @@ def _by_steps(run: Run, loaded: Loaded, final: list[StepState]) -> Evaluation:
                     ),
                     *(one.what for one in left if one.stand_in or one.allowed),
                     *([rest] if asked else []),
+                    *(one.told for one in older_than_a_change(state) if one.meets),
                 ]
             )
         ),

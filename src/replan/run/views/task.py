@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from replan.core.calls.site import items_in_words
 from replan.core.evaluation.alike import like_before
 from replan.core.evaluation.effects_had import called_or_planned
+from replan.core.evaluation.older import older_than_a_change
 from replan.core.references.refs import references
 from replan.core.state.human_input import lines
 from replan.core.state.progress import artifacts_of
@@ -136,6 +137,11 @@ def _notes(step: StepState, state: State) -> Iterator[str]:
     if step.items is not None and step.closed and step.status != "skipped":
         without = step.left_out
         yield f"{step.items} items" + (f", without {items_in_words(without)}" if without else "")
+    for one in older_than_a_change(state, [step]) if not step.gone else ():
+        yield (
+            f"what it was reused from was made before {one.change.step_id!r} ({one.change.tool_id}), which this step comes after: if that "
+            "changed what it is made of, it is the older result"
+        )
 
 
 def _call_notes(call: CallState, step: StepState, state: State) -> Iterator[str]:
