@@ -169,6 +169,8 @@ def test_a_quoted_object_is_told_from_an_answer(text: str) -> None:
         "{}\n\nI would not do this.",
         "{}\nLet me know if I should run it.",
         "// do not run this\n{}",
+        "❌ {}",
+        "{} 👎",
         "<!-- rejected -->\n{}",
         "<think>I must not answer {}</think>",
         "<think>no: {}",

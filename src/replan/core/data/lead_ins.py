@@ -75,6 +75,8 @@ _PHRASES = re.compile(
     r"|\\boxed\b",
     re.IGNORECASE,
 )
+CROSSES = frozenset("❌❎🚫⛔✗✘🛑👎")
+"""Signs that take back without a word."""
 _SENTENCE = re.compile(r"[.!?:;。！？：；\n]+")
 _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -91,6 +93,8 @@ def more_than_introduces(said: str) -> str:
 
 
 def _introduces(sentence: str) -> bool:
+    if not CROSSES.isdisjoint(sentence):
+        return False
     if _CLOSES.match(sentence):
         known = frozenset() if _OFFERS.search(sentence) or not _MORE.search(sentence) else _CLOSING
     else:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from replan.core.data.for_readers import FOR_READERS, NOTHING, as_word, folded
+from replan.core.data.lead_ins import CROSSES
 from replan.core.data.nothing import is_filler
 
 
@@ -95,6 +96,7 @@ def takes_back(said: str, *, of_a_failure: bool = False) -> bool:
     """
     return any(
         _plain(sentence) in _NO | _LABELS_OF_NO
+        or not CROSSES.isdisjoint(sentence)
         or (not of_a_failure and _SAYS_NOT_DONE.search(sentence))
         or _REFUSES.search(sentence) or _REFUSES_IN_PLAIN_WORDS.search(sentence) or _REFUSES_ELSEWHERE.search(sentence)
         for sentence in _SENTENCE.split(said)

@@ -145,9 +145,10 @@ def named(
     for key, value in raw.items():
         plain = folded(key)
         if key.startswith(("_", "x-")):
-            if own.get(plain, others.get(plain)) in _MATTERS:
+            bare = folded(key.lstrip("_").removeprefix("x-"))
+            if own.get(bare, others.get(bare)) in _MATTERS:
                 faults.append(
-                    f"{where} has {key!r}, and what begins with _ is left out: write {key.lstrip('_')!r} if it is meant, "
+                    f"{where} has {key!r}, and what begins with _ or x- is left out: write {key.lstrip('_').removeprefix('x-')!r} if it is meant, "
                     "or call it otherwise"
                 )
         elif (name := own.get(plain, others.get(plain))) is not None:
