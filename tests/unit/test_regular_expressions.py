@@ -32,6 +32,7 @@ SECS = 0.2
 PATH = 2_000
 """Characters of a reference's path (`core.references.paths.MAX_LENGTH`)."""
 BOUNDED = {
+    "replan.core.data.taken_back": 2_000,  # of a sentence
     "replan.core.failures.signature": 2_000,  # so much of a message counts
     "replan.core.plan.placeholders": 120,  # so long is a value in parts
     "replan.core.references.loose": PATH,

@@ -17,10 +17,10 @@ _BEGIN_OF_THOUGHTS = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"\w")
-_GOES_ON = re.compile(r"[^\S\n]*[\"'`”’»*_~)\]]*[^\S\n]*(?:[,;?)…，；？）]|[^\W\d_A-Z])")
+_GOES_ON = re.compile(r"[^\S\n]*+[\"'`”’»*_~\]]*+[^\S\n]*+(?:[,;?)…，；？）]|[^\W\d_A-Z])")
 """How a line goes on behind a value that is a part of its sentence."""
 _QUOTES = "\"'`”’»"
-_QUOTE_OPENS = re.compile(r"\w.*[\"'`“‘«]\s*$")
+_OPENING = frozenset("\"'`“‘«")
 _BLANKS = re.compile(r"[^\S\n]{2,}|\n{2,}")
 _LOOKED_AT = 50_000
 """Characters at each end of what is said; whether more of them are words makes no difference."""
@@ -221,7 +221,7 @@ def _strange_label(text: str, at: int) -> str:
 
 
 _TEXT_OR_COMMENT = re.compile(
-    r""""[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*'|//[^\n]*|/\*[^*]*(?:\*(?!/)[^*]*)*\*/""", re.DOTALL
+    r""""(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?""", re.DOTALL
 )
 _STRUCK = (("<!--", "-->", True), ("/*", "*/", False), ("~~", "~~", False))
 _MOST_TAGS = 200
@@ -262,11 +262,17 @@ def _said(rest: str, marks: list[_Mark]) -> tuple[list[str], list[tuple[int, int
     return [*said, rest[at:]], thoughts
 
 
+def _opens_a_quote(before: str) -> bool:
+    """True if the line before a value ends in a quotation mark that words stand before."""
+    said = before.rstrip()
+    return bool(said) and said[-1] in _OPENING and _WORD.search(said.rpartition("\n")[2][:-1]) is not None
+
+
 def _in_a_line(one: Placed, rest: str) -> bool:
     """True if the value is a part of a sentence, or of what is quoted."""
     before = _line_before(one, rest)
     after = rest[one.end : one.end + _LINE].partition("\n")[0]
-    if _QUOTE_OPENS.search(before) and after.lstrip()[:1] in tuple(_QUOTES):
+    if _opens_a_quote(before) and after.lstrip()[:1] in tuple(_QUOTES):
         return True
     after = without_tags(after)[0]
     return _GOES_ON.match(after) is not None or (

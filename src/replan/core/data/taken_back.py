@@ -34,7 +34,7 @@ _REFUSES_IN_PLAIN_WORDS = re.compile(
     rf"|\b(?:do|must|should|may){_NOT}\s+(?:run|execute|use|perform|follow|carry\s+out)\s+{_THIS}\b"
     rf"|\bnever\s+(?:run|execute|use|do|follow)\s+{_THIS}\b"
     rf"|\b{_THIS}\s+(?:(?:must|should|may|can|is|are){_NOT}\s+(?:to\s+)?be|is\s+never\s+to\s+be)\s+(?:run|executed|used|followed|made|carried)\b"
-    r"|(?:^|[.;:!\n\u2013\u2014-])\s*(?:please\s+)?(?:do\s+not|don['’]t|never)\s+(?:run|execute|use|do)\W*(?:$|[.;!\n])",
+    r"|(?:^|[.;:!\n\u2013\u2014-])\s{0,4}(?:please\s+)?(?:do\s+not|don['’]t|never)\s+(?:run|execute|use|do)\W*(?:$|[.;!\n])",
     re.IGNORECASE,
 )
 """What no honest text says that only explains."""
@@ -99,7 +99,7 @@ def takes_back(said: str, *, of_a_failure: bool = False) -> bool:
         or not CROSSES.isdisjoint(sentence)
         or (not of_a_failure and _SAYS_NOT_DONE.search(sentence))
         or _REFUSES.search(sentence) or _REFUSES_IN_PLAIN_WORDS.search(sentence) or _REFUSES_ELSEWHERE.search(sentence)
-        for sentence in _SENTENCE.split(said)
+        for sentence in (one[:_READ] for one in _SENTENCE.split(said))
     )  # fmt: skip
 
 
@@ -120,7 +120,8 @@ def refusal_to_readers(answer: Mapping[str, Any]) -> str:
     return ""
 
 
-_READ = 20_000
+_READ = 2_000
+"""Characters of a sentence, or of a text for readers, that are looked at."""
 _TOLD = 60
 
 # ── fields ────────────────────────────────────────────────────────────────────
