@@ -61,7 +61,21 @@ def open_store(db: str | Path | None, settings: Settings) -> Store:
     from replan.store.sqlite import SqliteStore
 
     named = db if db is not None else settings.database_service.connection_string
+    if isinstance(named, str) and is_postgres(named):
+        from replan.store.postgres.opening import open_postgres
+
+        return open_postgres(named, settings.database_service.max_connections)
     return SqliteStore(database_path(named), synchronous=settings.store.synchronous)
+
+
+def database(named: str | Path | None) -> str | Path:
+    """What is named now, wherever the process goes to later: a SQLite file, or the address of a PostgreSQL database."""
+    return named if isinstance(named, str) and is_postgres(named) else database_path(named)
+
+
+def is_postgres(named: str) -> bool:
+    """Whether that is the address of a PostgreSQL database."""
+    return named.partition("://")[0] in ("postgresql", "postgres")
 
 
 def database_path(named: str | Path | None) -> Path:
@@ -90,9 +104,9 @@ def _database_path(named: str | Path | None) -> Path:
                 f"{named!r} is not the address of a file; write sqlite:///FILE (four slashes for an absolute path)"
             )
         return Path(path).expanduser()
-    if kind in ("postgresql", "postgres"):
-        raise InputError("PostgreSQL comes in a later release; use sqlite:///FILE")
-    raise InputError(f"{kind}:// is no database that Replan knows; use sqlite:///FILE")
+    raise InputError(
+        f"{kind}:// is no database that Replan knows; use sqlite:///FILE or postgresql://HOST/DATABASE"
+    )
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────

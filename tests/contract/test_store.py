@@ -29,6 +29,7 @@ from replan.core.tools.stats import ToolKey, ToolStats
 from replan.core.types import Failure, Fault
 from replan.errors import InputError, StaleWriter, TaskEnded, TaskExists, TaskHeld, TaskNotFound
 from replan.ports import Claim, NewArtifact, Store
+from replan.store.postgres.store import PostgresStore
 from replan.store.sqlite import SqliteStore
 from replan.testing.store import MemoryStore
 
@@ -45,9 +46,14 @@ STORES: dict[str, Callable[[Path], Store]] = {
 }
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=[*STORES, "postgres"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    opened = STORES[request.param](tmp_path)
+    if request.param == "postgres":
+        database = request.getfixturevalue("postgres_schema")
+        opened: Store = PostgresStore(database)
+        (tmp_path / "address").write_text(database)
+    else:
+        opened = STORES[request.param](tmp_path)
     yield opened
     await opened.aclose()
 
@@ -715,7 +721,9 @@ class Ear:
 
 
 async def other_of(store: Store, folder: Path) -> Store:
-    """Another store on the same file; one in memory has only itself."""
+    """Another store on the same database; one in memory has only itself."""
+    if isinstance(store, PostgresStore):
+        return PostgresStore((folder / "address").read_text())
     return store if isinstance(store, MemoryStore) else SqliteStore(folder / "log.db")
 
 

@@ -90,11 +90,12 @@ class KillableReplan(Replan):
 
 
 def opened(folder: Path, kill: list[Any] | None = None, many: int = 10) -> KillableReplan:
-    """A Replan with the tools of the tasks, on the folder's database."""
+    """A Replan with the tools of the tasks, on the folder's database: a file, or the one whose address it has."""
+    address = folder / "address"
     settings = Settings.model_validate({"orchestrator": {"max_concurrent_tasks": many}})
     made = KillableReplan(
         tools=TOOLS,
-        db=folder / "log.db",
+        db=address.read_text() if address.exists() else folder / "log.db",
         settings=settings,
         evaluation="steps",
         max_output_bytes=MAX_OUTPUT_BYTES,

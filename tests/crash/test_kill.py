@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 HERE = Path(__file__).parent
@@ -67,7 +68,18 @@ def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
 
 
 def log_of(folder: Path, task_id: str) -> list[tuple[int, str, dict[str, Any]]]:
-    """The task's events as they lie in the file; none if there is no task yet."""
+    """The task's events as they lie in the database; none if there is no task yet."""
+    if (folder / "address").exists():
+        with psycopg.connect((folder / "address").read_text()) as server:
+            try:
+                found = server.execute(
+                    "SELECT seq, type, data FROM replan.events WHERE task = (SELECT id FROM replan.task WHERE task_id = %s)"
+                    " ORDER BY seq",
+                    (task_id,),
+                ).fetchall()
+            except psycopg.errors.UndefinedTable:  # killed before the tables were made
+                return []
+        return [(seq, kind, json.loads(data)) for seq, kind, data in found]
     if not (folder / "log.db").exists():
         return []
     with contextlib.closing(sqlite3.connect(folder / "log.db")) as db:

@@ -23,6 +23,7 @@ EXTRAS = {
     "protobuf": "google.protobuf",
     "uvicorn": "uvicorn",
     "duckdb": "duckdb",
+    "psycopg": "psycopg",
 }
 """What the extras install, and the module of each."""
 

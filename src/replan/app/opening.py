@@ -25,7 +25,7 @@ from replan.wiring import Models, SystemClock, Ulids, driver_name, open_store
 
 async def opened(
     closing: AsyncExitStack,
-    db: Path,
+    db: str | Path,
     settings: Settings,
     catalog: Catalog,
     models: Models,

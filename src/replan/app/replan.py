@@ -21,7 +21,7 @@ from replan.config.values import found
 from replan.core.events import Record
 from replan.core.limits.policy import within
 from replan.core.report.result import TaskResult, WaitingFor
-from replan.core.secrets import KnownSecrets, secrets_of_settings
+from replan.core.secrets import KnownSecrets, secrets_of_settings, secrets_of_text
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.core.types import JsonObject, Plan, ToolSpec
 from replan.errors import InputError
@@ -38,7 +38,7 @@ from replan.wiring import (
     ModelChoice,
     Models,
     Ulids,
-    database_path,
+    database,
     open_tools,
 )
 
@@ -108,7 +108,8 @@ class Replan:
         self._announcer = None if on_event is None else Announcer(on_event)
         if db is not None and not isinstance(db, Path):
             db = text_of("db", db)
-        self._db = database_path(db if db is not None else self.settings.database_service.connection_string)
+        self.secrets.add_all(list(secrets_of_text(str(db or ""))))
+        self._db = database(db if db is not None else self.settings.database_service.connection_string)
         self._running: Running | None = None
         self._closing = contextlib.AsyncExitStack()
         """What closes the parts of the one that is open."""

@@ -64,7 +64,6 @@ LATER: dict[str, frozenset[str]] = {
     "debug": frozenset(s.Debug.model_fields),
     "logging": frozenset(s.Logging.model_fields),
     "consul": frozenset(s.Consul.model_fields),
-    "database_service": frozenset({"max_connections"}),
     "kafka_service": frozenset(s.KafkaService.model_fields),
     "store": frozenset({"retention_days"}),
     "engine": frozenset(s.Engine.model_fields),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from replan.core import events as e
 from replan.ports import Redaction
@@ -19,15 +20,27 @@ def redact(db: sqlite3.Connection, number: int, redaction: Redaction) -> None:
             db.execute("UPDATE artifact SET data = ? WHERE task = ? AND artifact_id = ?", where)
     rows = db.execute("SELECT seq, type, data FROM event WHERE task = ? ORDER BY seq", (number,)).fetchall()
     for seq, kind, data in rows:
-        events = (
-            [e.read(*pair) for pair in e.split_together(data)] if kind == TOGETHER else [e.load(kind, data)]
-        )
-        made = [redaction.event(event) for event in events]
-        if all(new is old for new, old in zip(made, events, strict=True)):
+        made = rewritten(kind, data, redaction)
+        if made is None:
             continue
-        text = e.dump_together(made) if kind == TOGETHER else e.dump(made[0])
-        db.execute("UPDATE event SET data = ? WHERE task = ? AND seq = ?", (text, number, seq))
-        _tell_of(db, number, made)
+        db.execute("UPDATE event SET data = ? WHERE task = ? AND seq = ?", (made.data, number, seq))
+        _tell_of(db, number, made.events)
+
+
+class Rewritten(NamedTuple):
+    """A row's events as they should have been recorded, and their stored form."""
+
+    events: list[e.AnyEvent]
+    data: str
+
+
+def rewritten(kind: str, data: str, redaction: Redaction) -> Rewritten | None:
+    """A stored row without what is to be taken out; None if nothing is."""
+    events = [e.read(*pair) for pair in e.split_together(data)] if kind == TOGETHER else [e.load(kind, data)]
+    made = [redaction.event(event) for event in events]
+    if all(new is old for new, old in zip(made, events, strict=True)):
+        return None
+    return Rewritten(made, e.dump_together(made) if kind == TOGETHER else e.dump(made[0]))
 
 
 def _tell_of(db: sqlite3.Connection, number: int, events: Sequence[e.AnyEvent]) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from replan.core import events as e
 from replan.core.plain_calls import EVENTS_OF_ONE, PLAIN, Recorded, dump_together, spelled_out
+from replan.core.state.task import TaskStatus, status_of
 
 TOGETHER = "+"
 """The kind of a row that holds several events; no event has such a kind."""
@@ -56,6 +57,24 @@ def _row(recorded: Sequence[Recorded], held: int) -> EventRow:
         (event,) = spelled_out(recorded)
         return EventRow(1, event.type, e.dump(event))
     return EventRow(held, TOGETHER, dump_together(recorded))
+
+
+_QUIET = frozenset([*PLAIN, e.StepReady, e.StepStarted, e.CallStarted, e.CallCompleted, e.StepCompleted])
+"""Kinds that leave a task's status as it is: most appends have no others."""
+
+
+_NOTHING: tuple[None, bool] = (None, False)
+
+
+def brings(recorded: Sequence[Recorded]) -> tuple[TaskStatus | None, bool]:
+    """The status that the events leave the task in, if they change it; and whether one of them ends it."""
+    status, ends = None, False
+    if _QUIET.issuperset(map(type, recorded)):
+        return _NOTHING
+    for event in spelled_out(recorded):
+        if (brought := status_of(event)) is not None:
+            status, ends = brought, ends or isinstance(event, e.TERMINAL)
+    return status, ends
 
 
 def records_of(

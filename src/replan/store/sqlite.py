@@ -17,8 +17,8 @@ from pathlib import Path
 
 from replan.core import events as e
 from replan.core.data.strict_json import storable
-from replan.core.plain_calls import PLAIN, Recorded, spelled_out
-from replan.core.state.task import ENDED, TaskStatus, status_of
+from replan.core.plain_calls import Recorded
+from replan.core.state.task import ENDED
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.errors import (
     InputError,
@@ -36,7 +36,7 @@ from replan.store import schema, tool_memory
 from replan.store.holders import Holders
 from replan.store.reader import Reader, Row
 from replan.store.redact import redact
-from replan.store.rows import EventRow, rows_of
+from replan.store.rows import EventRow, brings, rows_of
 from replan.store.watch import Listener, Watchers
 from replan.store.writer import Writer, translate
 
@@ -223,7 +223,7 @@ class SqliteStore:
         artifacts: Sequence[NewArtifact] = (),
     ) -> asyncio.Future[Appended]:
         rows = rows_of(events)
-        status, ends = _brings(events)
+        status, ends = brings(events)
         task_id, fence = claim.task_id, claim.fence
         if len(rows) == 1 and status is None and not artifacts:
             large = len(rows[0].data) > PROMPT_BYTES
@@ -425,24 +425,6 @@ def _append_one(claim: Claim, row: EventRow, ts: float, round: int, db: sqlite3.
         raise _refusal(db, claim)
     last: int = found[0][0]
     return Appended(last - count + 1, last)
-
-
-_QUIET = frozenset([*PLAIN, e.StepReady, e.StepStarted, e.CallStarted, e.CallCompleted, e.StepCompleted])
-"""Kinds that leave a task's status as it is: most appends have no others."""
-
-
-_NOTHING: tuple[None, bool] = (None, False)
-
-
-def _brings(recorded: Sequence[Recorded]) -> tuple[TaskStatus | None, bool]:
-    """The status that the events leave the task in, if they change it; and whether one of them ends it."""
-    status, ends = None, False
-    if _QUIET.issuperset(map(type, recorded)):
-        return _NOTHING
-    for event in spelled_out(recorded):
-        if (brought := status_of(event)) is not None:
-            status, ends = brought, ends or isinstance(event, e.TERMINAL)
-    return status, ends
 
 
 def _refusal(db: sqlite3.Connection, claim: Claim) -> ReplanError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from replan.core.tools.stats import ToolKey, ToolStats
 
@@ -14,7 +14,7 @@ def add(db: sqlite3.Connection, more: Mapping[ToolKey, ToolStats], now: float) -
     """Add counts to those that are stored."""
     for key, stats in more.items():
         row = db.execute("SELECT data FROM tool_stats WHERE source = ? AND tool_id = ?", key).fetchone()
-        known = _read(row[0]) if row is not None else ToolStats()
+        known = stats_of(row[0]) if row is not None else ToolStats()
         known.merge(stats)
         data = json.dumps(known.to_json(), ensure_ascii=False)
         db.execute(
@@ -26,7 +26,7 @@ def add(db: sqlite3.Connection, more: Mapping[ToolKey, ToolStats], now: float) -
 def read(db: sqlite3.Connection) -> dict[ToolKey, ToolStats]:
     """Every tool's statistics."""
     rows = db.execute("SELECT source, tool_id, data FROM tool_stats ORDER BY source, tool_id")
-    return {ToolKey(source, tool_id): _read(data) for source, tool_id, data in rows}
+    return {ToolKey(source, tool_id): stats_of(data) for source, tool_id, data in rows}
 
 
 def remember(db: sqlite3.Connection, names: Mapping[str, Collection[str]], now: float) -> None:
@@ -37,14 +37,19 @@ def remember(db: sqlite3.Connection, names: Mapping[str, Collection[str]], now: 
 
 def remembered(db: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
     """The names that each source listed last."""
+    return names_of(db.execute("SELECT source, names FROM tool_names"))
+
+
+def names_of(rows: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    """The names of each source as they are stored; nothing where a person has spoilt them."""
     found: dict[str, tuple[str, ...]] = {}
-    for source, data in db.execute("SELECT source, names FROM tool_names"):
+    for source, data in rows:
         with contextlib.suppress(ValueError, TypeError, RecursionError):
             found[source] = tuple(str(name) for name in json.loads(data))
     return found
 
 
-def _read(data: str) -> ToolStats:
+def stats_of(data: str) -> ToolStats:
     """What is stored; nothing where a person has spoilt it."""
     try:
         return ToolStats.from_json(json.loads(data))

@@ -98,6 +98,7 @@ def _extras() -> Iterator[Finding]:
         ("openapi", ("httpx2", "yaml"), "tools of OpenAPI documents"),
         ("remote", ("httpx2", "grpc", "google.protobuf", "starlette", "uvicorn"), "tool services"),
         ("kit", ("httpx2", "duckdb"), "kit:http and kit:data"),
+        ("postgres", ("psycopg",), "tasks in a PostgreSQL database"),
     ):
         missing = [module for module in modules if not _installed(module)]
         if not missing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import TypeVar
@@ -43,10 +44,22 @@ def _carried(flag: str, value: V) -> V:
     return value
 
 
+def _without_password(value: str) -> str:
+    """An address without the password that stands in it: PostgreSQL finds one in the environment, or in a file of the user's."""
+    if "://" not in value:
+        return value
+    from replan.core.secrets import text_without_secrets
+
+    return text_without_secrets(_PASSWORD.sub(r"\1@", value))
+
+
+_PASSWORD = re.compile(r"(://[^/@:?]*):[^/@?]*@")
+
+
 def again(*words: str) -> str:
     """`replan` with these words, and with the `--db` and `--config` of the present command; to resume, with its key too."""
     left_out = _OF_NO_OTHER if words[:2] == ("tasks", "resume") else (*_OF_RESUMING, *_OF_NO_OTHER)
-    given = [pair for pair in _given.items() if pair[0] not in left_out]
+    given = [(flag, _without_password(value)) for flag, value in _given.items() if flag not in left_out]
     return shlex.join(["replan", *words, *(part for pair in given for part in pair)])
 
 

@@ -62,9 +62,9 @@ def open_stored(settings: Settings, db: str | None) -> Replan:
 
     `InputError` where `db` names a file that is not there: who reads does not make one.
     """
-    from replan.wiring import database_path
+    from replan.wiring import database
 
-    if db is not None and not (path := database_path(db)).exists():
+    if db is not None and isinstance(path := database(db), Path) and not path.exists():
         near = nearest_file(path)
         hint = f"; did you mean {as_named(near)}?" if near else ""
         raise InputError(f"there is no database {as_named(path)}{hint}")

@@ -21,7 +21,10 @@ Config = Annotated[
 Db = Annotated[
     str | None,
     typer.Option(
-        "--db", metavar="URL", help="sqlite:///FILE; default: one in the state folder.", callback=carried_db
+        "--db",
+        metavar="URL",
+        help="sqlite:///FILE or postgresql://HOST/DATABASE; default: one in the state folder.",
+        callback=carried_db,
     ),
 ]
 PlanForm: TypeAlias = Literal["json", "mermaid", "dot", "svg"]

@@ -1,0 +1,73 @@
+"""What an error of the database means: gone for now, so that it is asked again, or a refusal."""
+
+from __future__ import annotations
+
+import psycopg
+
+from replan.errors import ReplanError, StoreBusy, StoreError, StoreFull, StoreUnusable
+
+FAULTS = (psycopg.Error, OSError, TimeoutError)
+"""What comes of asking a server."""
+_AGAIN = frozenset(
+    {
+        "25006",  # read_only_sql_transaction: it has become a standby, and another may be what this one was
+        "40001",  # serialization_failure
+        "40P01",  # deadlock_detected
+        "53000",
+        "53100",  # disk_full
+        "53200",  # out_of_memory
+        "53300",  # too_many_connections
+        "55P03",  # lock_not_available
+        "57014",  # query_canceled
+        "57P01",  # admin_shutdown
+        "57P02",  # crash_shutdown
+        "57P03",  # cannot_connect_now
+        "57P05",  # idle_session_timeout
+        "0A000",  # a prepared statement's result has changed: a migration beside us
+    }
+)
+"""Codes (appendix A of PostgreSQL's manual) after which the same statement may succeed."""
+_NEVER = ("28", "3D", "42501")
+"""Refusals that no waiting changes: who is not let in, a database that does not exist, rights that are missing."""
+
+
+def passes(error: BaseException) -> bool:
+    """Whether the server, or the way to it, is only gone for now."""
+    if isinstance(error, (TimeoutError, OSError, psycopg.InterfaceError)):
+        return True
+    code = error.sqlstate if isinstance(error, psycopg.Error) else None
+    if code is not None:
+        return code in _AGAIN or code.startswith("08")
+    return isinstance(error, psycopg.OperationalError) and not refuses(error)
+
+
+def refuses(error: BaseException) -> bool:
+    """Whether a connection is refused for good. What is refused before a session is there has no code, only words."""
+    code = error.sqlstate if isinstance(error, psycopg.Error) else None
+    if code is not None:
+        return code.startswith(_NEVER)
+    pgconn = getattr(error, "pgconn", None)
+    return bool(getattr(pgconn, "needs_password", False))
+
+
+def translated(error: BaseException, shown: str) -> BaseException:
+    """The store error that an error of the database is."""
+    if isinstance(error, ReplanError) or not isinstance(error, (psycopg.Error, TimeoutError, OSError)):
+        return error
+    code = getattr(error, "sqlstate", None) or ""
+    text = " ".join(str(error).split()) or type(error).__name__
+    if code == "53100":
+        return StoreFull(
+            f"the disk of the database {shown} is full ({text}): free some space, then resume the task"
+        )
+    if code == "25006":
+        return StoreUnusable(
+            f"the database {shown} takes no writes ({text}); give the address of the primary"
+        )
+    if refuses(error):
+        return StoreUnusable(
+            f"the database {shown} refuses: {text}; check the address, the user and its rights"
+        )
+    if passes(error):
+        return StoreBusy(f"the database {shown} does not answer ({text}); start it, or check the address")
+    return StoreError(f"the database {shown} failed: {text}")

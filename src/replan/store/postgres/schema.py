@@ -1,0 +1,66 @@
+"""Bringing the database to this release's form: migrations from `sql/NNNN_*.sql`, in order, one process at a time."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+import psycopg
+
+from replan.errors import StoreUnusable
+from replan.store.postgres.address import Address
+from replan.store.postgres.line import Row
+from replan.store.postgres.presence import SPACE
+
+_OLDEST = 14
+"""The oldest major version of the server that is tested against what is used here."""
+
+
+def migrations() -> list[tuple[int, str]]:
+    """Every migration: its number and its statements."""
+    folder = resources.files("replan.store.postgres").joinpath("sql")
+    found = [
+        (int(item.name[:4]), item.read_text("utf-8"))
+        for item in folder.iterdir()
+        if item.name.endswith(".sql")
+    ]
+    return sorted(found)
+
+
+async def prepare(
+    connection: psycopg.AsyncConnection[Row], address: Address, *, steps: list[tuple[int, str]] | None = None
+) -> None:
+    """All of it or nothing. `StoreUnusable` if it is from a newer release or cannot hold a log."""
+    steps = migrations() if steps is None else steps
+    newest = steps[-1][0]
+    if connection.info.server_version < _OLDEST * 10_000:
+        raise StoreUnusable(
+            f"the database {address.shown} is PostgreSQL {connection.info.server_version // 10_000}; {_OLDEST} or newer is needed"
+        )
+    if (encoding := connection.info.parameter_status("server_encoding")) != "UTF8":
+        raise StoreUnusable(f"the database {address.shown} has the encoding {encoding}; make one with UTF8")
+    if await _version(connection, address, newest) == newest:
+        return
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock(%s::bigint)", (SPACE,))
+        if address.schema is not None:
+            await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {address.schema}".encode())
+        await connection.execute("CREATE TABLE IF NOT EXISTS replan_schema (version integer NOT NULL)")
+        at = await _version(connection, address, newest)  # another process may have been faster
+        for number, script in steps:
+            if number > at:
+                await connection.execute(script.encode())
+        await connection.execute("DELETE FROM replan_schema")
+        await connection.execute("INSERT INTO replan_schema VALUES (%s::int)", (newest,))
+
+
+async def _version(connection: psycopg.AsyncConnection[Row], address: Address, newest: int) -> int:
+    found = await (await connection.execute("SELECT to_regclass('replan_schema') IS NOT NULL")).fetchone()
+    if found is None or not found[0]:
+        return 0
+    row = await (await connection.execute("SELECT max(version) FROM replan_schema")).fetchone()
+    at = 0 if row is None or row[0] is None else int(row[0])
+    if at > newest:
+        raise StoreUnusable(
+            f"{address.shown} was made by a newer Replan (schema {at}, this one knows {newest}); upgrade Replan"
+        )
+    return at

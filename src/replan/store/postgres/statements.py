@@ -1,0 +1,91 @@
+"""The statements that write a log. Each is one transaction by itself, so that no dead client leaves one open."""
+
+from __future__ import annotations
+
+from replan.store.postgres.presence import ALIVE, CHANNEL
+
+SEPARATOR = "\x1f"
+"""Between texts that are sent as one. JSON writes it as an escape, and no kind of event has it."""
+
+APPEND_ROW = """WITH t AS (
+ UPDATE task SET last_seq = last_seq + %(n)s::int, last_append = %(k)s::bigint, append_seq = last_seq + %(n)s::int,
+  updated = %(updated)s::float8, status = coalesce(%(status)s::text, status), ended = %(ends)s::bool
+ WHERE task_id = %(task)s::text AND epoch = %(epoch)s::bigint AND last_append = %(k)s::bigint - 1 AND NOT ended
+ RETURNING id, last_seq)
+INSERT INTO event SELECT id, last_seq, %(updated)s::float8, %(round)s::int, %(type)s::text, %(data)s::text FROM t RETURNING seq"""
+"""One row, which most appends are."""
+APPEND = """WITH t AS (
+ UPDATE task SET last_seq = last_seq + %(n)s::int, last_append = %(k)s::bigint, append_seq = last_seq + %(n)s::int,
+  updated = %(updated)s::float8, status = coalesce(%(status)s::text, status), ended = %(ends)s::bool
+ WHERE task_id = %(task)s::text AND epoch = %(epoch)s::bigint AND last_append = %(k)s::bigint - 1 AND NOT ended
+ RETURNING id, last_seq),
+i AS (INSERT INTO event SELECT t.id, t.last_seq - %(n)s::int + r.at, r.ts, r.round, r.type, r.data
+ FROM t, unnest(%(ats)s::int[], %(times)s::float8[], %(rounds)s::int[],
+  string_to_array(%(types)s::text, E'\\x1f'), string_to_array(%(datas)s::text, E'\\x1f')) AS r(at, ts, round, type, data)),
+u AS (INSERT INTO artifact_use SELECT t.id, a.artifact_id, a.digest
+ FROM t, unnest(%(artifacts)s::text[], %(digests)s::bytea[]) AS a(artifact_id, digest) ON CONFLICT DO NOTHING)
+SELECT last_seq FROM t"""
+"""One task's events. `k`: the number of the append under this fence; `ats`: where each row's last event stands in it."""
+
+APPEND_MANY = """WITH w AS (
+ SELECT * FROM unnest(%(tasks)s::text[], %(epochs)s::bigint[], %(ks)s::bigint[], %(ns)s::int[], %(updateds)s::float8[],
+  %(statuses)s::text[], %(endss)s::bool[]) AS w(task_id, epoch, k, n, updated, status, ends)),
+l AS MATERIALIZED (
+ SELECT t.id, t.last_seq AS before, w.* FROM task t JOIN w ON t.task_id = w.task_id AND t.epoch = w.epoch
+ WHERE t.last_append = w.k - 1 AND NOT t.ended ORDER BY t.id FOR UPDATE OF t),
+u AS (
+ UPDATE task SET last_seq = l.before + l.n, last_append = l.k, append_seq = l.before + l.n, updated = l.updated,
+  status = coalesce(l.status, task.status), ended = l.ends FROM l WHERE task.id = l.id),
+i AS (INSERT INTO event SELECT l.id, l.before + r.at, r.ts, r.round, r.type, r.data
+ FROM unnest(string_to_array(%(owners)s::text, E'\\x1f'), %(ats)s::int[], %(times)s::float8[], %(rounds)s::int[],
+  string_to_array(%(types)s::text, E'\\x1f'), string_to_array(%(datas)s::text, E'\\x1f'))
+  AS r(task_id, at, ts, round, type, data) JOIN l ON l.task_id = r.task_id)
+SELECT task_id, before + n FROM l"""
+"""The same for several tasks, each with its fence and its number: those that are refused have no row in the answer."""
+
+LOOK = "SELECT epoch, last_append, append_seq, ended, status FROM task WHERE task_id = %(task)s::text"
+"""What became of an append whose answer was lost. A statement of its own: it sees what the lost one has done."""
+
+CREATE = """WITH t AS (
+ INSERT INTO task (task_id, request, description, status, created, updated, last_seq, epoch)
+ VALUES (%(task)s::text, %(request)s::text, %(description)s::text, 'queued', %(ts)s::float8, %(ts)s::float8, 1, %(epoch)s::bigint)
+ ON CONFLICT (task_id) DO NOTHING RETURNING id),
+e AS (INSERT INTO event SELECT id, 1, %(ts)s::float8, 0, %(type)s::text, %(data)s::text FROM t)
+SELECT id FROM t"""
+KNOWN = "SELECT request, epoch FROM task WHERE task_id = %(task)s::text"
+
+CLAIM = f"""WITH t AS (SELECT id, holder, epoch FROM task WHERE task_id = %(task)s::text FOR UPDATE)
+UPDATE task SET epoch = task.epoch + 1, holder = %(mine)s::int, last_append = 0, append_seq = task.last_seq FROM t
+WHERE task.id = t.id AND (%(steal)s::bool OR t.holder IS NULL
+ OR (t.holder = %(mine)s::int AND t.epoch <> %(driven)s::bigint)
+ OR (t.holder <> %(mine)s::int AND NOT {ALIVE.format(holder="t.holder")}))
+RETURNING task.epoch"""
+RELEASE = """UPDATE task SET holder = NULL, epoch = epoch + 1 WHERE task_id = %(task)s::text AND epoch = %(epoch)s::bigint"""
+
+SIGNAL = f"""WITH t AS (
+ UPDATE task SET last_seq = last_seq + 1, last_signal = last_seq + 1, updated = %(ts)s::float8
+ WHERE task_id = %(task)s::text AND NOT ended RETURNING id, last_seq),
+r AS (SELECT t.id, t.last_seq, coalesce((SELECT round FROM event WHERE task = t.id ORDER BY seq DESC LIMIT 1), 0) AS round FROM t),
+e AS (INSERT INTO event SELECT id, last_seq, %(ts)s::float8, round, %(type)s::text, %(data)s::text FROM r),
+s AS (INSERT INTO signal SELECT id, last_seq, %(mark)s::text FROM r)
+SELECT last_seq, round, pg_notify('{CHANNEL}', %(told)s::text) FROM r"""
+SIGNALLED = """SELECT event.seq, event.round FROM task JOIN signal ON signal.task = task.id
+ JOIN event ON event.task = task.id AND event.seq = signal.seq WHERE task_id = %(task)s::text AND mark = %(mark)s::text"""
+
+DELETE = f"""WITH t AS (
+ SELECT id FROM task WHERE task_id = %(task)s::text AND (ended OR %(unfinished)s::bool) AND NOT (
+  (coalesce(holder, 0) = %(mine)s::int AND epoch = %(driven)s::bigint)
+  OR (holder IS NOT NULL AND holder <> %(mine)s::int AND {ALIVE.format(holder="holder")})) FOR UPDATE),
+e AS (DELETE FROM event USING t WHERE event.task = t.id),
+s AS (DELETE FROM signal USING t WHERE signal.task = t.id),
+a AS (DELETE FROM artifact_use USING t WHERE artifact_use.task = t.id RETURNING digest),
+d AS (DELETE FROM task USING t WHERE task.id = t.id)
+SELECT id, (SELECT array_agg(digest) FROM a) FROM t"""
+"""Foreign keys are looked at when the statement ends, so that the order in it does not matter."""
+UNUSED = """DELETE FROM artifact WHERE digest = ANY(%(digests)s::bytea[])
+ AND NOT EXISTS (SELECT FROM artifact_use WHERE artifact_use.digest = artifact.digest) AND touched < now() - %(age)s::interval"""
+
+_HELD = f"(holder IS NOT NULL AND {ALIVE.format(holder='holder')})"
+SUMMARY = f"SELECT task_id, status, description, created, updated, last_seq, holder, epoch, {_HELD} FROM task"
+PAGE = """SELECT status, ended, e.seq, e.ts, e.round, e.type, e.data FROM task
+ LEFT JOIN event e ON e.task = id AND e.seq > %(after)s::bigint {only} WHERE task_id = %(task)s::text ORDER BY e.seq {limit}"""

@@ -1,0 +1,468 @@
+"""`ports.Store` on PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
+from typing import Any, TypeVar, get_args
+
+import psycopg
+
+from replan.core import events as e
+from replan.core.data.strict_json import storable
+from replan.core.plain_calls import Recorded, spelled_out
+from replan.core.state.task import ENDED, TaskStatus
+from replan.core.tools.stats import ToolKey, ToolStats
+from replan.errors import (
+    InputError,
+    ReplanError,
+    StoreError,
+    TaskEnded,
+    TaskExists,
+    TaskHeld,
+    TaskNotFound,
+    TaskUnfinished,
+)
+from replan.ports import Appended, Claim, NewArtifact, Redaction, TaskSummary
+from replan.store.postgres import artifacts as blobs
+from replan.store.postgres import redact, schema, tool_memory
+from replan.store.postgres import statements as sql
+from replan.store.postgres.address import Address
+from replan.store.postgres.ears import Ear, Ears
+from replan.store.postgres.faults import FAULTS, passes, translated
+from replan.store.postgres.line import LONG_SECS, Line, Lines, Params, Patience, Row
+from replan.store.postgres.presence import OTHERS, Presence, told
+from replan.store.postgres.worker_loop import WorkerLoop, waiter
+from replan.store.postgres.writer import Add, Work, Writer
+from replan.store.rows import brings, records_of, rows_of
+from replan.store.watch import Watch
+
+T = TypeVar("T")
+_FOLLOW_PAGE = 500
+_EPOCH_BITS = 48
+"""Where a task's fences begin is random: an id that comes again, for another task, has none of the fences that it had."""
+_SIGNALS_ONLY = "AND e.type IN ({})".format(
+    ", ".join(f"'{name}'" for name, kind in sorted(e.KINDS.items()) if kind.signal)
+)
+
+
+class PostgresStore:
+    """One database, for any number of processes on any number of machines.
+
+    `busy_secs`: how long a server that does not answer is waited for before what has to be written is given up.
+    """
+
+    def __init__(
+        self, dsn: str, *, busy_secs: float = 60.0, lines: int = 4, answer_secs: float = 10.0
+    ) -> None:
+        self._address = Address(dsn)
+        self.shown = self._address.shown
+        self._busy_secs = busy_secs
+        self._home = WorkerLoop()
+        self._ears = Ears()
+        self._driven: dict[str, int] = {}
+        """Tasks that this store drives: their fences."""
+        self._others = False
+        self._seal_key: bytes | None = None
+        self._closed = False
+        self._presence: Presence
+        self._writer: Writer
+        self._lines: Lines
+        self._line: Line
+        try:
+            self._home.call(self._open(lines, answer_secs))
+        except (*FAULTS, ReplanError) as error:
+            self._home.stop()
+            raise translated(error, self.shown) from None
+
+    async def _open(self, lines: int, answer_secs: float) -> None:
+        connection = await psycopg.AsyncConnection.connect(**self._address.given, autocommit=True)
+        try:
+            await schema.prepare(connection, self._address)
+        finally:
+            connection.pgconn.finish()
+        self._lines = Lines(self._address, lines, answer_secs=answer_secs)
+        self._line = Line(self._address, answer_secs=answer_secs)
+        self._presence = Presence(self._address, self._ears, self._ask)
+        await self._presence.enter()
+        self._writer = Writer(
+            self._line, self.shown, self._home, busy_secs=self._busy_secs, changed=self._appended
+        )
+        for work in (self._writer.work, self._presence.stay, self._presence.look, self._presence.tell):
+            self._home.spawn(work())
+
+    async def aclose(self) -> None:
+        """Finish what is queued, end followers, and let go of every task."""
+        if self._closed:
+            return
+        self._closed = True
+        await self._home.do(self._writer.finish(), self._fault)
+        self._ears.all()
+        await asyncio.to_thread(self._shut)
+
+    def _shut(self) -> None:
+        self._home.stop(self._presence.leave)
+        self._lines.drop()
+        self._line.drop()
+
+    # ── asking ──
+
+    async def _ask(self, statement: str, params: Params | None = None) -> list[Row]:
+        async with self._lines.one() as line:
+            rows: list[Row] = await line.ask(statement, params)
+            return rows
+
+    async def _ask_again(self, statement: str, params: Params | None = None) -> list[Row]:
+        """For what may be asked as often as one likes: until there is an answer."""
+        patience = Patience(self._busy_secs)
+        while True:
+            try:
+                return await self._ask(statement, params)
+            except FAULTS as error:
+                if not passes(error) or not await patience.again():
+                    raise
+
+    def _fault(self, error: BaseException) -> BaseException:
+        return translated(error, self.shown)
+
+    async def _do(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._closed:
+            work.close()
+            raise StoreError(f"the store {self.shown} is closed")
+        return await self._home.do(work, self._fault)
+
+    def _appended(self, task_id: str) -> None:
+        self._ears.changed(task_id, signal=False)
+        self._presence.changed(task_id)
+
+    # ── writing ──
+
+    async def create(self, task_id: str, event: e.TaskSubmitted, ts: float) -> bool:
+        params: Params = {
+            "task": task_id,
+            "request": event.request(),
+            "description": json.dumps(storable(event.description), ensure_ascii=False),
+            "ts": ts,
+            "epoch": secrets.randbits(_EPOCH_BITS),
+            "type": event.type,
+            "data": e.dump(event),
+        }
+
+        async def work() -> bool:
+            if await self._ask_again(sql.CREATE, params):
+                return True
+            rows = await self._ask_again(sql.KNOWN, {"task": task_id})
+            if rows and rows[0][0] != params["request"]:
+                raise TaskExists(task_id)
+            return bool(rows and rows[0][1] == params["epoch"])  # ours: the first answer was lost
+
+        return await self._do(work())
+
+    async def claim(self, task_id: str, *, steal: bool = False) -> Claim:
+        async def work(line: Line) -> Claim:
+            params = {
+                "task": task_id,
+                "mine": self._presence.mine,
+                "driven": self._driven.get(task_id, -1),
+                "steal": steal,
+            }
+            rows = await line.ask(sql.CLAIM, params)
+            if rows:
+                claim = Claim(task_id, rows[0][0])
+                self._driven[task_id] = claim.fence
+                self._writer.begins(claim)
+                return claim
+            known = await line.ask(
+                "SELECT holder FROM task WHERE task_id = %(task)s::text", {"task": task_id}
+            )
+            if not known:
+                raise TaskNotFound(task_id)
+            who = "this process already" if known[0][0] == self._presence.mine else "another process"
+            raise TaskHeld(
+                f"task {task_id!r} is being driven by {who} (watch it: `replan tasks watch {task_id}`)"
+            )
+
+        if self._closed:
+            raise StoreError(f"the store {self.shown} is closed")
+        claiming = self._writer.queue(work)
+        try:
+            claim: Claim = await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            claiming.add_done_callback(self._give_back)
+            raise
+        return claim
+
+    def _give_back(self, claimed: asyncio.Future[Claim]) -> None:
+        """Release a claim that nobody waits for any more."""
+        if not claimed.cancelled() and claimed.exception() is None and not self._closed:
+            releasing = asyncio.ensure_future(self._let_go(claimed.result()))
+            releasing.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    async def release(self, claim: Claim) -> None:
+        await asyncio.shield(self._let_go(claim))
+
+    async def _let_go(self, claim: Claim) -> None:
+        """The fence goes up, so that nothing can be appended with the claim that was given back."""
+
+        async def work(line: Line) -> None:
+            try:
+                await line.ask(sql.RELEASE, {"task": claim.task_id, "epoch": claim.fence})
+            finally:
+                # Even if it could not be written: nobody here drives it, so that it can be claimed here again.
+                self._writer.over(claim)
+                if self._driven.get(claim.task_id) == claim.fence:
+                    del self._driven[claim.task_id]
+
+        await self._writer.run(work)
+
+    def append(
+        self,
+        claim: Claim,
+        events: Sequence[Recorded],
+        *,
+        ts: float,
+        round: int,
+        artifacts: Sequence[NewArtifact] = (),
+    ) -> asyncio.Future[Appended]:
+        asked = waiter()
+        rows = rows_of(events)
+        status, ends = brings(events)
+        if ends and any(isinstance(event, e.TERMINAL) for event in spelled_out(events)[:-1]):
+            asked.future.set_exception(TaskEnded(f"nothing can come after the end of task {claim.task_id!r}"))
+            return asked.future
+        add = Add(claim, rows, sum([row.holds for row in rows]), ts, round, status, ends, artifacts, asked, 0)
+        try:
+            add.size = sum([len(row.data.encode()) for row in rows])
+        except UnicodeEncodeError as error:
+            self._writer.submit(Work(self._writer.torn_by(claim, error), None, asked))
+            return asked.future
+        self._writer.submit(add)
+        return asked.future
+
+    def redact(self, claim: Claim, redaction: Redaction) -> asyncio.Future[None]:
+        async def work(line: Line) -> None:
+            await redact.redact(line, claim, redaction)
+
+        return asyncio.ensure_future(self._writer.run(work, claim))
+
+    async def signal(self, task_id: str, event: e.AnyEvent, ts: float) -> e.Record:
+        if not event.signal:
+            raise InputError(f"{event.type} can be written only by whoever drives the task")
+        mark = secrets.token_hex(8)
+        params: Params = {
+            "task": task_id,
+            "ts": ts,
+            "type": event.type,
+            "data": e.dump(event),
+            "mark": mark,
+            "told": told(self._presence.mine, [task_id], signal=True),
+        }
+
+        async def work() -> e.Record:
+            patience, doubt = Patience(self._busy_secs), False
+            while True:
+                try:
+                    rows = (
+                        await self._ask(sql.SIGNALLED, {"task": task_id, "mark": mark}) if doubt else []
+                    ) or await self._ask(sql.SIGNAL, params)
+                    break
+                except FAULTS as error:
+                    if not passes(error) or not await patience.again():
+                        raise
+                    doubt = True
+            if rows:
+                self._ears.changed(task_id, signal=True)
+                return e.Record(rows[0][0], task_id, ts, rows[0][1], event)
+            known = await self._ask_again(sql.LOOK, {"task": task_id})
+            if not known:
+                raise TaskNotFound(task_id)
+            raise TaskEnded(f"task {task_id!r} has ended ({known[0][4]}); an ended task never changes")
+
+        return await self._do(work())
+
+    async def delete(self, task_id: str, *, unfinished: bool = False) -> None:
+        async def work(line: Line) -> None:
+            params = {
+                "task": task_id,
+                "mine": self._presence.mine,
+                "driven": self._driven.get(task_id, -1),
+                "unfinished": unfinished,
+            }
+            rows = await line.ask(sql.DELETE, params, more_secs=LONG_SECS)
+            if rows:
+                digests = rows[0][1] or []
+                if digests:
+                    await line.ask(sql.UNUSED, {"digests": digests, "age": "0 seconds"})
+                return
+            known = await line.ask(sql.LOOK, {"task": task_id})
+            if not known:
+                raise TaskNotFound(task_id)
+            if not known[0][3] and not unfinished:
+                held = await line.ask(f"{sql.SUMMARY} WHERE task_id = %(task)s::text", {"task": task_id})
+                if not (held and self._held(held[0])):
+                    raise TaskUnfinished(task_id, known[0][4])
+            raise TaskHeld(f"task {task_id!r} is being driven and cannot be deleted; cancel it first")
+
+        if self._closed:
+            raise StoreError(f"the store {self.shown} is closed")
+        await self._writer.run(work)
+
+    # ── reading ──
+
+    async def read(
+        self, task_id: str, after: int = 0, limit: int | None = None, *, signals_only: bool = False
+    ) -> list[e.Record]:
+        return (await self._do(self._page(task_id, after, limit, signals_only)))[0]
+
+    async def _page(
+        self, task_id: str, after: int, limit: int | None, signals_only: bool = False
+    ) -> tuple[list[e.Record], bool]:
+        """Records after `after`, at most `limit`; and whether nothing can come after these."""
+        most = None if limit is None else max(limit, 0)
+        statement = sql.PAGE.format(
+            only=_SIGNALS_ONLY if signals_only else "", limit="" if most is None else f"LIMIT {most or 1}"
+        )
+        rows = await self._ask_again(statement, {"task": task_id, "after": max(after, 0)})
+        if not rows:
+            raise TaskNotFound(task_id)
+        ended = bool(rows[0][1])
+        kept = (row[2:] for row in rows if row[2] is not None)
+        records = list(records_of(task_id, kept, max(after, 0)))[:most]
+        return records, ended and (limit is None or len(records) < limit)
+
+    async def follow(self, task_id: str, after: int = 0) -> AsyncIterator[e.Record]:
+        watch = Watch()
+        ear = self._ears.listen(task_id, watch.tell, signals=False)
+        try:
+            while not self._closed:
+                watch.clear()
+                records, last = await self._do(self._page(task_id, after, _FOLLOW_PAGE))
+                for record in records:
+                    yield record
+                    if isinstance(record.event, e.TERMINAL):
+                        return
+                    after = record.seq
+                if last:
+                    return
+                if len(records) < _FOLLOW_PAGE:
+                    await watch.wait()
+        except StoreError:
+            if not self._closed:
+                raise
+        finally:
+            ear.close()
+
+    def listen(self, task_id: str, tell: Callable[[], None]) -> Ear:
+        return self._ears.listen(task_id, tell, signals=True)
+
+    async def list_tasks(
+        self, *, status: Sequence[str] = (), limit: int = 100, before: str | None = None
+    ) -> list[TaskSummary]:
+        return await self._do(self._list(status, limit, before))
+
+    async def _list(self, status: Sequence[str], limit: int, before: str | None) -> list[TaskSummary]:
+        where, params = ["true"], Params(limit=max(limit, 0))
+        if status:
+            # As literals, so that the plan of the statement is one for these statuses.
+            known = [f"'{one}'" for one in status if one in _STATUSES]
+            where.append(f"status IN ({', '.join(known)})" if known else "false")
+            if known and not ENDED.intersection(status):
+                where.append("NOT ended")
+        if before is not None:
+            rows = await self._ask_again(
+                "SELECT id FROM task WHERE task_id = %(before)s::text", {"before": before}
+            )
+            if not rows:
+                raise TaskNotFound(before)
+            where.append("id < %(id)s::bigint")
+            params["id"] = rows[0][0]
+        statement = f"{sql.SUMMARY} WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT %(limit)s::int"
+        return [self._summary(row) for row in await self._ask_again(statement, params)]
+
+    async def summary(self, task_id: str) -> TaskSummary:
+        async def work() -> TaskSummary:
+            rows = await self._ask_again(
+                f"SELECT t.*, ({OTHERS}) FROM ({sql.SUMMARY} WHERE task_id = %(task)s::text) t",
+                {"task": task_id, "mine": self._presence.mine},
+            )
+            if not rows:
+                raise TaskNotFound(task_id)
+            self._others = rows[0][-1] > 0
+            return self._summary(rows[0])
+
+        return await self._do(work())
+
+    def others(self) -> bool:
+        return self._others
+
+    def _summary(self, row: Row) -> TaskSummary:
+        task_id, status, description, created, updated, last_seq = row[:6]
+        return TaskSummary(
+            task_id, status, json.loads(description), created, updated, last_seq, held=self._held(row)
+        )
+
+    def _held(self, row: Row) -> bool:
+        holder, epoch, alive = row[6:9]
+        if holder == self._presence.mine:
+            return bool(self._driven.get(row[0]) == epoch)
+        return bool(alive)
+
+    async def artifact(self, task_id: str, artifact_id: str) -> bytes:
+        async def work() -> bytes:
+            rows = await self._ask_again(
+                "SELECT digest FROM task LEFT JOIN artifact_use ON task = id AND artifact_id = %(artifact)s::text"
+                " WHERE task_id = %(task)s::text",
+                {"task": task_id, "artifact": artifact_id},
+            )
+            if not rows:
+                raise TaskNotFound(task_id)
+            if rows[0][0] is None:
+                raise InputError(f"task {task_id!r} has no artifact {artifact_id!r}")
+            patience = Patience(self._busy_secs)
+            while True:
+                try:
+                    async with self._lines.one() as line:
+                        return await blobs.get(line, bytes(rows[0][0]))
+                except FAULTS as error:
+                    if not passes(error) or not await patience.again():
+                        raise
+
+        return await self._do(work())
+
+    async def seal_key(self) -> bytes:
+        if self._seal_key is None:
+            made = secrets.token_bytes(32)
+
+            async def work() -> bytes:
+                await self._ask_again(
+                    "INSERT INTO seal_key VALUES (1, %(key)s::bytea) ON CONFLICT DO NOTHING", {"key": made}
+                )
+                return bytes((await self._ask_again("SELECT key FROM seal_key"))[0][0])
+
+            self._seal_key = await self._do(work())
+        return self._seal_key
+
+    # ── tools ──
+
+    async def add_tool_stats(self, more: Mapping[ToolKey, ToolStats]) -> None:
+        await self._do(self._with_line(lambda line: tool_memory.add(line, more, time.time())))
+
+    async def tool_stats(self) -> dict[ToolKey, ToolStats]:
+        return await self._do(self._with_line(tool_memory.read))
+
+    async def remember_tools(self, names: Mapping[str, Collection[str]]) -> None:
+        kept = {source: tuple(listed) for source, listed in names.items()}
+        await self._do(self._with_line(lambda line: tool_memory.remember(line, kept, time.time())))
+
+    async def remembered_tools(self) -> dict[str, tuple[str, ...]]:
+        return await self._do(self._with_line(tool_memory.remembered))
+
+    async def _with_line(self, work: Callable[[Line], Coroutine[Any, Any, T]]) -> T:
+        async with self._lines.one() as line:
+            return await work(line)
+
+
+_STATUSES = frozenset(get_args(TaskStatus))

