@@ -56,6 +56,7 @@ class TcpProxy:
         if self.refuses:
             back.transport.abort()
             return
+        self._writers.add(back)  # from now on: whoever closes all closes this one
         try:
             server, on = await asyncio.open_connection(*self._to)
         except OSError:
@@ -120,3 +121,5 @@ class TcpProxy:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._cut_all()  # what came while it was closed
+        await asyncio.sleep(0)

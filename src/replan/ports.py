@@ -15,6 +15,7 @@ from replan.core.limits.prices import Price as Price
 from replan.core.limits.prices import tokens_in
 from replan.core.plain_calls import Recorded
 from replan.core.secrets import KnownSecrets
+from replan.core.state.task import ENDED
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.core.types import Effect, Frozen, JsonObject, Role, ToolId, ToolSpec, Usage
 
@@ -303,6 +304,16 @@ class TaskSummary(NamedTuple):
     last_seq: int
     held: bool
     """A living process drives it."""
+    queue: str = ""
+    """Of a task that workers take."""
+    due: bool = False
+    """Something was asked of the workers that none has taken up yet."""
+
+    @property
+    def lacks_worker(self) -> bool:
+        """A worker should drive it, and none does."""
+        idle = self.status in ENDED or (self.status == "waiting" and not self.due)
+        return self.queue != "" and not self.held and not idle
 
 
 class Listening(Protocol):
@@ -426,3 +437,37 @@ class Store(EventLog, TaskIndex, ArtifactStore, ToolMemory, Protocol):
         ...
 
     async def aclose(self) -> None: ...
+
+
+# ── an engine whose queue lies beside the log ────────────────────────────────────
+
+
+class Database(Protocol):
+    """What a store shares with such an engine: its thread with all connections, and its number among the processes.
+
+    Heartbeats go the way that the log goes, and a tool that holds up the event loop of the tasks does not hold them up.
+    """
+
+    shown: str
+    holder: int
+    """What a task's row names its driver by."""
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
+        """Run it in that thread."""
+        ...
+
+    async def ask(self, sql: str, params: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+        """What one statement gives, in a few seconds; from within the thread. `StoreBusy`: it may have been done or not."""
+        ...
+
+    async def listen(self, channel: str, heard: Callable[[str], None]) -> None:
+        """Call `heard`, within the thread, with what is said there; with an empty text when something may have been missed."""
+        ...
+
+    def deafen(self, channel: str) -> None:
+        """Hear that channel no more."""
+        ...
+
+    async def prepare(self, name: str, script: str) -> None:
+        """Run the script if the table of that name is not there: one process at a time, all of it or nothing."""
+        ...

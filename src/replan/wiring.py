@@ -16,6 +16,7 @@ from replan.config import Settings
 from replan.core.limits.prices import Price
 from replan.core.secrets import KnownSecrets, secrets_of_url, url_without_secrets, usable_key
 from replan.core.types import Role
+from replan.engine.procrastinate.queue import Queue
 from replan.errors import ConfigError, InputError, ReplanError
 from replan.ports import Model, Priced, Store, ToolSource
 from replan.tools.catalog.catalog import Catalog
@@ -66,6 +67,22 @@ def open_store(db: str | Path | None, settings: Settings) -> Store:
 
         return open_postgres(named, settings.database_service.max_connections)
     return SqliteStore(database_path(named), synchronous=settings.store.synchronous)
+
+
+def queue_of(store: Store) -> Queue | None:
+    """The workers' queue of this database, if it can have one; nothing is made."""
+    shared = getattr(store, "shared", None)
+    return None if shared is None else Queue(shared())
+
+
+def need_queue(queue: Queue | None) -> Queue:
+    """The same for whoever cannot do without."""
+    if queue is None:
+        raise ConfigError(
+            "workers take tasks from a PostgreSQL database: give its address (--db postgresql://HOST/DATABASE, or "
+            '[database_service] connection_string), or set [engine] kind = "local"'
+        )
+    return queue
 
 
 def database(named: str | Path | None) -> str | Path:

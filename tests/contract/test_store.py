@@ -28,7 +28,7 @@ from replan.core.events import (
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.core.types import Failure, Fault
 from replan.errors import InputError, StaleWriter, TaskEnded, TaskExists, TaskHeld, TaskNotFound
-from replan.ports import Claim, NewArtifact, Store
+from replan.ports import Claim, NewArtifact, Store, TaskSummary
 from replan.store.postgres.store import PostgresStore
 from replan.store.sqlite import SqliteStore
 from replan.testing.store import MemoryStore
@@ -848,15 +848,15 @@ async def test_the_list_can_be_filtered_by_status(store: Store) -> None:
 
 async def test_a_summary_follows_the_task(store: Store) -> None:
     await store.create("t", submitted("measure"), 1.0)
-    assert await store.summary("t") == ("t", "queued", "measure", 1.0, 1.0, 1, False)
+    assert await store.summary("t") == TaskSummary("t", "queued", "measure", 1.0, 1.0, 1, False)
 
     claim = await store.claim("t")
     await store.append(claim, [TaskStarted(), StepReady(step_id="s")], ts=5.0, round=1)
-    assert await store.summary("t") == ("t", "planning", "measure", 1.0, 5.0, 3, True)
+    assert await store.summary("t") == TaskSummary("t", "planning", "measure", 1.0, 5.0, 3, True)
 
     await store.append(claim, [TaskCompleted()], ts=6.0, round=1)
     await store.release(claim)
-    assert await store.summary("t") == ("t", "succeeded", "measure", 1.0, 6.0, 4, False)
+    assert await store.summary("t") == TaskSummary("t", "succeeded", "measure", 1.0, 6.0, 4, False)
 
 
 # ── closing ──

@@ -24,6 +24,7 @@ EXTRAS = {
     "uvicorn": "uvicorn",
     "duckdb": "duckdb",
     "psycopg": "psycopg",
+    "procrastinate": "procrastinate",
 }
 """What the extras install, and the module of each."""
 
@@ -45,7 +46,6 @@ SERVERS = {
     "grpc",
     "mcp",
     "opentelemetry",
-    "procrastinate",
     "prometheus_client",
     "sqlalchemy",
     "starlette",

@@ -127,6 +127,13 @@ def _number_of_item(name: str, value: Any) -> None:
         raise InputError(f"{name}: expected the number of an item, from 1 on, found {found(value)}")
 
 
+def _priority(name: str, value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not -(2**31) <= value < 2**31:
+        raise InputError(
+            f"{name}: expected a whole number, higher for what comes first, found {found(value)}"
+        )
+
+
 def _secrets(name: str, value: Any) -> None:
     if not isinstance(value, Mapping):
         raise InputError(
@@ -137,7 +144,7 @@ def _secrets(name: str, value: Any) -> None:
 
 
 _CHECKS: Mapping[str, Check] = {
-    **dict.fromkeys(("task_id", "approval_id", "question_id", "step_id", "tool_id"), _text),
+    **dict.fromkeys(("task_id", "approval_id", "question_id", "step_id", "tool_id", "queue"), _text),
     **dict.fromkeys(("reason", "by", "endpoint"), _text),
     **dict.fromkeys(("db", "record", "replay"), _path),
     **dict.fromkeys(("ask", "on_event"), _function),
@@ -148,5 +155,6 @@ _CHECKS: Mapping[str, Check] = {
     "timeout": _seconds,
     "after": _place,
     "item": _number_of_item,
+    "priority": _priority,
     "secrets": _secrets,
 }

@@ -20,7 +20,15 @@ from replan.run.session.dependencies import Parts
 from replan.run.session.shielding import see_through
 from replan.run.session.tool_record import ToolRecord
 from replan.tools.catalog.catalog import Catalog
-from replan.wiring import Models, SystemClock, Ulids, driver_name, open_store
+from replan.wiring import (
+    Models,
+    SystemClock,
+    Ulids,
+    driver_name,
+    need_queue,
+    open_store,
+    queue_of,
+)
 
 
 async def opened(
@@ -37,8 +45,11 @@ async def opened(
 ) -> Running:
     """Open them; `closing` closes them again: last in, first out, each whatever becomes of the others."""
     store = open_store(db, settings)
+    queue, by_workers = queue_of(store), settings.engine.kind == "procrastinate"
     record = ToolRecord(tells=record_tells)
     closing.push_async_callback(_see_closed, store)  # files are not left open
+    if by_workers:
+        await need_queue(queue).prepare()
     closing.push_async_callback(record.flush, store)
     closing.push_async_callback(_remember, catalog, store)  # of sources that came late
     closing.push_async_callback(catalog.aclose)  # sources that are tried again would go on with that
@@ -64,7 +75,7 @@ async def opened(
         service.drive, limits.max_concurrent_tasks, service.hear_cancel, still=parts.under_way.still_secs,
         lend_after=lend_after,
     )  # fmt: skip
-    running = Running(service, engine, models, announcer)
+    running = Running(service, engine, models, announcer, queue, by_workers=by_workers)
     closing.push_async_callback(running.aclose)
     return running
 

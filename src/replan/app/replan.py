@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +16,7 @@ from replan.app.arguments import Arguments, Ask, Evaluation, Tools
 from replan.app.checked import checked
 from replan.app.opening import opened
 from replan.app.running import NOT_OPEN, Running
+from replan.app.working import GRACE_SECS, hand_of, work_off
 from replan.config import Settings
 from replan.config.options import Options, listed, mapping, policy_with, text_of
 from replan.config.values import found
@@ -24,10 +26,12 @@ from replan.core.report.result import TaskResult, WaitingFor
 from replan.core.secrets import KnownSecrets, secrets_of_settings, secrets_of_text
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.core.types import JsonObject, Plan, ToolSpec
+from replan.engine.procrastinate.queue import Line, Worker
 from replan.errors import InputError
 from replan.ports import TaskSummary, Warmable
 from replan.reasoning.prompting.prompts import check_all, load
 from replan.run.service.announcer import Announcer, OnEvent
+from replan.run.service.for_workers import for_workers
 from replan.run.service.results import agreed
 from replan.run.service.submission import Submission
 from replan.run.service.tasks import Service
@@ -39,6 +43,7 @@ from replan.wiring import (
     Models,
     Ulids,
     database,
+    need_queue,
     open_tools,
 )
 
@@ -220,7 +225,7 @@ class Replan:
         wanted = self._submission(
             text, metadata, context, task_id, timeout, plan, evaluation, output_schema, secrets
         )
-        result = await self._open.run(wanted, check)
+        result = await self._open.run(self._placed(wanted), check)
         return result if adapter is None else typed_result(result, adapter, output_type)
 
     @checked
@@ -236,12 +241,38 @@ class Replan:
         evaluation: Evaluation | None = None,
         output_schema: Mapping[str, Any] | None = None,
         secrets: Mapping[str, str | SecretStr] | None = None,
+        queue: str | None = None,
+        priority: int | None = None,
     ) -> str:
-        """Store a task and start it; its id. The same id with the same request is the same task."""
+        """Store a task and start it; its id. The same id with the same request is the same task.
+
+        Where workers take tasks (`[engine] kind = "procrastinate"`) it waits in `queue` (`"default"`), behind those of a
+        higher `priority` (0).
+        """
         wanted = self._submission(
             text, metadata, context, task_id, timeout, plan, evaluation, output_schema, secrets
         )
-        return await self._open.submit(wanted)
+        return await self._open.submit(self._placed(wanted, queue, priority))
+
+    async def work(
+        self,
+        *,
+        concurrency: int | None = None,
+        queues: Sequence[str] = (),
+        grace_secs: float = GRACE_SECS,
+        stop: asyncio.Event | None = None,
+        ready: Callable[[], None] | None = None,
+    ) -> None:
+        """Take tasks from the queue and drive them here, so many at a time, until `stop` is set.
+
+        What runs then may end for `grace_secs`; the rest is handed over to other workers. `queues`: only tasks of these.
+        Tasks that need a tool or a model that is not here are left to others.
+        """
+        hand = hand_of(self.settings, queues, concurrency)
+        await work_off(
+            self._open, self._catalog, self._models, hand, self.settings.engine.takeover_secs,
+            grace_secs=grace_secs, stop=stop, ready=ready,
+        )  # fmt: skip
 
     @checked
     async def wait(self, task_id: str) -> TaskResult:
@@ -344,6 +375,22 @@ class Replan:
         return await self.service.parts.store.summary(task_id)
 
     @checked
+    async def why_waiting(self, task_id: str) -> str:
+        """Why no worker takes the task: what it needs that none of them has. Empty where one may, or where none has to."""
+        queue = self._open.queue
+        if queue is None or not (await self.summary(task_id)).lacks_worker:
+            return ""
+        return await queue.why_waiting(task_id)
+
+    async def workers(self) -> list[Worker]:
+        """The workers of this database: those that live, and those that were lost in the last day."""
+        return await need_queue(self._open.queue).workers()
+
+    async def waiting_lines(self) -> list[Line]:
+        """Where tasks wait for a worker now, and why where nobody takes them."""
+        return await need_queue(self._open.queue).lines()
+
+    @checked
     async def delete(self, task_id: str, *, unfinished: bool = False) -> None:
         """Remove a task with its log. The same id given again is a new task, whose effects are made again.
 
@@ -386,6 +433,25 @@ class Replan:
         )
 
     # ── inside ──
+
+    def _placed(
+        self, wanted: Submission, queue: str | None = None, priority: int | None = None
+    ) -> Submission:
+        """The submission with its place among those that wait for workers, if it waits for one."""
+        if not self._open.by_workers:
+            if queue is not None or priority is not None:
+                raise InputError(
+                    'queue and priority are for tasks that workers take: set [engine] kind = "procrastinate"'
+                )
+            return wanted
+        if self._models.has_own_key or not self._record_in_prompts:
+            raise InputError(
+                "a worker asks models with its own key, and records nothing: leave api_key, record and replay out"
+            )
+        return for_workers(
+            wanted, self._catalog, self._models.named(), self._models.endpoint,
+            queue=queue, priority=0 if priority is None else priority,
+        )  # fmt: skip
 
     def _submission(
         self,

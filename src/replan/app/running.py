@@ -11,16 +11,20 @@ from contextlib import ExitStack
 from pydantic import SecretStr
 
 from replan.core.events import Record
+from replan.core.limits.needs import work_of
 from replan.core.limits.policy import Policy
 from replan.core.report.result import TaskResult
-from replan.core.state.task import State
+from replan.core.state.task import ENDED, State
 from replan.core.types import Role
 from replan.engine.local import LocalEngine
-from replan.errors import InputError, ReplanError, TaskHeld
+from replan.engine.procrastinate.queue import Queue
+from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld
 from replan.run.service.announcer import Announcer
+from replan.run.service.for_workers import work_left
 from replan.run.service.submission import Submission, check_submission
 from replan.run.service.tasks import Service
 from replan.run.session.answer_checks import AnswerCheck
+from replan.run.session.stops import HandedOver
 from replan.wiring import Models
 
 CANCEL_SECS = 3.0
@@ -32,12 +36,24 @@ class Running:
     """Submits tasks, drives them here, and waits for them."""
 
     def __init__(
-        self, service: Service, engine: LocalEngine, models: Models, announcer: Announcer | None
+        self,
+        service: Service,
+        engine: LocalEngine,
+        models: Models,
+        announcer: Announcer | None,
+        queue: Queue | None = None,
+        *,
+        by_workers: bool = False,
     ) -> None:
+        """`queue`: of the database, where it can have one. `by_workers`: what is submitted here waits there."""
         self._service = service
         self._engine = engine
         self._models = models
         self._announcer = announcer
+        self.queue = queue
+        self.by_workers = by_workers
+        self.works = False
+        """It takes tasks of others."""
         self._closed = False
         self._process = os.getpid()
 
@@ -90,6 +106,8 @@ class Running:
         plan_bytes = check_submission(
             wanted
         )  # what is wrong with it goes before what is wrong with the machine
+        if self.by_workers:
+            return await self._hand_in(wanted, plan_bytes)
         plans, judges = wanted.plan is None, wanted.policy.evaluation == "model"
         await self._load_models(plans=plans, judges=judges)
         self._check_models(wanted.policy, plans=plans, judges=judges)
@@ -106,8 +124,62 @@ class Running:
         self._start(task_id, after=seen)
         return task_id
 
+    async def _hand_in(self, wanted: Submission, plan_bytes: int) -> str:
+        """Store a task for the workers; its wake-up is stored with it."""
+        task_id, new = await self.service.submit(wanted, plan_bytes)
+        if not new:
+            summary = await self.service.parts.store.summary(task_id)
+            if summary.status not in ENDED and not summary.held:
+                await self._wake(task_id)
+        return task_id
+
+    async def _wake(self, task_id: str) -> None:
+        """Have a worker drive the task: it waits as it was submitted to, or by what its log says."""
+        assert self.queue is not None
+        state = await self.service.state(task_id)
+        work = work_of(state.submitted.settings) if state.submitted is not None else None
+        await self.queue.wake(task_id, work or work_left(state))
+
+    async def _resume_there(self, task_id: str, secrets: Mapping[str, str | SecretStr] | None) -> TaskResult:
+        if secrets:
+            raise InputError(
+                "workers read a task's secrets where its log says (env:VARIABLE, file:PATH): set them there"
+            )
+        summary = await self.service.parts.store.summary(task_id)
+        if summary.status in ENDED:
+            raise TaskEnded(f"task {task_id!r} has ended ({summary.status}); an ended task never changes")
+        if summary.held:
+            raise TaskHeld(f"task {task_id!r} is being driven by a worker already; wait for it or watch it")
+        await self._wake(task_id)
+        return await self.wait(task_id)
+
+    async def drive(self, task_id: str) -> None:
+        """Drive a task here for the queue, as far as it goes. `InputError` if what it goes on with is not here."""
+        summary = await self.service.parts.store.summary(task_id)  # before its whole log is read
+        if summary.status in ENDED:
+            return
+        if summary.held and self.engine.driving(task_id) is None:
+            raise TaskHeld(f"task {task_id!r} is being driven by another process")
+        state = await self.service.check_resumable(task_id)
+        plans = state.plan is None and not (state.submitted is not None and state.submitted.plan is not None)
+        judges = state.evaluation is None and state.policy.evaluation == "model"
+        await self._load_models(plans=plans, judges=judges)
+        self._check_models(state.policy, plans=plans, judges=judges)
+        driving = self._start(task_id, after=state.last_seq)
+        self.engine.let_through(task_id)  # the queue has given it a place
+        try:
+            left = await asyncio.shield(driving)
+        except asyncio.CancelledError:
+            driving.cancel()
+            await asyncio.wait({driving})
+            raise
+        if not left.ended and left.waiting is None:
+            raise HandedOver
+
     async def resume(self, task_id: str, secrets: Mapping[str, str | SecretStr] | None) -> TaskResult:
         """Drive on a task that nobody holds, to its end or until it waits."""
+        if self.by_workers:
+            return await self._resume_there(task_id, secrets)
         state = await self.service.check_resumable(task_id, secrets)
         given = state.submitted is not None and state.submitted.plan is not None
         plans = state.plan is None and not given

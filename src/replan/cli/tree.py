@@ -14,6 +14,7 @@ from replan.cli.commands.model import model_app
 from replan.cli.commands.run import run
 from replan.cli.commands.tasks import tasks_app
 from replan.cli.commands.tools import tools_app
+from replan.cli.commands.workers import submit, worker
 from replan.cli.terminal.listing import Listed
 
 app = typer.Typer(
@@ -49,6 +50,8 @@ def _root(
 
 
 app.command()(run)
+app.command()(submit)
+app.command()(worker)
 app.add_typer(tasks_app)
 app.add_typer(tools_app)
 app.add_typer(model_app)

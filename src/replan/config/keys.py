@@ -66,7 +66,6 @@ LATER: dict[str, frozenset[str]] = {
     "consul": frozenset(s.Consul.model_fields),
     "kafka_service": frozenset(s.KafkaService.model_fields),
     "store": frozenset({"retention_days"}),
-    "engine": frozenset(s.Engine.model_fields),
     "tracing": frozenset(s.Tracing.model_fields),
     "scenes": frozenset(s.Scenes.model_fields),
 }

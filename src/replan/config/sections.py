@@ -300,8 +300,13 @@ class Engine(Section):
     """Who drives the tasks."""
 
     kind: Annotated[Literal["local", "procrastinate"], Lower] = "local"
+    """`local`: whoever submits a task drives it. `procrastinate`: workers do, over a PostgreSQL database."""
     worker_concurrency: AtLeastOne | None = None
+    """So many tasks at a time in one worker; unset: as `[orchestrator] max_concurrent_tasks`."""
     takeover_secs: Secs = 30.0
+    """The task of a worker that is gone is another's within that."""
+    max_running_tasks: AtLeastOne | None = None
+    """So many tasks at a time by all workers together; unset: no such limit."""
 
 
 class Tracing(Section):

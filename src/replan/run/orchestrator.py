@@ -49,9 +49,11 @@ from replan.run.rounds import stages
 from replan.run.session.context import Run
 from replan.run.session.dependencies import Parts
 from replan.run.session.shielding import noticed
-from replan.run.session.stops import BudgetReached, Halted, warn
+from replan.run.session.stops import BudgetReached, Halted, HandedOver, warn
 from replan.run.steps.executor import execute
 
+_LONG = (SelectTools, MakePlan, Execute, Reflect, ChangePlan)
+"""What a process that is about to end does not begin."""
 STOP_SECS = 1.5
 """How long cancelled work may take to stop before it is left behind."""
 
@@ -189,6 +191,8 @@ class Drive:
                 self._record_stop()
             elif isinstance(error, StoreError):
                 raise error
+            elif isinstance(error, HandedOver):
+                pass  # it stays as it is
             elif isinstance(error, Halted):
                 run.record(TaskWaiting(reason=str(error), until_resumed=True, because=error.because))
             elif error is not None:
@@ -233,7 +237,10 @@ class Drive:
         """Do what can be done at once; then what comes next, to be waited for. None: that was all."""
         run = self.run
         while not run.stopping:
-            match decide(run.state):
+            step = decide(run.state)
+            if run.parts.leaving.now and isinstance(step, _LONG):
+                raise HandedOver
+            match step:
                 case Stop():
                     return None
                 case StartRound(number):

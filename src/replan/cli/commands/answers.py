@@ -142,14 +142,16 @@ def _speak(
 
     from replan.cli.terminal.opening import open_stored, settings_of
 
-    async def write() -> tuple[str, str, bool]:
+    async def write() -> str:
         async with open_stored(settings_of(config), db) as replan:
             found = await full_id(replan, task_id)
-            return found, await say_it(replan, found), (await replan.summary(found)).held
+            done = await say_it(replan, found)
+            summary = await replan.summary(found)
+            if summary.held:
+                return f"{done}; the process that drives it goes on"
+            if summary.queue:
+                return f"{done}; {await replan.why_waiting(found) or 'a worker goes on with it'}"
+            return f"{done}; continue: {again('tasks', 'resume', found)}"
 
     with own_stdout():
-        found, done, held = asyncio.run(write())
-        after = (
-            "the process that drives it goes on" if held else f"continue: {again('tasks', 'resume', found)}"
-        )
-        say(f"{done}; {after}")
+        say(asyncio.run(write()))

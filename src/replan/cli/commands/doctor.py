@@ -16,10 +16,11 @@ import typer
 
 from replan.cli.terminal import options
 from replan.cli.terminal.terminal import own_stdout, paint
-from replan.cli.terminal.words import counted
+from replan.cli.terminal.words import counted, secs
 
 if TYPE_CHECKING:
     from replan.config import Loaded, Settings
+    from replan.engine.procrastinate.queue import Line, Worker
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,18 @@ def examine(config: Path | None, db: str | None, tools: Sequence[str] = ()) -> I
     settings = loaded.settings if loaded else Settings()
     yield _guarded("model", lambda: _model(settings))
     yield _guarded("store", lambda: _store(settings, db))
+    if settings.engine.kind == "procrastinate":
+        yield from _many("workers", lambda: _workers(settings, db))
     yield from _tools(settings, tools)
+
+
+def _many(name: str, check: Callable[[], list[Finding]]) -> list[Finding]:
+    from replan.errors import ReplanError
+
+    try:
+        return check()
+    except ReplanError as error:
+        return [Finding(name, "problem", str(error))]
 
 
 def _guarded(name: str, check: Callable[[], Finding]) -> Finding:
@@ -99,6 +111,7 @@ def _extras() -> Iterator[Finding]:
         ("remote", ("httpx2", "grpc", "google.protobuf", "starlette", "uvicorn"), "tool services"),
         ("kit", ("httpx2", "duckdb"), "kit:http and kit:data"),
         ("postgres", ("psycopg",), "tasks in a PostgreSQL database"),
+        ("workers", ("psycopg", "procrastinate"), "tasks that workers take"),
     ):
         missing = [module for module in modules if not _installed(module)]
         if not missing:
@@ -256,3 +269,45 @@ def _store(settings: Settings, db: str | None) -> Finding:
     return Finding(
         "store", "ok", f"can be written{place}; {tasks if tasks < 1_000 else '1000 or more'} tasks"
     )
+
+
+def _workers(settings: Settings, db: str | None) -> list[Finding]:
+    """Who takes tasks, and what waits for whom."""
+    import asyncio
+
+    from replan.cli.terminal.opening import open_replan, without_tools
+
+    async def look() -> tuple[list[Worker], list[Line]]:
+        async with open_replan(without_tools(settings), db=db) as replan:
+            return await replan.workers(), await replan.waiting_lines()
+
+    workers, lines = asyncio.run(look())
+    living = [worker for worker in workers if worker.alive]
+    places = sum(worker.concurrency for worker in living)
+    busy = sum(worker.tasks for worker in living)
+    found = [
+        Finding(
+            "workers", "ok", f"{counted(len(living), 'worker')}, {busy} of {counted(places, 'place')} taken"
+        )
+        if living
+        else Finding("workers", "problem", "no worker is running", "replan worker")
+    ]
+    found += [
+        Finding(
+            "workers",
+            "note",
+            f"{worker.name} was last seen {secs(worker.seen_secs_ago)} ago; others take over what it had",
+            "start it again, or look why it cannot reach the database",
+        )
+        for worker in workers
+        if not worker.alive
+    ]
+    for line in lines:
+        tasks = f"{counted(line.tasks, 'task')} of the queue {line.queue!r}"
+        if line.why and living:
+            found.append(
+                Finding("queue", "problem", f"{tasks}: {line.why}", "replan worker with what is missing")
+            )
+        else:
+            found.append(Finding("queue", "ok", f"{tasks}: waiting for a free worker"))
+    return found

@@ -55,7 +55,7 @@ def _step_json(state: State, step: StepState) -> dict[str, Any]:
     }
 
 
-def tell(out: Out, records: Sequence[Record], *, held: bool = True) -> None:
+def tell(out: Out, records: Sequence[Record], *, held: bool = True, why: str = "") -> None:
     """The past of a task for people, at most some thousand lines."""
     state = fold(records)
     task_id = records[0].task_id
@@ -84,6 +84,8 @@ def tell(out: Out, records: Sequence[Record], *, held: bool = True) -> None:
     if state.evaluation is not None:
         _tell_judgement(out, state.evaluation)
     _tell_end(out, state, held=held)
+    if why:
+        out.line(f"  {clean(why, 1_000)}")
 
 
 def _tell_models(out: Out, records: Sequence[Record]) -> None:

@@ -43,6 +43,13 @@ def resume(
 
     async def drive(out: Out) -> TaskResult:
         settings = settings_of(config)
+        if settings.engine.kind == "procrastinate":
+            if tools or model or endpoint or key or secret:
+                raise InputError(
+                    "a worker drives the task on, with tools, models and secrets of its own: leave --tools, --model, "
+                    "--endpoint, --api-key and --secret out"
+                )
+            return await _by_workers(settings, out)
         async with open_stored(settings, db) as stored:
             past = await stored.history(await full_id(stored, task_id))
         found, submitted = past[0].task_id, _submitted(past)
@@ -79,6 +86,14 @@ def resume(
                 out if events else None,
                 past=past,
                 finish=lambda task_id: replan.resume(task_id, secrets=given),
+            )
+
+    async def _by_workers(settings: Settings, out: Out) -> TaskResult:
+        async with open_stored(settings, db) as stored:
+            past = await stored.history(await full_id(stored, task_id))
+            shown = show_for(quiet=quiet)
+            return await to_the_end(
+                stored, past[0].task_id, shown, out if events else None, past=past, finish=stored.resume
             )
 
     with own_stdout() as out:

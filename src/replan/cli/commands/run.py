@@ -128,7 +128,8 @@ def run(
         approval=approve or settings.approval.mode,
         interactive=bool(interactive),
     )
-    asks_a_model = replay is None and (given is None or (judged_by == "model" and not plan_only))
+    here = settings.engine.kind == "local"
+    asks_a_model = here and replay is None and (given is None or (judged_by == "model" and not plan_only))
     if asks_a_model and (built_in := opening.built_in_model(settings, model, endpoint)):
         from replan.cli.commands.model import have_weights
 

@@ -92,14 +92,14 @@ def show(
     from replan.cli.terminal.opening import settings_of
 
     with own_stdout() as out:
-        records, held = asyncio.run(_past(task_id, settings_of(config), db))
+        records, held, why = asyncio.run(_past(task_id, settings_of(config), db))
         if events:
             for record in records:
                 out.json(record.wire(), compact=True)
         elif json:
-            out.json(as_json(records))
+            out.json({**as_json(records), **({"waits_for_worker": why} if why else {})})
         else:
-            tell(out, records, held=held)
+            tell(out, records, held=held, why=why)
 
 
 @tasks_app.command()
@@ -129,7 +129,7 @@ def watch(
         async with open_stored(settings_of(config), db) as replan:
             found = await full_id(replan, task_id)  # no such task: told before anything is drawn
             summary = await replan.summary(found)
-            if not summary.held and summary.status not in (*ENDED, "queued", "waiting"):
+            if not summary.queue and not summary.held and summary.status not in (*ENDED, "queued", "waiting"):
                 warn(f"no process drives this task now; continue it with: {again('tasks', 'resume', found)}")
             await follow(replan, found, show_for(quiet=quiet), out if events else None, after=after)
             return await replan.result(found)
@@ -255,7 +255,7 @@ def plan(
     from replan.cli.terminal.opening import settings_of
 
     with own_stdout() as out:
-        records, _ = asyncio.run(_past(task_id, settings_of(config), db))
+        records, _, _ = asyncio.run(_past(task_id, settings_of(config), db))
         found, statuses = version_of(records, number)
         tell_plan(out, found, plan_format, statuses)
 
@@ -291,10 +291,12 @@ for _command in (approve, reject, answer, resume):
     tasks_app.command()(_command)
 
 
-async def _past(task_id: str, settings: Settings, db: str | None) -> tuple[list[Record], bool]:
-    """The task's log, and whether somebody drives it."""
+async def _past(task_id: str, settings: Settings, db: str | None) -> tuple[list[Record], bool, str]:
+    """The task's log, whether somebody drives it or will by himself, and why no worker takes it."""
     from replan.cli.terminal.opening import open_stored
 
     async with open_stored(settings, db) as replan:
         found = await full_id(replan, task_id)
-        return list(await replan.history(found)), (await replan.summary(found)).held
+        summary = await replan.summary(found)
+        held = summary.held or summary.queue != ""
+        return list(await replan.history(found)), held, await replan.why_waiting(found)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 FRAME_SECS = 0.1
 """Between two drawings of the picture."""
+NOBODY_SECS = 5.0
+"""So long a task waits for a worker before that is worth a word."""
+LOOK_SECS = 1.0
 LAST_RECORDS_SECS = 5.0
 """How long the picture may lag behind the result."""
 
@@ -91,6 +94,7 @@ async def watch(
     from replan.errors import ReplanError
 
     drawing = asyncio.create_task(_draw(show))
+    looking = asyncio.create_task(_say_who_is_missing(replan, task_id))
     records = replan.watch(task_id, after=after, ephemeral=True)
     seen = after
     try:
@@ -113,9 +117,9 @@ async def watch(
             if last is None and record.type == "task_waiting" and await _is_left_waiting(replan, task_id):
                 break
     finally:
-        drawing.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await drawing
+        for beside in (drawing, looking):
+            beside.cancel()
+        await asyncio.gather(drawing, looking, return_exceptions=True)
         show.close()
 
 
@@ -148,6 +152,23 @@ async def _is_left_waiting(replan: Replan, task_id: str) -> bool:
             return True
         await asyncio.sleep(FRAME_SECS)
     return False
+
+
+async def _say_who_is_missing(replan: Replan, task_id: str) -> None:
+    """Say so, each time for another reason, while no worker takes a task that waits for one."""
+    from replan.core.state.task import ENDED
+
+    told, since = "", asyncio.get_running_loop().time()
+    while (summary := await replan.summary(task_id)).queue and summary.status not in ENDED:
+        now = asyncio.get_running_loop().time()
+        if not summary.lacks_worker:
+            told, since = "", now
+        elif now - since >= NOBODY_SECS:
+            why = await replan.why_waiting(task_id) or "the workers that could take it are busy"
+            if why != told:
+                say(f"no worker has taken the task for {now - since:.0f} s: {why}")
+                told = why
+        await asyncio.sleep(LOOK_SECS)
 
 
 async def _draw(show: Show) -> None:

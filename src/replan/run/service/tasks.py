@@ -21,6 +21,7 @@ from replan.core.events import (
     Record,
     TaskSubmitted,
 )
+from replan.core.limits.needs import work_of
 from replan.core.report.result import TaskResult
 from replan.core.secrets import NOTHING_SECRET, KnownSecrets, text_without_secrets
 from replan.core.state.fold import fold
@@ -61,18 +62,24 @@ class Service:
         """
         task_id, event, seen = await self._received(wanted, plan_bytes)
         name = TaskName(task_id, self.parts.clock.now())
-        if seen.masked:  # before it is stored: whoever drives it may begin at once
+        here = work_of(event.settings) is None
+        if not here and (own := [secret for secret, source in event.secrets.items() if not source]):
+            raise InputError(
+                f"{', '.join(own)}: a worker cannot have a secret that only this process was given: give it as "
+                "env:VARIABLE or file:PATH, which the worker reads"
+            )
+        if here and seen.masked:  # before it is stored: whoever drives it may begin at once
             self.parts.given.keep(name, event)
         new = False
         try:
             new = await self.parts.store.create(task_id, seen, name.created)
             if (
-                not new and seen.masked
+                not new and seen.masked and here
             ):  # the same request again, for a task that may still be driven from here
                 known = await self.parts.store.summary(task_id)
                 if known.status not in ENDED:
                     self.parts.given.keep(TaskName(task_id, known.created), event)
-            if new and plan_bytes is not None and plan_bytes <= PLAN_BYTES:
+            if new and here and plan_bytes is not None and plan_bytes <= PLAN_BYTES:
                 self.parts.light[name] = None
                 if len(self.parts.light) > _MOST_LIGHT:
                     del self.parts.light[next(iter(self.parts.light))]
@@ -333,7 +340,7 @@ class Service:
             raise TaskEnded(f"task {task_id!r} has ended ({state.status}); an ended task never changes")
         if state.submitted is not None and state.cancel is None:
             self.parts.given.give_again(state.name, state.submitted, secrets or {})
-        missing = [name for name in _tools_needed(state) if self.parts.tools.resolve(name) is None]
+        missing = [name for name in tools_needed(state) if self.parts.tools.resolve(name) is None]
         if missing and state.cancel is None:
             raise InputError(
                 f"task {task_id!r} goes on with {', '.join(map(repr, missing))}, not to be found among the tools "
@@ -354,7 +361,7 @@ class Service:
             while not following.done():
                 await asyncio.wait({following}, timeout=LOOK_SECS)
                 summary = await self.parts.store.summary(task_id)
-                if summary.status == "waiting" and not summary.held:
+                if summary.status == "waiting" and not summary.held and not summary.due:
                     return  # for a person
             following.result()
         finally:
@@ -373,7 +380,9 @@ class Service:
                 raise error
         alone = 0
         while (summary := await self.parts.store.summary(task_id)).status not in ENDED:
-            waits = summary.status == "queued" and self.parts.store.others()  # one of those may have it
+            waits = bool(summary.queue) or (
+                summary.status == "queued" and self.parts.store.others()  # one of those may have it
+            )
             alone = alone + 1 if not (summary.held or waits or summary.status == "waiting") else 0
             if alone > 2:  # seen again and again: not just between two drivers
                 raise ReplanError(
@@ -444,7 +453,7 @@ def _one_of(open_: dict[str, A], wanted: str | None, task_id: str, what: str) ->
 _MOST_LIGHT = 256
 
 
-def _tools_needed(state: State) -> list[str]:
+def tools_needed(state: State) -> list[str]:
     """Names of the tools that the task has still to call, or may plan with."""
     if state.plan is None:
         return [tool.tool_id for tool in state.selection.tools] if state.selection else []

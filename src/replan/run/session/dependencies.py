@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from replan.core.secrets import KnownSecrets
@@ -14,6 +15,30 @@ from replan.run.session.feed import Feed, UnderWay
 from replan.run.session.given import Given
 from replan.run.session.late_answers import LATE, LateAnswers
 from replan.run.session.tool_record import ToolRecord
+
+
+class Leaving:
+    """That this process is about to end: said once. Whoever drives begins nothing more; what runs may come to its end."""
+
+    def __init__(self) -> None:
+        self.now = False
+        self._told: list[Callable[[], None]] = []
+
+    def set(self) -> None:
+        self.now = True
+        for tell in list(self._told):
+            tell()
+
+    @contextmanager
+    def heard_by(self, tell: Callable[[], None]) -> Iterator[None]:
+        """`with`: it is called when it is said, or at once if it was."""
+        self._told.append(tell)
+        try:
+            if self.now:
+                tell()
+            yield
+        finally:
+            self._told.remove(tell)
 
 
 @dataclass(slots=True)
@@ -40,5 +65,7 @@ class Parts:
     """Requests of this process with their secrets."""
     light: dict[TaskName, None] = field(default_factory=dict)
     """Tasks that were stored here lately, small enough to be read and planned in the event loop."""
+    leaving: Leaving = field(default_factory=Leaving)
+    """Whether this process is about to end."""
     ask: Callable[[str, str, Question], Awaitable[JsonObject | None]] | None = None
     """Asks a person on behalf of a running tool; gets the task's id, the step's, and the question."""

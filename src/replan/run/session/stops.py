@@ -1,4 +1,4 @@
-"""What ends or halts a run from inside, and the word that most of a limit is used, once for each."""
+"""What ends, halts or hands over a run from inside, and the word that most of a limit is used, once for each."""
 
 from __future__ import annotations
 
@@ -26,6 +26,13 @@ class Halted(Exception):
     def __init__(self, reason: str, because: Literal["key", "model"]) -> None:
         super().__init__(reason)
         self.because = because
+
+
+class HandedOver(Exception):
+    """A task is let go of between two of its calls, for another process to go on with."""
+
+    def __init__(self) -> None:
+        super().__init__("this process ends; another one goes on with the task")
 
 
 def warn(run: Run) -> None:

@@ -32,7 +32,7 @@ from replan.run.calls.closing import close_crashed
 from replan.run.calls.slots import Place, Places, PlacesClosed
 from replan.run.human_input.approvals import Parking
 from replan.run.session.context import Batch, Run
-from replan.run.session.stops import BudgetReached
+from replan.run.session.stops import BudgetReached, HandedOver
 from replan.run.steps.step import Steps
 
 GRACE_SECS = 5.0
@@ -57,7 +57,7 @@ def execute(run: Run, deadline: float | None) -> Coroutine[Any, Any, None]:
 async def _in_parallel(run: Run, deadline: float | None) -> None:
     try:
         await Executor(run, deadline, serial=False).run_all()
-    except (BudgetReached, StoreError):
+    except (BudgetReached, HandedOver, StoreError):
         raise
     except Exception as error:  # noqa: BLE001 - recorded; what is left is run another way
         close_crashed(run)
@@ -115,7 +115,7 @@ class Executor:
             self._start()
         except BaseException as error:  # noqa: BLE001 - raised below, after what has been started has ended
             self.stop(error)
-        with self._run.heard_by(self._look):
+        with self._run.heard_by(self._look), self._run.parts.leaving.heard_by(self._hand_over):
             try:
                 self._check_idle()
                 await self._idle
@@ -130,7 +130,7 @@ class Executor:
                 self._run.stopping = True
                 await self._abandon()
                 raise
-        if self._halt is not None:
+        if self._halt is not None and (self._state.open_steps or not isinstance(self._halt, HandedOver)):
             raise self._halt
         if self._state.escalation is not None:
             return
@@ -187,6 +187,9 @@ class Executor:
         self._steps.call_off()
         if not self._idle.done():
             self._idle.set_result(None)
+
+    def _hand_over(self) -> None:
+        self.stop(HandedOver())
 
     def _check_idle(self) -> None:
         if not self._tasks and not self._places.waiting and not self._idle.done():

@@ -52,12 +52,22 @@ class Line:
 
         `more_secs`: so much longer than other answers this one may take.
         """
+        return (await self._asked(sql, params, more_secs))[0]
+
+    async def ask_named(self, sql: str, params: Params | None = None) -> list[dict[str, Any]]:
+        """The same, each row by the names of its columns."""
+        rows, names = await self._asked(sql, params, 0.0)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    async def _asked(self, sql: str, params: Params | None, more_secs: float) -> tuple[list[Row], list[str]]:
         connection = await self.connected()
         # Not `asyncio.timeout`: it would have the statement cancelled first, over a way that is lost.
         limit = asyncio.get_running_loop().call_later(self._answer_secs + more_secs, connection.pgconn.finish)
         try:
             cursor = await connection.execute(sql, params, prepare=True)
-            return await cursor.fetchall() if cursor.description is not None else []
+            if cursor.description is None:
+                return [], []
+            return await cursor.fetchall(), [column.name for column in cursor.description]
         except BaseException as error:
             if passes(error) or not isinstance(error, Exception):
                 self.drop()

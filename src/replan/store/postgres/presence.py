@@ -29,9 +29,13 @@ _GATHER_SECS = 0.03
 _LEAVE_SECS = 2.0
 _MOST_BYTES = 7_000
 """A notification takes less than 8,000."""
-ALIVE = f"""EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = {SPACE} AND objid = {{holder}}::oid AND objsubid = 2
+_LOCKED = f"""EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = {SPACE} AND objid = {{holder}}::oid AND objsubid = 2
  AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND granted)"""
-"""Whether the process with that number lives."""
+_FRESH = "make_interval(secs => w.stale_secs)"
+ALIVE = f"""coalesce((SELECT w.seen > now() - {_FRESH} OR pg_postmaster_start_time() > now() - {_FRESH}
+ FROM worker w WHERE w.number = {{holder}}), {_LOCKED})"""
+"""Whether the process with that number lives. A worker lives as long as it says so itself: one that was frozen, or is cut
+off, keeps its lock. After a start of the server nobody could."""
 OTHERS = f"""SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = {SPACE} AND objid <> %(mine)s::int::oid
  AND objsubid = 2 AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND granted"""
 _LOOK = "SELECT task_id, last_seq, last_signal FROM task WHERE task_id = ANY(%(tasks)s::text[])"
@@ -54,13 +58,16 @@ class Presence:
         self._changed: set[str] = set()
         self._news = asyncio.Event()
         self._connection: psycopg.AsyncConnection[Row] | None = None
+        self._channels: dict[str, Callable[[str], None]] = {}
+        """What else is heard, by whom. An empty text: something may have been missed."""
         self._telling = Line(address, ready=_unsynced)
 
     async def enter(self) -> None:
         """Take the lock and begin to listen."""
         made = await psycopg.AsyncConnection.connect(**self._address.given, autocommit=True)
         try:
-            await made.execute(f"LISTEN {CHANNEL}")
+            for channel in (CHANNEL, *self._channels):
+                await made.execute(f'LISTEN "{channel}"'.encode())
             # The session that was lost may still hold it, for a while; then this one lives by that.
             await made.execute("SELECT pg_try_advisory_lock(%s::int, %s::int)", (SPACE, self.mine))
         except BaseException:
@@ -75,17 +82,32 @@ class Presence:
                 if self._connection is None or self._connection.closed:
                     await self.enter()
                     self._ears.all()  # what was said meanwhile was not heard
+                    for missed in list(self._channels.values()):
+                        missed("")
                 assert self._connection is not None
                 async for notification in self._connection.notifies(timeout=LOOK_SECS):
-                    self._heard(notification.payload)
+                    if notification.channel == CHANNEL:
+                        self._heard(notification.payload)
+                    elif (heard := self._channels.get(notification.channel)) is not None:
+                        heard(notification.payload)
                 await self._connection.execute(
                     "SELECT pg_try_advisory_lock(%s::int, %s::int) WHERE NOT "
-                    + ALIVE.format(holder=self.mine),
+                    + _LOCKED.format(holder=self.mine),
                     (SPACE, self.mine),
                 )
             except FAULTS:
                 self._drop()
                 await asyncio.sleep(0.2)
+
+    async def listen(self, channel: str, heard: Callable[[str], None]) -> None:
+        """Hear another channel as well, over the same connection."""
+        self._channels[channel] = heard
+        if self._connection is not None:
+            with contextlib.suppress(*FAULTS):  # it is made anew, with all channels
+                await self._connection.execute(f'LISTEN "{channel}"'.encode())
+
+    def deafen(self, channel: str) -> None:
+        self._channels.pop(channel, None)
 
     async def look(self) -> None:
         """The slow look, for what was not heard."""

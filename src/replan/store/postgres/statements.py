@@ -47,15 +47,18 @@ LOOK = "SELECT epoch, last_append, append_seq, ended, status FROM task WHERE tas
 """What became of an append whose answer was lost. A statement of its own: it sees what the lost one has done."""
 
 CREATE = """WITH t AS (
- INSERT INTO task (task_id, request, description, status, created, updated, last_seq, epoch)
- VALUES (%(task)s::text, %(request)s::text, %(description)s::text, 'queued', %(ts)s::float8, %(ts)s::float8, 1, %(epoch)s::bigint)
- ON CONFLICT (task_id) DO NOTHING RETURNING id),
-e AS (INSERT INTO event SELECT id, 1, %(ts)s::float8, 0, %(type)s::text, %(data)s::text FROM t)
-SELECT id FROM t"""
+ INSERT INTO task (task_id, request, description, status, created, updated, last_seq, epoch, queue, priority, due)
+ VALUES (%(task)s::text, %(request)s::text, %(description)s::text, 'queued', %(ts)s::float8, %(ts)s::float8, 1, %(epoch)s::bigint,
+  %(queue)s::text, %(priority)s::int, %(queue)s::text IS NOT NULL)
+ ON CONFLICT (task_id) DO NOTHING RETURNING id, task_id, queue, priority),
+e AS (INSERT INTO event SELECT id, 1, %(ts)s::float8, 0, %(type)s::text, %(data)s::text FROM t),
+n AS (INSERT INTO need SELECT queue, %(needs)s::text FROM t WHERE queue IS NOT NULL ON CONFLICT DO NOTHING)
+SELECT id, wake(task_id, queue, priority) FROM t"""
+"""`queue`: of a task that workers take. Its wake-up is in the queue if and only if the task is stored."""
 KNOWN = "SELECT request, epoch FROM task WHERE task_id = %(task)s::text"
 
 CLAIM = f"""WITH t AS (SELECT id, holder, epoch FROM task WHERE task_id = %(task)s::text FOR UPDATE)
-UPDATE task SET epoch = task.epoch + 1, holder = %(mine)s::int, last_append = 0, append_seq = task.last_seq FROM t
+UPDATE task SET epoch = task.epoch + 1, holder = %(mine)s::int, last_append = 0, append_seq = task.last_seq, due = false, refused = NULL FROM t
 WHERE task.id = t.id AND (%(steal)s::bool OR t.holder IS NULL
  OR (t.holder = %(mine)s::int AND t.epoch <> %(driven)s::bigint)
  OR (t.holder <> %(mine)s::int AND NOT {ALIVE.format(holder="t.holder")}))
@@ -63,12 +66,13 @@ RETURNING task.epoch"""
 RELEASE = """UPDATE task SET holder = NULL, epoch = epoch + 1 WHERE task_id = %(task)s::text AND epoch = %(epoch)s::bigint"""
 
 SIGNAL = f"""WITH t AS (
- UPDATE task SET last_seq = last_seq + 1, last_signal = last_seq + 1, updated = %(ts)s::float8
- WHERE task_id = %(task)s::text AND NOT ended RETURNING id, last_seq),
-r AS (SELECT t.id, t.last_seq, coalesce((SELECT round FROM event WHERE task = t.id ORDER BY seq DESC LIMIT 1), 0) AS round FROM t),
+ UPDATE task SET last_seq = last_seq + 1, last_signal = last_seq + 1, updated = %(ts)s::float8, due = queue IS NOT NULL
+ WHERE task_id = %(task)s::text AND NOT ended RETURNING id, last_seq, task_id, queue, priority),
+r AS (SELECT t.*, coalesce((SELECT round FROM event WHERE task = t.id ORDER BY seq DESC LIMIT 1), 0) AS round FROM t),
 e AS (INSERT INTO event SELECT id, last_seq, %(ts)s::float8, round, %(type)s::text, %(data)s::text FROM r),
 s AS (INSERT INTO signal SELECT id, last_seq, %(mark)s::text FROM r)
-SELECT last_seq, round, pg_notify('{CHANNEL}', %(told)s::text) FROM r"""
+SELECT last_seq, round, pg_notify('{CHANNEL}', %(told)s::text), wake(task_id, queue, priority) FROM r"""
+"""With the wake-up of a task that workers take: always one, since a driver that is about to let go may not see the event."""
 SIGNALLED = """SELECT event.seq, event.round FROM task JOIN signal ON signal.task = task.id
  JOIN event ON event.task = task.id AND event.seq = signal.seq WHERE task_id = %(task)s::text AND mark = %(mark)s::text"""
 
@@ -86,6 +90,6 @@ UNUSED = """DELETE FROM artifact WHERE digest = ANY(%(digests)s::bytea[])
  AND NOT EXISTS (SELECT FROM artifact_use WHERE artifact_use.digest = artifact.digest) AND touched < now() - %(age)s::interval"""
 
 _HELD = f"(holder IS NOT NULL AND {ALIVE.format(holder='holder')})"
-SUMMARY = f"SELECT task_id, status, description, created, updated, last_seq, holder, epoch, {_HELD} FROM task"
+SUMMARY = f"SELECT task_id, status, description, created, updated, last_seq, holder, epoch, {_HELD}, queue, due FROM task"
 PAGE = """SELECT status, ended, e.seq, e.ts, e.round, e.type, e.data FROM task
  LEFT JOIN event e ON e.task = id AND e.seq > %(after)s::bigint {only} WHERE task_id = %(task)s::text ORDER BY e.seq {limit}"""

@@ -13,6 +13,7 @@ import psycopg
 
 from replan.core import events as e
 from replan.core.data.strict_json import storable
+from replan.core.limits.needs import work_of
 from replan.core.plain_calls import Recorded, spelled_out
 from replan.core.state.task import ENDED, TaskStatus
 from replan.core.tools.stats import ToolKey, ToolStats
@@ -35,6 +36,7 @@ from replan.store.postgres.ears import Ear, Ears
 from replan.store.postgres.faults import FAULTS, passes, translated
 from replan.store.postgres.line import LONG_SECS, Line, Lines, Params, Patience, Row
 from replan.store.postgres.presence import OTHERS, Presence, told
+from replan.store.postgres.shared import Shared
 from replan.store.postgres.worker_loop import WorkerLoop, waiter
 from replan.store.postgres.writer import Add, Work, Writer
 from replan.store.rows import brings, records_of, rows_of
@@ -67,6 +69,7 @@ class PostgresStore:
         """Tasks that this store drives: their fences."""
         self._others = False
         self._seal_key: bytes | None = None
+        self._shared: Shared | None = None
         self._closed = False
         self._presence: Presence
         self._writer: Writer
@@ -107,6 +110,8 @@ class PostgresStore:
         self._home.stop(self._presence.leave)
         self._lines.drop()
         self._line.drop()
+        if self._shared is not None:
+            self._shared.close()
 
     # ── asking ──
 
@@ -141,6 +146,7 @@ class PostgresStore:
     # ── writing ──
 
     async def create(self, task_id: str, event: e.TaskSubmitted, ts: float) -> bool:
+        wanted = work_of(event.settings)
         params: Params = {
             "task": task_id,
             "request": event.request(),
@@ -149,6 +155,9 @@ class PostgresStore:
             "epoch": secrets.randbits(_EPOCH_BITS),
             "type": event.type,
             "data": e.dump(event),
+            "queue": None if wanted is None else wanted.line,
+            "priority": 0 if wanted is None else wanted.priority,
+            "needs": "" if wanted is None else wanted.needs.model_dump_json(),
         }
 
         async def work() -> bool:
@@ -401,7 +410,15 @@ class PostgresStore:
     def _summary(self, row: Row) -> TaskSummary:
         task_id, status, description, created, updated, last_seq = row[:6]
         return TaskSummary(
-            task_id, status, json.loads(description), created, updated, last_seq, held=self._held(row)
+            task_id,
+            status,
+            json.loads(description),
+            created,
+            updated,
+            last_seq,
+            held=self._held(row),
+            queue=(row[9] or "").rpartition(":")[0],
+            due=bool(row[10]),
         )
 
     def _held(self, row: Row) -> bool:
@@ -444,6 +461,14 @@ class PostgresStore:
 
             self._seal_key = await self._do(work())
         return self._seal_key
+
+    # ── an engine beside it ──
+
+    def shared(self) -> Shared:
+        """What an engine gets that keeps its queue in the same database."""
+        if self._shared is None:
+            self._shared = Shared(self._address, self._home, self._presence, self._fault)
+        return self._shared
 
     # ── tools ──
 

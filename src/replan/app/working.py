@@ -1,0 +1,105 @@
+"""A `Replan` at work for the queue: it takes tasks that others have submitted."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import platform
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from replan.app.running import Running
+from replan.config import Settings
+from replan.core.limits.needs import Needs
+from replan.errors import InputError, ReplanError
+from replan.run.service.for_workers import checked_queue
+from replan.tools.catalog.catalog import Catalog
+from replan.wiring import Models, driver_name, need_queue
+
+if TYPE_CHECKING:
+    from replan.engine.procrastinate.jobs import Hand
+
+GRACE_SECS = 20.0
+log = logging.getLogger("replan")
+
+
+def hand_of(settings: Settings, queues: Sequence[str], concurrency: int | None) -> Hand:
+    """What a worker takes, by what is asked and the settings."""
+    from replan.engine.procrastinate.jobs import Hand
+
+    section = settings.engine
+    return Hand(
+        name=f"{driver_name()} on {platform.node()}",
+        queues=tuple(dict.fromkeys(map(checked_queue, queues))),
+        concurrency=concurrency or section.worker_concurrency or settings.orchestrator.max_concurrent_tasks,
+        most=section.max_running_tasks,
+    )
+
+
+async def work_off(
+    running: Running,
+    catalog: Catalog,
+    models: Models,
+    hand: Hand,
+    takeover_secs: float,
+    *,
+    grace_secs: float,
+    stop: asyncio.Event | None,
+    ready: Callable[[], None] | None,
+) -> None:
+    """Take tasks until `stop` is set, or the caller is cancelled."""
+    queue = need_queue(running.queue)
+    if running.works:
+        raise InputError("this Replan takes tasks already: one `work` at a time, with a higher concurrency")
+    await queue.prepare()
+    running.works = True
+    from replan.engine.procrastinate.worker import Worker
+
+    await models.load(models)
+
+    def offers() -> Needs:
+        tools = tuple(spec.id for spec in catalog.specs())
+        return Needs(tools=tools, models=_that_open(models), endpoint=models.endpoint)
+
+    worker = Worker(
+        queue.database, running.drive, hand, takeover_secs=takeover_secs, offers=offers, failed=_say_why,
+        hide=running.service.parts.secrets.hide,
+    )  # fmt: skip
+    working = asyncio.create_task(worker.run(grace_secs))
+    told = asyncio.create_task(_tell_ready(worker.ready, ready))
+    stopping = None if stop is None else asyncio.create_task(stop.wait())
+    try:
+        if stopping is not None:
+            await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            worker.stop()
+            running.service.parts.leaving.set()
+        await working
+    finally:
+        running.works = False
+        for task in (told, stopping, working):
+            if task is not None and not task.done():
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+
+def _that_open(models: Models) -> dict[str, str]:
+    """The models that could be asked: one that was never set up here is another worker's."""
+    found = {}
+    for role, name in models.named().items():
+        with contextlib.suppress(ReplanError):
+            _ = models[role]  # type: ignore[index] # a role
+            found[role] = name
+    return found
+
+
+async def _tell_ready(entered: asyncio.Event, ready: Callable[[], None] | None) -> None:
+    await entered.wait()
+    if ready is not None:
+        ready()
+
+
+def _say_why(task_id: str, error: BaseException) -> None:
+    """A task that could not be driven goes back into the queue."""
+    log.warning("task %s goes back into the queue: %s", task_id, error)

@@ -1,0 +1,220 @@
+"""`replan submit` and `replan worker`: a task handed in for the workers, and a process that takes such tasks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from replan.cli.terminal import options
+from replan.cli.terminal.terminal import Out, own_stdout, say
+
+if TYPE_CHECKING:
+    from replan.app import Replan
+
+GRACE_SECS = 20.0
+
+
+def submit(
+    text: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TEXT", help="What is to be done, in quotes; - reads it from stdin.", show_default=False
+        ),
+    ] = None,
+    tools: options.Tools = None,
+    model: options.Model = None,
+    endpoint: options.Endpoint = None,
+    config: options.Config = None,
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-m",
+            "--metadata",
+            metavar="KEY=VALUE",
+            help="Metadata of the task; a JSON VALUE is read as such.",
+        ),
+    ] = None,
+    secret: options.Secrets = None,
+    task_id: Annotated[
+        str | None, typer.Option("--task-id", metavar="ID", help="The task's id; default: a new one.")
+    ] = None,
+    queue: Annotated[
+        str | None,
+        typer.Option("--queue", metavar="NAME", help="Where it waits for a worker; default: default."),
+    ] = None,
+    priority: Annotated[
+        int | None, typer.Option("--priority", metavar="N", help="Higher comes first; default: 0.")
+    ] = None,
+    db: options.Db = None,
+    approve: Annotated[
+        Literal["never", "destructive", "all"] | None,
+        typer.Option("--approve", help="Which calls a person has to approve first."),
+    ] = None,
+    evaluation: Annotated[
+        Literal["model", "steps"] | None,
+        typer.Option("--evaluation", help="Who judges: the model, or the steps' success alone."),
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option("--plan", metavar="FILE", help="Run this plan (JSON; - for stdin) without the planner."),
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="S", min=0, help="Seconds that the task may take.")
+    ] = None,
+    interactive: Annotated[
+        bool,
+        typer.Option(
+            "--interactive/--no-interactive",
+            help="Wait for a person where one is needed, who answers with `replan tasks approve|reject|answer`.",
+        ),
+    ] = True,
+    json: options.Json = False,
+) -> None:
+    """Hand a task in for the workers ([engine] kind = "procrastinate"), and print its id. It is stored by then."""
+    from replan.cli.terminal import loop, opening
+    from replan.cli.terminal.inputs import metadata_of, one_text, plan_file, secrets_of, task_text
+    from replan.errors import InputError
+
+    given = plan_file(plan) if plan else None
+    words = task_text(one_text(text), given, plan)
+    request = {
+        "metadata": metadata_of(metadata or []),
+        "secrets": secrets_of(secret or []),
+        "task_id": task_id,
+        "timeout": timeout,
+        "plan": given,
+        "evaluation": evaluation,
+        "queue": queue,
+        "priority": priority,
+    }
+    settings = opening.settings_of(config)
+    if settings.engine.kind != "procrastinate":
+        raise InputError(
+            'a task is handed in for workers: set [engine] kind = "procrastinate" (APP_ENGINE_KIND=procrastinate), or '
+            "run it here with `replan run`"
+        )
+    replan = opening.open_replan(
+        settings,
+        tools=tools,
+        model=model,
+        endpoint=endpoint,
+        db=db,
+        approval=approve or settings.approval.mode,
+        interactive=interactive,
+    )
+    with own_stdout() as out:
+        loop.run(_submit(replan, words, request, out, json=json))
+
+
+async def _submit(replan: Replan, words: str, request: dict[str, Any], out: Out, *, json: bool) -> None:
+    from replan.cli.terminal.again import again
+    from replan.cli.terminal.opening import tell_tool_problems
+
+    async with replan:
+        tell_tool_problems(replan)
+        if request["plan"] is not None:  # a bad plan is a bad input: said before there is a task
+            await replan.plan(
+                words, metadata=request["metadata"], plan=request["plan"], secrets=request["secrets"]
+            )
+        task_id = await replan.submit(words, **request)
+        why = await replan.why_waiting(task_id)
+    if json:
+        out.json({"task_id": task_id, "waits_for": why or None}, compact=True)
+    else:
+        out.line(task_id)
+    if why:
+        say(f"{task_id}: {why}")
+    say(f"watch it with: {again('tasks', 'watch', task_id)}")
+
+
+def worker(
+    concurrency: Annotated[
+        int | None,
+        typer.Option(
+            "--concurrency",
+            "-c",
+            metavar="N",
+            min=1,
+            help="Tasks at a time; default: [engine] worker_concurrency.",
+        ),
+    ] = None,
+    queues: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--queues", metavar="NAME", help="Only tasks of these queues; may be given several times."
+        ),
+    ] = None,
+    grace: Annotated[
+        float,
+        typer.Option(
+            "--grace", metavar="SECS", min=0, help="How long running tasks may take to end at SIGTERM."
+        ),
+    ] = GRACE_SECS,
+    tools: options.Tools = None,
+    model: options.Model = None,
+    endpoint: options.Endpoint = None,
+    api_key: options.ApiKey = None,
+    config: options.Config = None,
+    db: options.Db = None,
+    json: options.Json = False,
+) -> None:
+    """Take tasks from the queue of a PostgreSQL database and drive them, until SIGTERM or Ctrl-C.
+
+    Those that need a tool or a model that is not here are left to other workers.
+    """
+    from replan.cli.terminal import loop, opening
+    from replan.cli.terminal.inputs import secret_text
+
+    settings = opening.settings_of(config)
+    engine = settings.engine.model_copy(update={"kind": "procrastinate"})
+    replan = opening.open_replan(
+        settings.model_copy(update={"engine": engine}),
+        tools=tools,
+        model=model,
+        endpoint=endpoint,
+        api_key=None if api_key is None else secret_text(api_key),
+        db=db,
+    )
+    names = [name for given in queues or () for name in given.split(",") if name]
+    with own_stdout() as out:
+        loop.run(_work(replan, out, concurrency, names, grace, json=json))
+        say("stopped")
+
+
+async def _work(
+    replan: Replan, out: Out, concurrency: int | None, queues: list[str], grace: float, *, json: bool
+) -> None:
+    import asyncio
+    import os
+    import signal
+
+    from replan.cli.terminal.exits import INTERRUPTED
+    from replan.cli.terminal.opening import tell_tool_problems
+    from replan.cli.terminal.words import counted
+
+    stop = asyncio.Event()
+
+    def end() -> None:
+        if stop.is_set():  # told so twice
+            os._exit(INTERRUPTED)
+        from replan.core.words import in_digits
+
+        say(f"taking no more tasks; those that run may end for {in_digits(grace)} s (told so again: at once)")
+        stop.set()
+
+    def ready() -> None:
+        if json:
+            out.json({"pid": os.getpid(), "tools": count, "queues": queues}, compact=True)
+        else:
+            where = f"the queues {', '.join(queues)}" if queues else "all queues"
+            out.line(f"taking tasks of {where}, with {counted(count, 'tool')}")
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end)
+    async with replan:
+        tell_tool_problems(replan)
+        count = len(await replan.tools())
+        await replan.work(concurrency=concurrency, queues=queues, grace_secs=grace, stop=stop, ready=ready)

@@ -1,0 +1,77 @@
+"""What a task asks of the process that drives it, when any of several may: the queue that it waits in."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator
+
+from pydantic import ValidationError
+
+from replan.core.types import Frozen, JsonObject
+
+DEFAULT_QUEUE = "default"
+WORK = "work"
+"""Where a submission's `settings` have it."""
+
+
+class Needs(Frozen):
+    """The tools that a task may call and the models that it asks; or those that a worker has."""
+
+    tools: tuple[str, ...] = ()
+    models: dict[str, str] = {}
+    """By role."""
+    endpoint: str | None = None
+
+    def missing(self, offers: Needs) -> Iterator[str]:
+        """What of it the offers do not have, in words."""
+        there = frozenset(offers.tools)
+        for tool in self.tools:
+            if tool not in there:
+                yield f"the tool {tool!r}"
+        others = {name: role for role, name in self.models.items() if offers.models.get(role) != name}
+        for name, role in others.items():
+            yield f"the model {name!r} ({role})"
+        if self.models and not others and self.endpoint != offers.endpoint:
+            yield (
+                f"the endpoint {self.endpoint}"
+                if self.endpoint
+                else "models without an endpoint of their own"
+            )
+
+    def met_by(self, offers: Needs) -> bool:
+        return next(self.missing(offers), None) is None
+
+
+class Work(Frozen):
+    """How a task waits for a worker."""
+
+    queue: str = DEFAULT_QUEUE
+    priority: int = 0
+    """Higher comes first."""
+    needs: Needs = Needs()
+
+    @property
+    def line(self) -> str:
+        """Tasks of one queue that need the same wait in one line: who may take one of them may take each."""
+        needs = self.needs.model_dump_json()
+        return f"{self.queue}:{hashlib.sha256(needs.encode()).hexdigest()[:16]}"
+
+
+def work_of(settings: JsonObject) -> Work | None:
+    """How a task with these settings waits for a worker; None: it is driven by whoever has submitted it."""
+    given = settings.get(WORK)
+    if given is None:
+        return None
+    try:
+        return Work.model_validate(given)
+    except ValidationError:  # of another release
+        return Work()
+
+
+def lines_for(offers: Needs, queues: Collection[str], lines: dict[str, Needs]) -> list[str]:
+    """Those lines that a worker of these queues (none: of all) may take tasks from."""
+    return [
+        line
+        for line, needs in lines.items()
+        if (not queues or line.rpartition(":")[0] in queues) and needs.met_by(offers)
+    ]

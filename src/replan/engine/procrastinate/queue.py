@@ -1,0 +1,144 @@
+"""The queue as everybody sees it: whoever submits, follows or looks needs no more than this."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from importlib import resources
+from typing import Any, NamedTuple, TypeVar
+
+from replan.core.limits.needs import Needs, Work
+from replan.errors import InputError
+from replan.ports import Database
+
+T = TypeVar("T")
+
+_WAKE = """WITH t AS (
+ UPDATE task SET queue = coalesce(queue, %(queue)s::text), priority = CASE WHEN queue IS NULL THEN %(priority)s::int ELSE priority END,
+  due = true WHERE task_id = %(task)s::text AND NOT ended AND coalesce(queue, %(queue)s::text) IS NOT NULL
+ RETURNING task_id, queue, priority),
+n AS (INSERT INTO need SELECT queue, %(needs)s::text FROM t ON CONFLICT DO NOTHING)
+SELECT wake(task_id, queue, priority) FROM t"""
+_WAKE_LATER = """SELECT procrastinate_defer_jobs_v1(ARRAY[ROW('timers', 'replan.timer', 0, NULL, NULL,
+ jsonb_build_object('task_id', %(task)s::text), now() + make_interval(secs => %(secs)s::float8))::procrastinate_job_to_defer_v1])"""
+_WORKERS = """SELECT name, queues, offers, concurrency, seen > now() - make_interval(secs => stale_secs)
+  OR pg_postmaster_start_time() > now() - make_interval(secs => stale_secs) AS alive,
+  extract(epoch FROM now() - seen)::float8 AS ago,
+  (SELECT count(*) FROM task WHERE task.holder = worker.number AND NOT ended) AS tasks FROM worker ORDER BY started"""
+_NEEDS = """SELECT queue, needs, refused FROM task JOIN need USING (queue) WHERE task_id = %(task)s::text"""
+_WAITING = """SELECT queue, needs, count(DISTINCT lock) AS tasks FROM procrastinate_jobs j JOIN need ON queue = queue_name
+ WHERE status = 'todo' AND (scheduled_at IS NULL OR scheduled_at <= now())
+ AND NOT EXISTS (SELECT FROM procrastinate_jobs other WHERE other.lock = j.lock AND other.status = 'doing')
+ GROUP BY queue, needs ORDER BY count(DISTINCT lock) DESC LIMIT 100"""
+
+
+class Worker(NamedTuple):
+    """A process that takes tasks."""
+
+    name: str
+    queues: tuple[str, ...]
+    """Empty: all."""
+    offers: Needs
+    concurrency: int
+    alive: bool
+    seen_secs_ago: float
+    tasks: int
+    """That it drives."""
+
+    def serves(self, queue: str) -> bool:
+        return not self.queues or queue in self.queues
+
+
+class Line(NamedTuple):
+    """Tasks that wait for a worker, and need the same of it."""
+
+    queue: str
+    tasks: int
+    needs: Needs
+    why: str
+    """Why nobody takes them; empty: somebody may."""
+
+
+class Queue:
+    """Wakes tasks up, and tells who could take them. Of any event loop."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    async def _do(self, work: Coroutine[Any, Any, T]) -> T:
+        found: T = await asyncio.wrap_future(self.database.run(work))
+        return found
+
+    async def prepare(self) -> None:
+        """Make the tables of the queue, where there are none; `InputError` if procrastinate is not installed."""
+        try:
+            import procrastinate.schema
+        except ImportError as error:
+            raise InputError(
+                f"tasks for workers need procrastinate ({error.name} is missing): pip install 'replan[workers]'"
+            ) from None
+        own = resources.files("replan.engine.procrastinate").joinpath("queue.sql").read_text("utf-8")
+        script = f"{procrastinate.schema.SchemaManager.get_schema()}\n{own}"
+        await self._do(self.database.prepare("procrastinate_jobs", script))
+
+    async def wake(self, task_id: str, work: Work | None = None) -> None:
+        """Have a worker drive the task, unless it has ended. `work`: how it waits, if it was not for workers before."""
+        params = {
+            "task": task_id,
+            "queue": None if work is None else work.line,
+            "priority": 0 if work is None else work.priority,
+            "needs": "{}" if work is None else work.needs.model_dump_json(),
+        }
+        await self._do(self.database.ask(_WAKE, params))
+
+    async def wake_later(self, task_id: str, secs: float) -> None:
+        """The same in so many seconds. Without the task's lock: a job for later would hold up all that come before."""
+        await self._do(self.database.ask(_WAKE_LATER, {"task": task_id, "secs": secs}))
+
+    async def workers(self) -> list[Worker]:
+        """Those that live, and those that have not said that they ended."""
+        rows = await self._do(self.database.ask(_WORKERS))
+        return [
+            Worker(
+                row["name"], tuple(row["queues"]), Needs.model_validate_json(row["offers"]), row["concurrency"],
+                bool(row["alive"]), row["ago"], row["tasks"],
+            )
+            for row in rows
+        ]  # fmt: skip
+
+    async def lines(self) -> list[Line]:
+        """Where tasks wait now."""
+        rows = await self._do(self.database.ask(_WAITING))
+        workers = await self.workers() if rows else []
+        found = []
+        for row in rows:
+            queue, needs = row["queue"].rpartition(":")[0], Needs.model_validate_json(row["needs"])
+            found.append(Line(queue, row["tasks"], needs, why_not(queue, needs, workers)))
+        return found
+
+    async def why_waiting(self, task_id: str) -> str:
+        """Why no worker takes the task, or why one has given it back; empty: one may take it."""
+        rows = await self._do(self.database.ask(_NEEDS, {"task": task_id}))
+        if not rows:
+            return ""
+        queue, needs = rows[0]["queue"].rpartition(":")[0], Needs.model_validate_json(rows[0]["needs"])
+        return why_not(queue, needs, await self.workers()) or (rows[0]["refused"] or "")
+
+
+def why_not(queue: str, needs: Needs, workers: list[Worker]) -> str:
+    """Why none of the workers takes a task that waits in this queue for what it needs; empty: one may."""
+    living = [worker for worker in workers if worker.alive]
+    if not living:
+        return "no worker is running: start one with `replan worker`"
+    serving = [worker for worker in living if worker.serves(queue)]
+    if not serving:
+        return f"no worker serves the queue {queue!r}: start one with `replan worker --queues {queue}`"
+    lacking = [list(needs.missing(worker.offers)) for worker in serving]
+    if not all(lacking):
+        return ""
+    nearest = min(lacking, key=len)
+    shown = ", ".join(nearest[:5]) + (f" and {len(nearest) - 5} more" if len(nearest) > 5 else "")
+    whose = (
+        "the worker that is running does" if len(serving) == 1 else f"none of the {len(serving)} workers does"
+    )
+    return f"it waits for a worker that has {shown}: {whose} not"

@@ -1,0 +1,87 @@
+"""What a submission for workers says beside its request: where it waits, and what its driver has to have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from replan.core.limits.needs import DEFAULT_QUEUE, WORK, Needs, Work
+from replan.core.state.task import State
+from replan.errors import InputError
+from replan.ports import Tools
+from replan.run.service.submission import Submission
+from replan.run.service.tasks import tools_needed
+
+MOST_QUEUE = 64
+
+
+def for_workers(
+    wanted: Submission,
+    tools: Tools,
+    models: Mapping[str, str],
+    endpoint: str | None,
+    *,
+    queue: str | None,
+    priority: int,
+) -> Submission:
+    """The submission with its place in the queue."""
+    work = Work(
+        queue=checked_queue(queue or DEFAULT_QUEUE),
+        priority=priority,
+        needs=needs_of(wanted, tools, models, endpoint),
+    )
+    return wanted._replace(settings={**wanted.settings, WORK: work.model_dump(mode="json")})
+
+
+def needs_of(wanted: Submission, tools: Tools, models: Mapping[str, str], endpoint: str | None) -> Needs:
+    """The tools of its plan, or all that it may plan with; and the models, where one is asked for certain."""
+    if wanted.plan is None:
+        names = [spec.id for spec in tools.specs()]
+    else:
+        found = ((name, tools.resolve(name)) for name in _tools_in(wanted.plan))
+        names = [name if spec is None else spec.id for name, spec in found]
+    asks = wanted.plan is None or wanted.policy.evaluation == "model"
+    return Needs(
+        tools=tuple(sorted(set(names))),
+        models=dict(sorted(models.items())) if asks else {},
+        endpoint=endpoint if asks else None,
+    )
+
+
+def work_left(state: State) -> Work:
+    """Where a task waits that was begun without workers: with what its log says of what it goes on with."""
+    submitted = state.submitted
+    if submitted is None:
+        return Work()
+    planned = (
+        _tools_in(submitted.plan)
+        if state.plan is None and submitted.plan is not None
+        else tools_needed(state)
+    )
+    asks = submitted.plan is None or submitted.policy.evaluation == "model"
+    models, endpoint = submitted.settings.get("models"), submitted.settings.get("endpoint")
+    needs = Needs(
+        tools=tuple(sorted(set(planned))),
+        models=models if asks and isinstance(models, dict) else {},
+        endpoint=endpoint if asks and isinstance(endpoint, str) else None,
+    )
+    return Work(needs=needs)
+
+
+def checked_queue(name: str) -> str:
+    """A queue's name; `InputError` for what can be none."""
+    if not name or len(name) > MOST_QUEUE or not name.isprintable() or ":" in name:
+        raise InputError(
+            f"{name!r:.80} is no name of a queue: up to {MOST_QUEUE} printable signs, none of them a colon"
+        )
+    return name
+
+
+def _tools_in(plan: Mapping[str, Any]) -> Iterator[str]:
+    steps = plan.get("steps")
+    for step in steps if isinstance(steps, list) else ():
+        if isinstance(step, dict):
+            actions = step.get("actions")
+            for one in (step, *(actions if isinstance(actions, list) else ())):
+                if isinstance(one, dict) and isinstance(name := one.get("tool"), str) and name:
+                    yield name

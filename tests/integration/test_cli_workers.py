@@ -1,0 +1,205 @@
+"""`replan submit`, `replan worker` and what the other commands say of tasks that workers take: real processes."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_process import COMMAND, PLAN, environment, folder, one_step, replan
+
+from postgres_server import PostgresServer
+from replan.testing import ScriptedEndpoint
+
+ENGINE = {"APP_ENGINE_KIND": "procrastinate", "APP_ENGINE_TAKEOVER_SECS": "3"}
+JUDGED = {
+    "overall_score": 95, "is_successful": True, "final_output": "seven",
+    "dimensions": {"completeness": 100, "correctness": 95, "efficiency": 90, "reliability": 90},
+    "successes": [], "failures": [], "improvement_suggestions": [],
+}  # fmt: skip
+BY_STEPS = ("--plan", "plan.json", "--evaluation", "steps", "--tools", "tools.py")
+
+
+class Place:
+    """A folder and a database."""
+
+    def __init__(self, path: Path, address: str) -> None:
+        self.path = folder(path)
+        self.address = address
+        self.env = {**ENGINE, "APP_DATABASE_SERVICE_CONNECTION_STRING": address}
+
+    def do(self, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
+        return replan(*args, cwd=self.path, env={**self.env, **env})
+
+    def plan(self, plan: dict[str, Any]) -> None:
+        (self.path / "plan.json").write_text(json.dumps(plan))
+
+    @contextmanager
+    def worker(self, *args: str, **env: str) -> Iterator[subprocess.Popen[str]]:
+        """A worker that is at work, and is told to end."""
+        command = [*COMMAND, "worker", "--json", *args]
+        with subprocess.Popen(
+            command, cwd=self.path, env=environment(self.path, {**self.env, **env}), text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        ) as process:  # fmt: skip
+            try:
+                assert process.stdout is not None
+                said = process.stdout.readline()
+                assert said, process.stderr.read() if process.stderr else ""
+                assert json.loads(said)["pid"] == process.pid
+                yield process
+            finally:
+                process.send_signal(signal.SIGTERM)
+                _, told = process.communicate(timeout=60)
+                assert (process.returncode, "Traceback" in told) == (0, False), told
+
+
+@pytest.fixture
+def place(tmp_path: Path, postgres_database: str) -> Place:
+    return Place(tmp_path, postgres_database)
+
+
+def test_a_task_is_handed_in_waited_for_and_told_by_every_command(place: Place) -> None:
+    handed_in = place.do("submit", *BY_STEPS, "--task-id", "t1", "--priority", "2")
+    assert (handed_in.returncode, handed_in.stdout) == (0, "t1\n"), handed_in.stderr
+    assert "no worker is running" in handed_in.stderr
+    shown = place.do("tasks", "show", "t1")
+    assert "no worker is running: start one with `replan worker`" in shown.stdout
+    assert (
+        "no worker is running"
+        in json.loads(place.do("tasks", "show", "t1", "--json").stdout)["waits_for_worker"]
+    )
+    sick = json.loads(place.do("doctor", "--json").stdout)
+    assert [one["found"] for one in sick["checks"] if one["name"] == "workers"] == ["no worker is running"]
+
+    with place.worker("--tools", "tools.py"):
+        watched = place.do("tasks", "watch", "t1")
+        assert (watched.returncode, watched.stdout.strip()) == (0, "7"), watched.stderr
+        ran = place.do("run", *BY_STEPS, "--task-id", "t2", "--json")
+        assert json.loads(ran.stdout)["final_output"] == 7, ran.stderr
+        well = place.do("doctor", "--json")
+        (workers,) = [one["found"] for one in json.loads(well.stdout)["checks"] if one["name"] == "workers"]
+        assert workers == "1 worker, 0 of 10 places taken"
+
+        place.plan(one_step("fail", why="out of luck"))
+        other = place.do("submit", *BY_STEPS, "--json")
+        task_id = json.loads(other.stdout)["task_id"]
+        assert place.do("tasks", "watch", task_id).returncode == 1
+
+
+def test_a_task_says_which_tool_it_waits_for_while_somebody_follows_it(place: Place) -> None:
+    (place.path / "other.py").write_text('def greet(name: str) -> str:\n    """Greet."""\n    return name\n')
+    place.plan(one_step("greet", name="Ada"))
+    with place.worker("--tools", "tools.py"):
+        command = [*COMMAND, "run", "--plan", "plan.json", "--evaluation", "steps", "--tools", "other.py"]
+        with subprocess.Popen(
+            [*command, "--task-id", "t"], cwd=place.path, env=environment(place.path, place.env), text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        ) as follower:  # fmt: skip
+            assert follower.stderr is not None
+            said = next(line for line in follower.stderr if "no worker has taken" in line)
+            assert re.search(r"for \d+ s: it waits for a worker that has the tool 'greet'", said)
+            sick = place.do("doctor", "--json")
+            (line,) = [one for one in json.loads(sick.stdout)["checks"] if one["name"] == "queue"]
+            assert (
+                "1 task of the queue 'default': it waits for a worker that has the tool 'greet'"
+                in line["found"]
+            )
+            with place.worker("--tools", "other.py"):
+                answer, _ = follower.communicate(timeout=60)
+            assert (follower.returncode, answer.strip()) == (0, "Ada")
+
+
+def test_a_worker_asks_models_with_its_own_key_and_leaves_tasks_of_other_models_alone(place: Place) -> None:
+    answers = {"execution_plan": PLAN, "evaluation": JUDGED}
+    with ScriptedEndpoint(answers, api_key="hush") as endpoint:
+        at = ("--tools", "tools.py", "--endpoint", endpoint.url, "--model", "scripted")
+        assert place.do("submit", "count the letters", *at, "--task-id", "t").returncode == 0
+        with place.worker("--tools", "tools.py", "--endpoint", endpoint.url, "--model", "other"):
+            place.do("submit", *BY_STEPS, "--task-id", "plain")
+            assert place.do("tasks", "watch", "plain").returncode == 0
+            assert "has the model 'scripted'" in place.do("tasks", "show", "t").stdout
+            assert endpoint.calls == {}
+            with place.worker(*at, APP_LLM_API_KEY="hush"):
+                watched = place.do("tasks", "watch", "t")
+                assert (watched.returncode, watched.stdout.strip()) == (0, "seven"), watched.stderr
+        assert endpoint.calls == {"execution_plan": 1, "evaluation": 1}
+
+
+def test_answers_have_a_worker_go_on(place: Place) -> None:
+    place.plan(one_step("add", a=1, b=2))
+    with place.worker("--tools", "tools.py", "--concurrency", "1"):
+        place.do("submit", *BY_STEPS, "--task-id", "t", "--approve", "all")
+        waiting = place.do("tasks", "watch", "t")
+        assert waiting.returncode == 5, waiting.stderr
+        said = place.do("tasks", "approve", "t")
+        assert "approved" in said.stderr
+        ended = place.do("tasks", "resume", "t")
+        if ended.returncode == 2:  # the worker was faster
+            assert "has ended" in ended.stderr or "is being driven by a worker" in ended.stderr
+        assert place.do("tasks", "watch", "t").stdout.strip() == "3"
+
+
+def test_a_worker_lets_a_task_end_at_sigterm(place: Place, postgres_server: PostgresServer) -> None:
+    place.plan(one_step("wait_for_ever"))
+    with place.worker("--tools", "tools.py", "--grace", "0.1") as process:
+        place.do("submit", *BY_STEPS, "--task-id", "t")
+        with subprocess.Popen(
+            [*COMMAND, "tasks", "watch", "t"], cwd=place.path, env=environment(place.path, place.env), text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        ) as follower:  # fmt: skip
+            assert follower.stderr is not None
+            next(line for line in follower.stderr if "only started" in line)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+            place.do("tasks", "cancel", "t")
+            follower.communicate(timeout=60)
+            assert follower.returncode == 3
+    left = postgres_server.sql("SELECT count(*) FROM replan.worker", database=place.address.rsplit("/", 1)[1])
+    assert left == "0\n"
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_ctrl_c_at_a_task_that_is_followed_cancels_it_whether_a_worker_has_it_or_not(
+    place: Place, taken: bool
+) -> None:
+    place.plan(one_step("wait_for_ever"))
+    with place.worker(*(("--tools", "tools.py") if taken else ())):
+        command = [*COMMAND, "run", *BY_STEPS, "--task-id", "t"]
+        with subprocess.Popen(
+            command, cwd=place.path, env=environment(place.path, place.env), text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        ) as follower:  # fmt: skip
+            assert follower.stderr is not None
+            next(
+                line
+                for line in follower.stderr
+                if ("only started" if taken else "no worker has taken") in line
+            )
+            follower.send_signal(signal.SIGINT)
+            _, told = follower.communicate(timeout=60)
+            assert follower.returncode == 3, told
+    assert "cancelled" in place.do("tasks", "show", "t").stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "env", "words"),
+    [
+        (("submit", *BY_STEPS), {"APP_ENGINE_KIND": "local"}, 'kind = "procrastinate"'),
+        (("submit", *BY_STEPS, "--db", "log.db"), {}, "PostgreSQL"),
+        (("worker", "--db", "log.db"), {}, "PostgreSQL"),
+        (("submit", *BY_STEPS, "--queue", "a:b"), {}, "none of them a colon"),
+        (("run", *BY_STEPS, "--api-key", "env:KEY"), {"KEY": "hush"}, "its own key"),
+        (("tasks", "resume", "t", "--tools", "tools.py"), {}, "leave --tools"),
+    ],
+)
+def test_what_cannot_be_is_said(place: Place, args: tuple[str, ...], env: dict[str, str], words: str) -> None:
+    done = place.do(*args, **env)
+    assert done.returncode == 2, done.stderr
+    assert words in done.stderr
