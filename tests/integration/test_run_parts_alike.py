@@ -212,3 +212,69 @@ def test_what_a_plan_restates_after_a_failure_is_answered_from_the_ledger_as_bef
     )
     assert ran.source.counts["command"] == 1
     assert ran.result.succeeded
+
+
+# ── old ids in a next part ──
+
+PAY: dict[str, Any] = {
+    "pay": FakeTool(
+        output=lambda p: f"paid {p['to']}",
+        parameters={"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]},
+        **ONCE,
+    )
+}
+
+
+def pay(name: str, to: str, *needs: str, **more: Any) -> dict[str, Any]:
+    return step(name, "pay", *needs, parameters={"to": to}, **more)
+
+
+def paid(ran: Ran) -> list[str]:
+    return sorted(call.parameters["to"] for call in ran.source.calls if call.tool_id == "pay")
+
+
+@pytest.mark.parametrize("judge", ["model", "steps"])
+def test_a_step_of_the_next_part_that_goes_through_another_list_is_no_copy_of_the_one_with_its_id(
+    judge: str,
+) -> None:
+    first = {**plan(pay("p", "${item}", for_each='["Ann", "Bob"]')), "more": "the rest"}
+    ran = run([first, plan(pay("p", "${item}", for_each='["Cid"]'))], tools=PAY, evaluation=judge)
+    assert refusals(ran) == []
+    assert ran.result.succeeded
+    assert paid(ran) == ["Ann", "Bob", "Cid"]
+
+
+@pytest.mark.parametrize("name", ["p", "q"])
+@pytest.mark.parametrize("judge", ["model", "steps"])
+def test_what_its_condition_has_skipped_can_be_planned_again_under_any_id(judge: str, name: str) -> None:
+    look, again = step("look", "stock"), step("look_again", "stock")
+    skipped = pay("p", "Ann", "look", when="${look.output.left} == `7`")
+    first = {**plan(look, skipped), "more": "pay Ann"}
+    ran = run([first, plan(again, pay(name, "Ann", "look_again"))], tools=PAY, evaluation=judge)
+    assert refusals(ran) == []
+    assert ran.result.succeeded
+    assert paid(ran) == ["Ann"]
+
+
+def test_a_volatile_reading_under_its_old_id_is_asked_about_and_read_anew_under_a_new_one() -> None:
+    invoices = iter(["Ann", "Bob"])
+    tools = {**PAY, "next": FakeTool(output=lambda p: next(invoices), spec={"volatile": True}, **READS)}
+    first = {**plan(step("n", "next"), pay("p", "${n.output}")), "more": "the next one"}
+    same = plan(step("n", "next"), pay("p", "${n.output}"))
+    anew = plan(step("n2", "next"), pay("p2", "${n2.output}"))
+    ran = run([first, same, anew], tools=tools)
+    (refused,) = refusals(ran)
+    assert "step 'n' is done under that id" in refused
+    assert ran.result.succeeded
+    assert paid(ran) == ["Ann", "Bob"]
+
+
+def test_a_reading_from_before_an_effect_is_asked_about_where_a_new_step_goes_by_it() -> None:
+    tools = {**PAY, "read": FakeTool(output="text", **READS)}
+    first = {**plan(step("r", "read"), write("w", "2", "r")), "more": "read it again and pay"}
+    same = plan(step("r", "read"), pay("p", "${r.output}"))
+    ran = run([first, same, plan(pay("p", "${r.output}"))], tools=tools)
+    (refused,) = refusals(ran)
+    assert "leave it out if what it gave is meant" in refused
+    assert ran.result.succeeded
+    assert ran.source.counts == {"read": 1, "write": 1, "pay": 1}

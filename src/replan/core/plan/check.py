@@ -55,6 +55,7 @@ def check_plan(
     used: Collection[str] = (),
     settled: Collection[str] = (),
     before: Collection[str] = (),
+    moot: Collection[str] = (),
     ran: Mapping[tuple[StepId, str | None], ToolSpec | None] | None = None,
     secret: SecretMetadata | None = None,
 ) -> Checked:
@@ -63,14 +64,16 @@ def check_plan(
     `earlier`: finished steps of earlier rounds that may be referred to, with their output schemas.
     `used`: ids that new steps may not take. `settled`: steps that are done or stay as they were checked: what they
     call is not checked again. `before`: steps of the parts that the rest goes on from (`more`): it is one plan with
-    them. `ran`: what has run in place of what they plan, by step and action.
+    them. `moot`: steps that were not to run, so that they make no call. `ran`: what has run in place of what they plan, by step and action.
     `secret`: the metadata that hold secrets.
     """
     if len(plan.steps) > limits.max_steps:
         return Checked(
             plan, (f"the plan has {len(plan.steps)} steps; at most {limits.max_steps} are allowed",)
         )
-    check = _Check(tools, Draft(metadata, earlier or {}, secret, ran or {}), limits, used, settled, before)
+    check = _Check(
+        tools, Draft(metadata, earlier or {}, secret, ran or {}), limits, used, settled, before, moot
+    )
     steps = check.run(plan.steps)
     made = plan.model_copy(update={"steps": tuple(steps)})
     return Checked(made, check.told(), check.graph(steps), check.constants)
@@ -89,9 +92,11 @@ class _Check:
         used: Collection[str],
         settled: Collection[str] = (),
         before: Collection[str] = (),
+        moot: Collection[str] = (),
     ) -> None:
         self.settled = settled
         self.before = before
+        self.moot = moot
         self.tools = tools
         self.draft = draft
         self.limits = limits
@@ -337,7 +342,7 @@ class _Check:
         deeds: dict[StepId, list[Deed]] = {}
         for step, calls in zip(steps, calls_of, strict=True):
             for call in calls:
-                if call.tool is None or call.tool.effect == "reads":
+                if call.tool is None or call.tool.effect == "reads" or step.step_id in self.moot:
                     continue
                 deed = self._deed(step, call, call.tool)
                 deeds.setdefault(step.step_id, []).append(deed)

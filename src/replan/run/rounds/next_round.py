@@ -9,6 +9,7 @@ from replan.core.evaluation.outcome import default_strategy, forced, standing_of
 from replan.core.events import PlanRejected, PlanUpdated, ReflectionCompleted, ReplanningStarted
 from replan.core.plan.check import Checked
 from replan.core.plan.diff import diff_of
+from replan.core.plan.index import references_of
 from replan.core.plan.new_ids import with_free_ids
 from replan.core.plan.read import PlanMisread, read_plan
 from replan.core.plan.repeats import with_marks
@@ -187,6 +188,8 @@ async def _by_planner(
         if read.declined:
             return read
         new = _new_steps(read.steps, staying, goes_on=started.continues)
+        if started.continues:
+            _check_ids(run, read.steps, new)
         again = {name for step in plan.steps if step.step_id in helped for name in ids_of(step)}
         new = with_free_ids(new, state.ids_used() - again)
         if helps:
@@ -267,7 +270,7 @@ def _new_steps(steps: Sequence[Step], staying: Mapping[StepId, Step], *, goes_on
     copied = {step.step_id for step in steps if _is_restated(step, staying)}
     waiting = [step for step in steps if step.step_id in copied] if goes_on else []
     names = {name for step in steps for name in ids_of(step)} - copied
-    while later := {step.step_id for step in waiting if not names.isdisjoint(step.dependencies)} & copied:
+    while later := {step.step_id for step in waiting if not names.isdisjoint(_goes_by(step))} & copied:
         copied -= later
         names |= later
     return [step for step in steps if step.step_id not in copied]
@@ -276,11 +279,44 @@ def _new_steps(steps: Sequence[Step], staying: Mapping[StepId, Step], *, goes_on
 def _is_restated(step: Step, staying: Mapping[StepId, Step]) -> bool:
     """True if a planner that was to write new steps only has copied one that stays."""
     known = staying.get(step.step_id)
-    return known is not None and (step.tool, step.parameters, step.actions) == (
-        known.tool,
-        known.parameters,
-        known.actions,
-    )
+    return known is not None and _does(step) == _does(known)
+
+
+def _does(step: Step) -> tuple[object, ...]:
+    return step.tool, step.parameters, step.actions, step.for_each or "", step.when or "", step.repeat
+
+
+def _check_ids(run: Run, steps: Sequence[Step], new: Sequence[Step]) -> None:
+    """In a next part a reading under its old id may be meant as it was or anew: where that makes a difference, it has to be said."""
+    own = {step.step_id for step in new}
+    needed = {name for step in new for name in _goes_by(step)}
+    if found := [
+        f"step {step.step_id!r} is done under that id: leave it out if what it gave is meant (refer to it as it is); give it a new id, "
+        "and refer to that, if it is to be done anew"
+        for step in steps
+        if step.step_id not in own and _may_differ(run, step, needed=step.step_id in needed)
+    ]:
+        raise PlanInvalid(found)
+
+
+def _goes_by(step: Step) -> set[str]:
+    """The steps and actions that it waits for or refers to, as it is written."""
+    return {*step.dependencies, *(ref.head for ref in references_of(step))}
+
+
+def _may_differ(run: Run, step: Step, *, needed: bool) -> bool:
+    """True if a finished step that only reads may give something else by now."""
+    known = run.state.steps.get(step.step_id)
+    tools = [
+        run.parts.tools.resolve(name) for name in (step.tool, *(one.tool for one in step.actions)) if name
+    ]
+    if known is None or any(tool is None or tool.effect != "reads" for tool in tools):
+        return False
+    if any(tool is not None and tool.volatile for tool in tools):
+        return True
+    read = max((call.ended or 0.0 for call in known.calls.values()), default=0.0)
+    later = (call for one in run.state.every_step() for call in one.calls.values())
+    return needed and any(call.effect != "reads" and (call.ended or 0.0) >= read for call in later)
 
 
 def _record(run: Run, started: ReplanningStarted, plan: Plan, task_type: str, corrections: int) -> None:

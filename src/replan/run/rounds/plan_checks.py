@@ -65,6 +65,7 @@ def check(
         used=state.ids_used() - stay,
         settled=done & stay,
         before=staying if state.replanning is not None and state.replanning.continues else (),
+        moot={name for name in stay if name in state.steps and state.steps[name].moot},
         ran=stand_ins(run),
     )
     found = list(checked.violations)
