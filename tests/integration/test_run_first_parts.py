@@ -152,7 +152,10 @@ def test_a_part_whose_step_fails_is_judged_and_reflected_on_as_any_plan() -> Non
     assert not started.continues
 
 
-def test_an_effect_that_one_item_has_not_had_goes_to_the_judge_and_not_on() -> None:
+@pytest.mark.parametrize("judge", ["model", "steps"])
+def test_what_comes_after_a_list_that_does_without_an_item_is_planned_and_the_end_accounts_for_it(
+    judge: str,
+) -> None:
     each = step(
         "tell", "mail", for_each='["ann", "bo"]', parameters={"to": "${item}"}, allow_failed_items=True
     )
@@ -167,12 +170,20 @@ def test_an_effect_that_one_item_has_not_had_goes_to_the_judge_and_not_on() -> N
             "execution_plan": [part(each), BUY],
             "step_reflection": reflection("trigger_overall_reflection", {"summary": "no"}, "tool_error"),
             "overall_reflection": overall(False),
-            "evaluation": verdict(60),
+            "evaluation": verdict(95),
         },
         tools(mail=FakeTool(mail, **ONCE)),
+        evaluation=judge,
     )
-    assert not ran.events("replanning_started", continues=True)
-    assert not ran.result.succeeded
+    assert len(ran.events("replanning_started", continues=True)) == 1
+    assert ran.source.counts["order"] == 1
+    told = (
+        ran.result.shortfall
+        if judge == "steps"
+        else [ran.result.failure.reason if ran.result.failure else ""]
+    )
+    assert any("without item 2" in text for text in told), told
+    assert ran.result.succeeded is (judge == "steps")
 
 
 @pytest.mark.parametrize("judge", ["model", "steps"])
