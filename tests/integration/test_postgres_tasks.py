@@ -10,11 +10,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from postgres_server import PostgresServer
 from replan import Replan, run_sync, tool
-from replan.errors import InputError, StoreError, TaskHeld
+from replan.errors import InputError, StoreError, StoreUnusable, TaskHeld
 
 pytestmark = pytest.mark.anyio
 SECS = 60.0
@@ -187,3 +188,48 @@ async def test_a_database_of_a_newer_release_is_left_alone(
     with pytest.raises(StoreError, match="newer Replan"):
         async with Replan(db=postgres_database):
             pass
+
+
+async def test_a_database_that_a_newer_release_has_only_added_to_is_used_and_stays_as_it_is(
+    postgres_server: PostgresServer, postgres_database: str
+) -> None:
+    async with Replan(db=postgres_database):
+        pass
+    name = postgres_database.rpartition("/")[2]
+    postgres_server.sql(
+        "ALTER TABLE replan.task ADD COLUMN mood text DEFAULT 'merry'",
+        "CREATE TABLE replan.moods (mood text)",
+        "UPDATE replan.replan_schema SET newest = 99",
+        database=name,
+    )
+
+    async with Replan(tools=[noting(made := [])], db=postgres_database) as replan:
+        result = await replan.run("note", plan=PLAN, evaluation="steps")
+
+    assert result.is_success
+    assert made == ["first", "first, second"]
+    assert postgres_server.sql("SELECT newest FROM replan.replan_schema", database=name).strip() == "99"
+
+
+async def test_a_migration_of_a_newer_release_that_only_adds_leaves_the_database_to_this_one(
+    postgres_server: PostgresServer, postgres_database: str
+) -> None:
+    from replan.store.postgres import schema
+    from replan.store.postgres.address import Address
+
+    address, here = Address(postgres_database), schema.migrations()
+    newest = here[-1][0]
+    adds = (newest + 1, "ALTER TABLE task ADD COLUMN mood text")
+    breaks = (
+        newest + 2,
+        "-- breaks older releases: nobody says what it does\nALTER TABLE task RENAME COLUMN mood TO air",
+    )
+    async with await psycopg.AsyncConnection.connect(**address.given, autocommit=True) as connection:
+        await schema.prepare(connection, address)
+        await schema.prepare(connection, address, steps=[*here, adds])
+        await schema.prepare(connection, address)  # this one, started again beside it
+        await schema.prepare(connection, address, steps=[*here, adds])
+
+        await schema.prepare(connection, address, steps=[*here, adds, breaks])
+        with pytest.raises(StoreUnusable, match=f"schema {newest + 2}, this one knows {newest}"):
+            await schema.prepare(connection, address)

@@ -620,7 +620,9 @@ def test_who_drives_and_the_log_agree_on_the_end_where_somebody_answers_as_it_la
         ("task_completed", {"final_output": 1, "score": "good"}, False),
         ("llm_token", {"text": 5}, True),
         ("budget_warning", {}, True),
-        ("step_dreamt", {"step_id": "a"}, True),
+        ("step_dreamt", {"step_id": "a"}, False),
+        ("step_dreamt", {"step_id": "a", "optional": "yes"}, False),
+        ("step_dreamt", {"step_id": "a", "optional": True}, True),
     ],
 )
 def test_a_log_that_cannot_be_read_where_it_matters_is_not_driven(
@@ -631,13 +633,17 @@ def test_a_log_that_cannot_be_read_where_it_matters_is_not_driven(
         b = await bench({"t": tool})
         task_id = await b.submit(plan(step("a", "t")))
         claim = await b.store.claim(task_id)
-        await b.store.append(claim, [TaskStarted(), UnknownEvent(type=kind, data=data)], ts=1.0, round=0)  # type: ignore[arg-type]
+        await b.store.append(
+            claim, [TaskStarted(version="9.1"), UnknownEvent(type=kind, data=data)], ts=1.0, round=0
+        )  # type: ignore[arg-type]
         await b.store.release(claim)
         if driven:
             assert (await b.service.drive(task_id)).status == "succeeded"
             return
         for _ in range(2):  # it was given back
-            with pytest.raises(StoreUnusable, match=rf"number 3 of its log \({kind}\) cannot be read"):
+            with pytest.raises(
+                StoreUnusable, match=rf"number 3 of its log \({kind}\) cannot be read.* Replan 9.1"
+            ):
                 await b.service.drive(task_id)
         assert (await b.service.history(task_id))[-1].type == kind
 

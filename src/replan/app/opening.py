@@ -7,6 +7,7 @@ from collections.abc import Collection
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from replan import __version__
 from replan.app.arguments import Ask
 from replan.app.running import Running
 from replan.config import Settings
@@ -61,7 +62,7 @@ async def opened(
         closing.push_async_callback(announcer.aclose)
     parts = Parts(
         store, catalog, models, SystemClock(), Ulids(),
-        driver=driver_name(), record=record, ask=ask, secrets=secrets,
+        driver=driver_name(), version=__version__, record=record, ask=ask, secrets=secrets,
     )  # fmt: skip
     service = Service(parts)
     limits = settings.orchestrator

@@ -73,11 +73,14 @@ class TaskSubmitted(Event):
 class TaskStarted(Event):
     type: Literal["task_started"] = "task_started"
     driver: str = ""
+    version: str = ""
+    """Of Replan, that it is driven with."""
 
 
 class TaskResumed(Event):
     type: Literal["task_resumed"] = "task_resumed"
     driver: str = ""
+    version: str = ""
     reason: str = ""
 
 
@@ -621,11 +624,16 @@ class Record(NamedTuple):
 
 
 def misread(event: AnyEvent) -> bool:
-    """True for an event of a kind that we know, which holds what we do not, and without which the task would be another one.
+    """True for an event that cannot be read here, and without which the task would be another one.
 
-    A newer release has written it, or it is damaged: a payment that was begun would be forgotten.
+    A newer release has written it, or it is damaged: a payment that was begun would be forgotten. A kind of which that
+    cannot happen says so in its data: `"optional": true`.
     """
-    return isinstance(event, UnknownEvent) and event.type in KINDS and KINDS[event.type] not in _TOLD
+    if not isinstance(event, UnknownEvent):
+        return False
+    if event.type in KINDS:
+        return KINDS[event.type] not in _TOLD
+    return event.data.get("optional") is not True
 
 
 def data_of(event: AnyEvent) -> JsonObject:

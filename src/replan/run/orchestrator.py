@@ -173,9 +173,9 @@ class Drive:
     def _begin(self) -> None:
         run = self.run
         if not run.state.started:
-            run.record(TaskStarted(driver=run.parts.driver))
+            run.record(TaskStarted(driver=run.parts.driver, version=run.parts.version))
             return
-        run.record(TaskResumed(driver=run.parts.driver))
+        run.record(TaskResumed(driver=run.parts.driver, version=run.parts.version))
         close_crashed(run)
 
     # ── ends ──

@@ -18,7 +18,7 @@ from pydantic_core import PydanticSerializationError
 from replan.beside import beside
 from replan.core.data.pieces import AT_ONCE, MANY, PLAN_AT_ONCE, weight
 from replan.core.data.strict_json import storable_value
-from replan.core.events import AnyEvent, Record, TaskSubmitted, misread
+from replan.core.events import AnyEvent, Record, TaskResumed, TaskStarted, TaskSubmitted, misread
 from replan.core.plain_calls import Recorded, spelled_out
 from replan.core.secrets import KnownSecrets, lost
 from replan.core.state.fold import apply, fold
@@ -144,7 +144,7 @@ class Run:
     async def _read(cls, claim: Claim, parts: Parts) -> Run:
         task_id = claim.task_id
         records = await parts.store.read(task_id, 0, PAGE)
-        _check_read(records)
+        _check_read(records, parts)
         name = TaskName(task_id, records[0].ts if records else 0.0)
         light = name in parts.light
         parts.light.pop(name, None)
@@ -157,7 +157,7 @@ class Run:
         state = await beside(_opened, task_id, parts, records) if aside else _opened(task_id, parts, records)
         if len(records) == PAGE:
             async for more in pages(parts.store, task_id, records[-1].seq):
-                _check_read(more)
+                _check_read(more, parts)
                 await beside(_folded_on, more, state)
         run = cls(parts, claim, state)
         run.large = large
@@ -421,10 +421,23 @@ def _folded_on(records: list[Record], state: State) -> State:
     return fold(records, state)
 
 
-def _check_read(records: list[Record]) -> None:
+def _check_read(records: list[Record], parts: Parts) -> None:
     """Raise if one of them cannot be read for what it is."""
     if odd := next((one for one in records if misread(one.event)), None):
+        by = next(
+            (
+                one.event.version
+                for one in reversed(records)
+                if isinstance(one.event, TaskStarted | TaskResumed)
+            ),
+            "",
+        )
+        whose = (
+            f" (it was driven with Replan {by}, and this is {parts.version})"
+            if by not in ("", parts.version)
+            else ""
+        )
         raise StoreUnusable(
             f"task {odd.task_id!r} is not driven: number {odd.seq} of its log ({odd.type}) cannot be read, so that what was done "
-            "might be done again; drive it with the release of Replan that has written it"
+            f"might be done again; drive it with the release of Replan that has written it{whose}"
         )

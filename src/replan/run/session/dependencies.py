@@ -54,6 +54,8 @@ class Parts:
     under_way: UnderWay = field(default_factory=UnderWay)
     driver: str = ""
     """Who drives, for the log."""
+    version: str = ""
+    """Of Replan, likewise."""
     record: ToolRecord = field(default_factory=ToolRecord)
     """How the tools do."""
     answer_checks: AnswerChecks = field(default_factory=AnswerChecks)
