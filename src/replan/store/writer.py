@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from replan.errors import ReplanError, StoreBusy, StoreError, StoreFull, StoreUnusable
+from replan.store.settling import Settled, Waiter, settle, settle_here, waiter
 
 _LOG = logging.getLogger("replan.store")
 _TELL_SECS = 1.0
@@ -42,14 +43,10 @@ T = TypeVar("T")
 class _Job(NamedTuple):
     work: Callable[[sqlite3.Connection], Any]
     chain: Hashable
-    future: asyncio.Future[Any]
-    loop: asyncio.AbstractEventLoop
+    asked: Waiter
     patient: bool = True
     scrub: bool = False
     single: bool = False
-
-
-_Done = tuple[_Job, Any, BaseException | None]
 
 
 class Writer:
@@ -106,16 +103,15 @@ class Writer:
         where the store is one whose commits go to disk. `patient`: worth a long wait for another process.
         `scrub`: what it has overwritten shall be in the file's own log no more either.
         """
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
+        asked = waiter()
         if self._closing:
-            future.set_exception(StoreError(f"the store {self._path} is closed"))
-            return future
-        job = _Job(work, chain, future, loop, patient, scrub, single)
+            asked.future.set_exception(StoreError(f"the store {self._path} is closed"))
+            return asked.future
+        job = _Job(work, chain, asked, patient, scrub, single)
         if large or (durable and self._synced) or not self._at_once(job, self._prompt, single):
             self._jobs.append(job)
             self._wake()
-        return future
+        return asked.future
 
     def _at_once(self, job: _Job, connection: sqlite3.Connection, single: bool) -> bool:
         """Commit the job here and now; False if it has to wait for its turn."""
@@ -145,10 +141,7 @@ class Writer:
                 self._wake()
         finally:
             self._turn.release()
-        if error is None:
-            job.future.set_result(result)
-        else:
-            job.future.set_exception(error)
+        settle_here([(job.asked, result, error)])
         return True
 
     def at_once(self, reading: Callable[[sqlite3.Connection], T]) -> T | None:
@@ -197,7 +190,7 @@ class Writer:
                     with contextlib.suppress(sqlite3.Error):  # a reader in the way: at the next time
                         self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
                     self._prompt_left = PROMPT_COMMITS
-            _deliver(done)
+            settle(done)
 
     def _emptied_log(self) -> bool:
         """Bring everything into the file itself and cut its log; False if a reader is in the way: at the next time."""
@@ -206,10 +199,10 @@ class Writer:
             return not busy
         return False
 
-    def _commit(self, jobs: list[_Job]) -> list[_Done]:
+    def _commit(self, jobs: list[_Job]) -> list[Settled]:
         if len(jobs) == 1 and (alone := self._alone(jobs[0])) is not None:
             return [alone]
-        done: list[_Done] = []
+        done: list[Settled] = []
         execute = self._connection.execute
         try:
             self._begin(patient=any(job.patient for job in jobs))
@@ -218,12 +211,12 @@ class Writer:
         try:
             for job in jobs:
                 if job.chain is not None and (torn := self._torn.get(job.chain)) is not None:
-                    done.append((job, None, torn))
+                    done.append((job.asked, None, torn))
                     continue
                 try:
-                    done.append((job, job.work(self._connection), None))
+                    done.append((job.asked, job.work(self._connection), None))
                 except ReplanError as error:
-                    done.append((job, None, error))
+                    done.append((job.asked, None, error))
             execute("COMMIT")
         except BaseException as error:  # noqa: BLE001
             if self._connection.in_transaction:
@@ -234,14 +227,14 @@ class Writer:
             return [one for job in jobs for one in self._commit([job])]
         return done
 
-    def _alone(self, job: _Job) -> _Done | None:
+    def _alone(self, job: _Job) -> Settled | None:
         """A job of one statement, which is its own transaction; None if it has to be done as any other."""
         if not job.single or job.chain in self._torn:
             return None
         try:
-            return job, job.work(self._connection), None
+            return job.asked, job.work(self._connection), None
         except ReplanError as error:
-            return job, None, error
+            return job.asked, None, error
         except BaseException as error:  # noqa: BLE001
             return None if _is_busy(error) else self._fail(job, error)  # busy: `_begin` waits for longer
 
@@ -263,39 +256,17 @@ class Writer:
             else:
                 return
 
-    def _fail(self, job: _Job, error: BaseException) -> _Done:
+    def _fail(self, job: _Job, error: BaseException) -> Settled:
         failure = translate(error, self._path)
         if job.chain is not None:
             failure = self._torn.setdefault(job.chain, failure)
-        return job, None, failure
+        return job.asked, None, failure
 
 
 def _is_busy(error: BaseException) -> bool:
     """True if another one holds the file."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-
-def _deliver(done: list[_Done]) -> None:
-    """Hand results over, one wake-up a loop."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[_Done]] = {}
-    for item in done:
-        by_loop.setdefault(item[0].loop, []).append(item)
-    for loop, items in by_loop.items():
-        try:
-            loop.call_soon_threadsafe(_settle, items)
-        except RuntimeError:  # the loop is gone, and with it whoever waited
-            continue
-
-
-def _settle(items: list[_Done]) -> None:
-    for job, result, error in items:
-        if job.future.done():
-            continue
-        if error is None:
-            job.future.set_result(result)
-        else:
-            job.future.set_exception(error)
 
 
 _FULL = {"SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_TRUNCATE"}

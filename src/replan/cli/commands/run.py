@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,58 +13,31 @@ from replan.cli.terminal.again import carried_record
 if TYPE_CHECKING:
     from replan.app import Replan
     from replan.cli.live.show import Show
+    from replan.cli.terminal.handing_in import NewTask
     from replan.cli.terminal.terminal import Out
     from replan.core.events import Record
     from replan.core.report.result import TaskResult
 
 
 def run(
-    text: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TEXT",
-            help="What is to be done, in quotes; - reads it from stdin.",
-            show_default=False,
-        ),
-    ] = None,
+    text: options.Words = None,
     tools: options.Tools = None,
     model: options.Model = None,
     endpoint: options.Endpoint = None,
     api_key: options.ApiKey = None,
     config: options.Config = None,
-    metadata: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-m",
-            "--metadata",
-            metavar="KEY=VALUE",
-            help="Metadata of the task; a JSON VALUE is read as such.",
-        ),
-    ] = None,
+    metadata: options.Metadata = None,
     secret: options.Secrets = None,
-    task_id: Annotated[
-        str | None, typer.Option("--task-id", metavar="ID", help="The task's id; default: a new one.")
-    ] = None,
+    task_id: options.NewTaskId = None,
     db: options.Db = None,
-    approve: Annotated[
-        Literal["never", "destructive", "all"] | None,
-        typer.Option("--approve", help="Which calls a person has to approve first."),
-    ] = None,
-    evaluation: Annotated[
-        Literal["model", "steps"] | None,
-        typer.Option("--evaluation", help="Who judges: the model, or the steps' success alone."),
-    ] = None,
-    plan: Annotated[
-        Path | None,
-        typer.Option("--plan", metavar="FILE", help="Run this plan (JSON; - for stdin) without the planner."),
-    ] = None,
+    approve: options.Approve = None,
+    evaluation: options.Evaluation = None,
+    plan: options.PlanFile = None,
     plan_only: Annotated[
         bool, typer.Option("--plan-only", help="Print the checked plan and run nothing; --format says how.")
     ] = False,
     plan_format: options.PlanFormat = "json",
-    timeout: Annotated[
-        float | None, typer.Option("--timeout", metavar="S", min=0, help="Seconds that the task may take.")
-    ] = None,
+    timeout: options.Timeout = None,
     record: Annotated[
         Path | None,
         typer.Option(
@@ -91,25 +64,16 @@ def run(
 ) -> None:
     """Run one task: plan it, run the plan, judge the outcome, print the answer."""
     from replan.cli.terminal import opening
-    from replan.cli.terminal.inputs import (
-        metadata_of,
-        one_text,
-        plan_file,
-        recording_file,
-        secret_text,
-        secrets_of,
-        task_text,
-    )
+    from replan.cli.terminal.handing_in import new_task
+    from replan.cli.terminal.inputs import recording_file, secret_text
     from replan.cli.terminal.loop import run as run_loop
     from replan.cli.terminal.terminal import own_stdout, warn
 
     _exclusive({"--json": json, "--events": events})
     _exclusive({"--record": record, "--replay": replay})
-    given = plan_file(plan) if plan else None
-    words = task_text(one_text(text), given, plan)
+    task = new_task(text, plan, metadata, secret, task_id=task_id, timeout=timeout, evaluation=evaluation)
     if record is not None:
         recording_file(record)
-    facts, hidden = metadata_of(metadata or []), secrets_of(secret or [])
     settings = opening.settings_of(config)
     if (approve or settings.approval.mode) != "never" and not interactive:
         warn(
@@ -129,26 +93,16 @@ def run(
         interactive=bool(interactive),
     )
     here = settings.engine.kind == "local"
-    asks_a_model = here and replay is None and (given is None or (judged_by == "model" and not plan_only))
+    asks_a_model = here and replay is None and (task.plan is None or (judged_by == "model" and not plan_only))
     if asks_a_model and (built_in := opening.built_in_model(settings, model, endpoint)):
         from replan.cli.commands.model import have_weights
 
-        have_weights(built_in, planned=given is not None)
+        have_weights(built_in, planned=task.plan is not None)
     with own_stdout() as out:
         if plan_only:
-            run_loop(
-                _plan(replan, words, {"metadata": facts, "secrets": hidden, "plan": given}, out, plan_format)
-            )
+            run_loop(_plan(replan, task, out, plan_format))
             return
-        request = {
-            "metadata": facts,
-            "secrets": hidden,
-            "task_id": task_id,
-            "timeout": timeout,
-            "plan": given,
-            "evaluation": evaluation,
-        }
-        code = run_loop(_run(replan, words, request, out, json=json, events=events, quiet=quiet))
+        code = run_loop(_run(replan, task, out, json=json, events=events, quiet=quiet))
     raise typer.Exit(code)
 
 
@@ -158,30 +112,19 @@ def _exclusive(given: dict[str, Any]) -> None:
         raise typer.BadParameter(f"{' and '.join(named)} exclude each other: give one of them")
 
 
-async def _run(
-    replan: Replan, text: str, request: dict[str, Any], out: Out, *, json: bool, events: bool, quiet: bool
-) -> int:
+async def _run(replan: Replan, task: NewTask, out: Out, *, json: bool, events: bool, quiet: bool) -> int:
     from replan.cli.commands.ask import answer_all
     from replan.cli.commands.report import tell_result
     from replan.cli.live.follow import to_the_end
     from replan.cli.live.show import show_for
     from replan.cli.terminal.exits import of_result
+    from replan.cli.terminal.handing_in import hand_in
     from replan.cli.terminal.opening import interactive as at_terminal
-    from replan.cli.terminal.opening import tell_tool_problems
     from replan.cli.terminal.terminal import say
 
     async with replan:
-        tell_tool_problems(replan)
-        if request["plan"] is not None:  # a bad plan is a bad input: said before there is a task
-            await replan.plan(
-                text,
-                metadata=request["metadata"],
-                plan=request["plan"],
-                secrets=request["secrets"],
-                evaluation=request["evaluation"],
-            )
-        there = request["task_id"] is not None and await known(replan, request["task_id"])
-        task_id = await replan.submit(text, **request)
+        there = (named := task.request["task_id"]) is not None and await known(replan, named)
+        task_id = await hand_in(replan, task)
         if there:
             say(f"task {task_id} is there already: nothing that it has done is done again")
         result = await to_the_end(replan, task_id, show_for(quiet=quiet), out if events else None)
@@ -223,11 +166,12 @@ async def known(replan: Replan, task_id: str) -> bool:
     return True
 
 
-async def _plan(replan: Replan, text: str, request: dict[str, Any], out: Out, form: options.PlanForm) -> None:
+async def _plan(replan: Replan, task: NewTask, out: Out, form: options.PlanForm) -> None:
     from replan.cli.commands.plans import tell_plan
     from replan.cli.terminal.opening import tell_tool_problems
 
     async with replan:
         tell_tool_problems(replan)
-        plan = await replan.plan(text, **request)
+        request = {name: task.request[name] for name in ("metadata", "plan", "secrets")}
+        plan = await replan.plan(task.words, **request)
     tell_plan(out, plan, form)

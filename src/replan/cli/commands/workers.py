@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,34 +11,20 @@ from replan.cli.terminal.terminal import Out, own_stdout, say
 
 if TYPE_CHECKING:
     from replan.app import Replan
+    from replan.cli.terminal.handing_in import NewTask
 
 GRACE_SECS = 20.0
 
 
 def submit(
-    text: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TEXT", help="What is to be done, in quotes; - reads it from stdin.", show_default=False
-        ),
-    ] = None,
+    text: options.Words = None,
     tools: options.Tools = None,
     model: options.Model = None,
     endpoint: options.Endpoint = None,
     config: options.Config = None,
-    metadata: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-m",
-            "--metadata",
-            metavar="KEY=VALUE",
-            help="Metadata of the task; a JSON VALUE is read as such.",
-        ),
-    ] = None,
+    metadata: options.Metadata = None,
     secret: options.Secrets = None,
-    task_id: Annotated[
-        str | None, typer.Option("--task-id", metavar="ID", help="The task's id; default: a new one.")
-    ] = None,
+    task_id: options.NewTaskId = None,
     queue: Annotated[
         str | None,
         typer.Option("--queue", metavar="NAME", help="Where it waits for a worker; default: default."),
@@ -48,21 +33,10 @@ def submit(
         int | None, typer.Option("--priority", metavar="N", help="Higher comes first; default: 0.")
     ] = None,
     db: options.Db = None,
-    approve: Annotated[
-        Literal["never", "destructive", "all"] | None,
-        typer.Option("--approve", help="Which calls a person has to approve first."),
-    ] = None,
-    evaluation: Annotated[
-        Literal["model", "steps"] | None,
-        typer.Option("--evaluation", help="Who judges: the model, or the steps' success alone."),
-    ] = None,
-    plan: Annotated[
-        Path | None,
-        typer.Option("--plan", metavar="FILE", help="Run this plan (JSON; - for stdin) without the planner."),
-    ] = None,
-    timeout: Annotated[
-        float | None, typer.Option("--timeout", metavar="S", min=0, help="Seconds that the task may take.")
-    ] = None,
+    approve: options.Approve = None,
+    evaluation: options.Evaluation = None,
+    plan: options.PlanFile = None,
+    timeout: options.Timeout = None,
     interactive: Annotated[
         bool,
         typer.Option(
@@ -74,21 +48,20 @@ def submit(
 ) -> None:
     """Hand a task in for the workers ([engine] kind = "procrastinate"), and print its id. It is stored by then."""
     from replan.cli.terminal import loop, opening
-    from replan.cli.terminal.inputs import metadata_of, one_text, plan_file, secrets_of, task_text
+    from replan.cli.terminal.handing_in import new_task
     from replan.errors import InputError
 
-    given = plan_file(plan) if plan else None
-    words = task_text(one_text(text), given, plan)
-    request = {
-        "metadata": metadata_of(metadata or []),
-        "secrets": secrets_of(secret or []),
-        "task_id": task_id,
-        "timeout": timeout,
-        "plan": given,
-        "evaluation": evaluation,
-        "queue": queue,
-        "priority": priority,
-    }
+    task = new_task(
+        text,
+        plan,
+        metadata,
+        secret,
+        task_id=task_id,
+        timeout=timeout,
+        evaluation=evaluation,
+        queue=queue,
+        priority=priority,
+    )
     settings = opening.settings_of(config)
     if settings.engine.kind != "procrastinate":
         raise InputError(
@@ -105,20 +78,15 @@ def submit(
         interactive=interactive,
     )
     with own_stdout() as out:
-        loop.run(_submit(replan, words, request, out, json=json))
+        loop.run(_submit(replan, task, out, json=json))
 
 
-async def _submit(replan: Replan, words: str, request: dict[str, Any], out: Out, *, json: bool) -> None:
+async def _submit(replan: Replan, task: NewTask, out: Out, *, json: bool) -> None:
     from replan.cli.terminal.again import again
-    from replan.cli.terminal.opening import tell_tool_problems
+    from replan.cli.terminal.handing_in import hand_in
 
     async with replan:
-        tell_tool_problems(replan)
-        if request["plan"] is not None:  # a bad plan is a bad input: said before there is a task
-            await replan.plan(
-                words, metadata=request["metadata"], plan=request["plan"], secrets=request["secrets"]
-            )
-        task_id = await replan.submit(words, **request)
+        task_id = await hand_in(replan, task)
         why = await replan.why_waiting(task_id)
     if json:
         out.json({"task_id": task_id, "waits_for": why or None}, compact=True)

@@ -72,5 +72,40 @@ Secrets = Annotated[
         help="Secret metadata, which no log or prompt shows: NAME=env:VARIABLE or NAME=file:PATH.",
     ),
 ]
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="TEXT",
+        help="What is to be done, in quotes; - reads it from stdin.",
+        show_default=False,
+    ),
+]
+Metadata = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-m",
+        "--metadata",
+        metavar="KEY=VALUE",
+        help="Metadata of the task; a JSON VALUE is read as such.",
+    ),
+]
+NewTaskId = Annotated[
+    str | None, typer.Option("--task-id", metavar="ID", help="The task's id; default: a new one.")
+]
+Approve = Annotated[
+    Literal["never", "destructive", "all"] | None,
+    typer.Option("--approve", help="Which calls a person has to approve first."),
+]
+Evaluation = Annotated[
+    Literal["model", "steps"] | None,
+    typer.Option("--evaluation", help="Who judges: the model, or the steps' success alone."),
+]
+PlanFile = Annotated[
+    Path | None,
+    typer.Option("--plan", metavar="FILE", help="Run this plan (JSON; - for stdin) without the planner."),
+]
+Timeout = Annotated[
+    float | None, typer.Option("--timeout", metavar="S", min=0, help="Seconds that the task may take.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No picture of the progress on stderr.")]
 Events = Annotated[bool, typer.Option("--events", help="Print the events as NDJSON on stdout.")]

@@ -37,9 +37,10 @@ from replan.store.postgres.faults import FAULTS, passes, translated
 from replan.store.postgres.line import LONG_SECS, Line, Lines, Params, Patience, Row
 from replan.store.postgres.presence import OTHERS, Presence, told
 from replan.store.postgres.shared import Shared
-from replan.store.postgres.worker_loop import WorkerLoop, waiter
+from replan.store.postgres.worker_loop import WorkerLoop
 from replan.store.postgres.writer import Add, Work, Writer
 from replan.store.rows import brings, records_of, rows_of
+from replan.store.settling import waiter
 from replan.store.watch import Watch
 
 T = TypeVar("T")

@@ -8,49 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from replan.store.settling import settle, waiter
 
 T = TypeVar("T")
 _END_SECS = 5.0
-
-
-class Waiter(NamedTuple):
-    """A future of somebody else's loop."""
-
-    future: asyncio.Future[Any]
-    loop: asyncio.AbstractEventLoop
-
-
-def waiter() -> Waiter:
-    """A future of the running loop, to be settled from the store's."""
-    loop = asyncio.get_running_loop()
-    return Waiter(loop.create_future(), loop)
-
-
-Settled = tuple[Waiter, Any, BaseException | None]
-
-
-def settle(done: Iterable[Settled]) -> None:
-    """Hand results over, one wake-up a loop."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[Settled]] = {}
-    for item in done:
-        by_loop.setdefault(item[0].loop, []).append(item)
-    for loop, items in by_loop.items():
-        try:
-            loop.call_soon_threadsafe(_settle, items)
-        except RuntimeError:  # the loop is gone, and with it whoever waited
-            continue
-
-
-def _settle(items: list[Settled]) -> None:
-    for (future, _), result, error in items:
-        if future.done():
-            continue
-        if error is None:
-            future.set_result(result)
-        else:
-            future.set_exception(error)
 
 
 class WorkerLoop:

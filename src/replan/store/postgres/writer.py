@@ -18,8 +18,9 @@ from replan.store.postgres import artifacts
 from replan.store.postgres.faults import FAULTS, passes, translated
 from replan.store.postgres.line import Line, Params, Patience, Row, secs_for
 from replan.store.postgres.statements import APPEND, APPEND_MANY, APPEND_ROW, LOOK, SEPARATOR
-from replan.store.postgres.worker_loop import Settled, Waiter, WorkerLoop, settle, waiter
+from replan.store.postgres.worker_loop import WorkerLoop
 from replan.store.rows import EventRow
+from replan.store.settling import Settled, Waiter, settle, waiter
 
 _MOST_TASKS, _MOST_BYTES = 500, 4_000_000
 """What goes into one statement."""
