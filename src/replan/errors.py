@@ -216,6 +216,10 @@ class StoreUnusable(StoreError):
     exit_code = 2
 
 
+class StoreDamaged(StoreError):
+    """What is stored is not what was stored."""
+
+
 class StaleWriter(StoreError):
     """A newer driver has claimed the task: this one must stop and touch nothing."""
 

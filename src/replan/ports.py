@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import Future
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -286,11 +295,21 @@ class Appended(NamedTuple):
     last: int
 
 
+class Content(NamedTuple):
+    """What `keep` has stored."""
+
+    digest: str
+    """SHA-256, as hex."""
+    size: int
+
+
 class NewArtifact(NamedTuple):
     """A large output to be stored with the events that name it."""
 
     artifact_id: str
-    data: bytes
+    data: bytes = b""
+    kept: Content | None = None
+    """It is stored already, without being a task's."""
 
 
 class TaskSummary(NamedTuple):
@@ -411,7 +430,22 @@ class TaskIndex(Protocol):
 class ArtifactStore(Protocol):
     """Large outputs, by task and id."""
 
-    async def artifact(self, task_id: str, artifact_id: str) -> bytes: ...
+    async def artifact(self, task_id: str, artifact_id: str) -> bytes:
+        """`StoreDamaged` if it is not what was stored."""
+        ...
+
+
+class Contents(Protocol):
+    """The same in pieces, for what no memory should have whole."""
+
+    def pieces(self, task_id: str, artifact_id: str) -> AsyncIterator[bytes]:
+        """An artifact, in order; `StoreDamaged` at its end if it is not what was stored."""
+        ...
+
+    async def keep(self, pieces: AsyncIterable[bytes]) -> Content:
+        """Store a content that a task is about to use (`NewArtifact.kept`); what is not used within the hour may be
+        removed. Of one that breaks off nothing is left."""
+        ...
 
 
 class ToolMemory(Protocol):
@@ -429,7 +463,7 @@ class ToolMemory(Protocol):
     async def remembered_tools(self) -> dict[str, tuple[str, ...]]: ...
 
 
-class Store(EventLog, TaskIndex, ArtifactStore, ToolMemory, Protocol):
+class Store(EventLog, TaskIndex, ArtifactStore, Contents, ToolMemory, Protocol):
     """One database that does all of it."""
 
     async def seal_key(self) -> bytes:

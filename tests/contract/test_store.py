@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -27,8 +28,8 @@ from replan.core.events import (
 )
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.core.types import Failure, Fault
-from replan.errors import InputError, StaleWriter, TaskEnded, TaskExists, TaskHeld, TaskNotFound
-from replan.ports import Claim, NewArtifact, Store, TaskSummary
+from replan.errors import InputError, StaleWriter, StoreError, TaskEnded, TaskExists, TaskHeld, TaskNotFound
+from replan.ports import Claim, Content, NewArtifact, Store, TaskSummary
 from replan.store.postgres.store import PostgresStore
 from replan.store.sqlite import SqliteStore
 from replan.testing.store import MemoryStore
@@ -618,6 +619,89 @@ async def test_the_same_artifact_may_be_stored_twice_and_belongs_to_its_task(sto
     assert await store.artifact("t", "a") == b"x"
     with pytest.raises(InputError, match="no artifact 'a'"):
         await store.artifact("other", "a")
+
+
+async def cut(data: bytes, size: int) -> AsyncIterator[bytes]:
+    for at in range(0, len(data), size):
+        yield data[at : at + size]
+
+
+async def whole(pieces: AsyncIterator[bytes]) -> bytes:
+    return b"".join([piece async for piece in pieces])
+
+
+@pytest.mark.parametrize(
+    ("length", "size"),
+    [
+        pytest.param(0, 1, id="nothing"),
+        pytest.param(1, 1, id="one byte"),
+        pytest.param(1 << 20, 1 << 20, id="exactly a piece"),
+        pytest.param((1 << 20) + 1, 300_000, id="a piece and a byte"),
+        pytest.param(3_500_000, 3_500_000, id="several pieces at once"),
+    ],
+)
+async def test_a_stream_is_kept_and_read_as_it_came(store: Store, length: int, size: int) -> None:
+    data = bytes(n % 251 for n in range(length))
+    claim = await claimed(store)
+
+    kept = await store.keep(cut(data, size))
+    await store.append(claim, steps(0, 1), ts=2.0, round=1, artifacts=[NewArtifact("a", kept=kept)])
+
+    assert kept == Content(hashlib.sha256(data).hexdigest(), length)
+    assert await store.artifact("t", "a") == data
+    assert await whole(store.pieces("t", "a")) == data
+
+
+async def test_one_content_serves_many_tasks_and_stays_until_the_last_of_them_is_gone(store: Store) -> None:
+    data = b"the same" * 200_000
+    for task_id in ("t", "u"):
+        claim = await claimed(store, task_id)
+        kept = await store.keep(cut(data, 100_000)) if task_id == "t" else None
+        artifact = NewArtifact("a", kept=kept) if kept else NewArtifact("a", data)
+        await store.append(claim, steps(0, 1), ts=2.0, round=1, artifacts=[artifact])
+        await store.release(claim)
+
+    await store.delete("t", unfinished=True)
+
+    assert await store.artifact("u", "a") == data
+    kept = await store.keep(cut(data, 7_000))
+    claim = await store.claim("u")
+    await store.append(claim, steps(1, 1), ts=2.0, round=1, artifacts=[NewArtifact("b", kept=kept)])
+    assert await whole(store.pieces("u", "b")) == data
+
+
+async def test_a_stream_that_breaks_off_is_told_and_does_no_harm(store: Store) -> None:
+    async def breaking() -> AsyncIterator[bytes]:
+        yield b"x" * 1_500_000
+        raise RuntimeError("the way was cut")
+
+    claim = await claimed(store)
+    with pytest.raises(RuntimeError, match="the way was cut"):
+        await store.keep(breaking())
+
+    await store.append(claim, steps(0, 1), ts=2.0, round=1, artifacts=[NewArtifact("a", b"x" * 1_500_000)])
+    assert await whole(store.pieces("t", "a")) == b"x" * 1_500_000
+
+
+async def test_many_streams_are_kept_at_once(store: Store) -> None:
+    claim = await claimed(store)
+    datas = [bytes([n]) * 1_200_000 for n in range(5)] + [b"the same" * 200_000] * 3
+
+    kept = await asyncio.gather(*(store.keep(cut(data, 90_000)) for data in datas))
+    made = [NewArtifact(f"a{n}", kept=one) for n, one in enumerate(kept)]
+    await store.append(claim, steps(0, 1), ts=2.0, round=1, artifacts=made)
+
+    for n, data in enumerate(datas):
+        assert await whole(store.pieces("t", f"a{n}")) == data
+
+
+async def test_a_content_that_is_not_there_is_no_artifact(store: Store) -> None:
+    claim = await claimed(store)
+    lost = NewArtifact("a", kept=Content("ab" * 32, 5))
+    with pytest.raises(StoreError):
+        await store.append(claim, steps(0, 1), ts=2.0, round=1, artifacts=[lost])
+    with pytest.raises(InputError):
+        await whole(store.pieces("t", "a"))
 
 
 # ── following ──

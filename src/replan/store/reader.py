@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import itertools
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from replan.beside import beside
 from replan.core import events as e
 from replan.core.state.task import ENDED
 from replan.core.tools.stats import ToolKey, ToolStats
-from replan.errors import InputError, StoreError, TaskNotFound
-from replan.store import tool_memory
+from replan.errors import StoreError, TaskNotFound
+from replan.store import contents, tool_memory
 from replan.store.rows import records_of
 from replan.store.watch import News, Seen
 from replan.store.writer import translate
@@ -101,18 +104,25 @@ class Reader:
 
     async def artifact(self, task_id: str, artifact_id: str) -> bytes:
         def work(db: sqlite3.Connection) -> bytes:
-            known = db.execute("SELECT id FROM task WHERE task_id = ?", (task_id,)).fetchone()
-            if known is None:
-                raise TaskNotFound(task_id)
-            row = db.execute(
-                "SELECT data FROM artifact WHERE task = ? AND artifact_id = ?", (known[0], artifact_id)
-            ).fetchone()
-            if row is None:
-                raise InputError(f"task {task_id!r} has no artifact {artifact_id!r}")
-            data: bytes = row[0]
-            return data
+            found = contents.find(db, task_id, artifact_id)
+            return contents.check(contents.whole(db, found.number), found.content, artifact_id)
 
         return await self._run(work)
+
+    async def pieces(self, task_id: str, artifact_id: str) -> AsyncIterator[bytes]:
+        found = await self._run(lambda db: contents.find(db, task_id, artifact_id))
+        async for piece in self.checked(found, artifact_id):
+            yield piece
+
+    async def checked(self, found: contents.Found, artifact_id: str) -> AsyncIterator[bytes]:
+        """The pieces of a content; each is a reading of its own, so that others have their turn."""
+        hashed, n = hashlib.sha256(), 0
+        while (piece := await self._run(partial(contents.piece, number=found.number, n=n))) is not None:
+            await beside(hashed.update, piece)
+            yield piece
+            n += 1
+        if hashed.hexdigest() != found.content.digest:
+            raise contents.damaged(artifact_id)
 
     async def tool_stats(self) -> dict[ToolKey, ToolStats]:
         return await self._run(tool_memory.read)

@@ -8,16 +8,22 @@ from typing import NamedTuple
 
 from replan.core import events as e
 from replan.ports import Redaction
+from replan.store import contents
 from replan.store.rows import TOGETHER
+
+_EVER = float("inf")
 
 
 def redact(db: sqlite3.Connection, number: int, redaction: Redaction) -> None:
     """Rewrite the rows of a task that hold something to take out, and no others. The numbers of its events stay."""
-    artifacts = db.execute("SELECT artifact_id, data FROM artifact WHERE task = ?", (number,)).fetchall()
-    for artifact_id, data in artifacts:
+    uses = db.execute("SELECT artifact_id, artifact FROM artifact_use WHERE task = ?", (number,)).fetchall()
+    for artifact_id, content in uses:
+        data = contents.whole(db, content)
         if (new := redaction.artifact(artifact_id, data)) != data:
-            where = (new, number, artifact_id)
-            db.execute("UPDATE artifact SET data = ? WHERE task = ? AND artifact_id = ?", where)
+            where = (contents.put(db, new, 0.0), number, artifact_id)
+            db.execute("UPDATE artifact_use SET artifact = ? WHERE task = ? AND artifact_id = ?", where)
+            for alone in contents.abandoned(db, [content], _EVER):
+                contents.drop(db, alone)
     rows = db.execute("SELECT seq, type, data FROM event WHERE task = ? ORDER BY seq", (number,)).fetchall()
     for seq, kind, data in rows:
         made = rewritten(kind, data, redaction)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import sqlite3
 import stat
@@ -95,9 +96,14 @@ def prepare(
         at = _version_of_ours(connection, path, newest)
     finally:
         connection.execute("ROLLBACK")
+    if at == 0:
+        connection.execute(
+            "PRAGMA auto_vacuum = INCREMENTAL"
+        )  # before there is a table: free space can be given back
     _use_wal(connection, busy_secs)
     if at == newest:
         return
+    connection.create_function("sha256", 1, _sha256, deterministic=True)
     connection.execute("BEGIN IMMEDIATE")
     try:
         at = _version_of_ours(connection, path, newest)  # another process may have been faster
@@ -127,6 +133,10 @@ def _version_of_ours(connection: sqlite3.Connection, path: Path, newest: int) ->
             f"{path} was made by a newer Replan (schema {at}, this one knows {newest}); upgrade Replan"
         )
     return at
+
+
+def _sha256(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
 
 
 def _use_wal(connection: sqlite3.Connection, busy_secs: float) -> None:

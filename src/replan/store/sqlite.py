@@ -11,7 +11,7 @@ import contextlib
 import secrets
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -31,9 +31,10 @@ from replan.errors import (
     TaskNotFound,
     TaskUnfinished,
 )
-from replan.ports import Appended, Claim, NewArtifact, Redaction, TaskSummary
-from replan.store import schema, tool_memory
+from replan.ports import Appended, Claim, Content, NewArtifact, Redaction, TaskSummary
+from replan.store import contents, schema, tool_memory
 from replan.store.holders import Holders
+from replan.store.keeping import keep, remove
 from replan.store.reader import Reader, Row
 from replan.store.redact import redact
 from replan.store.rows import EventRow, brings, rows_of
@@ -168,7 +169,7 @@ class SqliteStore:
         return claim
 
     async def delete(self, task_id: str, *, unfinished: bool = False) -> None:
-        def work(db: sqlite3.Connection) -> None:
+        def work(db: sqlite3.Connection) -> list[int]:
             row = db.execute(
                 "SELECT id, status, holder, epoch FROM task WHERE task_id = ?", (task_id,)
             ).fetchone()
@@ -180,11 +181,15 @@ class SqliteStore:
                 raise TaskHeld(f"task {task_id!r} is being driven and cannot be deleted; cancel it first")
             if status not in ENDED and not unfinished:
                 raise TaskUnfinished(task_id, status)
-            for table in ("event", "signal", "artifact"):
+            used = contents.of_task(db, number)
+            for table in ("event", "signal", "artifact_use"):
                 db.execute(f"DELETE FROM {table} WHERE task = ?", (number,))
             db.execute("DELETE FROM task WHERE id = ?", (number,))
+            return used
 
-        await self._writer.submit(work, large=True)
+        used: list[int] = await self._writer.submit(work, large=True)
+        if used:
+            await asyncio.shield(remove(self._writer, used, time.time() - contents.KEPT_SECS))
 
     def _give_back(self, claimed: asyncio.Future[Claim]) -> None:
         """Release a claim that nobody waits for any more."""
@@ -244,10 +249,7 @@ class SqliteStore:
             if status is not None:
                 db.execute("UPDATE task SET status = ? WHERE id = ?", (status, number))
             for artifact in artifacts:
-                db.execute(
-                    "INSERT OR IGNORE INTO artifact VALUES (?, ?, ?)",
-                    (number, artifact.artifact_id, artifact.data),
-                )
+                contents.use(db, number, artifact, ts)
             last = before
             for row in rows:
                 last += row.holds
@@ -368,6 +370,12 @@ class SqliteStore:
 
     async def artifact(self, task_id: str, artifact_id: str) -> bytes:
         return await self._reader.artifact(task_id, artifact_id)
+
+    def pieces(self, task_id: str, artifact_id: str) -> AsyncIterator[bytes]:
+        return self._reader.pieces(task_id, artifact_id)
+
+    async def keep(self, pieces: AsyncIterable[bytes]) -> Content:
+        return await keep(self._writer, pieces)
 
     async def seal_key(self) -> bytes:
         if self._seal_key is None:

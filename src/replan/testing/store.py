@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import itertools
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from replan.core.events import TERMINAL, AnyEvent, Record, TaskSubmitted, dump, load
@@ -15,13 +16,16 @@ from replan.errors import (
     InputError,
     ReplanError,
     StaleWriter,
+    StoreError,
     TaskEnded,
     TaskExists,
     TaskHeld,
     TaskNotFound,
     TaskUnfinished,
 )
-from replan.ports import Appended, Claim, NewArtifact, Redaction, TaskSummary
+from replan.ports import Appended, Claim, Content, NewArtifact, Redaction, TaskSummary
+
+_PIECE = 1 << 20
 
 
 @dataclass
@@ -61,6 +65,7 @@ class MemoryStore:
         self._changed: dict[str, asyncio.Event] = {}
         self._closed = False
         self._listening: dict[str, list[_Listening]] = {}
+        self._contents: dict[str, bytes] = {}
         self._tool_names: dict[str, tuple[str, ...]] = {}
         self._tool_stats: dict[ToolKey, ToolStats] = {}
 
@@ -121,10 +126,14 @@ class MemoryStore:
             raise TaskEnded(f"task {claim.task_id!r} has ended")
         if any(isinstance(event, TERMINAL) for event in events[:-1]):
             raise TaskEnded(f"nothing can come after the end of task {claim.task_id!r}")
+        for artifact in artifacts:
+            if artifact.kept is not None and artifact.kept.digest not in self._contents:
+                raise StoreError(f"the content of {artifact.artifact_id} was not kept")
         first = len(task.records) + 1
         self._write(claim.task_id, task, events, ts, round_)
         for artifact in artifacts:
-            task.artifacts.setdefault(artifact.artifact_id, artifact.data)
+            data = artifact.data if artifact.kept is None else self._contents[artifact.kept.digest]
+            task.artifacts.setdefault(artifact.artifact_id, data)
         return Appended(first, len(task.records))
 
     def redact(self, claim: Claim, redaction: Redaction) -> asyncio.Future[None]:
@@ -199,6 +208,17 @@ class MemoryStore:
         if artifact_id not in artifacts:
             raise InputError(f"task {task_id!r} has no artifact {artifact_id!r}")
         return artifacts[artifact_id]
+
+    async def pieces(self, task_id: str, artifact_id: str) -> AsyncIterator[bytes]:
+        data = await self.artifact(task_id, artifact_id)
+        for at in range(0, len(data), _PIECE):
+            yield data[at : at + _PIECE]
+
+    async def keep(self, pieces: AsyncIterable[bytes]) -> Content:
+        data = b"".join([piece async for piece in pieces])
+        content = Content(hashlib.sha256(data).hexdigest(), len(data))
+        self._contents[content.digest] = data
+        return content
 
     async def add_tool_stats(self, more: Mapping[ToolKey, ToolStats]) -> None:
         for key, stats in more.items():

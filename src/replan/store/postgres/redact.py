@@ -10,7 +10,7 @@ from replan.errors import StaleWriter, TaskEnded, TaskNotFound
 from replan.ports import Claim, Redaction
 from replan.store.postgres import artifacts
 from replan.store.postgres.line import LONG_SECS, Line
-from replan.store.postgres.statements import LOOK, UNUSED
+from replan.store.postgres.statements import LOOK
 from replan.store.redact import rewritten
 
 
@@ -71,5 +71,5 @@ async def redact(line: Line, claim: Claim, redaction: Redaction) -> None:
                         {"task": task, "text": json.dumps(storable(event.description), ensure_ascii=False)},
                     )
     if changed:
-        await line.ask(UNUSED, {"digests": [old for _, old, _ in changed], "age": "0 seconds"})
+        await artifacts.unused(line, [old for _, old, _ in changed], "0 seconds")
     await line.ask("VACUUM event, task, artifact_piece", more_secs=LONG_SECS)

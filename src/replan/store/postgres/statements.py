@@ -23,7 +23,8 @@ i AS (INSERT INTO event SELECT t.id, t.last_seq - %(n)s::int + r.at, r.ts, r.rou
  FROM t, unnest(%(ats)s::int[], %(times)s::float8[], %(rounds)s::int[],
   string_to_array(%(types)s::text, E'\\x1f'), string_to_array(%(datas)s::text, E'\\x1f')) AS r(at, ts, round, type, data)),
 u AS (INSERT INTO artifact_use SELECT t.id, a.artifact_id, a.digest
- FROM t, unnest(%(artifacts)s::text[], %(digests)s::bytea[]) AS a(artifact_id, digest) ON CONFLICT DO NOTHING)
+ FROM t, unnest(%(artifacts)s::text[], %(digests)s::bytea[]) AS a(artifact_id, digest) ON CONFLICT DO NOTHING),
+c AS (UPDATE artifact SET touched = '-infinity' WHERE digest = ANY(%(digests)s::bytea[]) AND EXISTS (SELECT FROM t))
 SELECT last_seq FROM t"""
 """One task's events. `k`: the number of the append under this fence; `ats`: where each row's last event stands in it."""
 
@@ -86,8 +87,6 @@ a AS (DELETE FROM artifact_use USING t WHERE artifact_use.task = t.id RETURNING 
 d AS (DELETE FROM task USING t WHERE task.id = t.id)
 SELECT id, (SELECT array_agg(digest) FROM a) FROM t"""
 """Foreign keys are looked at when the statement ends, so that the order in it does not matter."""
-UNUSED = """DELETE FROM artifact WHERE digest = ANY(%(digests)s::bytea[])
- AND NOT EXISTS (SELECT FROM artifact_use WHERE artifact_use.digest = artifact.digest) AND touched < now() - %(age)s::interval"""
 
 _HELD = f"(holder IS NOT NULL AND {ALIVE.format(holder='holder')})"
 SUMMARY = f"SELECT task_id, status, description, created, updated, last_seq, holder, epoch, {_HELD}, queue, due FROM task"

@@ -6,7 +6,7 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
 import psycopg
@@ -27,11 +27,11 @@ from replan.errors import (
     TaskNotFound,
     TaskUnfinished,
 )
-from replan.ports import Appended, Claim, NewArtifact, Redaction, TaskSummary
-from replan.store.postgres import artifacts as blobs
+from replan.ports import Appended, Claim, Content, NewArtifact, Redaction, TaskSummary
 from replan.store.postgres import redact, schema, tool_memory
 from replan.store.postgres import statements as sql
 from replan.store.postgres.address import Address
+from replan.store.postgres.contents import Contents
 from replan.store.postgres.ears import Ear, Ears
 from replan.store.postgres.faults import FAULTS, passes, translated
 from replan.store.postgres.line import LONG_SECS, Line, Lines, Params, Patience, Row
@@ -72,6 +72,7 @@ class PostgresStore:
         self._seal_key: bytes | None = None
         self._shared: Shared | None = None
         self._closed = False
+        self._contents = Contents(lambda work: self._do(self._lined(work)))
         self._presence: Presence
         self._writer: Writer
         self._lines: Lines
@@ -294,7 +295,7 @@ class PostgresStore:
         return await self._do(work())
 
     async def delete(self, task_id: str, *, unfinished: bool = False) -> None:
-        async def work(line: Line) -> None:
+        async def work(line: Line) -> list[bytes]:
             params = {
                 "task": task_id,
                 "mine": self._presence.mine,
@@ -303,10 +304,7 @@ class PostgresStore:
             }
             rows = await line.ask(sql.DELETE, params, more_secs=LONG_SECS)
             if rows:
-                digests = rows[0][1] or []
-                if digests:
-                    await line.ask(sql.UNUSED, {"digests": digests, "age": "0 seconds"})
-                return
+                return [bytes(digest) for digest in rows[0][1] or ()]
             known = await line.ask(sql.LOOK, {"task": task_id})
             if not known:
                 raise TaskNotFound(task_id)
@@ -318,7 +316,9 @@ class PostgresStore:
 
         if self._closed:
             raise StoreError(f"the store {self.shown} is closed")
-        await self._writer.run(work)
+        used: list[bytes] = await self._writer.run(work)
+        if used:
+            await self._contents.unused(used)
 
     # ── reading ──
 
@@ -429,26 +429,23 @@ class PostgresStore:
         return bool(alive)
 
     async def artifact(self, task_id: str, artifact_id: str) -> bytes:
-        async def work() -> bytes:
-            rows = await self._ask_again(
-                "SELECT digest FROM task LEFT JOIN artifact_use ON task = id AND artifact_id = %(artifact)s::text"
-                " WHERE task_id = %(task)s::text",
-                {"task": task_id, "artifact": artifact_id},
-            )
-            if not rows:
-                raise TaskNotFound(task_id)
-            if rows[0][0] is None:
-                raise InputError(f"task {task_id!r} has no artifact {artifact_id!r}")
-            patience = Patience(self._busy_secs)
-            while True:
-                try:
-                    async with self._lines.one() as line:
-                        return await blobs.get(line, bytes(rows[0][0]))
-                except FAULTS as error:
-                    if not passes(error) or not await patience.again():
-                        raise
+        return await self._contents.whole(task_id, artifact_id)
 
-        return await self._do(work())
+    def pieces(self, task_id: str, artifact_id: str) -> AsyncIterator[bytes]:
+        return self._contents.pieces(task_id, artifact_id)
+
+    async def keep(self, pieces: AsyncIterable[bytes]) -> Content:
+        return await self._contents.keep(pieces)
+
+    async def _lined(self, work: Callable[[Line], Coroutine[Any, Any, T]]) -> T:
+        """For what may be done as often as one likes: until it is done."""
+        patience = Patience(self._busy_secs)
+        while True:
+            try:
+                return await self._with_line(work)
+            except FAULTS as error:
+                if not passes(error) or not await patience.again():
+                    raise
 
     async def seal_key(self) -> bytes:
         if self._seal_key is None:

@@ -266,7 +266,13 @@ class Writer:
     async def _store_artifacts(self, entry: _Entry) -> None:
         for add in entry.adds:
             for artifact in add.artifacts[len(add.digests) :]:
-                add.digests.append(await artifacts.put(self._line, artifact.data))
+                kept = artifact.kept
+                digest = (
+                    await artifacts.put(self._line, artifact.data)
+                    if kept is None
+                    else bytes.fromhex(kept.digest)
+                )
+                add.digests.append(digest)
 
     async def _looked_up(
         self, entries: list[_Entry], error: BaseException, patience: Patience

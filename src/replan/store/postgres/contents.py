@@ -1,0 +1,73 @@
+"""Large outputs in and out, over lines that others have their turns on."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine
+from functools import partial
+from typing import Any
+
+from replan.beside import beside
+from replan.errors import InputError, TaskNotFound
+from replan.ports import Content
+from replan.store.contents import check, damaged
+from replan.store.cutting import Cut
+from replan.store.postgres import artifacts
+from replan.store.postgres.line import Line
+
+_FIND = """SELECT u.digest, a.size FROM task LEFT JOIN artifact_use u ON u.task = id AND u.artifact_id = %(artifact)s::text
+ LEFT JOIN artifact a ON a.digest = u.digest WHERE task_id = %(task)s::text"""
+
+
+class Contents:
+    """`done`: does it on some line, again and again until it is done: it may be done as often as one likes."""
+
+    def __init__(self, done: Callable[[Callable[[Line], Coroutine[Any, Any, Any]]], Awaitable[Any]]) -> None:
+        self._done = done
+
+    async def whole(self, task_id: str, artifact_id: str) -> bytes:
+        content = await self._find(task_id, artifact_id)
+        data = await self._done(lambda line: artifacts.get(line, bytes.fromhex(content.digest)))
+        return check(data, content, artifact_id)
+
+    async def pieces(self, task_id: str, artifact_id: str) -> AsyncIterator[bytes]:
+        async for piece in self.checked(await self._find(task_id, artifact_id), artifact_id):
+            yield piece
+
+    async def checked(self, content: Content, named: str) -> AsyncIterator[bytes]:
+        digest, hashed, n = bytes.fromhex(content.digest), hashlib.sha256(), 0
+        while rows := await self._done(partial(artifacts.some, digest=digest, n=n, most=2)):
+            for piece in rows:
+                await beside(hashed.update, piece)
+                yield piece
+            n += len(rows)
+        if hashed.hexdigest() != content.digest:
+            raise damaged(named)
+
+    async def keep(self, stream: AsyncIterable[bytes]) -> Content:
+        key, cut, n = secrets.token_bytes(16), Cut(stream, artifacts.PIECE), 0
+        try:
+            async for piece in cut:
+                await self._done(partial(artifacts.add, key=key, n=n, data=piece))
+                n += 1
+            content = cut.content
+            await self._done(partial(artifacts.finish, key=key, content=content))
+        except BaseException:
+            shed = asyncio.ensure_future(self._done(partial(artifacts.drop, key=key)))
+            shed.add_done_callback(lambda done: done.cancelled() or done.exception())  # what is left is swept
+            raise
+        return content
+
+    async def unused(self, digests: list[bytes]) -> None:
+        """Remove those that no task uses or is about to use."""
+        await self._done(lambda line: artifacts.unused(line, digests, artifacts.KEPT))
+
+    async def _find(self, task_id: str, artifact_id: str) -> Content:
+        rows = await self._done(lambda line: line.ask(_FIND, {"task": task_id, "artifact": artifact_id}))
+        if not rows:
+            raise TaskNotFound(task_id)
+        if rows[0][0] is None:
+            raise InputError(f"task {task_id!r} has no artifact {artifact_id!r}")
+        return Content(bytes(rows[0][0]).hex(), rows[0][1])
