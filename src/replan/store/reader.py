@@ -143,6 +143,10 @@ class Reader:
         self._pool.shutdown()
         self._connection.close()
 
+    async def ask(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What something beside the log reads, in its turn."""
+        return await self._run(work)
+
     async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         def run() -> T:
             try:

@@ -35,6 +35,7 @@ from replan.ports import Appended, Claim, Content, NewArtifact, Redaction, TaskS
 from replan.store import contents, schema, tool_memory
 from replan.store.holders import Holders
 from replan.store.keeping import keep, remove
+from replan.store.outbox import SqliteOutbox
 from replan.store.reader import Reader, Row
 from replan.store.redact import redact
 from replan.store.rows import EventRow, brings, rows_of
@@ -91,6 +92,7 @@ class SqliteStore:
         """The requests that were stored here lately and not read yet: when, and what."""
         self._closed = False
         self._identity = _identity(path)
+        self._outbox = SqliteOutbox(self._writer, self._reader, self._holders)
 
     def _is_there(self) -> bool:
         """Whether the file that is written to is still the one of that name."""
@@ -387,6 +389,10 @@ class SqliteStore:
 
             self._seal_key = await self._writer.submit(work, large=True, durable=True)
         return self._seal_key
+
+    def outbox(self) -> SqliteOutbox:
+        """Where the log is delivered from."""
+        return self._outbox
 
     # ── tools ──
 

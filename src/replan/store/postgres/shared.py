@@ -30,6 +30,9 @@ class Shared:
         home: WorkerLoop,
         presence: Presence,
         fault: Callable[[BaseException], BaseException],
+        *,
+        lines: int = LINES,
+        answer_secs: float = ANSWER_SECS,
     ) -> None:
         self.shown = address.shown
         self.holder = presence.mine
@@ -37,6 +40,8 @@ class Shared:
         self._home = home
         self._presence = presence
         self._fault = fault
+        self._count = lines
+        self._answer_secs = answer_secs
         self._lines: Lines | None = None
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
@@ -44,7 +49,7 @@ class Shared:
 
     async def ask(self, sql: str, params: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         if self._lines is None:
-            self._lines = Lines(self._address, LINES, answer_secs=ANSWER_SECS)
+            self._lines = Lines(self._address, self._count, answer_secs=self._answer_secs)
         try:
             async with self._lines.one() as line:
                 rows: list[dict[str, Any]] = await line.ask_named(

@@ -35,6 +35,7 @@ from replan.store.postgres.contents import Contents
 from replan.store.postgres.ears import Ear, Ears
 from replan.store.postgres.faults import FAULTS, passes, translated
 from replan.store.postgres.line import LONG_SECS, Line, Lines, Params, Patience, Row
+from replan.store.postgres.outbox import PostgresOutbox
 from replan.store.postgres.presence import OTHERS, Presence, told
 from replan.store.postgres.shared import Shared
 from replan.store.postgres.worker_loop import WorkerLoop
@@ -45,6 +46,7 @@ from replan.store.watch import Watch
 
 T = TypeVar("T")
 _FOLLOW_PAGE = 500
+LONG_ANSWER_SECS = 60.0
 _EPOCH_BITS = 48
 """Where a task's fences begin is random: an id that comes again, for another task, has none of the fences that it had."""
 _SIGNALS_ONLY = "AND e.type IN ({})".format(
@@ -71,6 +73,8 @@ class PostgresStore:
         self._others = False
         self._seal_key: bytes | None = None
         self._shared: Shared | None = None
+        self._delivering: Shared | None = None
+        self._outbox: PostgresOutbox | None = None
         self._closed = False
         self._contents = Contents(lambda work: self._do(self._lined(work)))
         self._presence: Presence
@@ -112,8 +116,9 @@ class PostgresStore:
         self._home.stop(self._presence.leave)
         self._lines.drop()
         self._line.drop()
-        if self._shared is not None:
-            self._shared.close()
+        for shared in (self._shared, self._delivering):
+            if shared is not None:
+                shared.close()
 
     # ── asking ──
 
@@ -467,6 +472,15 @@ class PostgresStore:
         if self._shared is None:
             self._shared = Shared(self._address, self._home, self._presence, self._fault)
         return self._shared
+
+    def outbox(self) -> PostgresOutbox:
+        """Where the log is delivered from: over connections of its own, since a batch may be large."""
+        if self._outbox is None:
+            self._delivering = Shared(
+                self._address, self._home, self._presence, self._fault, lines=2, answer_secs=LONG_ANSWER_SECS
+            )
+            self._outbox = PostgresOutbox(self._delivering)
+        return self._outbox
 
     # ── tools ──
 
