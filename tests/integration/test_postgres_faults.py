@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
@@ -14,6 +15,9 @@ from postgres_server import PostgresServer
 from replan.core.events import CancelRequested, Record, StepReady, TaskCompleted, TaskSubmitted
 from replan.errors import StaleWriter, StoreBusy, StoreUnusable
 from replan.ports import Appended, Claim, NewArtifact
+from replan.store.postgres.address import Address
+from replan.store.postgres.faults import FAULTS, passes
+from replan.store.postgres.line import Line
 from replan.store.postgres.store import PostgresStore
 from tcp_proxy import TcpProxy
 
@@ -187,6 +191,51 @@ async def test_a_task_whose_process_has_gone_is_free_and_one_that_lives_is_not(
             await other.read("t")
         claim = await other.claim("t")
         await other.append(claim, [TaskCompleted()], ts=3.0, round=1)
+
+
+@pytest.mark.parametrize("turns", range(1, 5))
+async def test_an_answer_that_came_while_nobody_could_look_is_taken_though_its_time_is_over(
+    postgres_database: str, turns: int
+) -> None:
+    line = Line(Address(postgres_database), answer_secs=0.25)
+
+    async def taken(size: int) -> bool:
+        asking = asyncio.ensure_future(line.ask("SELECT repeat('x', %(size)s::int)", {"size": size}))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        time.sleep(0.3)  # noqa: ASYNC251 - as if the process were frozen
+        try:
+            return await asking == [("x" * size,)]
+        except FAULTS:  # on a busy machine it had not come
+            return False
+
+    for size in (1, 100_000):
+        while not await answers(line):
+            pass
+        assert any([await taken(size) for _ in range(3)])
+    line.drop()
+
+
+async def test_an_answer_that_does_not_come_in_time_is_a_fault_that_passes(
+    proxy: TcpProxy, postgres_database: str
+) -> None:
+    line = Line(Address(through(proxy, postgres_database)), answer_secs=0.1)
+    for mute in (False, True, False):
+        proxy.mute = False
+        while not await answers(line):
+            pass
+        proxy.mute = mute
+        with pytest.raises(FAULTS) as raised:
+            await line.ask("SELECT pg_sleep(60)")
+        assert passes(raised.value)
+    line.drop()
+
+
+async def answers(line: Line) -> bool:
+    try:
+        return await line.ask("SELECT 1") == [(1,)]
+    except FAULTS:
+        return False
 
 
 SEEDS = [pytest.param(1, id="sample"), *(pytest.param(n, marks=pytest.mark.prove) for n in range(2, 12))]

@@ -38,7 +38,8 @@ def passes(error: BaseException) -> bool:
     code = error.sqlstate if isinstance(error, psycopg.Error) else None
     if code is not None:
         return code in _AGAIN or code.startswith("08")
-    return isinstance(error, psycopg.OperationalError) and not refuses(error)
+    # Without a code it is no answer of the server, but what the driver makes of a way that is lost.
+    return isinstance(error, (psycopg.OperationalError, psycopg.InternalError)) and not refuses(error)
 
 
 def refuses(error: BaseException) -> bool:

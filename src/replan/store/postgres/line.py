@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
+import select
+import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import psycopg
@@ -18,6 +21,7 @@ Row = tuple[Any, ...]
 Params = dict[str, Any]
 ANSWER_SECS = 10.0
 """How long one answer may take. What takes longer is asked again on a new connection."""
+_LOOK_SECS = 0.05
 LONG_SECS = 3_600.0
 """For what goes through a whole log."""
 _BYTES_A_SEC = 500_000
@@ -27,6 +31,35 @@ _BYTES_A_SEC = 500_000
 def secs_for(size: int) -> float:
     """How much longer a statement of so many bytes may take."""
     return size / _BYTES_A_SEC
+
+
+@contextlib.contextmanager
+def answered_within(secs: float, connection: psycopg.AsyncConnection[Row]) -> Iterator[None]:
+    """Hang up where an answer takes longer: whoever waits for it is told that the way is lost.
+
+    Not `asyncio.timeout`: it would have the statement cancelled first, over a way that is lost. And not `pgconn.finish`: it
+    would free what the driver is about to read, where the answer and the end of its time are seen in one turn.
+    """
+    loop = asyncio.get_running_loop()
+    limit: asyncio.TimerHandle
+
+    def over() -> None:
+        nonlocal limit
+        with contextlib.suppress(OSError, psycopg.Error):  # it is closed already
+            descriptor = connection.pgconn.socket
+            looking = select.poll()
+            looking.register(descriptor, select.POLLIN)
+            if looking.poll(0):  # something has come that nobody could look at yet
+                limit = loop.call_later(_LOOK_SECS, over)
+                return
+            with socket.socket(fileno=os.dup(descriptor)) as way:
+                way.shutdown(socket.SHUT_RDWR)
+
+    limit = loop.call_later(secs, over)
+    try:
+        yield
+    finally:
+        limit.cancel()
 
 
 class Line:
@@ -61,19 +94,16 @@ class Line:
 
     async def _asked(self, sql: str, params: Params | None, more_secs: float) -> tuple[list[Row], list[str]]:
         connection = await self.connected()
-        # Not `asyncio.timeout`: it would have the statement cancelled first, over a way that is lost.
-        limit = asyncio.get_running_loop().call_later(self._answer_secs + more_secs, connection.pgconn.finish)
         try:
-            cursor = await connection.execute(sql, params, prepare=True)
-            if cursor.description is None:
-                return [], []
-            return await cursor.fetchall(), [column.name for column in cursor.description]
+            with answered_within(self._answer_secs + more_secs, connection):
+                cursor = await connection.execute(sql, params, prepare=True)
+                if cursor.description is None:
+                    return [], []
+                return await cursor.fetchall(), [column.name for column in cursor.description]
         except BaseException as error:
             if passes(error) or not isinstance(error, Exception):
                 self.drop()
             raise
-        finally:
-            limit.cancel()
 
     async def connected(self) -> psycopg.AsyncConnection[Row]:
         if self._connection is not None and not self._connection.closed:
@@ -82,7 +112,8 @@ class Line:
         made = await psycopg.AsyncConnection.connect(**self._address.given, autocommit=True)
         try:
             if self._ready is not None:
-                await self._ready(made)
+                with answered_within(self._answer_secs, made):
+                    await self._ready(made)
         except BaseException:
             made.pgconn.finish()
             raise

@@ -18,7 +18,7 @@ from replan.core.data.strict_json import storable
 from replan.store.postgres.address import Address
 from replan.store.postgres.ears import Ears
 from replan.store.postgres.faults import FAULTS
-from replan.store.postgres.line import Line, Row
+from replan.store.postgres.line import ANSWER_SECS, Line, Row, answered_within
 
 SPACE = 1_380_993_102
 """The first half of every lock's key, so that nobody else's locks are taken for ours."""
@@ -66,10 +66,11 @@ class Presence:
         """Take the lock and begin to listen."""
         made = await psycopg.AsyncConnection.connect(**self._address.given, autocommit=True)
         try:
-            for channel in (CHANNEL, *self._channels):
-                await made.execute(f'LISTEN "{channel}"'.encode())
-            # The session that was lost may still hold it, for a while; then this one lives by that.
-            await made.execute("SELECT pg_try_advisory_lock(%s::int, %s::int)", (SPACE, self.mine))
+            with answered_within(ANSWER_SECS, made):
+                for channel in (CHANNEL, *self._channels):
+                    await made.execute(f'LISTEN "{channel}"'.encode())
+                # The session that was lost may still hold it, for a while; then this one lives by that.
+                await made.execute("SELECT pg_try_advisory_lock(%s::int, %s::int)", (SPACE, self.mine))
         except BaseException:
             made.pgconn.finish()
             raise
@@ -90,11 +91,12 @@ class Presence:
                         self._heard(notification.payload)
                     elif (heard := self._channels.get(notification.channel)) is not None:
                         heard(notification.payload)
-                await self._connection.execute(
-                    "SELECT pg_try_advisory_lock(%s::int, %s::int) WHERE NOT "
-                    + _LOCKED.format(holder=self.mine),
-                    (SPACE, self.mine),
-                )
+                with answered_within(ANSWER_SECS, self._connection):
+                    await self._connection.execute(
+                        "SELECT pg_try_advisory_lock(%s::int, %s::int) WHERE NOT "
+                        + _LOCKED.format(holder=self.mine),
+                        (SPACE, self.mine),
+                    )
             except FAULTS:
                 self._drop()
                 await asyncio.sleep(0.2)
@@ -103,7 +105,8 @@ class Presence:
         """Hear another channel as well, over the same connection."""
         self._channels[channel] = heard
         if self._connection is not None:
-            with contextlib.suppress(*FAULTS):  # it is made anew, with all channels
+            # Where it is lost it is made anew, with all channels.
+            with contextlib.suppress(*FAULTS), answered_within(ANSWER_SECS, self._connection):
                 await self._connection.execute(f'LISTEN "{channel}"'.encode())
 
     def deafen(self, channel: str) -> None:
@@ -159,10 +162,8 @@ class Presence:
     async def leave(self) -> None:
         """Let go of the lock, so that others see at once that nobody is here; with the connection it goes in any case."""
         if (connection := self._connection) is not None and not connection.closed:
-            limit = asyncio.get_running_loop().call_later(_LEAVE_SECS, connection.pgconn.finish)
-            with contextlib.suppress(*FAULTS):
+            with contextlib.suppress(*FAULTS), answered_within(_LEAVE_SECS, connection):
                 await connection.execute("SELECT pg_advisory_unlock_all()")
-            limit.cancel()
         self._drop()
         self._telling.drop()
 
