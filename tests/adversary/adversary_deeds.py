@@ -280,6 +280,10 @@ def plans(story: Story) -> Iterator[str]:
             done = [one for one in {**state.earlier, **state.steps}.values() if one.step.step_id in earlier]
             earlier |= dict.fromkeys(action.action_id for one in done for action in one.step.actions)
             settled = {name for name, one in state.steps.items() if one.status == "succeeded"}
+            same = [state.steps.get(step.step_id) for step in plan.steps]
+            moot = {
+                one.step.step_id for one in same if one is not None and one.moot and one.step in plan.steps
+            }
             checked = check_plan(
                 plan,
                 box,
@@ -287,6 +291,7 @@ def plans(story: Story) -> Iterator[str]:
                 limits=state.policy.limits,
                 earlier=earlier,
                 settled=settled,
+                moot=moot,
             )
             if checked.violations:
                 yield f"the plan at {record.seq} ({event.type}) does not pass: {checked.violations}"
@@ -297,7 +302,7 @@ def plans(story: Story) -> Iterator[str]:
 def same_plans(story: Story) -> Iterator[str]:
     """No whole plan is run that was tried before under whatever ids, unless that had failed of something outside, or it
     says that it means its effect once more, and the round of the one before was better than those before it; or another
-    plan came between, which may have set otherwise what this one sets (`repeatable`)."""
+    plan came between, which may have set otherwise what this one sets (`repeatable`), or a person has said something since."""
     known = story.driven.recovery
     better = {note.number: note.better for note in known.rounds} if known is not None else {}
     outside = {note.number: note.outside for note in known.rounds} if known is not None else {}
@@ -307,6 +312,10 @@ def same_plans(story: Story) -> Iterator[str]:
     latest = ""
     for record in story.records:
         event = record.event
+        if isinstance(event, e.QuestionAnswered) or (
+            isinstance(event, e.ApprovalResolved) and (event.parameters is not None or not event.approved)
+        ):
+            tried.clear()
         if not isinstance(event, e.PlanGenerated | e.PlanUpdated):
             continue
         whole, before = prints_of(event.plan)[0], latest

@@ -711,6 +711,29 @@ def test_after_a_persons_word_the_same_plan_is_another_try() -> None:
     assert not ran.events("plan_rejected")
 
 
+def test_a_plan_that_was_made_with_that_word_is_no_other_try_again() -> None:
+    """The planner finds nothing new, a person says something, the same plan is tried once: not twice."""
+
+    async def main() -> Ran:
+        made = await bench(
+            {"find": FakeTool(output="found", **READS)},
+            {
+                "execution_plan": [plan(step(f"a{n}", "find")) for n in range(20)],
+                "evaluation": [verdict(score, "half", success=False) for score in (20, 40, 60, 70, 75)],
+                "overall_reflection": replan("full_replan"),
+            },
+        )
+        task_id = await made.submit(interactive=True)
+        await made.drive(task_id)
+        await made.service.answer(task_id, "Look more closely.")
+        return await made.drive(task_id)
+
+    ran = virtual_time(main())
+    assert ran.result.status == "waiting", "a person is asked again"
+    assert len(ran.events("plan_updated")) == 1
+    assert len(ran.events("evaluation_completed")) == 2
+
+
 def test_a_plan_that_is_refused_for_more_than_that_is_no_mere_repeat() -> None:
     """Why there is no plan does not hang on how its faults are worded, or which comes first."""
     strange = plan(step("b", "look"), step("c", "nowhere"))

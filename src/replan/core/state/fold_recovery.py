@@ -250,6 +250,7 @@ _MOST_POLLED_STEPS = 50
 def _updated(state: State, event: e.PlanUpdated, ts: float) -> None:
     known = state.mending()
     note = known.note(state.round)
+    note.heard = False  # what was said before in this round is known to the plan: no reason to try it again
     note.strategy, note.reason = event.strategy, event.reason
     note.plan_version, note.changes = event.plan.version, event.diff.words()
     if state.plan is not None:
