@@ -84,6 +84,16 @@ class TaskUnfinished(InputError):
         )
 
 
+class TaskShared(InputError):
+    """Forks of the task share its history: without it they would have none."""
+
+    def __init__(self, task_id: str, forks: Sequence[str]) -> None:
+        named = ", ".join(forks[:5]) + (f" and {len(forks) - 5} more" if len(forks) > 5 else "")
+        super().__init__(
+            f"task {task_id!r} cannot be deleted before its forks, which share its history: {named}"
+        )
+
+
 class TaskEnded(InputError):
     """The task has ended; an ended task never changes."""
 

@@ -19,7 +19,8 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import Field
 
-from replan.core.events import AnyEvent, Record, TaskSubmitted
+from replan.core.events import AnyEvent, ForkMade, Record, TaskForked, TaskSubmitted
+from replan.core.limits.needs import Work
 from replan.core.limits.prices import Price as Price
 from replan.core.limits.prices import tokens_in
 from replan.core.plain_calls import Recorded
@@ -423,12 +424,64 @@ class TaskIndex(Protocol):
 
     async def delete(self, task_id: str, *, unfinished: bool = False) -> None:
         """Remove a task with its log and artifacts. `TaskHeld` if somebody drives it; `InputError` if it has not ended,
-        unless `unfinished` ones may go too."""
+        unless `unfinished` ones may go too; `TaskShared` if forks rest on it."""
+        ...
+
+
+class Shared(NamedTuple):
+    """Of two tasks that share a history, the other one; and the last event that is shared."""
+
+    task_id: str
+    upto: int
+
+
+class Taken(NamedTuple):
+    """Which task of a family makes a call."""
+
+    task_id: str
+    """Empty: one that was deleted."""
+    times: int
+    """How often it was taken so far: it goes up with each try."""
+
+
+class Forks(Protocol):
+    """Tasks that share the beginning of their logs, by reference: what is read of a fork begins with the other task's events.
+
+    A family is a task with its forks and theirs. A call that must not be made twice is made by one of them.
+    """
+
+    async def fork(
+        self, task_id: str, event: TaskForked, told: ForkMade, ts: float, *, work: Work | None = None
+    ) -> bool:
+        """Store a new task that goes on from `event.at` of `event.origin`; `told` goes to the log that it rests on, if that has not
+        ended. True if it was new, False if the same fork was there; `InputError` if there is no such event.
+
+        `work`: how it waits for a worker.
+        """
+        ...
+
+    async def rests_on(self, task_id: str) -> list[Shared]:
+        """The tasks whose events this one's log begins with, the oldest first: they cannot be deleted before it."""
+        ...
+
+    async def forks(self, task_id: str) -> list[Shared]:
+        """The tasks that rest on this one's own events, in the order they came."""
+        ...
+
+    async def take(self, claim: Claim, key: str, *, over: Taken | None = None) -> Taken:
+        """Take a call for this task, unless another one of its family has it; who has it now.
+
+        `over`: also where that one has it, if it has not taken it once more since. `StaleWriter` if fenced out.
+        """
+        ...
+
+    async def reserve(self, task_id: str, keys: Sequence[str]) -> None:
+        """These calls are that task's, unless one of its family has taken them: made before it had forks."""
         ...
 
 
 class ArtifactStore(Protocol):
-    """Large outputs, by task and id."""
+    """Large outputs, by task and id; those of the tasks that it rests on are a fork's, too."""
 
     async def artifact(self, task_id: str, artifact_id: str) -> bytes:
         """`StoreDamaged` if it is not what was stored."""
@@ -463,7 +516,7 @@ class ToolMemory(Protocol):
     async def remembered_tools(self) -> dict[str, tuple[str, ...]]: ...
 
 
-class Store(EventLog, TaskIndex, ArtifactStore, Contents, ToolMemory, Protocol):
+class Store(EventLog, TaskIndex, Forks, ArtifactStore, Contents, ToolMemory, Protocol):
     """One database that does all of it."""
 
     async def seal_key(self) -> bytes:
@@ -526,7 +579,8 @@ class Outbox(Protocol):
     """Where the log is delivered from: every stored event of every task, to each consumer that is registered, at least once.
 
     A consumer's cursor is a number in each task. Events of a task are seen in their order whatever else is under way, so
-    that none is passed over; between tasks there is no order. What stands in a task that is deleted goes with it.
+    that none is passed over; between tasks there is no order. What stands in a task that is deleted goes with it. Of a fork
+    its own events are delivered: those that it shares are the other task's.
     """
 
     async def register(self, name: str, *, from_now: bool = False) -> bool:

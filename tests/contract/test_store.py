@@ -40,24 +40,6 @@ FAILURE = Failure(kind="step", reason="it broke")
 SECS = 20.0
 """Longer than anything here takes; what takes longer hangs."""
 
-STORES: dict[str, Callable[[Path], Store]] = {
-    "sqlite": lambda folder: SqliteStore(folder / "log.db"),
-    "sqlite-full": lambda folder: SqliteStore(folder / "log.db", synchronous="full"),
-    "memory": lambda folder: MemoryStore(),
-}
-
-
-@pytest.fixture(params=[*STORES, "postgres"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    if request.param == "postgres":
-        database = request.getfixturevalue("postgres_schema")
-        opened: Store = PostgresStore(database)
-        (tmp_path / "address").write_text(database)
-    else:
-        opened = STORES[request.param](tmp_path)
-    yield opened
-    await opened.aclose()
-
 
 def submitted(text: str = "do it") -> TaskSubmitted:
     return TaskSubmitted(description=text)

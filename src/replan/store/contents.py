@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from replan.errors import InputError, StoreDamaged, StoreError, TaskNotFound
 from replan.ports import Content, NewArtifact
+from replan.store import forks
 
 PIECE = 1 << 20
 KEPT_SECS = 3_600.0
@@ -91,13 +92,14 @@ def find(db: sqlite3.Connection, task_id: str, artifact_id: str) -> Found:
     known = db.execute("SELECT id FROM task WHERE task_id = ?", (task_id,)).fetchone()
     if known is None:
         raise TaskNotFound(task_id)
-    row = db.execute(
-        "SELECT id, digest, size FROM artifact JOIN artifact_use ON artifact = id WHERE task = ? AND artifact_id = ?",
-        (known[0], artifact_id),
-    ).fetchone()
-    if row is None:
-        raise InputError(f"task {task_id!r} has no artifact {artifact_id!r}")
-    return Found(row[0], Content(row[1].hex(), row[2]))
+    for one in reversed(forks.pieces(db, known[0])):
+        row = db.execute(
+            "SELECT id, digest, size FROM artifact JOIN artifact_use ON artifact = id WHERE task = ? AND artifact_id = ?",
+            (one.number, artifact_id),
+        ).fetchone()
+        if row is not None:
+            return Found(row[0], Content(row[1].hex(), row[2]))
+    raise InputError(f"task {task_id!r} has no artifact {artifact_id!r}")
 
 
 def piece(db: sqlite3.Connection, number: int, n: int) -> bytes | None:

@@ -17,8 +17,8 @@ from replan.core import events as e
 from replan.core.state.task import ENDED
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.errors import StoreError, TaskNotFound
-from replan.store import contents, tool_memory
-from replan.store.rows import records_of
+from replan.ports import Shared
+from replan.store import contents, forks, tool_memory
 from replan.store.watch import News, Seen
 from replan.store.writer import translate
 
@@ -65,11 +65,9 @@ class Reader:
             if row is None:
                 raise TaskNotFound(task_id)
             most = None if limit is None else max(limit, 0)
-            rows = db.execute(
-                f"SELECT seq, ts, round, type, data FROM event WHERE task = ? AND seq > ? {only} ORDER BY seq LIMIT ?",
-                (row[0], after, -1 if most is None else most),
-            )
-            records = list(itertools.islice(records_of(task_id, rows, after), most))
+            history = forks.pieces(db, row[0], after)
+            found = forks.records(db, task_id, history, -1 if most is None else most, only)
+            records = list(itertools.islice(found, most))
             return Page(records, row[1] in ENDED and (limit is None or len(records) < limit))
 
         return await self._run(work)
@@ -123,6 +121,12 @@ class Reader:
             n += 1
         if hashed.hexdigest() != found.content.digest:
             raise contents.damaged(artifact_id)
+
+    async def rests_on(self, task_id: str) -> list[Shared]:
+        return await self._run(lambda db: forks.rests_on(db, task_id))
+
+    async def forks(self, task_id: str) -> list[Shared]:
+        return await self._run(lambda db: forks.forks_of(db, task_id))
 
     async def tool_stats(self) -> dict[ToolKey, ToolStats]:
         return await self._run(tool_memory.read)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from replan.core import events as e
 from replan.core.data.strict_json import storable
+from replan.core.limits.needs import Work
 from replan.core.plain_calls import Recorded
 from replan.core.state.task import ENDED
 from replan.core.tools.stats import ToolKey, ToolStats
@@ -29,10 +30,11 @@ from replan.errors import (
     TaskExists,
     TaskHeld,
     TaskNotFound,
+    TaskShared,
     TaskUnfinished,
 )
-from replan.ports import Appended, Claim, Content, NewArtifact, Redaction, TaskSummary
-from replan.store import contents, schema, tool_memory
+from replan.ports import Appended, Claim, Content, NewArtifact, Redaction, Shared, Taken, TaskSummary
+from replan.store import contents, forks, schema, tool_memory
 from replan.store.holders import Holders
 from replan.store.keeping import keep, remove
 from replan.store.outbox import SqliteOutbox
@@ -183,6 +185,9 @@ class SqliteStore:
                 raise TaskHeld(f"task {task_id!r} is being driven and cannot be deleted; cancel it first")
             if status not in ENDED and not unfinished:
                 raise TaskUnfinished(task_id, status)
+            if shared := forks.forks_of(db, task_id):
+                raise TaskShared(task_id, [one.task_id for one in shared])
+            forks.forget(db, number)
             used = contents.of_task(db, number)
             for table in ("event", "signal", "artifact_use"):
                 db.execute(f"DELETE FROM {table} WHERE task = ?", (number,))
@@ -283,7 +288,8 @@ class SqliteStore:
             found = db.execute(_ENTER, (claim.task_id, claim.fence)).fetchone()
             if found is None:
                 raise _refusal(db, claim)
-            redact(db, found[0], redaction)
+            for piece in forks.pieces(db, found[0]):  # what a fork shares shows the same secrets
+                redact(db, piece.number, redaction)
 
         return self._writer.submit(work, chain=claim, large=True, scrub=True)
 
@@ -314,6 +320,33 @@ class SqliteStore:
         record: e.Record = await self._writer.submit(work)
         self._watchers.changed(task_id, signal=True)
         return record
+
+    # ── forks ──
+
+    async def fork(
+        self, task_id: str, event: e.TaskForked, told: e.ForkMade, ts: float, *, work: Work | None = None
+    ) -> bool:
+        epoch = secrets.randbits(_EPOCH_BITS)
+        rests_on: str | None = await self._writer.submit(
+            lambda db: forks.fork(db, task_id, event, told, ts, epoch), large=True
+        )
+        if rests_on is None:
+            return False
+        self._watchers.changed(rests_on, signal=True)
+        return True
+
+    async def rests_on(self, task_id: str) -> list[Shared]:
+        return await self._reader.rests_on(task_id)
+
+    async def forks(self, task_id: str) -> list[Shared]:
+        return await self._reader.forks(task_id)
+
+    async def take(self, claim: Claim, key: str, *, over: Taken | None = None) -> Taken:
+        taken: Taken = await self._writer.submit(lambda db: forks.take(db, claim, key, over))
+        return taken
+
+    async def reserve(self, task_id: str, keys: Sequence[str]) -> None:
+        await self._writer.submit(lambda db: forks.reserve(db, task_id, keys), large=True)
 
     # ── reading ──
 

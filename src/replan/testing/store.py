@@ -8,7 +8,17 @@ import itertools
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from replan.core.events import TERMINAL, AnyEvent, Record, TaskSubmitted, dump, load
+from replan.core.events import (
+    TERMINAL,
+    AnyEvent,
+    ForkMade,
+    Record,
+    TaskForked,
+    TaskSubmitted,
+    dump,
+    load,
+)
+from replan.core.limits.needs import Work
 from replan.core.plain_calls import Recorded, spelled_out
 from replan.core.state.task import status_of
 from replan.core.tools.stats import ToolKey, ToolStats
@@ -21,9 +31,10 @@ from replan.errors import (
     TaskExists,
     TaskHeld,
     TaskNotFound,
+    TaskShared,
     TaskUnfinished,
 )
-from replan.ports import Appended, Claim, Content, NewArtifact, Redaction, TaskSummary
+from replan.ports import Appended, Claim, Content, NewArtifact, Redaction, Shared, Taken, TaskSummary
 
 _PIECE = 1 << 20
 
@@ -37,6 +48,11 @@ class _Task:
     held: bool = False
     ended: bool = False
     status: str = "queued"
+    parent: str | None = None
+    shared: int = 0
+    family: str = ""
+    taken: dict[str, Taken] = field(default_factory=dict)
+    """Of the first of a family: by the key of a call, which of them makes it."""
     artifacts: dict[str, bytes] = field(default_factory=dict)
 
 
@@ -147,6 +163,55 @@ class MemoryStore:
         done.set_result(None)
         return done
 
+    async def fork(
+        self, task_id: str, event: TaskForked, told: ForkMade, ts: float, *, work: Work | None = None
+    ) -> bool:
+        request = event.request()
+        if (known := self._tasks.get(task_id)) is not None:
+            if known.request != request:
+                raise TaskExists(task_id)
+            return False
+        origin = self._task(event.origin)
+        event.check_place(len(origin.records), ended=origin.ended)
+        parent = event.origin
+        while event.at <= self._task(parent).shared:
+            parent = self._task(parent).parent or parent
+        task = _Task(request, ts, next(self._fences), parent=parent, shared=event.at)
+        task.family = origin.family or event.origin
+        task.records = [one._replace(task_id=task_id) for one in origin.records[: event.at]]
+        self._tasks[task_id] = task
+        self._write(task_id, task, [event], ts, task.records[-1].round)
+        task.status, task.ended = "queued", False
+        if not self._task(parent).ended:
+            await self.signal(parent, told, ts)
+        return True
+
+    async def rests_on(self, task_id: str) -> list[Shared]:
+        found, task = list[Shared](), self._task(task_id)
+        while task.parent is not None:
+            found.insert(0, Shared(task.parent, task.shared))
+            task = self._task(task.parent)
+        return found
+
+    async def forks(self, task_id: str) -> list[Shared]:
+        self._task(task_id)
+        return [Shared(name, one.shared) for name, one in self._tasks.items() if one.parent == task_id]
+
+    async def take(self, claim: Claim, key: str, *, over: Taken | None = None) -> Taken:
+        task = self._task(claim.task_id)
+        if task.fence != claim.fence:
+            raise StaleWriter(f"task {claim.task_id!r} has been taken over by another driver")
+        taken = self._tasks[task.family or claim.task_id].taken
+        before = taken.get(key)
+        if before is None or before.task_id == claim.task_id or before == over:
+            taken[key] = Taken(claim.task_id, before.times + 1 if before else 1)
+        return taken[key]
+
+    async def reserve(self, task_id: str, keys: Sequence[str]) -> None:
+        taken = self._tasks[self._task(task_id).family or task_id].taken
+        for key in keys:
+            taken.setdefault(key, Taken(task_id, 1))
+
     async def signal(self, task_id: str, event: AnyEvent, ts: float) -> Record:
         if not event.signal:
             raise InputError(f"{event.type} can be written only by whoever drives the task")
@@ -204,7 +269,10 @@ class MemoryStore:
         return self._summary(task_id)
 
     async def artifact(self, task_id: str, artifact_id: str) -> bytes:
-        artifacts = self._task(task_id).artifacts
+        task = self._task(task_id)
+        while artifact_id not in task.artifacts and task.parent is not None:
+            task = self._task(task.parent)
+        artifacts = task.artifacts
         if artifact_id not in artifacts:
             raise InputError(f"task {task_id!r} has no artifact {artifact_id!r}")
         return artifacts[artifact_id]
@@ -231,6 +299,11 @@ class MemoryStore:
             raise TaskHeld(f"task {task_id!r} is being driven and cannot be deleted; cancel it first")
         if not task.ended and not unfinished:
             raise TaskUnfinished(task_id, task.status)
+        if forks := await self.forks(task_id):
+            raise TaskShared(task_id, [one.task_id for one in forks])
+        if task.family:
+            taken = self._tasks[task.family].taken
+            taken |= {key: Taken("", one.times) for key, one in taken.items() if one.task_id == task_id}
         del self._tasks[task_id]
         if (changed := self._changed.pop(task_id, None)) is not None:
             changed.set()

@@ -121,6 +121,8 @@ SAMPLES: list[AnyEvent] = [
     e.TaskWaiting(reason="r", approvals=("a",), questions=("q",)),
     e.BudgetWarning(limit="max_tokens", used=9, allowed=10),
     CANCEL,
+    e.TaskForked(origin="o", at=3, root="o", by="Ann", hint="h", plan={"steps": []}, retry=("find",)),
+    e.ForkMade(fork="f", at=3, by="Ann"),
     e.TaskResumed(driver="d2", reason="crash"),
     e.TaskCompleted(final_output="yes", score=90),
     e.TaskFailed(failure=Failure(kind="step", reason="r", violations=("v",)), score=1),

@@ -16,9 +16,15 @@ from replan.store.contents import check, damaged
 from replan.store.cutting import Cut
 from replan.store.postgres import artifacts
 from replan.store.postgres.line import Line
+from replan.store.postgres.statements import PIECES
 
 _FIND = """SELECT u.digest, a.size FROM task LEFT JOIN artifact_use u ON u.task = id AND u.artifact_id = %(artifact)s::text
  LEFT JOIN artifact a ON a.digest = u.digest WHERE task_id = %(task)s::text"""
+_FIND_SHARED = (
+    PIECES
+    + """SELECT digest, size FROM line JOIN artifact_use ON task = line.id JOIN artifact USING (digest)
+ WHERE artifact_id = %(artifact)s::text ORDER BY line.upto DESC LIMIT 1"""
+)
 
 
 class Contents:
@@ -65,9 +71,12 @@ class Contents:
         await self._done(lambda line: artifacts.unused(line, digests, artifacts.KEPT))
 
     async def _find(self, task_id: str, artifact_id: str) -> Content:
-        rows = await self._done(lambda line: line.ask(_FIND, {"task": task_id, "artifact": artifact_id}))
+        asked = {"task": task_id, "artifact": artifact_id, "after": 0}
+        rows = await self._done(lambda line: line.ask(_FIND, asked))
         if not rows:
             raise TaskNotFound(task_id)
+        if rows[0][0] is None:
+            rows = await self._done(lambda line: line.ask(_FIND_SHARED, asked)) or rows
         if rows[0][0] is None:
             raise InputError(f"task {task_id!r} has no artifact {artifact_id!r}")
         return Content(bytes(rows[0][0]).hex(), rows[0][1])

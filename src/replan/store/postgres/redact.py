@@ -10,7 +10,7 @@ from replan.errors import StaleWriter, TaskEnded, TaskNotFound
 from replan.ports import Claim, Redaction
 from replan.store.postgres import artifacts
 from replan.store.postgres.line import LONG_SECS, Line
-from replan.store.postgres.statements import LOOK
+from replan.store.postgres.statements import LOOK, PIECES
 from replan.store.redact import rewritten
 
 
@@ -19,7 +19,6 @@ async def redact(line: Line, claim: Claim, redaction: Redaction) -> None:
 
     The server removes the old versions of these rows when it next cleans the table, which is asked for at once.
     """
-    connection = await line.connected()
     found = await line.ask(
         "SELECT id FROM task WHERE task_id = %(task)s::text AND epoch = %(epoch)s::bigint AND NOT ended",
         {"task": claim.task_id, "epoch": claim.fence},
@@ -31,7 +30,14 @@ async def redact(line: Line, claim: Claim, redaction: Redaction) -> None:
         if known[0][0] == claim.fence:
             raise TaskEnded(f"task {claim.task_id!r} has ended ({known[0][4]}); an ended task never changes")
         raise StaleWriter(f"task {claim.task_id!r} has been taken over by another driver, or was given back")
-    task = found[0][0]
+    shared = await line.ask(f"{PIECES} SELECT id FROM line", {"task": claim.task_id, "after": 0})
+    for (task,) in (found[0], *shared):  # what a fork shares shows the same secrets
+        await _redact(line, claim, task, redaction)
+    await line.ask("VACUUM event, task, artifact_piece", more_secs=LONG_SECS)
+
+
+async def _redact(line: Line, claim: Claim, task: int, redaction: Redaction) -> None:
+    connection = await line.connected()
     changed: list[tuple[str, bytes, bytes]] = []
     for name, digest in await line.ask(
         "SELECT artifact_id, digest FROM artifact_use WHERE task = %(task)s::bigint", {"task": task}
@@ -41,8 +47,8 @@ async def redact(line: Line, claim: Claim, redaction: Redaction) -> None:
             changed.append((name, bytes(digest), await artifacts.put(line, new)))
     async with connection.transaction():
         locked = await line.ask(
-            "SELECT 1 FROM task WHERE id = %(task)s::bigint AND epoch = %(epoch)s::bigint FOR UPDATE",
-            {"task": task, "epoch": claim.fence},
+            "SELECT 1 FROM task WHERE task_id = %(task)s::text AND epoch = %(epoch)s::bigint FOR UPDATE",
+            {"task": claim.task_id, "epoch": claim.fence},
         )
         if not locked:
             raise StaleWriter(
@@ -72,4 +78,3 @@ async def redact(line: Line, claim: Claim, redaction: Redaction) -> None:
                     )
     if changed:
         await artifacts.unused(line, [old for _, old, _ in changed], "0 seconds")
-    await line.ask("VACUUM event, task, artifact_piece", more_secs=LONG_SECS)

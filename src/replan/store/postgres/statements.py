@@ -80,7 +80,10 @@ SIGNALLED = """SELECT event.seq, event.round FROM task JOIN signal ON signal.tas
 DELETE = f"""WITH t AS (
  SELECT id FROM task WHERE task_id = %(task)s::text AND (ended OR %(unfinished)s::bool) AND NOT (
   (coalesce(holder, 0) = %(mine)s::int AND epoch = %(driven)s::bigint)
-  OR (holder IS NOT NULL AND holder <> %(mine)s::int AND {ALIVE.format(holder="holder")})) FOR UPDATE),
+  OR (holder IS NOT NULL AND holder <> %(mine)s::int AND {ALIVE.format(holder="holder")}))
+ AND NOT EXISTS (SELECT FROM task f WHERE f.parent = task.id) FOR UPDATE),
+o AS (UPDATE effect SET owner = NULL FROM t WHERE effect.owner = t.id AND effect.family <> t.id),
+p AS (DELETE FROM effect USING t WHERE effect.family = t.id),
 e AS (DELETE FROM event USING t WHERE event.task = t.id),
 s AS (DELETE FROM signal USING t WHERE signal.task = t.id),
 a AS (DELETE FROM artifact_use USING t WHERE artifact_use.task = t.id RETURNING digest),
@@ -90,5 +93,47 @@ SELECT id, (SELECT array_agg(digest) FROM a) FROM t"""
 
 _HELD = f"(holder IS NOT NULL AND {ALIVE.format(holder='holder')})"
 SUMMARY = f"SELECT task_id, status, description, created, updated, last_seq, holder, epoch, {_HELD}, queue, due FROM task"
-PAGE = """SELECT status, ended, e.seq, e.ts, e.round, e.type, e.data FROM task
+PAGE = """SELECT shared, ended, e.seq, e.ts, e.round, e.type, e.data FROM task
  LEFT JOIN event e ON e.task = id AND e.seq > %(after)s::bigint {only} WHERE task_id = %(task)s::text ORDER BY e.seq {limit}"""
+
+PIECES = """WITH RECURSIVE line (id, parent, low, upto) AS (
+ SELECT p.id, p.parent, p.shared, t.shared FROM task t JOIN task p ON p.id = t.parent WHERE t.task_id = %(task)s::text
+ UNION ALL
+ SELECT p.id, p.parent, p.shared, line.low FROM line JOIN task p ON p.id = line.parent WHERE line.low > %(after)s::bigint)
+"""
+"""The tasks whose events after `after` a fork's log begins with, each with those that are its own part of it."""
+SHARED_PAGE = (
+    PIECES
+    + """SELECT e.seq, e.ts, e.round, e.type, e.data, greatest(line.low, %(after)s::bigint), line.upto
+ FROM line JOIN event e ON e.task = line.id AND e.seq > greatest(line.low, %(after)s::bigint)
+ AND e.seq <= (SELECT min(seq) FROM event WHERE task = line.id AND seq >= line.upto) {only} ORDER BY line.upto, e.seq {limit}"""
+)
+"""Events that were appended together are one row, which may go beyond the last that is shared."""
+
+ORIGIN = """SELECT id, parent, shared, ended, last_seq, (SELECT round FROM event WHERE task = task.id AND seq >= %(at)s::bigint ORDER BY seq LIMIT 1)
+ FROM task WHERE {which}"""
+FORK = f"""WITH p AS (SELECT id, task_id, description, coalesce(family, id) AS family FROM task WHERE id = %(parent)s::bigint FOR UPDATE),
+t AS (INSERT INTO task (task_id, request, description, status, created, updated, last_seq, epoch, queue, priority, due, parent, shared, family)
+ SELECT %(task)s::text, %(request)s::text, description, 'queued', %(ts)s::float8, %(ts)s::float8, %(at)s::bigint + 1, %(epoch)s::bigint,
+  %(queue)s::text, %(priority)s::int, %(queue)s::text IS NOT NULL, id, %(at)s::bigint, family FROM p
+ ON CONFLICT (task_id) DO NOTHING RETURNING id, task_id, queue, priority),
+e AS (INSERT INTO event SELECT id, %(at)s::bigint + 1, %(ts)s::float8, %(round)s::int, %(type)s::text, %(data)s::text FROM t),
+n AS (INSERT INTO need SELECT queue, %(needs)s::text FROM t WHERE queue IS NOT NULL ON CONFLICT DO NOTHING),
+s AS (UPDATE task SET last_seq = task.last_seq + 1, last_signal = task.last_seq + 1, updated = %(ts)s::float8 FROM p, t
+ WHERE task.id = p.id AND NOT task.ended RETURNING task.id, task.last_seq),
+f AS (INSERT INTO event SELECT id, last_seq, %(ts)s::float8,
+ (SELECT round FROM event WHERE task = s.id ORDER BY seq DESC LIMIT 1), %(told_type)s::text, %(told_data)s::text FROM s),
+g AS (INSERT INTO signal SELECT id, last_seq, %(mark)s::text FROM s)
+SELECT (SELECT task_id FROM p), wake(task_id, queue, priority), pg_notify('{CHANNEL}', %(told)s::text) FROM t"""
+
+RESTS_ON = PIECES + "SELECT task.task_id, line.upto FROM line JOIN task USING (id) ORDER BY line.upto"
+FORKS = """SELECT f.task_id, f.shared FROM task JOIN task f ON f.parent = task.id WHERE task.task_id = %(task)s::text ORDER BY f.id"""
+
+_MAY = "(e.owner = excluded.owner OR (e.owner IS NOT DISTINCT FROM (SELECT id FROM task WHERE task_id = %(over)s::text) AND e.times = %(times)s::int))"
+TAKE = f"""WITH i AS (INSERT INTO effect AS e (family, key, owner, times)
+ SELECT coalesce(family, id), %(key)s::text, id, 1 FROM task WHERE task_id = %(task)s::text AND epoch = %(epoch)s::bigint
+ ON CONFLICT (family, key) DO UPDATE SET owner = CASE WHEN {_MAY} THEN excluded.owner ELSE e.owner END,
+  times = CASE WHEN {_MAY} THEN e.times + 1 ELSE e.times END RETURNING owner, times)
+SELECT task_id, times FROM i LEFT JOIN task ON task.id = i.owner"""
+RESERVE = """INSERT INTO effect SELECT coalesce(family, id), key, id, 1 FROM task, unnest(%(keys)s::text[]) AS key
+ WHERE task_id = %(task)s::text ON CONFLICT DO NOTHING"""

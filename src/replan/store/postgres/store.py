@@ -13,6 +13,7 @@ import psycopg
 
 from replan.core import events as e
 from replan.core.data.strict_json import storable
+from replan.core.limits import needs
 from replan.core.limits.needs import work_of
 from replan.core.plain_calls import Recorded, spelled_out
 from replan.core.state.task import ENDED, TaskStatus
@@ -20,14 +21,16 @@ from replan.core.tools.stats import ToolKey, ToolStats
 from replan.errors import (
     InputError,
     ReplanError,
+    StaleWriter,
     StoreError,
     TaskEnded,
     TaskExists,
     TaskHeld,
     TaskNotFound,
+    TaskShared,
     TaskUnfinished,
 )
-from replan.ports import Appended, Claim, Content, NewArtifact, Redaction, TaskSummary
+from replan.ports import Appended, Claim, Content, NewArtifact, Redaction, Shared, Taken, TaskSummary
 from replan.store.postgres import redact, schema, tool_memory
 from replan.store.postgres import statements as sql
 from replan.store.postgres.address import Address
@@ -36,8 +39,9 @@ from replan.store.postgres.ears import Ear, Ears
 from replan.store.postgres.faults import FAULTS, passes, translated
 from replan.store.postgres.line import LONG_SECS, Line, Lines, Params, Patience, Row
 from replan.store.postgres.outbox import PostgresOutbox
-from replan.store.postgres.presence import OTHERS, Presence, told
-from replan.store.postgres.shared import Shared
+from replan.store.postgres.presence import OTHERS, Presence
+from replan.store.postgres.presence import told as notice
+from replan.store.postgres.shared import Shared as SharedDatabase
 from replan.store.postgres.worker_loop import WorkerLoop
 from replan.store.postgres.writer import Add, Work, Writer
 from replan.store.rows import brings, records_of, rows_of
@@ -72,8 +76,8 @@ class PostgresStore:
         """Tasks that this store drives: their fences."""
         self._others = False
         self._seal_key: bytes | None = None
-        self._shared: Shared | None = None
-        self._delivering: Shared | None = None
+        self._shared: SharedDatabase | None = None
+        self._delivering: SharedDatabase | None = None
         self._outbox: PostgresOutbox | None = None
         self._closed = False
         self._contents = Contents(lambda work: self._do(self._lined(work)))
@@ -274,7 +278,7 @@ class PostgresStore:
             "type": event.type,
             "data": e.dump(event),
             "mark": mark,
-            "told": told(self._presence.mine, [task_id], signal=True),
+            "told": notice(self._presence.mine, [task_id], signal=True),
         }
 
         async def work() -> e.Record:
@@ -313,6 +317,8 @@ class PostgresStore:
             known = await line.ask(sql.LOOK, {"task": task_id})
             if not known:
                 raise TaskNotFound(task_id)
+            if shared := await line.ask(sql.FORKS, {"task": task_id}):
+                raise TaskShared(task_id, [one[0] for one in shared])
             if not known[0][3] and not unfinished:
                 held = await line.ask(f"{sql.SUMMARY} WHERE task_id = %(task)s::text", {"task": task_id})
                 if not (held and self._held(held[0])):
@@ -324,6 +330,81 @@ class PostgresStore:
         used: list[bytes] = await self._writer.run(work)
         if used:
             await self._contents.unused(used)
+
+    # ── forks ──
+
+    async def fork(
+        self,
+        task_id: str,
+        event: e.TaskForked,
+        told: e.ForkMade,
+        ts: float,
+        *,
+        work: needs.Work | None = None,
+    ) -> bool:
+        params: Params = {
+            "task": task_id, "request": event.request(), "ts": ts, "epoch": secrets.randbits(_EPOCH_BITS),
+            "at": event.at, "type": event.type, "data": e.dump(event),
+            "told_type": told.type, "told_data": e.dump(told), "mark": secrets.token_hex(8),
+            "queue": None if work is None else work.line,
+            "priority": 0 if work is None else work.priority,
+            "needs": "" if work is None else work.needs.model_dump_json(),
+        }  # fmt: skip
+
+        async def known() -> bool | None:
+            rows = await self._ask_again(sql.KNOWN, {"task": task_id})
+            if rows and rows[0][0] != params["request"]:
+                raise TaskExists(task_id)
+            return rows[0][1] == params["epoch"] if rows else None  # True: ours, the first answer was lost
+
+        async def forked() -> bool:
+            if (there := await known()) is not None:
+                return there
+            which, where = "task_id = %(origin)s::text", {"origin": event.origin, "at": event.at}
+            rows = await self._ask_again(sql.ORIGIN.format(which=which), where)
+            if not rows:
+                raise TaskNotFound(event.origin)
+            event.check_place(rows[0][4], ended=rows[0][3])
+            while event.at <= rows[0][2]:  # what is shared is not that task's own
+                where = {"parent": rows[0][1], "at": event.at}
+                rows = await self._ask_again(sql.ORIGIN.format(which="id = %(parent)s::bigint"), where)
+            parent, *_, params["round"] = rows[0]
+            params["parent"] = parent
+            name = await self._ask_again("SELECT task_id FROM task WHERE id = %(parent)s::bigint", params)
+            params["told"] = notice(self._presence.mine, [row[0] for row in name], signal=True)
+            made = await self._ask_again(sql.FORK, params)
+            if made:
+                self._ears.changed(made[0][0], signal=True)
+                return True
+            if (there := await known()) is None:
+                raise TaskNotFound(event.origin)
+            return there
+
+        return await self._do(forked())
+
+    async def rests_on(self, task_id: str) -> list[Shared]:
+        await self.summary(task_id)
+        rows = await self._do(self._ask_again(sql.RESTS_ON, {"task": task_id, "after": 0}))
+        return [Shared(*row) for row in rows]
+
+    async def forks(self, task_id: str) -> list[Shared]:
+        await self.summary(task_id)
+        return [Shared(*row) for row in await self._do(self._ask_again(sql.FORKS, {"task": task_id}))]
+
+    async def take(self, claim: Claim, key: str, *, over: Taken | None = None) -> Taken:
+        params: Params = {
+            "task": claim.task_id, "epoch": claim.fence, "key": key,
+            "over": None if over is None else over.task_id, "times": -1 if over is None else over.times,
+        }  # fmt: skip
+        rows = await self._do(self._ask_again(sql.TAKE, params))
+        if not rows:
+            raise StaleWriter(
+                f"task {claim.task_id!r} has been taken over by another driver, or was given back"
+            )
+        return Taken(rows[0][0] or "", rows[0][1])
+
+    async def reserve(self, task_id: str, keys: Sequence[str]) -> None:
+        await self._do(self._ask_again(sql.RESERVE, {"task": task_id, "keys": list(keys)}))
 
     # ── reading ──
 
@@ -337,15 +418,22 @@ class PostgresStore:
     ) -> tuple[list[e.Record], bool]:
         """Records after `after`, at most `limit`; and whether nothing can come after these."""
         most = None if limit is None else max(limit, 0)
-        statement = sql.PAGE.format(
-            only=_SIGNALS_ONLY if signals_only else "", limit="" if most is None else f"LIMIT {most or 1}"
-        )
-        rows = await self._ask_again(statement, {"task": task_id, "after": max(after, 0)})
+        after = max(after, 0)
+        params: Params = {"task": task_id, "after": after}
+        narrowed = {
+            "only": _SIGNALS_ONLY if signals_only else "",
+            "limit": "" if most is None else f"LIMIT {most or 1}",
+        }
+        rows = await self._ask_again(sql.PAGE.format(**narrowed), params)
         if not rows:
             raise TaskNotFound(task_id)
-        ended = bool(rows[0][1])
+        records: list[e.Record] = []
+        if rows[0][0] > after:  # a fork, whose log begins with another task's
+            for *row, low, upto in await self._ask_again(sql.SHARED_PAGE.format(**narrowed), params):
+                records += [one for one in records_of(task_id, [row], low) if one.seq <= upto]  # type: ignore[list-item]
         kept = (row[2:] for row in rows if row[2] is not None)
-        records = list(records_of(task_id, kept, max(after, 0)))[:most]
+        records += records_of(task_id, kept, max(after, rows[0][0]))
+        records, ended = records[:most], bool(rows[0][1])
         return records, ended and (limit is None or len(records) < limit)
 
     async def follow(self, task_id: str, after: int = 0) -> AsyncIterator[e.Record]:
@@ -467,16 +555,16 @@ class PostgresStore:
 
     # ── an engine beside it ──
 
-    def shared(self) -> Shared:
+    def shared(self) -> SharedDatabase:
         """What an engine gets that keeps its queue in the same database."""
         if self._shared is None:
-            self._shared = Shared(self._address, self._home, self._presence, self._fault)
+            self._shared = SharedDatabase(self._address, self._home, self._presence, self._fault)
         return self._shared
 
     def outbox(self) -> PostgresOutbox:
         """Where the log is delivered from: over connections of its own, since a batch may be large."""
         if self._outbox is None:
-            self._delivering = Shared(
+            self._delivering = SharedDatabase(
                 self._address, self._home, self._presence, self._fault, lines=2, answer_secs=LONG_ANSWER_SECS
             )
             self._outbox = PostgresOutbox(self._delivering)
