@@ -365,6 +365,10 @@ class EventLog(Protocol):
         """Take the task; `TaskHeld` if a living driver has it, unless `steal`. The older fence is void."""
         ...
 
+    async def confirm(self, claim: Claim) -> None:
+        """`StaleWriter` if the claim does not hold any more."""
+        ...
+
     async def release(self, claim: Claim) -> None:
         """Give the task back, if the claim still holds."""
         ...

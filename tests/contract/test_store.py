@@ -193,6 +193,21 @@ async def test_an_older_claim_is_fenced_out_and_writes_nothing(store: Store) -> 
     assert await add(store, new, StepReady(step_id="mine")) == (2, 2)
 
 
+async def test_a_claim_is_confirmed_as_long_as_it_holds(store: Store) -> None:
+    old = await claimed(store)
+    await store.confirm(old)
+    new = await store.claim("t", steal=True)
+    await store.confirm(new)
+    with pytest.raises(StaleWriter, match="'t'"):
+        await store.confirm(old)
+    await store.release(new)
+    with pytest.raises(StaleWriter):
+        await store.confirm(new)
+    await store.delete("t", unfinished=True)
+    with pytest.raises(TaskNotFound):
+        await store.confirm(new)
+
+
 async def test_appends_that_were_queued_before_a_steal_are_written_and_later_ones_are_not(
     store: Store,
 ) -> None:

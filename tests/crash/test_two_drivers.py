@@ -11,7 +11,8 @@ import pytest
 
 from replan import Replan, tool
 from replan.core.events import TERMINAL, CallCompleted, OutcomeUnknown
-from replan.errors import StaleWriter, TaskHeld
+from replan.errors import StaleWriter, TaskEnded, TaskHeld
+from replan.ports import Clock, Store
 from replan.run.orchestrator import drive
 
 pytestmark = pytest.mark.anyio
@@ -118,3 +119,65 @@ async def test_drivers_that_steal_from_each_other_make_no_effect_twice(tmp_path:
     assert [record.seq for record in records] == list(range(1, len(records) + 1))
     assert [record for record in records if isinstance(record.event, TERMINAL)] == records[-1:]
     assert all(count == 1 for count in till.begun.values()), till.begun
+
+
+class FreezingStore:
+    """The store of a process that is frozen once: an append of its has landed, and it has not heard of that yet."""
+
+    def __init__(self, inner: Store, at: int) -> None:
+        self._inner = inner
+        self._left = at
+        self.frozen = asyncio.Event()
+        self.wakes = asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def append(self, *args: Any, **more: Any) -> asyncio.Future[Any]:
+        landing = self._inner.append(*args, **more)
+        self._left -= 1
+        return asyncio.ensure_future(self._late(landing)) if self._left == 0 else landing
+
+    async def _late(self, landing: asyncio.Future[Any]) -> Any:
+        landed = await landing
+        self.frozen.set()
+        await self.wakes.wait()
+        return landed
+
+
+class LaterClock:
+    """A clock that goes on while the process is frozen."""
+
+    def __init__(self, inner: Clock) -> None:
+        self._inner = inner
+        self.later = 0.0
+
+    def now(self) -> float:
+        return self._inner.now() + self.later
+
+    async def sleep(self, secs: float) -> None:
+        await self._inner.sleep(secs)
+
+
+@pytest.mark.parametrize("at", range(1, 8))
+@pytest.mark.parametrize("effect", ["once", "repeatable"])
+async def test_who_was_frozen_until_the_task_was_anothers_makes_no_call_when_it_wakes(
+    tmp_path: Path, effect: str, at: int
+) -> None:
+    path, till = tmp_path / "log.db", Till()
+    async with opened(path, till, effect, "first") as first, opened(path, till, effect, "second") as second:
+        store = FreezingStore(first.service.parts.store, at)
+        clock = LaterClock(first.service.parts.clock)
+        first.service.parts.store, first.service.parts.clock = store, clock  # type: ignore[assignment]
+        task_id = await first.submit("pay them all", plan=chain())
+        loser = asyncio.ensure_future(first.wait(task_id))
+        async with asyncio.timeout(SECS):
+            await store.frozen.wait()
+            await drive(task_id, second.service.parts, steal=True)
+            before = dict(till.begun)
+            clock.later = 20.0
+            store.wakes.set()
+            with pytest.raises((StaleWriter, TaskEnded)):
+                await loser
+    assert till.begun == before
+    assert effect == "repeatable" or set(till.begun.values()) <= {1}

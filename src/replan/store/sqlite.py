@@ -203,6 +203,16 @@ class SqliteStore:
         if not claimed.cancelled() and claimed.exception() is None:
             self._let_go(claimed.result()).add_done_callback(lambda done: done.exception())
 
+    async def confirm(self, claim: Claim) -> None:
+        def work(db: sqlite3.Connection) -> None:
+            row = db.execute("SELECT epoch FROM task WHERE task_id = ?", (claim.task_id,)).fetchone()
+            if row is None:
+                raise TaskNotFound(claim.task_id)
+            if row[0] != claim.fence:
+                raise StaleWriter(f"task {claim.task_id!r} has been taken over by another driver")
+
+        await self._writer.submit(work, durable=False)
+
     async def release(self, claim: Claim) -> None:
         await asyncio.shield(self._let_go(claim))
 

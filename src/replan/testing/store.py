@@ -103,6 +103,10 @@ class MemoryStore:
         task.held = True
         return Claim(task_id, task.fence)
 
+    async def confirm(self, claim: Claim) -> None:
+        if self._task(claim.task_id).fence != claim.fence:
+            raise StaleWriter(f"task {claim.task_id!r} has been taken over by another driver")
+
     async def release(self, claim: Claim) -> None:
         task = self._task(claim.task_id)
         if task.fence == claim.fence:

@@ -180,7 +180,7 @@ class Attempts:
                 if call.large:
                     given = await beside(own_copy, call.parameters)
                 if _has_to_land(call) and not self._run.has_landed(batch):
-                    await self._run.durable(batch)
+                    await self._run.certain(batch)
             except asyncio.CancelledError:
                 self._take_back(call)
                 raise

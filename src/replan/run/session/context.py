@@ -60,6 +60,8 @@ class Batch:
         self.artifacts = _NO_ARTIFACTS
 
 
+_AT_ONCE_SECS = 1.0
+"""So soon nobody is taken for dead."""
 _NO_EVENTS: list[Recorded] = []
 _NO_ARTIFACTS: list[NewArtifact] = []
 """What batches that have landed hold: nothing is added to them."""
@@ -268,6 +270,13 @@ class Run:
         waiter = asyncio.get_running_loop().create_future()
         batch.waiters.append(waiter)
         await waiter
+
+    async def certain(self, batch: Batch) -> None:
+        """The same before a call is made: where it took long, this process may have been frozen, and the task is another's by now."""
+        since = self.parts.clock.now()
+        await self.durable(batch)
+        if not 0 <= self.parts.clock.now() - since <= _AT_ONCE_SECS:
+            await self.parts.store.confirm(self.claim)
 
     def has_landed(self, batch: Batch) -> bool:
         """Send the batch off; True if it is in the log by now, so that nobody has to wait."""

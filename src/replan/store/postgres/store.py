@@ -221,6 +221,16 @@ class PostgresStore:
             releasing = asyncio.ensure_future(self._let_go(claimed.result()))
             releasing.add_done_callback(lambda done: done.cancelled() or done.exception())
 
+    async def confirm(self, claim: Claim) -> None:
+        async def work() -> None:
+            rows = await self._ask_again(sql.LOOK, {"task": claim.task_id})
+            if not rows:
+                raise TaskNotFound(claim.task_id)
+            if rows[0][0] != claim.fence:
+                raise StaleWriter(f"task {claim.task_id!r} has been taken over by another driver")
+
+        await self._do(work())
+
     async def release(self, claim: Claim) -> None:
         await asyncio.shield(self._let_go(claim))
 
