@@ -14,6 +14,7 @@ from pydantic import SecretStr, TypeAdapter
 
 from replan.app.arguments import Arguments, Ask, Evaluation, Tools
 from replan.app.checked import checked
+from replan.app.delivering import deliver, outbox_of
 from replan.app.opening import opened
 from replan.app.running import NOT_OPEN, Running
 from replan.app.working import GRACE_SECS, hand_of, work_off
@@ -28,7 +29,7 @@ from replan.core.tools.stats import ToolKey, ToolStats
 from replan.core.types import JsonObject, Plan, ToolSpec
 from replan.engine.procrastinate.queue import Line, Worker
 from replan.errors import InputError
-from replan.ports import TaskSummary, Warmable
+from replan.ports import Consumer, ConsumerState, TaskSummary, Warmable
 from replan.reasoning.prompting.prompts import check_all, load
 from replan.run.service.announcer import Announcer, OnEvent
 from replan.run.service.for_workers import for_workers
@@ -389,6 +390,24 @@ class Replan:
     async def waiting_lines(self) -> list[Line]:
         """Where tasks wait for a worker now, and why where nobody takes them."""
         return await need_queue(self._open.queue).lines()
+
+    @checked
+    async def deliver(self, consumer: Consumer, *, from_now: bool = False) -> None:
+        """Deliver every stored event of every task to it, in order per task and at least once, until this is cancelled.
+
+        How far it is stands in the database under `consumer.name`: whoever delivers next goes on from there. One process
+        at a time does; a second one waits, and takes over. `from_now`: a new consumer gets what is stored from now on, not what is there.
+        """
+        await deliver(self._open, consumer, from_now=from_now)
+
+    async def consumers(self) -> list[ConsumerState]:
+        """Who is delivered the log, and how far each is behind."""
+        return await outbox_of(self._open).consumers()
+
+    @checked
+    async def forget_consumer(self, name: str) -> bool:
+        """Keep no cursor for it any more; False if there was none. Under the same name it would begin anew."""
+        return await outbox_of(self._open).forget(name)
 
     @checked
     async def delete(self, task_id: str, *, unfinished: bool = False) -> None:

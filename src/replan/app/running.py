@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack
 
 from pydantic import SecretStr
@@ -54,6 +54,7 @@ class Running:
         self.by_workers = by_workers
         self.works = False
         """It takes tasks of others."""
+        self._beside: set[asyncio.Task[None]] = set()
         self._closed = False
         self._process = os.getpid()
 
@@ -83,7 +84,19 @@ class Running:
     async def aclose(self) -> None:
         """Stop driving. What is stored stays resumable."""
         self._closed = True
+        for task in self._beside:
+            task.cancel()
+        await asyncio.gather(*self._beside, return_exceptions=True)
         await self._engine.aclose()
+
+    @contextlib.contextmanager
+    def beside(self, task: asyncio.Task[None]) -> Iterator[None]:
+        """As long as that lasts: it ends with what is open here."""
+        self._beside.add(task)
+        try:
+            yield
+        finally:
+            self._beside.discard(task)
 
     async def run(self, wanted: Submission, check: AnswerCheck | None) -> TaskResult:
         """Run a task to its end. If the caller is cancelled, so is the task."""

@@ -8,13 +8,14 @@ from typing import Annotated
 import typer
 
 from replan.cli.commands.config import config_app
-from replan.cli.commands.doctor import doctor
 from replan.cli.commands.init import init
 from replan.cli.commands.model import model_app
+from replan.cli.commands.outbox import outbox_app
 from replan.cli.commands.run import run
 from replan.cli.commands.tasks import tasks_app
 from replan.cli.commands.tools import tools_app
 from replan.cli.commands.workers import submit, worker
+from replan.cli.doctor.command import doctor
 from replan.cli.terminal.listing import Listed
 
 app = typer.Typer(
@@ -56,5 +57,6 @@ app.add_typer(tasks_app)
 app.add_typer(tools_app)
 app.add_typer(model_app)
 app.add_typer(config_app)
+app.add_typer(outbox_app)
 app.command()(doctor)
 app.command()(init)

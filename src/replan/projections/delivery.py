@@ -8,7 +8,6 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import NamedTuple, TypeVar
 
 from replan.errors import StaleWriter, StoreError
@@ -33,6 +32,7 @@ class Pace(NamedTuple):
 
 _LOOK_SHARE, _LONGEST_LOOK_SECS = 20, 10.0
 _LONGEST_AWAY_SECS = 30.0
+_GRACE_SECS = 5.0
 
 
 class Delivery:
@@ -117,28 +117,36 @@ class Delivery:
             if not batch.records:
                 took = time.monotonic() - since
                 await asyncio.sleep(min(max(self._pace.look_secs, _LOOK_SHARE * took), _LONGEST_LOOK_SECS))
-            elif await self._taken(reading, batch):
-                await self._patiently(partial(self._outbox.delivered, reading, batch))
+            elif not await self._seen_through(reading, batch):
+                await asyncio.sleep(self._pause(self._failures, self._pace.longest_pause_secs))
 
-    async def _taken(self, reading: Reading, batch: Batch) -> bool:
-        """Whether the consumer has taken the batch; after a pause, where it has not."""
+    async def _seen_through(self, reading: Reading, batch: Batch) -> bool:
+        """Whether the consumer has taken the batch. What has begun may end, with its cursor, where this is cancelled."""
+        handing = asyncio.create_task(self._hand_over(reading, batch))
+        try:
+            return await asyncio.shield(handing)
+        except asyncio.CancelledError:
+            await asyncio.wait({handing}, timeout=_GRACE_SECS)
+            handing.cancel()
+            await asyncio.gather(handing, return_exceptions=True)
+            raise
+
+    async def _hand_over(self, reading: Reading, batch: Batch) -> bool:
         try:
             await self._consumer.deliver(batch.records)
         except Exception as error:  # noqa: BLE001 - whatever it is, the batch comes again
             self._failures += 1
             self._error = self._hide(f"{type(error).__name__}: {error}")
-            await self._say(reading)
-            pause = self._pause(self._failures, self._pace.longest_pause_secs)
             log.warning(
-                "%s has refused %d events (%s); again in %.0f s",
+                "%s has refused %d events, which come again: %s",
                 self._consumer.name,
                 len(batch.records),
                 self._error,
-                pause,
             )
-            await asyncio.sleep(pause)
+            await self._say(reading)
             return False
         self._failures, self._error = 0, None
+        await self._patiently(lambda: self._outbox.delivered(reading, batch))
         return True
 
     def _pause(self, times: int, longest: float) -> float:

@@ -1,0 +1,142 @@
+"""`replan outbox write|list|forget`: the log, delivered to files of JSON lines, and whoever else it is delivered to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from replan.cli.terminal import options
+from replan.cli.terminal.listing import Listed
+from replan.cli.terminal.terminal import own_stdout, say
+
+if TYPE_CHECKING:
+    from replan.app import Replan
+    from replan.ports import Consumer, ConsumerState
+
+outbox_app = typer.Typer(
+    name="outbox",
+    help="Deliver the log, event by event, to files or to whoever else wants it.",
+    cls=Listed,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@outbox_app.command()
+def write(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the lines go; its folder is made.")],
+    name: Annotated[
+        str, typer.Option("--name", metavar="NAME", help="What the cursor is kept under.")
+    ] = "json-lines",
+    from_now: Annotated[
+        bool, typer.Option("--from-now", help="A new cursor begins with what is stored from now on.")
+    ] = False,
+    max_mb: Annotated[
+        float,
+        typer.Option(
+            "--max-mb", metavar="N", min=0.001, help="A file that would get larger is moved to FILE.1."
+        ),
+    ] = 100.0,
+    keep: Annotated[
+        int | None,
+        typer.Option("--keep", metavar="N", min=0, help="So many older files are kept; default: all."),
+    ] = None,
+    config: options.Config = None,
+    db: options.Db = None,
+) -> None:
+    """Write every stored event as a line of JSON, what is there and what comes, until SIGTERM or Ctrl-C.
+
+    Each is written at least once, those of a task in order; (task_id, seq) tells one that came twice.
+    """
+    from replan.cli.terminal import loop
+    from replan.cli.terminal.opening import open_stored, settings_of
+    from replan.projections.json_lines import JsonLines
+
+    consumer = JsonLines(file, name=name, max_bytes=int(max_mb * 1_000_000), keep=keep)
+    with own_stdout():
+        loop.run(_write(open_stored(settings_of(config), db), consumer, from_now=from_now))
+
+
+async def _write(replan: Replan, consumer: Consumer, *, from_now: bool) -> None:
+    import asyncio
+    import signal
+
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with replan:
+        delivering = asyncio.create_task(replan.deliver(consumer, from_now=from_now))
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait({delivering, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if delivering.done():
+            delivering.result()
+    say("stopped")
+
+
+@outbox_app.command(name="list")
+def list_consumers(config: options.Config = None, db: options.Db = None, json: options.Json = False) -> None:
+    """List who is delivered the log, and how far each is behind."""
+    import asyncio
+
+    from replan.cli.terminal.opening import open_stored, settings_of
+
+    async def read() -> list[ConsumerState]:
+        async with open_stored(settings_of(config), db) as replan:
+            return await replan.consumers()
+
+    with own_stdout() as out:
+        found = asyncio.run(read())
+        if json:
+            out.json({"consumers": [state._asdict() for state in found]})
+            return
+        if not found:
+            say("the log is delivered to nobody")
+        for state in found:
+            out.line(in_words(state))
+
+
+@outbox_app.command()
+def forget(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The consumer's name, as `outbox list` has it.")
+    ],
+    config: options.Config = None,
+    db: options.Db = None,
+) -> None:
+    """Keep no cursor for a consumer any more."""
+    import asyncio
+
+    from replan.cli.terminal.opening import open_stored, settings_of
+    from replan.errors import InputError
+
+    async def gone() -> bool:
+        async with open_stored(settings_of(config), db) as replan:
+            return await replan.forget_consumer(name)
+
+    with own_stdout():
+        if not asyncio.run(gone()):
+            raise InputError(f"there is no consumer {name!r}; `replan outbox list` has their names")
+        say(f"{name} is forgotten; under that name delivery would begin anew")
+
+
+def in_words(state: ConsumerState) -> str:
+    """One line on how a consumer is doing."""
+    import time
+
+    from replan.cli.terminal.words import clean, counted, secs, times
+    from replan.ports import MOST_BEHIND
+
+    if state.events_behind:
+        more = "more than " if state.tasks_behind >= MOST_BEHIND else ""
+        since = "" if state.behind_since is None else f", since {secs(time.time() - state.behind_since)}"
+        told = f"{more}{counted(state.events_behind, 'event')} of {counted(state.tasks_behind, 'task')} behind{since}"
+    else:
+        told = "has got everything"
+    if not state.read:
+        told += "; nobody delivers to it"
+    if state.failures:
+        told += f"; it has refused {times(state.failures)} in a row: {clean(state.error or '')}"
+    return f"{state.name}  {told}"

@@ -1,0 +1,1 @@
+"""What `replan doctor` looks at, one file for each subject."""
