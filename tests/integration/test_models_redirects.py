@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from replan.llm.address import served_by
 from replan.llm.faults import EndpointError
 from replan.llm.provider import open_model
 from replan.ports import ModelRequest, Turn
@@ -32,11 +33,14 @@ def leading_to(location: str) -> Iterator[tuple[str, list[str]]]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             asked.append(self.path)
-            self.rfile.read(int(self.headers["Content-Length"]))
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
             self.send_response(307)
             self.send_header("Location", location or self.path)
             self.send_header("Content-Length", "0")
             self.end_headers()
+
+        def do_GET(self) -> None:
+            self.do_POST()
 
         def log_message(self, *_: object) -> None: ...
 
@@ -68,10 +72,42 @@ async def test_one_that_leads_to_itself_is_left_after_a_few_requests() -> None:
     assert len(asked) <= 4
 
 
-async def test_one_that_leads_to_where_nothing_is_says_where_that_is() -> None:
-    with leading_to("http://127.0.0.1:1/v1/chat/completions") as (url, _):
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_one_that_leads_to_another_origin_is_not_followed_and_no_key_goes_there(host: str) -> None:
+    with leading_to("") as (elsewhere, asked_there):
+        there = elsewhere.replace("127.0.0.1", host)
+        with leading_to(f"{there}/chat/completions") as (url, asked):
+            told = await told_by(url)
+    assert f"leads on to {there.removesuffix('/v1')}" in str(told)
+    assert "name it as the endpoint" in str(told)
+    assert not told.transient
+    assert len(asked) == 1
+    assert not asked_there
+
+
+@pytest.mark.parametrize(
+    "location", ["http://169.254.169.254/latest", "https://127.0.0.1/v1", "//evil.example", "http://[x"]
+)
+async def test_one_that_leads_anywhere_else_is_asked_once(location: str) -> None:
+    with leading_to(location) as (url, asked):
         told = await told_by(url)
-    assert "leads on to http://127.0.0.1:1, which cannot be reached" in str(told)
+    assert "leads on to" in str(told)
+    assert len(asked) == 1
+
+
+async def test_the_list_of_models_is_not_asked_of_another_origin_either() -> None:
+    with (
+        leading_to("http://127.0.0.1:1/v1/models") as (url, asked),
+        pytest.raises(EndpointError, match=r"leads on to http://127\.0\.0\.1:1"),
+    ):
+        await served_by(url, "k")
+    assert len(asked) == 1
+
+
+async def test_one_that_leads_to_another_path_of_itself_is_followed() -> None:
+    with leading_to("/v1/other") as (url, asked):
+        await told_by(url)
+    assert asked[:2] == ["/v1/chat/completions", "/v1/other"]
 
 
 async def test_one_that_cannot_be_reached_leads_nowhere() -> None:

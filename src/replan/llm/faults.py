@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 from replan.core.failures.transport import status_passes
 from replan.errors import ModelUnavailable
@@ -61,28 +61,37 @@ def of_status(where: str, error: Any, *, quota: bool, key: str) -> EndpointError
 
 def unreachable(where: str, error: BaseException) -> str:
     """The message for an endpoint that could not be reached."""
-    inner, asked = error, _asked(error)
+    inner = error
     while (next_ := inner.__cause__ or inner.__context__) is not None:
         inner = next_
-        asked = _asked(inner) or asked  # the innermost knows where it was led
     detail = str(inner) or str(error) or type(error).__name__
-    if asked and _place(asked) not in where:
-        return (
-            f"{where} leads on to {_place(asked)}, which cannot be reached ({detail}): is the address right?"
-        )
     return f"{where} cannot be reached ({detail}): is the server running there, and is the address right?"
 
 
-def _asked(error: BaseException) -> str:
-    """The address that a request went to in the end; empty if the error does not know it."""
+def leads_elsewhere(asked: str, location: str) -> EndpointError | None:
+    """The fault that a redirect of an endpoint is; None if it stays at the same scheme, host and port.
+
+    What is asked holds the task and goes with a key: both are for whom the user has named alone.
+    """
     try:
-        return str(error.request.url)  # type: ignore[attr-defined]
-    except (AttributeError, RuntimeError):  # no error of a request, or one without it
-        return ""
+        there = urlsplit(urljoin(asked, location))
+        if _origin(there) == _origin(urlsplit(asked)):
+            return None
+        shown = _shown(there)
+    except ValueError:  # no address
+        shown = repr(location[:100])
+    return EndpointError(
+        f"{_shown(urlsplit(asked))} leads on to {shown} (an HTTP redirect), which was not asked: a model's endpoint is followed to no other "
+        "address; if that is the right one, name it as the endpoint",
+        setup=True,
+    )
 
 
-def _place(url: str) -> str:
-    parts = urlsplit(url)
+def _origin(parts: SplitResult) -> tuple[str, str | None, int | None]:
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def _shown(parts: SplitResult) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 

@@ -289,8 +289,11 @@ class ProviderModel:
         )
 
         where = self._where()
-        if (large := _too_large(error)) is not None:
-            return EndpointError(f"{where} does not answer as a chat model does: {large}")
+        ended = _ended_by(error)
+        if isinstance(ended, EndpointError):
+            return ended
+        if ended is not None:
+            return EndpointError(f"{where} does not answer as a chat model does: {ended}")
         if _leads_in_circles(error):
             return EndpointError(
                 f"{where} leads on and on (HTTP redirects), and answers nowhere: is the address right?",
@@ -337,10 +340,10 @@ class ProviderModel:
         return EndpointError(f"{error}; it serves: {', '.join(near)}", status=404, setup=True)
 
 
-def _too_large(error: BaseException) -> BaseException | None:
-    """What ended the reading of an answer, under what libraries made of it."""
+def _ended_by(error: BaseException) -> BaseException | None:
+    """What of our own ended the reading of an answer, under what libraries made of it."""
     cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, AnswerTooLarge):
+    while cause is not None and not isinstance(cause, AnswerTooLarge | EndpointError):
         cause = cause.__cause__ or cause.__context__
     return cause
 

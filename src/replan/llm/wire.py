@@ -17,7 +17,7 @@ from typing import Any
 import httpx2
 
 from replan.connections import Transport
-from replan.llm.faults import AnswerTooLarge
+from replan.llm.faults import AnswerTooLarge, leads_elsewhere
 
 _FINISHED = re.compile(r'"finish_reason"\s*:\s*"')
 _ARGUMENTS = re.compile(r'"arguments"\s*:\s*[^\s"]')
@@ -43,6 +43,11 @@ class LenientTransport(Transport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await super().handle_async_request(request)
+        if response.has_redirect_location and (
+            elsewhere := leads_elsewhere(str(request.url), response.headers["location"])
+        ):
+            await response.aclose()
+            raise elsewhere
         if response.status_code != 200 or not request.url.path.endswith("/chat/completions"):
             return response
         response.request = request
