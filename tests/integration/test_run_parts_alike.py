@@ -278,3 +278,70 @@ def test_a_reading_from_before_an_effect_is_asked_about_where_a_new_step_goes_by
     assert "leave it out if what it gave is meant" in refused
     assert ran.result.succeeded
     assert ran.source.counts == {"read": 1, "write": 1, "pay": 1}
+
+
+def part(*steps: Any, more: str = "once more") -> dict[str, Any]:
+    return {**plan(*steps), "more": more}
+
+
+def test_run_mend_and_run_again_in_three_parts_is_done_as_it_was_announced() -> None:
+    ran = run(
+        [
+            part(write("one", "1"), copy("copy_one", "one")),
+            part(write("two", "2"), copy("copy_two", "two", **WHY)),
+            plan(write("three", "3"), copy("copy_three", "three", **WHY)),
+        ]
+    )
+    assert ran.result.succeeded
+    assert ran.source.counts == {"write": 3, "command": 3}
+
+
+def test_without_a_person_parts_that_do_nothing_else_first_repeat_an_effect_once() -> None:
+    answers = {
+        "step_reflection": reflection("trigger_overall_reflection", {"summary": "not made"}, "unknown"),
+        "overall_reflection": overall(False),
+    }
+    ran = run([part(copy("a")), part(copy("b", **WHY)), plan(copy("c", **WHY))], answers=answers)
+    assert ran.source.counts == {"command": 2}
+    assert not refusals(ran), "it is no second try of the part before"
+    (refused,) = [event.error for event in ran.events("step_failed")]
+    assert "without a person who agrees" in refused.message
+
+
+def test_parts_that_announce_one_more_each_time_come_to_an_end_where_nobody_is_asked() -> None:
+    def planned(request: Any) -> dict[str, Any]:
+        n = len(counted)
+        counted.append(n)
+        return part(write(f"w{n}", str(n)), copy(f"c{n}", f"w{n}", **(WHY if n else {})))
+
+    counted: list[int] = []
+    ran = run([planned] * 60)
+    assert ran.source.counts["command"] == 10
+    assert not ran.result.succeeded
+
+
+@pytest.mark.parametrize("between", [False, True])
+def test_a_persons_yes_settles_each_further_one_in_parts_of_its_own(between: bool) -> None:
+    def again(name: str, text: str) -> list[Any]:
+        return [write(f"w{name}", text), copy(name, f"w{name}", **WHY)] if between else [copy(name, **WHY)]
+
+    parts = [part(copy("a")), part(*again("b", "2")), plan(*again("c", "3"))]
+
+    async def main() -> tuple[Ran, int]:
+        tools = {
+            "write": FakeTool(output="written", effect="repeatable"),
+            "command": FakeTool(output="done", parameters=COMMAND, **ONCE),
+        }
+        made = await bench(tools, {"evaluation": verdict(), "execution_plan": parts})
+        task_id = await made.submit(interactive=True)
+        ran, asked = await made.drive(task_id), 0
+        while ran.result.status == "waiting" and asked < 5:
+            asked += 1
+            await made.service.resolve_approval(task_id, approved=True)
+            ran = await made.drive(task_id)
+        return ran.check(), asked
+
+    ran, asked = virtual_time(main())
+    assert asked == 2
+    assert ran.result.succeeded
+    assert ran.source.counts["command"] == 3

@@ -1,18 +1,17 @@
-"""Effects that a later plan has only restated, where it has changed something first that they may be made of.
+"""Effects that stand for an older one behind a change that they may be made of.
 
-"Write 2, copy it" after "write 1, copy it": the copy is the same call, has been made, and is not made again to make up for what
-failed. But it was made of what was there then.
+A plan is asked to say what it means (`core.state.changes`); this is what may be left: items of a list that goes on with the rest, and
+steps that were due again with what they had.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from replan.core.calls.things import things_of
 from replan.core.ids import base_of
+from replan.core.state.changes import changes_before
 from replan.core.state.progress import CallState, StepState
 from replan.core.state.task import State
-from replan.core.types import StepId
 
 
 class Older(NamedTuple):
@@ -39,61 +38,23 @@ def older_than_a_change(state: State, steps: list[StepState] | None = None) -> l
     found = []
     for step in list(state.steps.values()) if steps is None else steps:
         reused = [call for call in step.calls.values() if call.reused and call.effect == "once"]
-        changes = _changes_before(state, step.step.step_id) if reused else []
-        if changes and (one := _first(state, reused, changes)) is not None:
+        if reused and (one := _first(state, step, reused)) is not None:
             found.append(one)
     return found
 
 
-def _changes_before(state: State, step_id: StepId) -> list[CallState]:
-    """The effects that the steps have had which this one waits for."""
-    needs = state.graph().needs
-    seen: dict[StepId, None] = {}
-    stack = list(needs.get(step_id, ()))
-    while stack:
-        name = stack.pop()
-        if name not in seen:
-            seen[name] = None
-            stack.extend(needs.get(name, ()))
-    calls = (call for name in seen if name in state.steps for call in state.steps[name].calls.values())
-    return [
-        call for call in calls if not call.reused and call.effect != "reads" and call.status == "succeeded"
-    ]
-
-
-def _first(state: State, reused: list[CallState], changes: list[CallState]) -> Older | None:
-    order = state.ledger.order()
-    by_name: dict[str, CallState] = {}
-    """The latest change by what it has named; `above`: by the folders above that."""
-    above: dict[str, CallState] = {}
-
-    def begun(call: CallState) -> int:
-        """When this was set first: setting it so again changes nothing."""
-        return order.get(base_of(call.key), (-1, -1))[0]
-
-    oldest = min((order[base][1] for call in reused if (base := base_of(call.key)) in order), default=None)
-    if oldest is None:
-        return None
-    changes = sorted((one for one in changes if begun(one) > oldest), key=begun, reverse=True)[:_MOST]
-    for change in changes:
-        things = things_of(change.parameters)
-        for name in things.named:
-            by_name.setdefault(name, change)
-        for name in things.within:
-            above.setdefault(name, change)
+def _first(state: State, step: StepState, reused: list[CallState]) -> Older | None:
+    changes, order = changes_before(state, step.step.step_id), state.ledger.order()
     other: Older | None = None
-    for call in reused[:_MOST]:
+    for call in reused[:_MOST] if changes.found else ():
         made = order.get(base_of(call.key))
-        if made is None or not changes or begun(changes[0]) < made[1]:
+        if made is None or (change := changes.since(made[-1])) is None:
             continue
-        mine = things_of(call.parameters)
-        met = [at[name] for name in mine.named for at in (by_name, above) if name in at]
-        met += [by_name[name] for name in mine.within if name in by_name]
-        if met and begun(change := max(met, key=begun)) > made[1]:
-            return Older(call, change, meets=True)
-        other = other or Older(call, changes[0], meets=False)
+        if (meeting := changes.of_one_thing(made[-1], call.parameters)) is not None:
+            return Older(call, meeting, meets=True)
+        other = other or Older(call, change, meets=False)
     return other
 
 
 _MOST = 200
-"""Calls that are looked at, of each kind."""
+"""Calls that are looked at of one step."""

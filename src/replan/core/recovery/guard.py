@@ -84,13 +84,15 @@ def plan_repeats(
     *,
     sets_again: bool = False,
     reads_anew: bool = False,
+    acts_again: bool = False,
 ) -> str:
     """What is wrong with a plan that has been tried before; empty if it is new.
 
     A plan whose failure was out of our reach may be tried again; so may a poll (it calls a `volatile` tool) as long
     as its result changes, and a plan that does something once more (`repeat`) as long as that makes the result better.
     `sets_again`: it sets what another has set otherwise, so that it may be tried again if something was done since its last try.
-    `reads_anew`: some reading of it may give something else by now: where it goes on from a first part it is no second try.
+    `reads_anew`: some reading of it may give something else by now, `acts_again`: it says of an effect that it is meant once more:
+    where it goes on from a first part it is no second try.
     """
     if state.recovery is None:
         return ""
@@ -99,7 +101,7 @@ def plan_repeats(
     before = labels_of(state.plan, state.recovery.labels) if state.plan is not None else {}
     done = [*state.earlier, *succeeded]
     prints = prints_of(plan, kept, {**state.recovery.labels, **before}, done)
-    if reads_anew and state.replanning is not None and state.replanning.continues:
+    if (reads_anew or acts_again) and state.replanning is not None and state.replanning.continues:
         return ""
     polls = any(
         name in volatile for step in plan.steps for name in (step.tool, *(a.tool for a in step.actions))

@@ -7,11 +7,14 @@ from typing import NamedTuple
 from replan.core.calls.site import Slot, slot_of
 from replan.core.ids import base_of
 from replan.core.limits.policy import needs_approval
+from replan.core.state.like_calls import after_an_effect
 from replan.core.state.task import State, StepState
 from replan.core.types import CallKey, Step, StepId, ToolSpec
 
 _ROUNDS_UNASKED = 2
 """Rounds that may have one and the same effect where nobody is asked: the first, and one that means it once more."""
+_PARTS_UNASKED = 10
+"""The same of parts that go on from one another (`more`), each with another effect before it: run, mend, run again."""
 _SAID_NO = "somebody has said no to an effect of this task, so each new one is asked for"
 _GOT_NO_YES = "an effect of this task needed a yes and could not get one, so each new one needs one too"
 
@@ -94,12 +97,14 @@ def too_often(state: State, step: StepState, tool: ToolSpec, key: CallKey) -> st
     """Why the call is not made, where it makes a done effect once more and nobody is asked; empty if it is.
 
     A model's reason alone stands for one later round, which may mend what the first has counted wrongly; else each further
-    one could have a reason of its own.
+    one could have a reason of its own. Parts that go on from one another mend nothing: of them it stands for more, as long as each
+    does something else first.
     """
     if state.policy.interactive or not once_more(state, step, tool, key):
         return ""
     made = state.ledger.rounds_of(base_of(key)) - {state.round}
-    if len(made) < _ROUNDS_UNASKED:
+    goes_on = step.meant in state.continued and after_an_effect(state, step)
+    if len(made) < (_PARTS_UNASKED if goes_on else _ROUNDS_UNASKED):
         return ""
     return (
         f"this very call of {tool.id!r} was made already, and once more in a later round: without a person who agrees no "

@@ -6,8 +6,9 @@ plan it is.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import chain
@@ -142,6 +143,8 @@ class Occurrences:
             heappush(self._free, number)
 
 
+_LOOKED_AT = 2_000
+"""Effects that are looked at for whether something was set otherwise; after more of them it may have been."""
 _GAP = 100_000
 """A number from a log may be anything: no more than this many before it are counted as free."""
 
@@ -159,7 +162,7 @@ class Ledger:
     """Goes up when a call that may change the world starts, and when it ends: a reading from before may be old."""
     _deeds: list[Deed] = field(default_factory=list)
     """Effects that were had, or may have been, in their order."""
-    _order: dict[str, tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
+    _order: dict[str, list[int]] = field(default_factory=dict, compare=False, repr=False)
     _ordered: int = field(default=0, compare=False, repr=False)
     """So many of them are in `_order`."""
     _further: dict[str, set[int]] = field(default_factory=dict)
@@ -301,13 +304,27 @@ class Ledger:
         """True if some effect was had, or may have been."""
         return bool(self._deeds)
 
-    def order(self) -> Mapping[str, tuple[int, int]]:
-        """By what was called: the places of its first and its last effect among all of them."""
+    def order(self) -> Mapping[str, Sequence[int]]:
+        """By what was called: its places among all the effects that were had."""
         for at in range(self._ordered, len(self._deeds)):
             if (deed := self._deeds[at]).sure:
-                self._order[deed.base] = (self._order.get(deed.base, (at, at))[0], at)
+                self._order.setdefault(deed.base, []).append(at)
         self._ordered = len(self._deeds)
         return self._order
+
+    def was_otherwise(self, base: str, at: int) -> bool:
+        """True if what this `repeatable` call sets was not so at this place among the effects: to set it now is a change."""
+        mine = self.order().get(base, ())
+        before = bisect_right(mine, at) - 1
+        if before < 0 or at - mine[before] > _LOOKED_AT:
+            return True
+        since = self._deeds[mine[before] + 1 : at + 1]
+        return any(
+            one.tool_id == self._deeds[mine[before]].tool_id
+            and one.base != base
+            and _same_thing(one, self._deeds[mine[before]])
+            for one in since
+        )
 
     def overwritten(self, base: str, besides: Collection[str] = ()) -> bool:
         """True if what this `repeatable` call has set may have been changed since: to have it again is another call.

@@ -52,13 +52,13 @@ def occurrence(
             return False
         if goes_on and not changed and call.effect == "once" and known.meant < meant:
             # one plan with the parts before: a second like call is refused, not answered; but a list may name again what is done
-            return place[1].item is not None and not _after_an_effect(state, step)
+            return place[1].item is not None and not after_an_effect(state, step)
         return changed or known.meant < meant
 
     return state.ledger.later_occurrence(base, place, done, None if changed else place[0])
 
 
-def _after_an_effect(state: State, step: StepState) -> bool:
+def after_an_effect(state: State, step: StepState) -> bool:
     """True if the step comes after an effect of its own part, for which its calls may be meant once more."""
     before = (state.steps.get(name) for name in state.graph().upstream(step.step.step_id))
     return any(

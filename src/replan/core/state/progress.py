@@ -88,6 +88,8 @@ class StepState:
     """What recovery has done for it; None: nothing yet."""
     marked: dict[str | None, tuple[Step, Any]] | None = field(default=None, compare=False, repr=False)
     """What its calls that say `repeat` come to, by action, of the step as it then was; None: not looked at."""
+    behind: tuple[int, Any] | None = field(default=None, compare=False, repr=False)
+    """The effects that it comes after, in the plan of this version; None: not looked at."""
     _actions: dict[str, Action] | None = field(default=None, compare=False, repr=False)
 
     @property

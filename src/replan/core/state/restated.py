@@ -1,14 +1,15 @@
-"""The effects of a task by how plans have written them: a call is known again whose references have other values by now."""
+"""The effects of a task by how plans have written them: a call is known again whose references have other values by now, or that
+had failed in the words of the plan and was made in others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
 
 from replan.core.calls.site import Slot
-from replan.core.ids import canonical, digest
+from replan.core.ids import base_of, canonical, digest
 from replan.core.references.refs import Reference, has_references, meaning, references, rewritten
 from replan.core.state.progress import CallState, StepState
 from replan.core.types import Action, JsonObject, Step, StepId, ToolId, ToolSpec
@@ -207,3 +208,22 @@ def _key(value: Any) -> object:
     if isinstance(value, int | float) or (isinstance(value, str) and len(value) <= _SHORT):
         return ("", value)
     return ("", digest(canonical(value)), "")
+
+
+def mended(step: StepState, bases: Collection[str]) -> list[CallState]:
+    """The effects that the step has had itself where a call of one of these contents had failed, by another call each."""
+    mine = step.healing
+    if mine is None or mine.tried().isdisjoint(bases):
+        return []
+    places = {slot for slot in mine.slots() if any(one.base in bases for one in mine.failures(slot))}
+    # written anew, it may have other places
+    anywhere = bool(places) and mine.repairs > mine.repairs_before and step.status == "succeeded"
+    return [
+        call
+        for call in step.every_call()
+        if (call.slot in places or (anywhere and call.plan >= step.born))
+        and call.status == "succeeded"
+        and call.effect != "reads"
+        and not call.reused
+        and base_of(call.key) not in bases
+    ]

@@ -8,6 +8,7 @@ from typing import Any
 
 from replan.core.calls.seals import seal
 from replan.core.ids import call_key
+from replan.core.state.changes import behind_a_change
 from replan.core.state.consent import asked_of, too_often
 from replan.core.state.like_calls import occurrence, twin
 from replan.core.state.recovery import Recovery
@@ -128,10 +129,14 @@ def prepare(
     other = twin(state, base, number, place) if tool.effect == "once" else None
     if other is not None and (text := unmeant(step, slot, tool, other, state, tools)):
         raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
-    if step.meant > 1 and tool.effect == "once" and not state.ledger.is_done(base):
+    if step.meant > 1 and tool.effect == "once":
         changed = step.healing is not None and slot in step.healing.overrides
-        text = "" if changed else restated(step, slot, tool, parameters, state)
-        if text := text or mended_before(step, slot, tool, {base, *names}, state):
+        if state.ledger.is_done(base):
+            text = "" if changed else behind_a_change(step, slot, tool, parameters, base, state)
+        else:
+            text = "" if changed else restated(step, slot, tool, parameters, state)
+            text = text or mended_before(step, slot, tool, {base, *names}, state)
+        if text:
             raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
     large = meant is not None
     call = Call(step.step, slot, tool, parameters, call_key(base, number), large=large)

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from replan.core.calls.site import Place, Slot
 from replan.core.plan.repeats import Deed, meant_by_order
 from replan.core.state.like_calls import is_meant_again
-from replan.core.state.mended import mended
+from replan.core.state.restated import mended
 from replan.core.state.task import State, StepState, actions_of
 from replan.core.types import JsonObject, Step, StepId, ToolSpec
 from replan.core.words import beginning, text_of

@@ -8,6 +8,7 @@ from replan.core.plan.check import Checked, Toolbox, check_plan
 from replan.core.plan.proposed import Proposed, proposal_violations
 from replan.core.plan.repeats import marks
 from replan.core.recovery.guard import plan_repeats
+from replan.core.state.changes import planned_behind_a_change
 from replan.core.state.known import stands_in
 from replan.core.state.task import StepState
 from replan.core.types import JsonObject, Plan, Step, StepId, ToolId, ToolSpec
@@ -82,6 +83,10 @@ def check(
         }
         proposal = Proposed(checked.plan.steps, new, state.plan is None, stands_in(state), held=held)
         found += proposal_violations(proposal, resolve)
+        goes_on = state.replanning is not None and state.replanning.continues
+        if state.ledger.any_deeds and checked.graph is not None and not goes_on:
+            fresh = [step for step in checked.plan.steps if step.step_id in new]
+            found += planned_behind_a_change(state, fresh, checked.graph, checked.constants)
     if not checked.plan.steps and policy.evaluation == "steps":
         found.append(
             "the plan has no steps, and with evaluation = steps there is no model to answer by itself"
@@ -98,6 +103,7 @@ def check(
             volatile,
             sets_again=_sets_again(run, due),
             reads_anew=_reads_anew(run, due),
+            acts_again=_acts_again(run, due),
         )
     return checked._replace(violations=(repeat,) if repeat else tuple(found), tried_before=bool(repeat))
 
@@ -140,6 +146,13 @@ def _reads_anew(run: Run, steps: Sequence[Step]) -> bool:
     named = (one.tool for step in steps for one in (step.actions or (step,)))
     tools = (run.parts.tools.resolve(name) for name in named if name)
     return any(tool is not None and tool.effect == "reads" and (tool.volatile or acted) for tool in tools)
+
+
+def _acts_again(run: Run, steps: Sequence[Step]) -> bool:
+    """True if they mean an effect once more, and say so: whether it is made is decided when it is called."""
+    resolve = run.parts.tools.resolve
+    tools = (resolve(name) for step in steps for name in marks(step, resolve))
+    return any(tool is not None and tool.effect == "once" for tool in tools)
 
 
 def _sets_again(run: Run, steps: Sequence[Step]) -> bool:

@@ -1,0 +1,145 @@
+"""Done `once` calls that a later plan puts behind an effect which came after them.
+
+"Write 2, copy it" after "write 1, copy it": the copy is the same call and has been made, but of what was there then. So a plan has
+to say what it means: what was done, or the effect once more. It is neither answered with the older one nor made again unsaid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from replan.core.calls.site import Slot
+from replan.core.calls.things import things_of
+from replan.core.ids import base_of
+from replan.core.plan.constant import ConstantCall
+from replan.core.plan.graph import Graph
+from replan.core.state.ledger import Ledger
+from replan.core.state.like_calls import is_meant_again
+from replan.core.state.progress import CallState, StepState
+from replan.core.state.task import State
+from replan.core.types import JsonObject, Step, StepId, ToolId, ToolSpec
+
+_MOST = 200
+"""Effects before one step whose things are looked at, the latest first."""
+
+
+@dataclass(slots=True)
+class Changes:
+    """The effects that the steps have had which one step waits for, each with its place among all effects of the task."""
+
+    ledger: Ledger
+    found: list[tuple[int, CallState]]
+    """The latest first."""
+    _about: dict[str, list[tuple[int, CallState]]] = field(default_factory=dict)
+    """By what they have named; `_within`: by the folders above that."""
+    _within: dict[str, list[tuple[int, CallState]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for one in self.found[:_MOST]:
+            things = things_of(one[1].parameters)
+            for name in things.named:
+                self._about.setdefault(name, []).append(one)
+            for name in things.within:
+                self._within.setdefault(name, []).append(one)
+
+    def since(self, made: int) -> CallState | None:
+        """The latest of them that has changed something after the effect of this place."""
+        return self._latest(self.found, made)
+
+    def of_one_thing(self, made: int, parameters: JsonObject) -> CallState | None:
+        """The same of those that are about something which these parameters are about too."""
+        if self.since(made) is None:
+            return None
+        mine = things_of(parameters)
+        met = [at[name] for name in mine.named for at in (self._about, self._within) if name in at]
+        met += [self._about[name] for name in mine.within if name in self._about]
+        return next(filter(None, (self._latest(one, made) for one in met)), None)
+
+    def _latest(self, among: Sequence[tuple[int, CallState]], made: int) -> CallState | None:
+        for at, call in among:
+            if at <= made:
+                return None
+            if call.effect != "repeatable" or self.ledger.was_otherwise(base_of(call.key), made):
+                return call
+        return None
+
+
+def changes_before(state: State, step_id: StepId) -> Changes:
+    """What the steps have done that this one waits for."""
+    order = state.ledger.order()
+    steps = (state.steps.get(name) for name in state.graph().upstream(step_id))
+    calls = (call for step in steps if step is not None for call in step.calls.values() if _is_new(call))
+    found = [(at[-1], call) for call in calls if (at := order.get(base_of(call.key))) is not None]
+    return Changes(state.ledger, sorted(found, key=lambda one: one[0], reverse=True))
+
+
+def _is_new(call: CallState) -> bool:
+    return not call.reused and call.effect != "reads" and call.status == "succeeded"
+
+
+def behind_a_change(
+    step: StepState, slot: Slot, tool: ToolSpec, parameters: JsonObject, base: str, state: State
+) -> str:
+    """Why this call is neither made nor answered with what a like one gave; empty if it may be.
+
+    A list goes on with the rest of its items: one of them only where the change is about the same thing.
+    """
+    if step.former is not None or is_meant_again(step.step, slot.action_id):
+        return ""  # what a step has had itself before it was due again stays its own
+    made = state.ledger.order().get(base)
+    if made is None:
+        return ""
+    if step.behind is None or step.behind[0] != state.plans:
+        step.behind = state.plans, changes_before(state, step.step.step_id)
+    changes: Changes = step.behind[1]
+    one_of_a_list = slot.item is not None
+    change = changes.of_one_thing(made[-1], parameters) if one_of_a_list else changes.since(made[-1])
+    if change is None:
+        return ""
+    return _told(step.step.step_id, tool.id, _maker(state, tool.id, base), change.step_id, change.tool_id)
+
+
+def planned_behind_a_change(
+    state: State, new: Collection[Step], graph: Graph, constants: Mapping[StepId, ConstantCall]
+) -> Iterator[str]:
+    """The same of the new steps of a plan, as far as their words tell it: what goes by references shows when they are read."""
+    acts = {
+        step.step_id: found
+        for step in new
+        if (found := constants.get(step.step_id)) and found.tool.effect != "reads" and not step.when
+    }
+    again = {step.step_id for step in new if step.repeat}
+    bases = {name: state.constant_base(found) for name, found in acts.items()}
+
+    order = state.ledger.order()
+
+    def changes(name: StepId, made: int) -> bool:
+        found = acts.get(name)
+        if found is None:
+            return False
+        if name in again or not state.ledger.is_done(bases[name]):
+            return True
+        return found.tool.effect == "repeatable" and state.ledger.was_otherwise(bases[name], made)
+
+    for name, found in acts.items():
+        if found.tool.effect != "once" or name in again or not (made := order.get(bases[name])):
+            continue
+        at = made[-1]
+        change = next((other for other in graph.upstream(name) if changes(other, at)), None)
+        if change is not None:
+            maker = _maker(state, found.tool.id, bases[name])
+            yield _told(name, found.tool.id, maker, change, acts[change].tool.id)
+
+
+def _maker(state: State, tool_id: ToolId, base: str) -> StepId:
+    made = state.made.get(tool_id) or ()
+    return next((call.step_id for call in reversed(made) if base_of(call.key) == base), "")
+
+
+def _told(name: StepId, tool_id: ToolId, maker: StepId, change: StepId, by: ToolId) -> str:
+    return (
+        f"step {name!r} makes the call of {tool_id!r} that {f'step {maker!r}' if maker else 'an earlier plan'} has made, and waits for an "
+        f"effect that came after that, step {change!r} ({by}): leave it out if what was done counts (refer to it as it is), or do "
+        "not let it wait for that; set `repeat: true` with its `repeat_reason` only if the task wants it once more after that"
+    )
