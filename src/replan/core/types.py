@@ -201,6 +201,8 @@ class Step(Frozen):
     """Of a `for_each`: items that fail are left out of its output, as long as one succeeds."""
     unread: bool = Field(default=False, exclude=True, repr=False)
     """Of its own call, as of an action's."""
+    order: float | None = Field(default=None, exclude=True, repr=False)
+    """Its place by a field that says one (`order`, `phase`), until the plan has been checked: only `dependencies` order steps."""
 
 
 class Plan(Frozen):

@@ -17,6 +17,7 @@ from replan.core.limits.policy import PlanLimits
 from replan.core.plan.check_parameters import item_violations, parameter_violations
 from replan.core.plan.check_references import known_steps, reference_violations
 from replan.core.plan.constant import ConstantCall, constant_call
+from replan.core.plan.fields import order_violations
 from replan.core.plan.graph import Graph
 from replan.core.plan.index import Draft, PlannedCall, metadata_name, references_of
 from replan.core.plan.receivers import SecretMetadata
@@ -156,6 +157,11 @@ class _Check:
             for call in calls if step.step_id not in self.settled else ():
                 self._check_parameters(step, call)
         self._check_repeats(steps, calls_of)
+        if any(step.order is not None for step in steps):
+            self.violations.extend(order_violations(steps, calls_of, self.graph(steps)))
+            steps = [
+                step if step.order is None else step.model_copy(update={"order": None}) for step in steps
+            ]
         return steps
 
     # ── tools ──

@@ -6,13 +6,16 @@ It may be meant to stop, order or change what is done, so only what is known to 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from replan.core.data.for_readers import FOR_READERS, NOTHING, as_word, folded
 from replan.core.data.spellings import Spellings
 from replan.core.data.taken_back import is_as_ever, says_no
-from replan.core.types import JsonObject
+from replan.core.plan.graph import Graph
+from replan.core.plan.index import PlannedCall
+from replan.core.types import JsonObject, Step
 
 MOST_TOLD = 100
 """Faults of form that are told: nobody would read more, and they go back to the model."""
@@ -123,6 +126,20 @@ _SAYS_NOTHING_AS: Mapping[str, frozenset[Any]] = {
 """Fields that say something to whoever runs it with any other value than these."""
 
 
+def order_of(raw: JsonObject) -> float | None:
+    """The place among the steps that a field of a step gives it (`order: 2`, `phase: "2 after look"`)."""
+    for key, value in raw.items():
+        if folded(key) in _ORDERS and not isinstance(value, bool):
+            found = _NUMBER.search(str(value)[:40])
+            if found is not None:
+                return float(found.group())
+    return None
+
+
+_ORDERS = frozenset({"order", "phase"})
+_NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})?")
+
+
 def named_of_plan(raw: JsonObject, faults: list[str]) -> JsonObject:
     """The fields of a plan by their own names."""
     return named(raw, _PLAN_FIELDS, "the plan", faults)
@@ -192,3 +209,33 @@ def _unknown(key: str, plain: str, value: Any, fields: Mapping[str, tuple[str, .
         f"the plan has no field {key!r}: put what it says into `reasoning`, or leave it out; a plan that is not to be run has "
         "no steps, and says why in `cannot`"
     )
+
+
+_ROOM = 400_000
+"""Steps that are looked at in one plan."""
+
+
+def order_violations(
+    steps: Sequence[Step], calls_of: Sequence[Sequence[PlannedCall]], graph: Graph
+) -> Iterator[str]:
+    """Each effect that does not wait for a step which has a lower number, with the first such step.
+
+    Steps run by their dependencies alone: where the numbers only tell what these say, they are for readers.
+    """
+    numbered = [(step.order, step.step_id) for step in steps if step.order is not None]
+    room = _ROOM
+    for step, calls in zip(steps, calls_of, strict=True):
+        if step.order is None or all(call.tool is None or call.tool.effect == "reads" for call in calls):
+            continue
+        lower = [(order, name) for order, name in numbered if order < step.order]
+        before = set(graph.upstream(step.step_id)) if lower else set()
+        room -= len(numbered) + len(before)
+        if room < 0:
+            return
+        for order, name in lower:
+            if name not in before:
+                yield (
+                    f"step {step.step_id!r} is number {step.order:g} by its `order` or `phase` and does not wait for step {name!r}, which is "
+                    f"{order:g}: steps run by their `dependencies` alone; write {name!r} there if it has to be done before, else leave the numbers out"
+                )
+                break

@@ -10,7 +10,15 @@ from typing import Any
 from replan.core.data.native_calls import as_step
 from replan.core.data.nothing import is_filler
 from replan.core.data.strict_json import NotStorable, joined
-from replan.core.plan.fields import ACTION_FIELDS, DECLINING, MOST_TOLD, STEP_FIELDS, named, named_of_plan
+from replan.core.plan.fields import (
+    ACTION_FIELDS,
+    DECLINING,
+    MOST_TOLD,
+    STEP_FIELDS,
+    named,
+    named_of_plan,
+    order_of,
+)
 from replan.core.types import Action, JsonObject, Plan, Step
 from replan.core.words import kind_of
 from replan.errors import PlanInvalid
@@ -213,6 +221,7 @@ def _step(raw: Any, where: str, at: int, faults: list[str]) -> Step | None:
         faults.append(f"{where} has to be an object with step_id, tool and parameters")
         return None
     called = _text(raw.get("step_id") or raw.get("id"))
+    order = order_of(raw)
     raw = _with_reason(
         named(as_step(raw) or raw, STEP_FIELDS, f"step {called!r}" if called else where, faults)
     )
@@ -223,7 +232,7 @@ def _step(raw: Any, where: str, at: int, faults: list[str]) -> Step | None:
         read = [_action(item, where, step_id, n, faults) for n, item in enumerate(actions)]
         fields["actions"] = tuple(action for action in read if action is not None)
     fields["step_id"] = step_id
-    return Step(**fields)
+    return Step(**fields, order=order)
 
 
 def _list_of_actions(raw: Any, where: str, faults: list[str]) -> list[Any]:
