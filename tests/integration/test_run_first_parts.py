@@ -308,6 +308,45 @@ def test_a_planner_that_plans_nothing_for_what_it_said_is_to_be_planned_leaves_a
     assert ran.result.shortfall == ()
 
 
+def test_odd_words_for_nothing_left_cost_the_one_request_in_which_nothing_is_planned() -> None:
+    ran = run(
+        {"execution_plan": [part(step("look", "stock"), more="Nothing more is left."), part(more="Nothing.")]}
+    )
+    assert ran.result.succeeded
+    assert asked(ran) == ["execution_plan", "execution_plan", "evaluation"]
+
+
+@pytest.mark.parametrize("nothing", [None, False, "", [], {}, "none", "Nothing.", "n/a", " null "])
+def test_nothing_left_is_said_by_a_value_that_is_nothing(nothing: Any) -> None:
+    ran = run({"execution_plan": part(step("look", "stock"), more=nothing)})
+    assert ran.result.rounds == 1
+    assert ran.result.succeeded
+
+
+@pytest.mark.parametrize(
+    "restated", [{"pieces": 5}, {"pieces": 7}], ids=["as it was planned", "as it was made"]
+)
+@pytest.mark.parametrize("judge", ["model", "steps"])
+def test_a_part_that_restates_a_step_which_recovery_has_corrected_has_copied_it(
+    restated: dict[str, Any], judge: str
+) -> None:
+    def order(parameters: dict[str, Any]) -> str:
+        if parameters["pieces"] != 7:
+            raise ValueError("pieces: 7 is the least")
+        return "ordered"
+
+    first = part(step("buy", "order", parameters={"pieces": 5}))
+    rest = plan(step("buy", "order", parameters=restated), step("tell", "mail", "buy"))
+    answers = {
+        "execution_plan": [first, rest],
+        "step_reflection": reflection("retry_with_params", {"parameters": {"pieces": 7}}),
+    }
+    ran = run(answers, tools(order=FakeTool(output=order, **ONCE)), evaluation=judge)
+    assert ran.result.succeeded
+    assert ran.source.counts == {"order": 2, "mail": 1}
+    assert ran.statuses() == {"buy": "succeeded", "tell": "succeeded"}
+
+
 # ── no loop ───────────────────────────────────────────────────────────────────
 
 

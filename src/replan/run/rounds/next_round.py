@@ -172,7 +172,11 @@ async def _by_planner(
     helped = frozenset(about) if helps else frozenset()
     stay = [name for name in kept if name not in helped]
     names = frozenset(stay)
-    staying = {step.step_id: step for step in plan.steps if step.step_id in names}
+    written = {step.step_id: step for step in state.plan.steps} if state.plan is not None else {}
+    staying = {
+        step.step_id: (step, written.get(step.step_id, step)) for step in plan.steps if step.step_id in names
+    }
+    """As they were made, and as they were planned: recovery may have made them in other words."""
     usable = earlier_schemas(run, without=())
 
     def new_plan(answer: JsonObject) -> Plan:
@@ -265,7 +269,9 @@ def _tools_of(run: Run, step: Step) -> list[str]:
     return sorted(tool.id if tool is not None else name for name, tool in found)
 
 
-def _new_steps(steps: Sequence[Step], staying: Mapping[StepId, Step], *, goes_on: bool) -> list[Step]:
+def _new_steps(
+    steps: Sequence[Step], staying: Mapping[StepId, Sequence[Step]], *, goes_on: bool
+) -> list[Step]:
     """The steps without the copies of what stays. In a next part (`goes_on`) none that waits for a new step is such a copy."""
     copied = {step.step_id for step in steps if _is_restated(step, staying)}
     waiting = [step for step in steps if step.step_id in copied] if goes_on else []
@@ -276,10 +282,9 @@ def _new_steps(steps: Sequence[Step], staying: Mapping[StepId, Step], *, goes_on
     return [step for step in steps if step.step_id not in copied]
 
 
-def _is_restated(step: Step, staying: Mapping[StepId, Step]) -> bool:
-    """True if a planner that was to write new steps only has copied one that stays."""
-    known = staying.get(step.step_id)
-    return known is not None and _does(step) == _does(known)
+def _is_restated(step: Step, staying: Mapping[StepId, Sequence[Step]]) -> bool:
+    """True if a planner that was to write new steps only has copied one that stays, as it was planned or as it was made."""
+    return any(_does(step) == _does(known) for known in staying.get(step.step_id, ()))
 
 
 def _does(step: Step) -> tuple[object, ...]:

@@ -116,7 +116,7 @@ def _part_problems(run: Run, new: Collection[StepId]) -> list[str]:
         return [
             (
                 "a plan that says `more` has steps that find out or do what the rest needs, and this one has no new step: write "
-                "what is still to be planned, leave `more` out if that is nothing, or say why it cannot be planned (`cannot`)"
+                "what is still to be planned, leave `more` out (or write null) if nothing is left, or say why it cannot be planned (`cannot`)"
             )
         ]
     return []
