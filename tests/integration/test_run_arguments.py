@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from replan import Replan, tool
 from replan.errors import InputError, ReplanError
@@ -24,6 +24,12 @@ class Silent:
         raise RuntimeError("no words")
 
     __repr__ = __str__
+
+
+class Code(BaseModel):
+    model_config = ConfigDict(regex_engine="python-re")
+
+    code: str = Field(pattern="^(?=.*[0-9]).+$")
 
 
 WRONG: list[Any] = [5, -1, 1.5, 10**400, b"x", "\x00", "\ud800", [], {}, [1], {1: 2}, object(), Silent(), {1}]
@@ -142,6 +148,31 @@ async def test_a_schema_that_is_nested_too_deep_is_refused_in_words(tmp_path: Pa
     async with Replan(ScriptedModel({}), [echo], db=tmp_path / "x.db") as replan:
         with pytest.raises(InputError, match="output_schema"):
             await replan.run("t", plan=PLAN, output_schema=schema)
+
+
+@pytest.mark.parametrize("pattern", ["^(?=.*[0-9]).+$", "^(?!bad).*$", r"^(a)\1$", "(", "["])
+@pytest.mark.parametrize("nested", [False, True])
+async def test_a_pattern_that_no_answer_can_be_held_to_is_refused(
+    tmp_path: Path, pattern: str, nested: bool
+) -> None:
+    schema: dict[str, Any] = {"type": "string", "pattern": pattern}
+    wanted = (
+        {"type": "array", "items": {"$ref": "#/$defs/code"}, "$defs": {"code": schema}} if nested else schema
+    )
+    async with Replan(ScriptedModel({}), [echo], db=tmp_path / "x.db") as replan:
+        with pytest.raises(InputError, match=r"output_schema: .* is no pattern that can be matched"):
+            await replan.run("t", plan=PLAN, output_schema=wanted)
+        with pytest.raises(InputError, match="write it otherwise"):
+            await replan.submit("t", plan=PLAN, output_schema=wanted)
+        assert await replan.tasks() == []
+
+
+async def test_a_pattern_that_can_be_read_is_taken_and_a_type_checks_its_own(tmp_path: Path) -> None:
+    async with Replan(ScriptedModel({}), [echo], db=tmp_path / "x.db") as replan:
+        schema = {"type": "string", "pattern": r"^[\w\-.]+@(?<host>[a-z]+)$"}
+        assert await replan.submit("t", plan=PLAN, output_schema=schema)
+        done = await replan.run("t", plan=PLAN, output_type=Code, evaluation="steps")
+        assert not done.succeeded, "it is taken, and the answer is no code"
 
 
 async def test_tools_are_told_only_of_a_replan_that_is_open(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from typing import Any, TypeVar, cast, get_args
 from pydantic import SecretStr
 
 from replan.config.values import found, kind_name
+from replan.core.data.patterns import unread_told
+from replan.core.data.validation import unread_patterns
 from replan.core.state.task import TaskStatus
 from replan.errors import InputError
 
@@ -143,12 +145,21 @@ def _secrets(name: str, value: Any) -> None:
         _text(f"{name}: a name", key)
 
 
+def _form(name: str, value: Any) -> None:
+    """What the schema asks beside its patterns is looked at where the task is taken; `output_type` checks its own."""
+    if isinstance(value, Mapping) and (found := unread_told(unread_patterns(dict(value)))):
+        raise InputError(
+            f"{name}: {found}, so no answer could be held to it: write it otherwise, or leave it out and look at the answer yourself"
+        )
+
+
 _CHECKS: Mapping[str, Check] = {
     **dict.fromkeys(("task_id", "approval_id", "question_id", "step_id", "tool_id", "queue"), _text),
     **dict.fromkeys(("reason", "by", "endpoint"), _text),
     **dict.fromkeys(("db", "record", "replay"), _path),
     **dict.fromkeys(("ask", "on_event"), _function),
     "api_key": _key,
+    "output_schema": _form,
     "model": _model,
     "status": _statuses,
     "limit": _count,

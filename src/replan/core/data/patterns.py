@@ -7,10 +7,12 @@ pattern at all cannot be read: it is not enforced, and whoever lists the tool sa
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from replan.core.data.schema_parts import parts, rewritten
 from replan.core.types import JsonObject
+from replan.core.words import beginning, some
 
 _MOST_BYTES = 4 * 2**20
 """Of the compiled patterns of one schema, together: what they cost grows with it, to compile and with each character."""
@@ -30,6 +32,19 @@ def readable(schema: JsonObject) -> tuple[JsonObject, tuple[str, ...], int]:
     limit = max(_LEAST_BYTES, _MOST_BYTES // len(found))
     unread = frozenset(pattern for pattern in found if not _is_readable(ecma(pattern), limit))
     return rewritten(schema, lambda part: _kept(part, unread)), tuple(sorted(unread)), limit
+
+
+def unread_told(patterns: Iterable[str]) -> str:
+    """What is said of patterns that cannot be read; empty if there are none."""
+    found = dict.fromkeys(patterns)
+    if not found:
+        return ""
+    shown = some([repr(beginning(each, 80)) for each in found], 3)
+    is_none = "are no patterns" if len(found) > 1 else "is no pattern"
+    return (
+        f"{shown} {is_none} that can be matched in linear time (ECMA-262 without look-around, back "
+        "references and very large repetitions)"
+    )
 
 
 def _of(part: JsonObject) -> list[str]:

@@ -8,10 +8,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
 from replan.beside import beside
+from replan.core.data.patterns import unread_told
 from replan.core.data.validation import unread_patterns
 from replan.core.secrets import with_secret_fields
 from replan.core.types import ToolSpec
-from replan.core.words import beginning, in_digits, some
+from replan.core.words import in_digits
 from replan.errors import ReplanError
 from replan.ports import Reporting, ToolSource, Watched
 from replan.tools.schema_check import problem_of
@@ -213,20 +214,9 @@ def _sane(source: str, tools: Iterable[object], problems: list[Problem]) -> list
 
 def _unread(spec: ToolSpec) -> str:
     """What is not checked of a tool's values; empty if all is."""
-    found = dict.fromkeys(
-        pattern
-        for schema in (spec.parameters, spec.output_schema)
-        if schema is not None
-        for pattern in unread_patterns(schema)
-    )
-    if not found:
-        return ""
-    shown = some([repr(beginning(each, 80)) for each in found], 3)
-    is_none = "are no patterns" if len(found) > 1 else "is no pattern"
-    return (
-        f"not checked: {shown} {is_none} that can be matched in linear time (ECMA-262 without look-around, back "
-        "references and very large repetitions)"
-    )
+    schemas = [schema for schema in (spec.parameters, spec.output_schema) if schema is not None]
+    found = unread_told(pattern for schema in schemas for pattern in unread_patterns(schema))
+    return f"not checked: {found}" if found else ""
 
 
 def in_words(error: BaseException) -> str:
