@@ -34,6 +34,16 @@ class Frozen(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
+    def put(self, **changes: Any) -> Self:
+        """The same value with these fields changed, as `model_copy` makes it; made a tenth as slowly, for thousands at a time."""
+        made = self.__class__.__new__(self.__class__)
+        put = object.__setattr__
+        put(made, "__dict__", self.__dict__ | changes)
+        put(made, "__pydantic_fields_set__", self.__pydantic_fields_set__ | changes.keys())
+        put(made, "__pydantic_extra__", self.__pydantic_extra__)
+        put(made, "__pydantic_private__", self.__pydantic_private__)
+        return made
+
     def lean(self, **changes: Any) -> Self:
         """The same value, with some fields changed, for keeping long: which fields were given is forgotten.
 

@@ -7,11 +7,14 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 
 _SEPARATORS = re.compile(r"[\s_.\-]+")
+_NONE_OF_ASCII = dict.fromkeys(map(ord, filter(_SEPARATORS.fullmatch, map(chr, range(128)))))
 _LEAST_LIKE = 0.5
 
 
 def folded(name: str) -> str:
     """`getWeather`, `get_weather`, `Get-Weather` and `get weather` as one."""
+    if name.isascii():
+        return name.translate(_NONE_OF_ASCII).lower()
     return _SEPARATORS.sub("", name).casefold()
 
 

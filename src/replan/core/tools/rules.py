@@ -81,6 +81,8 @@ class Named(NamedTuple):
 
 def admits(rules: ToolRules, tool: Named) -> bool:
     """True if the tool may be used at all; to deny outweighs to allow."""
+    if not rules.deny and not rules.allow:
+        return True
     if any(tool.fits(pattern) for pattern in rules.deny):
         return False
     return not rules.allow or any(tool.fits(pattern) for pattern in rules.allow)

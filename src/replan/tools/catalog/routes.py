@@ -73,10 +73,10 @@ def routes_of(
             while tool_id in routes or tool_id in reserved or (tool_id != tool.spec.id and tool_id in claims):
                 number += 1
                 tool_id = f"{wanted}-{number}"
-        changed = {"id": tool_id, "source": tool.spec.source or tool.source_name}
-        routes[tool_id] = Route(
-            tool.source_name, tool.source, tool.spec.id, tool.spec.model_copy(update=changed)
-        )
+        spec = tool.spec
+        if spec.id != tool_id or not spec.source:
+            spec = spec.put(id=tool_id, source=spec.source or tool.source_name)
+        routes[tool_id] = Route(tool.source_name, tool.source, tool.spec.id, spec)
     return routes
 
 
@@ -85,8 +85,14 @@ def by_folded_name(routes: Iterable[Route]) -> dict[str, list[str]]:
     ids: defaultdict[str, list[str]] = defaultdict(list)
     others: defaultdict[str, list[str]] = defaultdict(list)
     for source_name, _, own_id, spec in routes:
-        ids[folded(spec.id)].append(spec.id)
-        forms = {folded(own_id), folded(spec.name), folded(f"{source_name}.{own_id}")}
-        for form in {*forms, *map(folded, spec.aliases)} - {folded(spec.id), ""}:
-            others[form].append(spec.id)
+        form = folded(spec.id)
+        ids[form].append(spec.id)
+        own = form if own_id == spec.id else folded(own_id)
+        forms = {own, folded(source_name) + own}
+        if spec.name or spec.aliases:
+            forms.update(map(folded, (spec.name, *spec.aliases)))
+        forms.discard(form)
+        forms.discard("")
+        for other in forms:
+            others[other].append(spec.id)
     return {**others, **ids}
