@@ -74,7 +74,6 @@ HONEST = [
     "Answer: Plan\n{}\nEnd of plan.",
     "<think>{}</think>",
     "<think>{}</think>\n",
-    "<think>{}",
     "<think>no, do not</think>{}",
     "<think>hm, maybe not</think>\nHere is the plan:\n{}",
     '<think>{"steps": []}</think>{}',
@@ -403,3 +402,16 @@ def test_what_is_inside_of_something_else_is_no_answer(value: Any) -> None:
 )
 def test_a_wrapping_that_says_nothing_leaves_nothing(value: Any) -> None:
     assert all_meant([value], ("steps",)) == [PLAN]
+
+
+@pytest.mark.parametrize("text", ["<think>{}", "<think>\n{}\n", "[THINK]{}", "Sure.\n<thinking>{}"])
+def test_an_answer_in_a_thought_that_does_not_end_is_told_as_that(text: str) -> None:
+    (one,) = answers_in(text.replace("{}", '{"a": 1}'))
+    assert one.value == {"a": 1}
+    assert "does not end" in one.words
+
+
+@pytest.mark.parametrize("text", ["<think>hm</think>{}", "hm</think>{}", "{}<think>"])
+def test_one_behind_a_thought_is_not(text: str) -> None:
+    (one,) = answers_in(text.replace("{}", '{"a": 1}'))
+    assert one.words == ""

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replan.core.data.standing import answers_in
 from replan.core.data.taken_back import refusal_to_readers, said_beside, takes_back
 
 HONEST = [
@@ -200,3 +201,38 @@ def test_a_text_for_readers_that_orders_not_to_is_heard(said: str) -> None:
 )
 def test_a_text_for_readers_may_say_what_is_not_done(said: str) -> None:
     assert not refusal_to_readers({"steps": [], "reasoning": said})
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Which one is meant?",
+        "Is Ann2 meant?",
+        "Is that right?",
+        "Ready?",
+        "The name is ambiguous. Which one is it?",
+        "**Is this the right account?**",
+        "对吗？",
+        "Would you like me to make this call?",
+    ],
+)
+def test_a_question_that_nothing_follows_waits_for_its_answer(said: str) -> None:
+    for text in (f'{said}\n{{"a": 1}}', f'{{"a": 1}}\n\n{said}'):
+        (one,) = answers_in(text)
+        assert takes_back(one.words), text
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Why did it fail? The account is closed.",
+        "Is there anything else you would like me to do?",
+        "Do you need any changes?",
+        "Any further questions?",
+        "Can I help with something else?",
+        "The call failed: what was meant is Ann2.",
+    ],
+)
+def test_a_question_that_is_answered_and_an_offer_of_more_take_nothing_back(said: str) -> None:
+    (one,) = answers_in(f'{{"a": 1}}\n\n{said}')
+    assert not takes_back(one.words, of_a_failure=True), one.words

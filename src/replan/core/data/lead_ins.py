@@ -77,7 +77,7 @@ _PHRASES = re.compile(
 )
 CROSSES = frozenset("❌❎🚫⛔✗✘🛑👎")
 """Signs that take back without a word."""
-_SENTENCE = re.compile(r"[.!?:;。！？：；\n]+")
+_SENTENCE = re.compile(r"([.!?:;。！？：；؟\n]+)")
 _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _TAG = re.compile(
@@ -86,10 +86,22 @@ _TAG = re.compile(
 
 
 def more_than_introduces(said: str) -> str:
-    """The sentences around an answer that do more than introduce or close it."""
-    return ". ".join(
-        sentence for sentence in _SENTENCE.split(_PHRASES.sub(" ", said)) if not _introduces(sentence)
-    )
+    """The sentences around an answer that do more than introduce or close it; of their signs only that of a question is kept."""
+    pieces = _SENTENCE.split(_PHRASES.sub(" ", said))
+    asked = [_asks(*one) for one in zip(pieces[::2], [*pieces[1::2], ""], strict=True)]
+    kept = [
+        f"{sentence}?" if asks else sentence
+        for sentence, asks in zip(pieces[::2], asked, strict=True)
+        if asks or not _introduces(sentence)
+    ]
+    return ". ".join(kept)
+
+
+def _asks(sentence: str, sign: str) -> bool:
+    """True if it is a question that is left open; an offer of more is none."""
+    if not any(mark in sign for mark in "?？؟") or not _WORD.search(sentence):
+        return False
+    return _MORE.search(sentence) is None or _OFFERS.search(sentence) is not None
 
 
 def _introduces(sentence: str) -> bool:

@@ -69,7 +69,8 @@ def answers_in(text: str) -> list[Standing]:
     }
     markup = _Markup(rest)
     return [
-        _standing(one, rest, text, around[place], markup) for one, place in zip(said, thought_in, strict=True)
+        _standing(one, rest, text, around[place], markup, unfinished=_is_unfinished(one, marks))
+        for one, place in zip(said, thought_in, strict=True)
     ]
 
 
@@ -103,6 +104,15 @@ def _only_thought(one: Placed, rest: str, marks: list[_Mark]) -> bool:
     return last >= 0 and not marks[last].ends and _has_words(rest, one.end)
 
 
+def _is_unfinished(one: Placed, marks: list[_Mark]) -> bool:
+    """True if it stands in a thought that does not end: it may have been cut off while thinking."""
+    before = bisect_left(marks, (one.start, 0, False))
+    return 0 < before == len(marks) and not marks[-1].ends
+
+
+_UNFINISHED = "(in a thought that does not end)"
+
+
 def _has_words(rest: str, at: int) -> bool:
     first = _WORD.search(rest, at)
     if first is None:
@@ -124,9 +134,13 @@ _LINE = 4_000
 """Characters of a line that are looked at."""
 
 
-def _standing(one: Placed, rest: str, text: str, words: str, markup: _Markup) -> Standing:
+def _standing(
+    one: Placed, rest: str, text: str, words: str, markup: _Markup, *, unfinished: bool
+) -> Standing:
     if by := markup.takes_back(one):
         return Standing(one.value, words or by, True)
+    if unfinished:
+        words = "\n".join(filter(None, (words, _UNFINISHED)))
     words = "\n".join(filter(None, (words, _comments(text[one.start : one.end]))))
     return Standing(one.value, words, bool(words) and _in_a_line(one, rest))
 

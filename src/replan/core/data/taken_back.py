@@ -34,7 +34,7 @@ _REFUSES_IN_PLAIN_WORDS = re.compile(
     rf"|\b(?:do|must|should|may){_NOT}\s+(?:run|execute|use|perform|follow|carry\s+out)\s+{_THIS}\b"
     rf"|\bnever\s+(?:run|execute|use|do|follow)\s+{_THIS}\b"
     rf"|\b{_THIS}\s+(?:(?:must|should|may|can|is|are){_NOT}\s+(?:to\s+)?be|is\s+never\s+to\s+be)\s+(?:run|executed|used|followed|made|carried)\b"
-    r"|(?:^|[.;:!\n\u2013\u2014-])\s{0,4}(?:please\s+)?(?:do\s+not|don['’]t|never)\s+(?:run|execute|use|do)\W*(?:$|[.;!\n])",
+    rf"|(?:^|[.;:!\n\u2013\u2014-])\s{{0,4}}(?:please\s+)?(?:do\s+not|don['’]t|never)\s+(?:run|execute|use|do)(?:\s+{_THIS})?\W*(?:$|[.;!\n])",
     re.IGNORECASE,
 )
 """What no honest text says that only explains."""
@@ -89,12 +89,16 @@ _LABELS_OF_NO = _set_of(
 _SENTENCE = re.compile(r"[.!?;:。！？：；\n]+")
 
 
+_ASKS = re.compile(r"[?？؟][\s*_~\"'`”’»)\]]*$")
+"""The last word is a question: it waits for its answer. One that is answered in the next sentence is none."""
+
+
 def takes_back(said: str, *, of_a_failure: bool = False) -> bool:
     """True if there is a sentence among the words around an answer that refuses it, orders not to follow it, or asks first.
 
     `of_a_failure`: the answer is about something that was not done; words that say so agree with it.
     """
-    return any(
+    return _ASKS.search(said[-_READ:]) is not None or any(
         _plain(sentence) in _NO | _LABELS_OF_NO
         or not CROSSES.isdisjoint(sentence)
         or (not of_a_failure and _SAYS_NOT_DONE.search(sentence))

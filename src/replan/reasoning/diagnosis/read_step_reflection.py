@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from replan.core.data.taken_back import Beside, said_beside
-from replan.core.plan.fields import INSTEAD_OF_STEPS
+from replan.core.plan.fields import INSTEAD_OF_STEPS, STEP_FIELDS
 from replan.core.reflection import (
     ACTION_TYPES,
     RETRIES,
@@ -46,6 +46,8 @@ _STEP_FIELDS = {
     "alternative_solutions": ("alternatives",),
     "improvement_suggestions": ("improvements", "suggestions"),
 }
+_CONDITIONS = frozenset(name for own in ("when", "requires_approval") for name in (own, *STEP_FIELDS[own]))
+"""What a step may be bound to; a retry is made at once, so beside one it says that it is not meant so."""
 _GIVING_UP = {
     "stop", "abort", "give_up", "ask_user", "ask", "fail", "none", "cancel", "terminate", "end", "escalate",
     "skip", "skip_step", "ask_human", "ask_person", "manual_intervention", "user_intervention", "wait",
@@ -192,7 +194,8 @@ def _beside_retry(answer: JsonObject) -> Beside:
         f"{key}: {text(value)[:60]}"
         for part, _ in parts
         for key, value in part.items()
-        if fold(key) in INSTEAD_OF_STEPS and spoken(value)
+        if (fold(key) in INSTEAD_OF_STEPS or (part is not answer and fold(key) in _CONDITIONS))
+        and spoken(value)
     ]
     unknown = (one for found in said for one in found.unknown)
     denying = dict.fromkeys([*asks, *(one for found in said for one in found.denying)])
