@@ -27,6 +27,7 @@ from replan.testing import (
     fake_source,
 )
 from replan.tools.catalog.catalog import Catalog
+from replan.tools.catalog.waits import WithWaits
 
 ROLES = ("selection", "planning", "reflection", "evaluation")
 
@@ -105,6 +106,13 @@ class Bench:
     async def run(self, wanted: JsonObject | None = None, **more: Any) -> Ran:
         return await self.drive(await self.submit(wanted, **more))
 
+    async def drive_on(self, task_id: str) -> Ran:
+        """The same, also over the times that the task waits by itself."""
+        driven = await self.service.drive(task_id)
+        while await self.service.until_it_goes_on(driven):
+            driven = await self.service.drive(task_id)
+        return await self.ran(task_id, driven)
+
     async def ran(self, task_id: str, driven: State | None = None) -> Ran:
         records = await self.store.read(task_id)
         return Ran(
@@ -180,7 +188,7 @@ async def bench(
     kept = MemoryStore() if store is None else store
     parts = Parts(
         store=kept,  # type: ignore[arg-type]
-        tools=catalog,
+        tools=WithWaits(catalog, catalog.rules),
         models=dict.fromkeys(ROLES, scripted),  # type: ignore[arg-type]
         clock=VirtualClock() if clock is None else clock,
         ids=ManualIds(),

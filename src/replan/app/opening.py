@@ -21,6 +21,7 @@ from replan.run.session.dependencies import Parts
 from replan.run.session.shielding import see_through
 from replan.run.session.tool_record import ToolRecord
 from replan.tools.catalog.catalog import Catalog
+from replan.tools.catalog.waits import WithWaits
 from replan.wiring import (
     Models,
     SystemClock,
@@ -61,7 +62,7 @@ async def opened(
     if announcer is not None:
         closing.push_async_callback(announcer.aclose)
     parts = Parts(
-        store, catalog, models, SystemClock(), Ulids(),
+        store, WithWaits(catalog, catalog.rules), models, SystemClock(), Ulids(),
         driver=driver_name(), version=__version__, record=record, ask=ask, secrets=secrets,
     )  # fmt: skip
     service = Service(parts)
@@ -74,7 +75,7 @@ async def opened(
 
     engine = LocalEngine(
         service.drive, limits.max_concurrent_tasks, service.hear_cancel, still=parts.under_way.still_secs,
-        lend_after=lend_after,
+        lend_after=lend_after, asleep=service.until_it_goes_on, elsewhere=service.driven_elsewhere,
     )  # fmt: skip
     running = Running(service, engine, models, announcer, queue, by_workers=by_workers)
     closing.push_async_callback(running.aclose)

@@ -341,6 +341,15 @@ class Replan:
         await self.service.answer(task_id, text_of("the answer", text), question_id, output=output, by=by)
 
     @checked
+    async def signal(self, task_id: str, token: str, data: Any = None, by: str = "") -> bool:
+        """Tell a task that something outside has happened, by the token that its `create_callback` has given out.
+
+        `data` is what its `wait_for_callback` gives. It may come before the task waits for it; of several the first counts:
+        the same again gives False, other data is an `InputError`. A task that nobody drives goes on with `resume`.
+        """
+        return await self.service.signal(task_id, text_of("the token", token), data, by)
+
+    @checked
     async def resume(
         self, task_id: str, *, secrets: Mapping[str, str | SecretStr] | None = None
     ) -> TaskResult:

@@ -25,7 +25,7 @@ from replan.run.service.submission import Submission, check_submission
 from replan.run.service.tasks import Service
 from replan.run.session.answer_checks import AnswerCheck
 from replan.run.session.stops import HandedOver
-from replan.wiring import Models
+from replan.wiring import Models, need_queue
 
 CANCEL_SECS = 3.0
 """How long a cancelled caller waits for its task to end."""
@@ -178,7 +178,7 @@ class Running:
         judges = state.evaluation is None and state.policy.evaluation == "model"
         await self._load_models(plans=plans, judges=judges)
         self._check_models(state.policy, plans=plans, judges=judges)
-        driving = self._start(task_id, after=state.last_seq)
+        driving = self._start(task_id, after=state.last_seq, stays=False)
         self.engine.let_through(task_id)  # the queue has given it a place
         try:
             left = await asyncio.shield(driving)
@@ -188,6 +188,10 @@ class Running:
             raise
         if not left.ended and left.waiting is None:
             raise HandedOver
+        if left.waiting is not None and left.waiting.until is not None:
+            # Before the queue is told that this is done: else a crash in between would lose the wake-up.
+            secs = max(0.0, left.waiting.until - self.service.parts.clock.now())
+            await need_queue(self.queue).wake_later(task_id, secs)
 
     async def resume(self, task_id: str, secrets: Mapping[str, str | SecretStr] | None) -> TaskResult:
         """Drive on a task that nobody holds, to its end or until it waits."""
@@ -255,8 +259,8 @@ class Running:
         if driving is not None and (await self.service.parts.store.summary(task_id)).held:
             await asyncio.wait({driving}, timeout=CANCEL_SECS)
 
-    def _start(self, task_id: str, after: int) -> asyncio.Task[State]:
-        driving = self.engine.start(task_id)
+    def _start(self, task_id: str, after: int, *, stays: bool = True) -> asyncio.Task[State]:
+        driving = self.engine.start(task_id, stays=stays)
         if self._announcer is not None:
             self._announcer.follow(self.service, task_id, after, driving)
         return driving

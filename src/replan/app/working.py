@@ -14,6 +14,7 @@ from replan.config import Settings
 from replan.core.limits.needs import Needs
 from replan.errors import InputError, ReplanError
 from replan.run.service.for_workers import checked_queue
+from replan.run.waits.beginning import waits_of
 from replan.tools.catalog.catalog import Catalog
 from replan.wiring import Models, driver_name, need_queue
 
@@ -59,7 +60,8 @@ async def work_off(
     await models.load(models)
 
     def offers() -> Needs:
-        tools = tuple(spec.id for spec in catalog.specs())
+        waits = waits_of(running.service.parts.tools)
+        tools = tuple(spec.id for spec in (*catalog.specs(), *waits))
         return Needs(tools=tools, models=_that_open(models), endpoint=models.endpoint)
 
     worker = Worker(

@@ -283,6 +283,27 @@ class CallFailed(_OfCall):
     """None: no further try of this call by code."""
 
 
+class WaitStarted(_OfCall):
+    """A call that waits has begun to: for a time, for a condition, or for somebody outside."""
+
+    type: Literal["wait_started"] = "wait_started"
+    kind: Literal["time", "condition", "callback"]
+    until: float | None = None
+    """Unix seconds: when it is over by itself. None: it takes as long as it takes."""
+    token: str = ""
+    """Of the callback that it waits for."""
+
+
+class CallbackReceived(Event):
+    """Somebody outside has used a callback. The first word counts."""
+
+    signal: ClassVar[bool] = True
+    type: Literal["callback_received"] = "callback_received"
+    token: str
+    data: Any = None
+    by: str = ""
+
+
 class OutcomeUnknown(_OfCall):
     type: Literal["outcome_unknown"] = "outcome_unknown"
     reason: str
@@ -456,7 +477,7 @@ class QuestionAnswered(Event):
 
 
 class TaskWaiting(Event):
-    """Nothing goes on without a person; nobody drives the task meanwhile."""
+    """Nothing goes on without a person, somebody outside, or some time; nobody drives the task meanwhile."""
 
     type: Literal["task_waiting"] = "task_waiting"
     reason: str
@@ -466,6 +487,10 @@ class TaskWaiting(Event):
     """There is nothing to answer: what the reason says is to be put right, and the task resumed."""
     because: Literal["key", "model"] = "key"
     """Of such a one: the model refuses its key, or cannot be reached."""
+    until: float | None = None
+    """Unix seconds: then it goes on by itself."""
+    callbacks: tuple[str, ...] = ()
+    """Tokens that somebody outside may use."""
 
 
 class EvaluationCompleted(Event):
@@ -608,6 +633,8 @@ KnownEvent: TypeAlias = (
     | CallStarted
     | CallCompleted
     | CallFailed
+    | WaitStarted
+    | CallbackReceived
     | OutcomeUnknown
     | OutcomeSettled
     | StepProgress

@@ -163,6 +163,8 @@ class ToolSpec(Frozen):
     """How a call in doubt is settled by code."""
     substitutes: tuple[str, ...] = ()
     """Names of tools that do the very same thing: the effect of one may stand for this one's, with nobody asked."""
+    waits: Literal["", "time", "condition", "callback"] = Field(default="", exclude=True, repr=False)
+    """What a call of it waits for: such a tool is Replan's own, and the loop carries it out."""
 
     def is_stronger_than(self, effect: Effect) -> bool:
         """True if a call of it may change more in the world than one of that effect."""

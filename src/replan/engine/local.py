@@ -16,6 +16,7 @@ from contextvars import ContextVar
 
 from replan.core.state.task import State
 from replan.engine.lending import Lending, Still
+from replan.errors import TaskHeld
 from replan.ports import Listening
 from replan.run.session.shielding import wait_through
 
@@ -31,12 +32,19 @@ class LocalEngine:
         *,
         still: Still | None = None,
         lend_after: Callable[[Collection[str]], float] = lambda _: 0.0,
+        asleep: Callable[[State], Awaitable[bool]] | None = None,
+        elsewhere: Callable[[str], Awaitable[State]] | None = None,
     ) -> None:
         """`hear(task_id, tell)` calls `tell` when a task that nobody drives yet is cancelled, in whatever process.
 
         `still(task_ids)`: for how many seconds none of them has done anything but wait for its tools. After `lend_after(task_ids)`
         of these a place is lent; 0: never.
+
+        `asleep(state)` waits, without a place, until a task that was let go of is due by itself; False for any other.
+        `elsewhere(task_id)`: what becomes of one that somebody else has taken up then.
         """
+        self._asleep, self._elsewhere = asleep, elsewhere
+        self._sleeping: set[str] = set()
         self._drive = drive
         self._hear = hear
         self._free = self._places = max(1, max_concurrent)
@@ -54,12 +62,15 @@ class LocalEngine:
         """For the callbacks of all tasks: each would have one of its own."""
         self._lending = None if still is None else Lending(still, lend_after, self)
 
-    def start(self, task_id: str) -> asyncio.Task[State]:
-        """Drive the task as soon as there is a place; the same one if it is being driven here already."""
+    def start(self, task_id: str, *, stays: bool = True) -> asyncio.Task[State]:
+        """Drive the task as soon as there is a place; the same one if it is being driven here already.
+
+        `stays`: also where it waits for a time in between; else somebody else wakes it up.
+        """
         known = self._driving.get(task_id)
         if known is not None and not known.done():
             return known
-        task = asyncio.get_running_loop().create_task(self._take(task_id), name=task_id)
+        task = asyncio.get_running_loop().create_task(self._take(task_id, stays), name=task_id)
         self._driving[task_id] = task
         task.add_done_callback(self._ended, context=self._context)
         return task
@@ -99,12 +110,27 @@ class LocalEngine:
     def going(self) -> list[str]:
         """The tasks that have a place, or need none."""
         waiting = {task_id for task_id, waiter in self._queue.items() if not waiter.done()}
-        return [task_id for task_id in self._driving if task_id not in waiting]
+        return [task_id for task_id in self._driving if task_id not in waiting | self._sleeping]
 
-    async def _take(self, task_id: str) -> State:
-        async with self._place(task_id):
-            _WITHIN.set(_WITHIN.get() | {(self, task_id)})
-            return await self._drive(task_id)
+    async def _take(self, task_id: str, stays: bool) -> State:
+        state: State | None = None
+        while True:
+            try:
+                async with self._place(task_id):
+                    _WITHIN.set(_WITHIN.get() | {(self, task_id)})
+                    state = await self._drive(task_id)
+            except TaskHeld:
+                if state is None or self._elsewhere is None:
+                    raise
+                state = await self._elsewhere(task_id)  # somebody was faster to take it up
+            if not stays or self._asleep is None or state.ended or state.waiting is None:
+                return state
+            self._sleeping.add(task_id)
+            try:
+                if not await self._asleep(state):
+                    return state
+            finally:
+                self._sleeping.discard(task_id)
 
     @asynccontextmanager
     async def _place(self, task_id: str) -> AsyncIterator[None]:

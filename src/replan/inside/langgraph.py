@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
 from replan.app import Replan
-from replan.core.events import ApprovalResolved, QuestionAnswered, Record, TaskWaiting
+from replan.core.events import ApprovalResolved, CallbackReceived, QuestionAnswered, Record, TaskWaiting
 from replan.core.report.result import TaskResult, WaitingFor
 from replan.core.state.task import ENDED
 from replan.errors import InputError, TaskEnded, TaskFailure, TaskNotFound
@@ -154,11 +154,14 @@ async def _followed(replan: Replan, task_id: str, write: Callable[[Any], None], 
     return result
 
 
+_ANSWERS = ApprovalResolved | QuestionAnswered | CallbackReceived
+
+
 async def _last_delivered(replan: Replan, task_id: str) -> int:
     """The number of the latest interrupt whose value the task has got; -1 if it got none."""
     last = -1
     for record in await replan.history(task_id):
-        if isinstance(record.event, ApprovalResolved | QuestionAnswered):
+        if isinstance(record.event, _ANSWERS):
             who, _, number = record.event.by.partition("#")
             if who == BY and number.isdecimal():
                 last = max(last, int(number))
@@ -170,10 +173,10 @@ async def _asked_since(replan: Replan, task_id: str) -> set[str]:
     asked: set[str] = set()
     for record in await replan.history(task_id):
         event = record.event
-        if isinstance(event, ApprovalResolved | QuestionAnswered) and event.by.partition("#")[0] == BY:
+        if isinstance(event, _ANSWERS) and event.by.partition("#")[0] == BY:
             asked.clear()
         elif isinstance(event, TaskWaiting):
-            asked.update((*event.approvals, *event.questions)[:1])
+            asked.update((*event.approvals, *event.questions, *event.callbacks)[:1])
     return asked
 
 
@@ -208,6 +211,9 @@ def _asked(task_id: str, waiting: WaitingFor, problem: str | None) -> dict[str, 
 async def _tell(replan: Replan, task_id: str, waiting: WaitingFor, said: Any, *, by: str) -> None:
     """Give the task what `Command(resume=…)` has brought; where nothing is to be answered, it only goes on."""
     if not waiting.id:
+        return
+    if waiting.kind == "callback":
+        await replan.signal(task_id, waiting.id, said, by=by)
         return
     if waiting.kind != "approval":
         text, output = said, None

@@ -40,6 +40,7 @@ from replan.core.report.explain_doubts import with_account
 from replan.core.state.fold import apply
 from replan.core.state.task import State
 from replan.core.types import Failure
+from replan.core.waits.state import was_set_back
 from replan.errors import ModelError, PlanInvalid, RecordingError, ReplanError, StoreError, TaskHeld
 from replan.run.calls.closing import close_crashed, close_running
 from replan.run.human_input import questions as asking
@@ -69,8 +70,7 @@ async def drive(task_id: str, parts: Parts, *, steal: bool = False) -> State:
         try:
             async with Run.of(task_id, parts, steal=steal and state is None) as run:
                 try:
-                    waiting = run.state.waiting
-                    if not run.state.ended and (waiting is None or waiting.until_resumed):
+                    if not run.state.ended and goes_on(run.state, run.now()):
                         await Drive(run, people).attend()
                 finally:
                     state = run.state
@@ -83,6 +83,14 @@ async def drive(task_id: str, parts: Parts, *, steal: bool = False) -> State:
         finally:
             people.close()
     return state
+
+
+def goes_on(state: State, now: float) -> bool:
+    """True if the task does not wait, or no longer: its time has come, or is counted anew as the clock was set back."""
+    waiting = state.waiting
+    if waiting is None or waiting.until_resumed:
+        return True
+    return waiting.until is not None and (waiting.until <= now or was_set_back(state.last_ts, now))
 
 
 async def _spoken_since(state: State, task_id: str, parts: Parts) -> bool:

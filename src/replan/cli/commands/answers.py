@@ -1,4 +1,4 @@
-"""`replan tasks approve|reject|answer`: what a waiting task needs from a person."""
+"""`replan tasks approve|reject|answer|signal`: what a waiting task needs from people, and from outside."""
 
 from __future__ import annotations
 
@@ -102,6 +102,29 @@ def answer(
         return "answered"
 
     _speak(task_id, config, db, say_it)
+
+
+def signal(
+    task_id: TaskName,
+    token: Annotated[str, typer.Argument(metavar="TOKEN", help="What the task has given out.")],
+    data: Annotated[
+        str | None,
+        typer.Option("--data", metavar="JSON", help="What has come of it: the output of its wait."),
+    ] = None,
+    by: By = "replan tasks signal",
+    config: options.Config = None,
+    db: options.Db = None,
+) -> None:
+    """Tell a task that something outside has happened, by the token that it has given out for that."""
+    from replan.cli.terminal.inputs import json_value
+
+    given = None if data is None else json_value(data, "--data")
+
+    async def use(replan: Replan, found: str) -> str:
+        new = await replan.signal(found, token, given, by=by)
+        return "the callback is used" if new else "the callback was used with just that before"
+
+    _speak(task_id, config, db, use)
 
 
 _MOST_OF_AN_ITEM = 300

@@ -24,7 +24,7 @@ async def answer_all(replan: Replan, result: TaskResult) -> bool:
     """Ask for everything that the task waits for; True if anything was answered, by whomever."""
     answered = False
     with contextlib.suppress(Later):
-        for one in [one for one in result.waiting_for if one.id]:
+        for one in [one for one in result.waiting_for if one.id and one.kind != "callback"]:
             asked = _approval if one.kind == "approval" else _question
             try:
                 answered = await asked(replan, result.task_id, one) or answered

@@ -95,7 +95,7 @@ def summary(result: TaskResult) -> list[str]:
 
 
 def waiting_lines(task_id: str, waiting: Sequence[WaitingFor]) -> list[str]:
-    """What a task waits for from a person, each with the command that gives it."""
+    """What a task waits for, each with the command that gives it."""
     from json import dumps
 
     lines = []
@@ -108,8 +108,12 @@ def waiting_lines(task_id: str, waiting: Sequence[WaitingFor]) -> list[str]:
             lines.append(f"    {one.tool_id}({shown})")
             lines.append(f"    to agree:  {again('tasks', 'approve', task_id, one.id)}")
             lines.append(f"    to refuse: {again('tasks', 'reject', task_id, one.id)} --reason TEXT")
+        elif one.kind == "callback":
+            lines.append(f"    to use it: {again('tasks', 'signal', task_id, one.id)} --data JSON")
         elif one.id:
             lines.append(f"    to answer: {again('tasks', 'answer', task_id, '--question', one.id)} TEXT")
-    if waiting:
+    if any(one.kind != "time" for one in waiting):
         lines.append(f"  then continue: {to_go_on(task_id)}")
+    elif waiting:
+        lines.append(f"  to wait with it: {to_go_on(task_id)}")
     return lines

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from replan.cli.commands.answers import answer, approve, reject
+from replan.cli.commands.answers import answer, approve, reject, signal
 from replan.cli.commands.resume import resume
 from replan.cli.terminal import options
 from replan.cli.terminal.again import again
@@ -287,7 +287,7 @@ def delete(
         asyncio.run(remove())
 
 
-for _command in (approve, reject, answer, resume):
+for _command in (approve, reject, answer, signal, resume):
     tasks_app.command()(_command)
 
 

@@ -89,6 +89,8 @@ class PictureState(Board):
 
     def _resumed(self, event: e.TaskResumed, ts: float) -> None:
         self.model_calls.clear()
+        if self.status == "waiting":
+            self.status = "executing"
         self.notes.append("resumed" + (f": {event.reason}" if event.reason else ""))
 
     def _cancel(self, event: e.CancelRequested, ts: float) -> None:
@@ -288,6 +290,7 @@ _HANDLERS: dict[type, Any] = {
     e.ApprovalResolved: PictureState._heard,
     e.QuestionAsked: PictureState._tell,
     e.QuestionAnswered: PictureState._heard,
+    e.CallbackReceived: PictureState._heard,
     e.TaskWaiting: PictureState._waits,
     e.ExecutionMode: PictureState._mode,
     e.StepReady: PictureState._ready,

@@ -90,9 +90,10 @@ def _of_people(event: e.AnyEvent) -> str | None:
         case e.QuestionAnswered():
             return f"{event.by or 'a person'} answered {event.question_id}: {event.answer}"
         case e.TaskWaiting():
-            return (
-                f"waiting: {event.reason}" if event.until_resumed else f"waiting for a person: {event.reason}"
-            )
+            asks = bool(event.approvals or event.questions)
+            return f"waiting for a person: {event.reason}" if asks else f"waiting: {event.reason}"
+        case e.CallbackReceived():
+            return f"{event.by or 'somebody outside'} used the callback {event.token}"
         case e.BudgetWarning():
             return f"{event.limit}: {in_digits(event.used)} of {in_digits(event.allowed)} used"
         case _:

@@ -9,6 +9,8 @@ from replan.core.types import StepId
 
 READING = "verify:"
 """Begins the action id of a reading that is made to find out about a call; no plan can have such an id."""
+POLLING = "poll:"
+"""Likewise of a reading that a wait for a condition makes."""
 
 
 class Slot(NamedTuple):
@@ -25,6 +27,16 @@ class Slot(NamedTuple):
     def reading(self) -> Slot:
         """Where a reading about this call is recorded."""
         return Slot(READING + (self.action_id or ""), self.item)
+
+    def polling(self) -> Slot:
+        """Where a reading is recorded that this call makes as it waits for a condition."""
+        return Slot(POLLING + (self.action_id or ""), self.item)
+
+    def polled_for(self) -> Slot | None:
+        """The call that such a reading is made for; None if this is no such reading."""
+        if self.action_id is None or not self.action_id.startswith(POLLING):
+            return None
+        return slot_of(self.action_id.removeprefix(POLLING) or None, self.item)
 
 
 ONLY = Slot()

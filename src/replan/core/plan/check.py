@@ -26,6 +26,7 @@ from replan.core.references.conditions import read_condition, roots
 from replan.core.references.refs import Reference, listed, meaning, rewritten
 from replan.core.secrets import takes_secrets
 from replan.core.types import Action, JsonObject, Plan, Step, StepId, ToolId, ToolSpec
+from replan.core.waits.check import wait_violations
 
 
 class Toolbox(NamedTuple):
@@ -325,6 +326,8 @@ class _Check:
         tool = call.tool
         if call.unread:
             return
+        if tool is not None and tool.waits:
+            self.violations.extend(wait_violations(*self.tools, call.where, tool, call.parameters))
         if tool is not None and tool.id not in self._open:
             self._open[tool.id] = not takes_secrets(tool)
         if (
@@ -337,6 +340,8 @@ class _Check:
             self.violations.extend(parameter_violations(self.draft, step, call))
             if call.refers and step.for_each is not None:
                 self.violations.extend(item_violations(self.draft, step, call))
+        elif tool.waits:
+            pass  # it is not made as other calls are
         elif not step.actions and step.for_each is None and step.step_id not in self.constants:
             self.constants[step.step_id] = constant_call(tool, call.parameters)
 

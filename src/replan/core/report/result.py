@@ -67,15 +67,16 @@ class StepResult(BaseModel):
 
 
 class WaitingFor(BaseModel):
-    """What a person is asked for: to agree to a call, or to say something."""
+    """What a task waits for: a person who is to agree to a call or to say something, somebody outside, or a time."""
 
     model_config = ConfigDict(frozen=True)
 
     kind: str
     """`approval`, `outcome` (did a call take effect), `intervention` (what is needed for the task to go on); or `key` (the model
-    refuses its key) and `model` (it cannot be reached), where nothing is to be answered, and the task is resumed."""
+    refuses its key) and `model` (it cannot be reached), where nothing is to be answered, and the task is resumed; `callback`
+    (somebody outside uses its token, the `id`), `time` (it goes on by itself, see `until`)."""
     id: str
-    """Of the approval or the question; empty where nothing is to be answered."""
+    """Of the approval or the question; the token of a callback; empty where nothing is to be answered."""
     text: str
     """What is asked, alone."""
     background: str = ""
@@ -90,6 +91,8 @@ class WaitingFor(BaseModel):
     """Which item of a `for_each` the call is for, from 1."""
     item_value: Any = None
     """That item, secrets masked, a large one cut."""
+    until: float | None = None
+    """Of a time: when, in Unix seconds."""
 
 
 T = TypeVar("T", default=Any)
@@ -115,7 +118,7 @@ class TaskResult(BaseModel, Generic[T]):
     shortfall: tuple[str, ...] = ()
     """What is missing of a task that succeeded, being done in substance."""
     waiting_for: tuple[WaitingFor, ...] = ()
-    """What a waiting task needs from a person."""
+    """What a waiting task waits for."""
     usage: Usage = Usage()
     steps: tuple[StepResult, ...] = ()
 

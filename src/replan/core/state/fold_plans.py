@@ -8,7 +8,7 @@ from typing import Any
 from replan.core import events as e
 from replan.core.state.progress import StepState
 from replan.core.state.task import State, ids_of
-from replan.core.types import Plan, Step, StepId
+from replan.core.types import Fault, Plan, Step, StepId
 
 _WHAT_IS_CALLED = ("tool", "parameters", "actions", "for_each")
 
@@ -61,7 +61,23 @@ def take_plan(state: State, plan: Plan) -> dict[StepId, StepState]:
             _leave_out_yes(state, one)
         state.left_out += kept.values()
         state.earlier.update((name, one) for name, one in kept.items() if one.has_output)
+    _give_up_waits(state)
     return kept
+
+
+def _give_up_waits(state: State) -> None:
+    """What only steps have waited for that are left out, or call something else by now, nobody waits for any more."""
+    for key in state.waits:
+        call = state._calls.get(key)
+        if call is None or call.status != "running":
+            continue
+        step = state.steps.get(call.step_id)
+        if step is None or step.calls.get(call.slot) is not call:
+            del state._calls[key]
+            call.status = "failed"
+            call.fault = Fault(
+                category="unknown", kind="cancelled", message="the plan does without it by now"
+            )
 
 
 def _keep_words(state: State, step: Step, until: int) -> None:
@@ -118,6 +134,7 @@ def replace_step(state: State, step: Step) -> None:
     known.keep_calls(("unknown",))
     known.items = None
     state.ledger.free({step.step_id})
+    _give_up_waits(state)
 
 
 def reopen(state: State, names: Iterable[StepId]) -> None:

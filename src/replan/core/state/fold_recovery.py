@@ -378,13 +378,22 @@ def _answered(state: State, event: e.QuestionAnswered, ts: float) -> None:
 
 
 def _waiting(state: State, event: e.TaskWaiting, ts: float) -> None:
-    known = state.mending()
-    approvals = {one.approval_id for one in known.open_approvals()}
-    questions = {one.question_id for one in known.open_questions()}
-    open_ = approvals.intersection(event.approvals) or questions.intersection(event.questions)
     state.ledger.waits += 1
-    if state.cancel is None and (open_ or event.until_resumed):
+    if state.cancel is None and (event.until_resumed or _is_open(state, event)):
         state.waiting = event  # else the answer came just before
+
+
+def _is_open(state: State, event: e.TaskWaiting) -> bool:
+    """True if nothing of what is waited for has come."""
+    if not state.callbacks.keys().isdisjoint(event.callbacks):
+        return False
+    known = state.recovery
+    if known is not None:
+        approvals = {one.approval_id for one in known.open_approvals()}
+        questions = {one.question_id for one in known.open_questions()}
+        if not (approvals.issuperset(event.approvals) and questions.issuperset(event.questions)):
+            return False
+    return bool(event.approvals or event.questions or event.callbacks or event.until is not None)
 
 
 def _warned(state: State, event: e.BudgetWarning, ts: float) -> None:

@@ -14,6 +14,7 @@ from replan.core.state.fold_plans import reopen
 from replan.core.state.progress import CallState, Output, StepState, StepStatus
 from replan.core.state.step_recovery import Healing
 from replan.core.state.task import State
+from replan.core.waits.state import Reading, Wait
 
 
 def _step_ready(state: State, event: e.StepReady, ts: float) -> None:
@@ -37,6 +38,10 @@ def _call_started(state: State, event: e.CallStarted, ts: float) -> None:
     ledger, slot = state.ledger, slot_of(event.action_id, event.index)
     if slot.action_id is not None and slot.action_id.startswith(READING):
         fold_recovery.reading_started(state, event, ts)
+        return
+    if slot.polled_for() is not None:
+        if event.attempt == 1 and (wait := _polling(state, event)) is not None:
+            wait.readings += 1
         return
     ledger.occupy(event.call_key, (event.step_id, slot))
     call = CallState(
@@ -72,6 +77,9 @@ def _call_completed(state: State, event: e.CallCompleted, ts: float) -> None:
         state.kept_apart = True
     if event.action_id is not None and event.action_id.startswith(READING):
         fold_recovery.reading_ended(state, event)
+    elif event.action_id is not None and (wait := _polling(state, event)) is not None:
+        wait.read_at, wait.error, wait.failures = ts, "", 0
+        wait.latest = Reading(event.output, event.artifact, event.masked)
     elif event.reused:
         _reused(state, event, output, ts)
     elif call := _result_of(state, event, ts):
@@ -104,12 +112,46 @@ def _succeeded(state: State, call: CallState, output: Output) -> None:
 def _call_failed(state: State, event: e.CallFailed, ts: float) -> None:
     if event.action_id is not None and event.action_id.startswith(READING):
         fold_recovery.reading_ended(state, event)
+    elif event.action_id is not None and (wait := _polling(state, event)) is not None:
+        wait.error = event.error.message
+        if event.retry_in_secs is None:
+            wait.read_at = ts
+            wait.failures += 1
     elif call := _result_of(state, event, ts):
         call.status = "failed" if event.retry_in_secs is None else "retrying"
         call.fault = event.error
         if event.error.kind not in NOT_MADE:  # what it says it has not done, it may have half done
             state.ledger.may_have_done(call)
         call.retries += event.retry_in_secs is not None and event.error.kind != "cancelled"
+
+
+def _polling(state: State, event: e._OfCall) -> Wait | None:
+    """The wait that a reading is made for; None if it is no such reading, or the wait is over."""
+    slot = slot_of(event.action_id, event.index).polled_for()
+    step = state.steps.get(event.step_id) if slot is not None else None
+    call = step.calls.get(slot) if step is not None and slot is not None else None
+    return state.waits.get(call.key) if call is not None and call.status == "running" else None
+
+
+def _wait_started(state: State, event: e.WaitStarted, ts: float) -> None:
+    before = state.waits.get(event.call_key)
+    begun = Wait(since=ts, until=event.until, token=event.token)
+    if (
+        before is not None
+        and (call := state._calls.get(event.call_key)) is not None
+        and call.status == "running"
+    ):
+        begun.readings = before.readings  # its time was counted anew
+    state.waits = {**state.waits, event.call_key: begun}
+
+
+def _callback(state: State, event: e.CallbackReceived, ts: float) -> None:
+    if state.ended:
+        return
+    if event.token not in state.callbacks:
+        state.callbacks = {**state.callbacks, event.token: event}
+    if state.waiting is not None and not state.waiting.until_resumed:
+        state.waiting = None  # what is still open is waited for anew
 
 
 def _outcome_unknown(state: State, event: e.OutcomeUnknown, ts: float) -> None:
@@ -243,6 +285,8 @@ HANDLERS: dict[type, Callable[[Any, Any, float], None]] = {
     e.CallStarted: _call_started,
     e.CallCompleted: _call_completed,
     e.CallFailed: _call_failed,
+    e.WaitStarted: _wait_started,
+    e.CallbackReceived: _callback,
     e.OutcomeUnknown: _outcome_unknown,
     e.OutcomeSettled: _outcome_settled,
     e.StepCompleted: _step_completed,

@@ -36,8 +36,9 @@ def _resumed(state: State, event: e.TaskResumed, ts: float) -> None:
     state.started = state.resumed = True
     state.llm_running.clear()
     state.llm_since.clear()
-    if state.waiting is not None and state.waiting.until_resumed:
-        state.waiting = None
+    waiting = state.waiting
+    if waiting is not None and (waiting.until_resumed or waiting.until is not None):
+        state.waiting = None  # its time has come, or somebody looks again whether it has
     if state.cancel is not None and state.cancel.until_resumed:
         state.cancel = None
 

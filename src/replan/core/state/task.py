@@ -33,6 +33,7 @@ from replan.core.state.progress import status_of as status_of
 from replan.core.state.recovery import Recovery
 from replan.core.state.restated import Again, Restated
 from replan.core.types import ActionId, CallKey, JsonObject, Plan, Step, StepId, ToolId, ToolSpec, Usage
+from replan.core.waits.state import Wait
 
 
 class TaskName(NamedTuple):
@@ -46,6 +47,9 @@ class TaskName(NamedTuple):
 _NOTHING: JsonObject = {}
 """Shared by all states: nobody writes into what was submitted."""
 _NOTHING_USED = Usage()
+_NO_WAITS: dict[CallKey, Wait] = {}
+_NO_CALLBACKS: dict[str, e.CallbackReceived] = {}
+"""Likewise: a task that waits for something gets one of its own."""
 OLD_SECS = 60.0
 """After so long a reading of an earlier round is made anew."""
 
@@ -115,6 +119,10 @@ class State:
     impasse: e.PlanningStopped | None = None
     """Why there is no plan, or none anew; gone once a person has spoken."""
     waiting: e.TaskWaiting | None = None
+    waits: dict[CallKey, Wait] = field(default_factory=lambda: _NO_WAITS)
+    """The waits that calls of the plan have begun."""
+    callbacks: dict[str, e.CallbackReceived] = field(default_factory=lambda: _NO_CALLBACKS)
+    """What somebody outside has said, by token: the first word of each."""
     recovery: Recovery | None = None
     """What recovery has done so far; None: nothing yet."""
     evaluation: e.EvaluationCompleted | None = None

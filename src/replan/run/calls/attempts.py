@@ -165,6 +165,16 @@ class Attempts:
                 del self._waits[wait]  # it may be done once only
                 wait.reschedule(0.0)
 
+    async def make(self, call: Call, place: Place, urgency: float) -> Fault | JsonObject:
+        """Make a call beside the calls of the plan, with a place that is held no longer than that."""
+        with call.right:
+            await self.admitted(call, urgency)
+            async with place.taken(urgency):
+                batch = self.begin(call)
+                outcome = await self.finish(call, batch, place, urgency)
+                assert not isinstance(outcome, PlainEnd)  # this step has another call
+                return outcome
+
     async def finish(
         self, call: Call, batch: Batch, place: Place, urgency: float
     ) -> Fault | JsonObject | PlainEnd:

@@ -69,6 +69,8 @@ class Call:
     """Its parameters are gone through beside the event loop."""
     plain: bool = False
     """It is the only call of its step, and neither of them has been begun before."""
+    waits: bool = False
+    """It is a wait, which may begin or goes on."""
 
     def labels(self) -> dict[str, Any]:
         """What every event of this call says."""

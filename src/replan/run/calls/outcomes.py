@@ -21,7 +21,7 @@ class Outcomes:
         self.of: list[Fault | JsonObject | None] = [None] * count
         self.left = count
         self.parked: list[Call] = []
-        """Calls that wait for a person."""
+        """Calls that wait for a person, or are waits themselves."""
         self.place: Place | None = None
         """Of the call that came out last: with it the step comes to its end."""
 
@@ -38,7 +38,7 @@ class Outcomes:
 
 
 class Parked(NamedTuple):
-    """A call that waits for a person's yes."""
+    """A call that waits for a person's yes, or one that is a wait itself (`ToolSpec.waits`)."""
 
     call: Call
 

@@ -31,7 +31,7 @@ async def prepared_beside(
 def prepared_call(
     run: Run, step: StepState, slot: Slot, loaded: Loaded, item: Any = None, meant: Meant | None = None
 ) -> Call | Parked | Fault | JsonObject:
-    """The call to make, at once or when a person has agreed; or its outcome, where it has one or cannot be made."""
+    """The call to make, at once or when it is due; or its outcome, where it has one or cannot be made."""
     known = step.calls.get(slot)
     if known is not None and known.status == "unknown":
         return known.fault or crashed_fault()
@@ -55,6 +55,11 @@ def prepared_call(
         return Parked(waits.call)
     except Exception as error:  # noqa: BLE001 - a fault of ours is this call's alone
         return internal_fault(error)
+    if call.tool.waits:
+        if known is not None and known.key == call.key and call.key in state.waits:
+            call.attempt = known.attempt  # it goes on waiting
+        call.waits = True
+        return Parked(call)
     if known is not None:
         if known.key != call.key and unfinished_effect(known):
             # Its references give something else by now: that would be a second effect, not the same again.

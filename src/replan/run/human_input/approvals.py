@@ -85,8 +85,12 @@ class Parking:
             raise RuntimeError(f"step {step_id!r} waits for an approval that was given")
         if heard:
             self._heard.setdefault(step_id, set()).update(heard)
-            del self._waiting[step_id]
+            self.forget(step_id)
             self._due(step_id)
+
+    def forget(self, step_id: StepId) -> None:
+        """The step is looked at again for another reason."""
+        self._waiting.pop(step_id, None)
 
     def requests(self) -> list[ApprovalRequested]:
         """What is still asked for."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
-from replan.core.plain_calls import PlainEnd
 from replan.core.reflection import SuggestedAction
 from replan.core.state.task import CallState, Slot, StepState
 from replan.core.types import Fault, JsonObject
@@ -38,7 +37,7 @@ class Mending:
         self._attempts = attempts
         self._places = places
         self._recovery = Recovery(run)
-        self._doubts = Doubts(run, attempts, self._make)
+        self._doubts = Doubts(run, attempts, attempts.make)
 
     def takes(self, step: StepState, slot: Slot, fault: Fault) -> bool:
         """True if the failure is one to recover from."""
@@ -172,16 +171,7 @@ class Mending:
             if known.artifact is not None:
                 await loaded.load(self._run, self._run.task_id, [known.artifact])
             return self._attempts.reuse(prepared, known, loaded.value_of(known))
-        return await self._make(prepared, place, urgency)
-
-    async def _make(self, call: Call, place: Place, urgency: float) -> Fault | JsonObject:
-        with call.right:
-            await self._attempts.admitted(call, urgency)
-            async with place.taken(urgency):
-                batch = self._attempts.begin(call)
-                outcome = await self._attempts.finish(call, batch, place, urgency)
-                assert not isinstance(outcome, PlainEnd)  # this step has had another call
-                return outcome
+        return await self._attempts.make(prepared, place, urgency)
 
     async def _read(
         self, step: StepState, slot: Slot, action: SuggestedAction, place: Place, urgency: float
@@ -201,7 +191,7 @@ class Mending:
         about = step.calls[slot].key if slot in step.calls else f"{step.step.step_id}{slot}"
         base = self._run.state.reading_base(tool, parameters, about)  # another doubt, another reading
         key = f"{base}.v{number}"
-        await self._make(Call(step.step, slot.reading(), tool, parameters, key), place, urgency)
+        await self._attempts.make(Call(step.step, slot.reading(), tool, parameters, key), place, urgency)
 
     # ── the next layers ──
 

@@ -13,6 +13,7 @@ from replan.core.state.known import stands_in
 from replan.core.state.step_recovery import Healing
 from replan.core.state.task import StepState, actions_of
 from replan.core.types import Fault, JsonObject, Plan, Step, ToolSpec
+from replan.core.waits.tools import tools_of
 from replan.errors import ModelError, PlanInvalid
 from replan.reasoning.planning.replanner import CannotRepair, repair_step
 from replan.run.calls.outline import outline
@@ -200,7 +201,7 @@ def _named(step: Step) -> list[str]:
 
 def _tools_of(run: Run, plan: Plan) -> list[ToolSpec]:
     """The tools that the plan names already."""
-    found = (run.parts.tools.resolve(name) for step in plan.steps for name in _named(step))
+    found = (run.parts.tools.resolve(name) for step in plan.steps for name in tools_of(step))
     return [tool for tool in found if tool is not None]
 
 

@@ -12,7 +12,9 @@ from replan.core.state.changes import planned_behind_a_change
 from replan.core.state.known import stands_in
 from replan.core.state.task import StepState
 from replan.core.types import JsonObject, Plan, Step, StepId, ToolId, ToolSpec
+from replan.core.waits.tools import tools_of
 from replan.run.session.context import Run
+from replan.run.waits.beginning import waits_of
 
 
 class NotSelected(Exception):
@@ -29,13 +31,18 @@ class NotSelected(Exception):
 
 
 def allowed_tools(run: Run) -> list[ToolSpec]:
-    """The tools that were selected for the plan; all of them where no selection was made, or none for a plan made anew."""
+    """The tools that were selected for the plan; all of them where no selection was made, or none for a plan made anew.
+
+    And those to wait with, which need not be selected.
+    """
     selection = run.state.selection
     every = run.parts.tools.specs()
-    if selection is None or (not selection.tools and run.state.replanning is not None):
-        return every
-    chosen = {tool.tool_id for tool in selection.tools}
-    return [tool for tool in every if tool.id in chosen]
+    if selection is not None and (selection.tools or run.state.replanning is None):
+        chosen = {tool.tool_id for tool in selection.tools}
+        every = [tool for tool in every if tool.id in chosen]
+    # a small model is asked in few words, and of few tools
+    waits = waits_of(run.parts.tools) if run.parts.models["planning"].style != "small" else []
+    return [*every, *waits]
 
 
 def check(
@@ -48,6 +55,7 @@ def check(
     """
     if draft.declined:
         return Checked(draft, ())
+    tools = [*tools, *waits_of(run.parts.tools)]
     policy, state = run.state.policy, run.state
     staying, done = frozenset(kept), settled_steps(run)
     stay = {
@@ -181,13 +189,7 @@ def _missed(run: Run, draft: Plan, known: Collection[ToolId]) -> list[ToolId]:
 
 def _tool_names(draft: Plan) -> list[str]:
     """The tools that a plan names, as it names them."""
-    names: dict[str, None] = {}
-    for step in draft.steps:
-        names[step.tool] = None
-        for action in step.actions:
-            names[action.tool] = None
-    names.pop("", None)
-    return list(names)
+    return list(dict.fromkeys(name for step in draft.steps for name in tools_of(step)))
 
 
 def _ids(step_id: StepId, steps: dict[StepId, StepState]) -> list[str]:

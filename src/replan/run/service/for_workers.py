@@ -7,6 +7,7 @@ from typing import Any
 
 from replan.core.limits.needs import DEFAULT_QUEUE, WORK, Needs, Work
 from replan.core.state.task import State
+from replan.core.waits.tools import asked
 from replan.errors import InputError
 from replan.ports import Tools
 from replan.run.service.submission import Submission
@@ -84,4 +85,5 @@ def _tools_in(plan: Mapping[str, Any]) -> Iterator[str]:
             actions = step.get("actions")
             for one in (step, *(actions if isinstance(actions, list) else ())):
                 if isinstance(one, dict) and isinstance(name := one.get("tool"), str) and name:
-                    yield name
+                    given = one.get("parameters")
+                    yield from asked(name, given if isinstance(given, dict) else {})

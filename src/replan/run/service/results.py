@@ -8,7 +8,7 @@ from typing import Any
 from replan.beside import beside
 from replan.core.calls.site import slot_of
 from replan.core.data.pieces import MANY
-from replan.core.events import ApprovalRequested, TaskCompleted, TaskFailed
+from replan.core.events import ApprovalRequested, TaskCompleted, TaskFailed, TaskWaiting
 from replan.core.report.result import CallResult, StepResult, TaskResult, WaitingFor
 from replan.core.state.progress import compose
 from replan.core.state.task import Output, Slot, State, StepState
@@ -52,12 +52,13 @@ def _steps(state: State) -> tuple[StepResult, ...]:
 
 
 def waiting_for(state: State) -> tuple[WaitingFor, ...]:
-    """What the task needs from a person."""
-    known = state.recovery
-    if state.waiting is not None and state.waiting.until_resumed:
-        return (WaitingFor(kind=state.waiting.because, id="", text=state.waiting.reason),)
+    """What the task waits for: from people, from outside, or some time."""
+    known, waiting = state.recovery, state.waiting
+    if waiting is not None and waiting.until_resumed:
+        return (WaitingFor(kind=waiting.because, id="", text=waiting.reason),)
+    waits = _waits(waiting) if waiting is not None else ()
     if known is None:
-        return ()
+        return waits
     approvals = [agreed(one) for one in open_approvals(state)]
     questions = [
         WaitingFor(
@@ -65,7 +66,16 @@ def waiting_for(state: State) -> tuple[WaitingFor, ...]:
         )
         for one in known.open_questions()
     ]
-    return (*approvals, *questions)
+    return (*approvals, *questions, *waits)
+
+
+def _waits(waiting: TaskWaiting) -> tuple[WaitingFor, ...]:
+    """What it waits for beside people."""
+    text = "Somebody outside uses this token, with what has come of it."
+    found = [WaitingFor(kind="callback", id=token, text=text) for token in waiting.callbacks]
+    if waiting.until is not None:
+        found.append(WaitingFor(kind="time", id="", text=waiting.reason, until=waiting.until))
+    return tuple(found)
 
 
 def agreed(one: ApprovalRequested) -> WaitingFor:
@@ -93,18 +103,21 @@ def open_approvals(state: State) -> list[ApprovalRequested]:
 
 
 def _waiting_steps(state: State) -> set[StepId]:
-    return {one.step_id for one in open_approvals(state)}
+    waits = {call.step_id for call in state.running_calls() if call.key in state.waits} if state.waits else ()
+    return {*(one.step_id for one in open_approvals(state)), *waits}
 
 
 def status_of_step(state: State, step: StepState, waits: Collection[StepId] | None = None) -> str:
-    """The step's status, and `waiting` while only a person's yes is missing. `waits`: the steps of open approvals."""
+    """The step's status, and `waiting` while it only waits. `waits`: the steps that wait for somebody or something."""
     waits = _waiting_steps(state) if waits is None else waits
-    return "waiting" if step.step.step_id in waits and not _at_work(step) else step.status
+    return "waiting" if step.step.step_id in waits and not _at_work(state, step) else step.status
 
 
-def _at_work(step: StepState) -> bool:
-    """True if some call of the step runs or is about to be tried again."""
-    return any(call.status in ("running", "retrying") for call in step.calls.values())
+def _at_work(state: State, step: StepState) -> bool:
+    """True if some call of the step runs, other than as a wait, or is about to be tried again."""
+    return any(
+        call.status in ("running", "retrying") and call.key not in state.waits for call in step.calls.values()
+    )
 
 
 _step_result, _call_result = unchecked(StepResult), unchecked(CallResult)

@@ -28,12 +28,15 @@ from replan.core.state.fold import fold
 from replan.core.state.human_input import NoOutcome, outcome_of
 from replan.core.state.task import ENDED, State, TaskName
 from replan.core.types import JsonObject, Plan
+from replan.core.waits.tools import tools_of
 from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld
 from replan.ports import Listening
 from replan.run.calls.rivals import made_elsewhere
 from replan.run.human_input.edits import edit_of
 from replan.run.human_input.signals import People
 from replan.run.orchestrator import drive
+from replan.run.service.asleep import OVERDUE_SECS, due_by_itself, until_it_goes_on
+from replan.run.service.callbacks import receive
 from replan.run.service.event_stream import Line
 from replan.run.service.preview import plan_unstored
 from replan.run.service.results import open_approvals, part_of, result_of
@@ -136,6 +139,10 @@ class Service:
 
     def drive(self, task_id: str) -> Coroutine[Any, Any, State]:
         return drive(task_id, self.parts)
+
+    def until_it_goes_on(self, state: State) -> Coroutine[Any, Any, bool]:
+        """See `asleep`."""
+        return until_it_goes_on(state, self.parts)
 
     async def state(self, task_id: str) -> State:
         return await folded(self.parts.store, task_id)
@@ -304,6 +311,10 @@ class Service:
         await self._check_first(task_id, said, lambda other: other.question_id, "question")
         return asked
 
+    async def signal(self, task_id: str, token: str, data: Any = None, by: str = "") -> bool:
+        """Tell a task what it waits for, or will wait for, by a token that it has given out; False if it knew that already."""
+        return await receive(self.parts, await self._open_state(task_id), token, data, by)
+
     async def _check_first(self, task_id: str, said: Record, id_of: Callable[[Any], str], what: str) -> None:
         """`InputError` if somebody else had answered the same a moment before: the first word counts."""
         for record in await self.parts.store.read(task_id, signals_only=True):
@@ -361,12 +372,18 @@ class Service:
             while not following.done():
                 await asyncio.wait({following}, timeout=LOOK_SECS)
                 summary = await self.parts.store.summary(task_id)
-                if summary.status == "waiting" and not summary.held and not summary.due:
+                left = summary.status == "waiting" and not summary.held and not summary.due
+                if left and await due_by_itself(task_id, self.parts, summary.last_seq) is None:
                     return  # for a person
             following.result()
         finally:
             following.cancel()
             await asyncio.wait({following})
+
+    async def driven_elsewhere(self, task_id: str) -> State:
+        """The state that another driver leaves a task in."""
+        await self.ended_elsewhere(task_id)
+        return await self.state(task_id)
 
     async def _driven(self, task_id: str, driving: asyncio.Future[State] | None) -> None:
         """Return when the task has ended; raises what breaks its drive here, and `ReplanError` once nobody drives it anywhere.
@@ -383,7 +400,10 @@ class Service:
             waits = bool(summary.queue) or (
                 summary.status == "queued" and self.parts.store.others()  # one of those may have it
             )
-            alone = alone + 1 if not (summary.held or waits or summary.status == "waiting") else 0
+            if summary.status == "waiting" and not (summary.held or waits):
+                due = await due_by_itself(task_id, self.parts, summary.last_seq)
+                waits = due is None or self.parts.clock.now() < due + OVERDUE_SECS
+            alone = alone + 1 if not (summary.held or waits) else 0
             if alone > 2:  # seen again and again: not just between two drivers
                 raise ReplanError(
                     f"nobody drives task {task_id!r} any more; `replan tasks resume` goes on from its log"
@@ -457,11 +477,5 @@ def tools_needed(state: State) -> list[str]:
     """Names of the tools that the task has still to call, or may plan with."""
     if state.plan is None:
         return [tool.tool_id for tool in state.selection.tools] if state.selection else []
-    names = [
-        name
-        for step in state.steps.values()
-        if not step.closed
-        for name in (step.step.tool, *(action.tool for action in step.step.actions))
-        if name
-    ]
+    names = [name for step in state.steps.values() if not step.closed for name in tools_of(step.step)]
     return list(dict.fromkeys(names))

@@ -19,7 +19,6 @@ from replan.core.events import (
     StepReady,
     StepSkipped,
     StepStarted,
-    TaskWaiting,
 )
 from replan.core.plain_calls import PlainEnd
 from replan.core.reflection import SuggestedAction
@@ -30,9 +29,9 @@ from replan.errors import StoreError
 from replan.run.calls.build import Call
 from replan.run.calls.closing import close_crashed
 from replan.run.calls.slots import Place, Places, PlacesClosed
-from replan.run.human_input.approvals import Parking
 from replan.run.session.context import Batch, Run
 from replan.run.session.stops import BudgetReached, HandedOver
+from replan.run.steps.standstill import Standstill
 from replan.run.steps.step import Steps
 
 GRACE_SECS = 5.0
@@ -79,9 +78,9 @@ class Executor:
         "_idle",
         "_missing",
         "_offered",
-        "_parking",
         "_places",
         "_run",
+        "_standstill",
         "_state",
         "_steps",
         "_tasks",
@@ -106,8 +105,8 @@ class Executor:
         self._idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._halt: BaseException | None = None
         self._steps = Steps(run, self._places, self._urgency, deadline, self)
-        self._parking: Parking | None = None
-        """Made when a step has to wait for a person."""
+        self._standstill: Standstill | None = None
+        """Made when a step has to wait."""
 
     async def run_all(self) -> None:
         """Run until nothing is left to run."""
@@ -117,7 +116,7 @@ class Executor:
             self.stop(error)
         with self._run.heard_by(self._look), self._run.parts.leaving.heard_by(self._hand_over):
             try:
-                self._check_idle()
+                self.look_idle()
                 await self._idle
                 while self._halt is None and (
                     self._tasks or self._places.waiting
@@ -130,14 +129,16 @@ class Executor:
                 self._run.stopping = True
                 await self._abandon()
                 raise
+            finally:
+                waiting = self._standstill.waiting() if self._standstill is not None else None
+                if self._standstill is not None:
+                    self._standstill.close()
         if self._halt is not None and (self._state.open_steps or not isinstance(self._halt, HandedOver)):
             raise self._halt
         if self._state.escalation is not None:
             return
-        if self._parking is not None and (asked := self._parking.requests()):
-            names = ", ".join(dict.fromkeys(f"{one.tool_id!r} in {one.step_id}" for one in asked))
-            reason = f"a person has to agree to the call of {names}"
-            self._run.record(TaskWaiting(reason=reason, approvals=tuple(one.approval_id for one in asked)))
+        if waiting is not None:
+            self._run.record(waiting)
             return
         if self._state.open_steps:
             left = [step.step.step_id for step in self._state.steps.values() if not step.closed]
@@ -178,7 +179,7 @@ class Executor:
             self._run.send_soon()  # it may not even have begun, and what it was to send off is left
         elif (failed := task.exception()) is not None:
             self.stop(failed)
-        self._check_idle()
+        self.look_idle()
 
     def stop(self, error: BaseException) -> None:
         if self._halt is None:
@@ -191,8 +192,12 @@ class Executor:
     def _hand_over(self) -> None:
         self.stop(HandedOver())
 
-    def _check_idle(self) -> None:
-        if not self._tasks and not self._places.waiting and not self._idle.done():
+    def look_idle(self) -> None:
+        """See whether nothing runs any more, and nothing is about to."""
+        if self._tasks or self._places.waiting or self._idle.done():
+            return
+        soon = self._standstill is not None and self._state.escalation is None and self._standstill.soon()
+        if not soon:
             self._idle.set_result(None)
 
     async def _wind_down(self, halt: BaseException) -> None:
@@ -265,19 +270,26 @@ class Executor:
             self._steps.call_off(unstarted=True)
 
     def park(self, step: StepState, calls: list[Call], place: Place) -> None:
-        """Let a step wait for a person, without a place."""
-        if self._parking is None:
-            self._parking = Parking(self._run, self._due_again)
-        self._parking.park(step.step.step_id, calls)
+        """Let a step wait without a place: for a person, or for what its own calls wait for."""
+        if self._standstill is None:
+            self._standstill = Standstill(
+                self._run, self._steps.attempts, self._places, self._urgency, self, self._due_again
+            )
+        try:
+            self._standstill.park(step, calls)
+        except BudgetReached as stop:
+            self.stop(stop)
+        except PlacesClosed:
+            pass
         place.give()
 
     def _look(self) -> None:
         """People have spoken."""
-        if self._parking is not None:
-            self._parking.look()
+        if self._standstill is not None:
+            self._standstill.look()
 
     def _due_again(self, step_id: StepId) -> None:
-        """A person has spoken about a parked step."""
+        """A parked step can go on."""
         self._missing[step_id] = 0
         self._offer(step_id)
 

@@ -52,7 +52,7 @@ class Host(Protocol):
 class Steps:
     """The running of steps in one pass over a plan."""
 
-    __slots__ = ("_attempts", "_host", "_mending", "_places", "_run", "_state", "_urgency")
+    __slots__ = ("_host", "_mending", "_places", "_run", "_state", "_urgency", "attempts")
 
     def __init__(
         self, run: Run, places: Places, urgency: Mapping[StepId, float], deadline: float | None, host: Host
@@ -61,7 +61,7 @@ class Steps:
         self._state = run.state
         self._places = places
         self._urgency = urgency
-        self._attempts = Attempts(run, places, deadline)
+        self.attempts = Attempts(run, places, deadline)
         self._mending: Mending | None = None
         """Made when something fails: most tasks need none."""
         self._host = host
@@ -76,16 +76,16 @@ class Steps:
 
     def call_off(self, *, unstarted: bool = False) -> None:
         """Let no call wait for the limits of its tool any more. `unstarted`: only those of steps yet to start."""
-        self._attempts.call_off(unstarted=unstarted)
+        self.attempts.call_off(unstarted=unstarted)
 
     @property
     def landing(self) -> frozenset[asyncio.Task[Any] | None]:
         """Those who write down what a call has given."""
-        return self._attempts.landing
+        return self.attempts.landing
 
     def abandon(self) -> None:
         """What runs is about to be cancelled: what it says then says nothing about its calls."""
-        self._attempts.abandoned = True
+        self.attempts.abandoned = True
 
     def _has_artifacts(self, step: StepState) -> bool:
         """True if something has to be loaded before the step can start."""
@@ -101,7 +101,7 @@ class Steps:
             return
         call = constant(step, self._state, self._run.parts.tools)
         small = call is not None and (call.short or not takes_much(step, self._state))
-        if call is not None and small and self._attempts.may_begin(call):
+        if call is not None and small and self.attempts.may_begin(call):
             self._begin_only(step, call, place)
             return
         if takes_much(step, self._state):
@@ -114,7 +114,7 @@ class Steps:
         if not isinstance(prepared, Call):
             self._come_out(step, ONLY, prepared, place)
             return
-        known = self._attempts.known(prepared)
+        known = self.attempts.known(prepared)
         if known is not None and known.artifact is not None and prepared.tool.output_params:
             self._host.spawn(
                 step, self._composite(step, place), place
@@ -122,8 +122,8 @@ class Steps:
             return
         if known is not None:
             self._announce(step, None)
-            self._host.end(step, self._attempts.reuse(prepared, known, known.value), place)
-        elif self._attempts.may_begin(prepared):
+            self._host.end(step, self.attempts.reuse(prepared, known, known.value), place)
+        elif self.attempts.may_begin(prepared):
             self._begin_only(step, prepared, place)
         else:
             self._host.spawn(step, self._when_admitted(step, prepared, place, Loaded(), None), place)
@@ -135,11 +135,11 @@ class Steps:
         )
         with call.right:
             if call.plain:
-                batch = self._attempts.begin_plain(call)
+                batch = self.attempts.begin_plain(call)
             elif step.status == "running":
-                batch = self._attempts.begin(call)
+                batch = self.attempts.begin(call)
             else:
-                batch = self._attempts.begin(call, StepStarted(step_id=step.step.step_id))
+                batch = self.attempts.begin(call, StepStarted(step_id=step.step.step_id))
             self._go_on(step, call, batch, place)
 
     def _begin(
@@ -147,7 +147,7 @@ class Steps:
     ) -> asyncio.Task[None]:
         """Record the start of an admitted call, and see it through in a task of its own."""
         with call.right:
-            return self._go_on(step, call, self._attempts.begin(call), place, calls, at)
+            return self._go_on(step, call, self.attempts.begin(call), place, calls, at)
 
     def _go_on(
         self,
@@ -183,7 +183,7 @@ class Steps:
             with call.right:
                 try:
                     async with place.away(urgency):
-                        await self._attempts.admitted(call, urgency)
+                        await self.attempts.admitted(call, urgency)
                 except BudgetReached as error:
                     self._host.stop(error)
                     return
@@ -192,7 +192,7 @@ class Steps:
                 if self._state.escalation is not None and step.status != "running":  # nothing new is started
                     return
                 prepared = prepared_call(self._run, step, call.slot, loaded, item)
-                known = self._attempts.known(prepared) if isinstance(prepared, Call) else None
+                known = self.attempts.known(prepared) if isinstance(prepared, Call) else None
                 if isinstance(prepared, Call) and known is None:
                     if prepared.tool.id != call.tool.id:  # changed in the meantime: it has limits of its own
                         call = prepared
@@ -206,7 +206,7 @@ class Steps:
         )
         with prepared.right:
             try:
-                batch = self._attempts.begin(prepared, *begun)
+                batch = self.attempts.begin(prepared, *begun)
             except PlacesClosed:
                 return
             except BudgetReached as stop:
@@ -338,10 +338,10 @@ class Steps:
                 prepared = await prepared_beside(self._run, step, slot, loaded, item)
             else:
                 prepared = prepared_call(self._run, step, slot, loaded, item)
-            if isinstance(prepared, Call) and (known := self._attempts.known(prepared)) is not None:
+            if isinstance(prepared, Call) and (known := self.attempts.known(prepared)) is not None:
                 prepared = await self._reuse(prepared, known, loaded)
             if isinstance(prepared, Call):
-                if self._attempts.may_begin(prepared):
+                if self.attempts.may_begin(prepared):
                     running.append(self._begin(step, prepared, place, calls, at))
                 else:
                     waits = self._when_admitted(step, prepared, place, loaded, item, calls, at)
@@ -367,7 +367,7 @@ class Steps:
         if known.artifact is not None and call.tool.output_params:
             await loaded.load(self._run, self._run.task_id, [known.artifact])
             value = loaded.value_of(known)
-        return self._attempts.reuse(call, known, value)
+        return self.attempts.reuse(call, known, value)
 
     # ── one call ──
 
@@ -384,7 +384,7 @@ class Steps:
         outcome: Fault | JsonObject | PlainEnd
         try:
             with call.right:  # each further try has one
-                outcome = await self._attempts.finish(call, batch, place, self._urgency[step.step.step_id])
+                outcome = await self.attempts.finish(call, batch, place, self._urgency[step.step.step_id])
         except PlacesClosed:
             return
         except BudgetReached as stop:
@@ -421,7 +421,7 @@ class Steps:
 
     def _mended(self) -> Mending:
         if self._mending is None:
-            self._mending = Mending(self._run, self._attempts, self._places)
+            self._mending = Mending(self._run, self.attempts, self._places)
         return self._mending
 
     async def _mend(

@@ -19,6 +19,7 @@ from replan.core.tools.rules import (
     verifier_problems,
 )
 from replan.core.types import VERIFY, ToolSpec
+from replan.core.waits.tools import BUILT_IN, SOURCE
 from replan.errors import ConfigError, ToolCallError
 from replan.ports import Discreet, Gate, ToolCall, ToolSource
 from replan.tools.catalog.limiter import Gate as LimitsGate
@@ -29,6 +30,7 @@ from replan.tools.names import folded, nearest
 __all__ = ["Catalog", "Problem"]
 
 
+_TO_WAIT_WITH = [Named(spec.id, SOURCE, spec.id) for spec in BUILT_IN]
 _MOST_GONE = 1000
 """So many tools that are not there any more keep their ids."""
 
@@ -54,7 +56,7 @@ class Catalog:
     ) -> None:
         self.name = name
         self._remembered: dict[str, Collection[str]] = {}
-        self._rules = rules or ToolRules()
+        self.rules = rules or ToolRules()
         self._listings = [
             Listing(name, source, self._rebuild, sleep=sleep) for name, source in with_unique_names(sources)
         ]
@@ -125,13 +127,13 @@ class Catalog:
         complete = all(listing.specs is not None for listing in self._listings)
         self._own_problems = [
             Problem(self.name, f"the pattern {pattern!r} of your configuration fits no tool")
-            for pattern in (unused(self._rules, named.values()) if complete else ())
+            for pattern in (unused(self.rules, [*named.values(), *_TO_WAIT_WITH]) if complete else ())
         ]
         made: dict[str, Route] = {}
         for tool_id, route in routes.items():
-            if not admits(self._rules, named[tool_id]):
+            if not admits(self.rules, named[tool_id]):
                 continue
-            rule = rule_of(self._rules, named[tool_id])
+            rule = rule_of(self.rules, named[tool_id])
             if rule is not None:
                 route = route._replace(spec=applied(rule, route.spec))
             if tool_id not in self._gates:

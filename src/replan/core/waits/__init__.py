@@ -1,0 +1,1 @@
+"""Waits as steps: the tools that a plan waits with, and what is known of each wait."""

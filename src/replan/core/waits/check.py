@@ -1,0 +1,63 @@
+"""Whether a planned wait can wait: what it asks again and again, and the condition that it asks about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from replan.core.data import schemas
+from replan.core.references.conditions import roots
+from replan.core.references.paths import check_path
+from replan.core.references.refs import has_references
+from replan.core.secrets import takes_secrets
+from replan.core.types import JsonObject, ToolSpec
+
+
+def wait_violations(
+    resolve: Callable[[str], ToolSpec | None],
+    nearest: Callable[[str], Sequence[str]],
+    where: str,
+    tool: ToolSpec,
+    given: JsonObject,
+) -> Iterator[str]:
+    """What is wrong with a wait, beyond its parameters' schema. `where`: what to call it."""
+    if tool.waits == "time":
+        if given.keys().isdisjoint(("seconds", "until")) or {"seconds", "until"} <= given.keys():
+            yield f"{where}: give seconds or until, one of the two"
+    elif tool.waits == "condition":
+        yield from _of_condition(resolve, nearest, where, given)
+
+
+def _of_condition(
+    resolve: Callable[[str], ToolSpec | None],
+    nearest: Callable[[str], Sequence[str]],
+    where: str,
+    given: JsonObject,
+) -> Iterator[str]:
+    name, condition = given.get("tool"), given.get("condition")
+    if isinstance(condition, str) and not has_references(condition):
+        if problem := check_path(condition):
+            yield f"{where}: condition: {problem}"
+        elif others := [root for root, _ in roots(condition) if root not in ("output", "outputs")]:
+            yield f"{where}: condition: {others[0]!r} is not there; what was read is `output`, as in output.status == 'done'"
+    if not isinstance(name, str):
+        return  # the schema says so
+    if has_references(name):
+        yield f"{where}: tool: write the id of the tool itself, not a reference"
+        return
+    reader = resolve(name)
+    if reader is None:
+        near = ", ".join(nearest(name))
+        yield f"{where}: the tool {name!r} does not exist; there are: {near or 'none'}"
+        return
+    if not reader.may_verify or reader.waits:
+        yield (
+            f"{where}: {reader.id!r} is not called again and again: only a tool that reads, and needs no person's yes, is"
+        )
+    elif takes_secrets(reader):
+        yield f"{where}: {reader.id!r} takes secrets, and cannot be asked again and again"
+    else:
+        asked = given.get("parameters")
+        parameters = asked if isinstance(asked, dict) else {}
+        if not has_references(parameters):
+            for problem in schemas.parameter_problems(reader, parameters)[:5]:
+                yield f"{where}: parameters of {reader.id!r}: {problem}"

@@ -1,0 +1,98 @@
+"""The tools that a plan waits with. The loop carries them out itself: what waits holds no worker, place or connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from replan.core.types import Action, JsonObject, Step, ToolSpec
+
+SOURCE = "replan"
+"""What rules know the source of these tools as."""
+LONGEST_SECS = 366 * 86_400.0
+EVERY_SECS, LIMIT_SECS = 10.0, 3600.0
+"""Of a condition, where the plan does not say."""
+
+
+def _spec(name: str, description: str, parameters: JsonObject, **more: object) -> ToolSpec:
+    required = parameters.pop("required", [])
+    schema = {
+        "type": "object",
+        "properties": parameters,
+        "required": required,
+        "additionalProperties": False,
+    }
+    given = {"id": name, "name": name, "description": description, "parameters": schema, **more}
+    return ToolSpec.model_validate({"effect": "reads", "source": SOURCE, **given})
+
+
+_SECS: JsonObject = {"type": "number", "minimum": 1, "maximum": LONGEST_SECS}
+
+WAIT_FOR_TIME = _spec(
+    "wait_for_time",
+    "Wait for so long, or until a point in time. Give seconds or until.",
+    {
+        "seconds": {"type": "number", "minimum": 0, "maximum": LONGEST_SECS},
+        "until": {"type": "string", "description": "such as 2026-03-01T09:30 or 2026-03-01T09:30:00+02:00"},
+        "zone": {"type": "string", "description": "of until, where that names none: Europe/Berlin; else UTC"},
+    },
+    output_schema={"type": "object", "properties": {"until": {"type": "string"}}, "required": ["until"]},
+    waits="time",
+    volatile=True,
+)
+WAIT_FOR_CONDITION = _spec(
+    "wait_for_condition",
+    "Call a reading tool again and again, with growing pauses, until what it gives meets a condition; gives that output.",
+    {
+        "tool": {"type": "string", "description": "the id of the reading tool"},
+        "parameters": {"type": "object", "description": "its parameters"},
+        "condition": {"type": "string", "description": "JMESPath over {output}: output.status == 'done'"},
+        "every_secs": {"type": "number", "minimum": 1, "maximum": 86_400, "default": EVERY_SECS},
+        "limit_secs": {**_SECS, "default": LIMIT_SECS, "description": "then the step has failed"},
+        "required": ["tool", "condition"],
+    },
+    waits="condition",
+    volatile=True,
+)
+CREATE_CALLBACK = _spec(
+    "create_callback",
+    "Make a token with which somebody outside can tell this task that something has happened: pass token and task_id to "
+    "the tool that has it done, then use wait_for_callback.",
+    {},
+    output_schema={
+        "type": "object",
+        "properties": {"task_id": {"type": "string"}, "token": {"type": "string"}},
+        "required": ["task_id", "token"],
+        "additionalProperties": False,
+    },
+    stable=True,
+)
+WAIT_FOR_CALLBACK = _spec(
+    "wait_for_callback",
+    "Wait until somebody outside has used the token of create_callback; gives the data that came with it.",
+    {
+        "token": {"type": "string"},
+        "limit_secs": {
+            **_SECS,
+            "description": "then the step has failed; without it, it waits as long as it takes",
+        },
+        "required": ["token"],
+    },
+    waits="callback",
+    volatile=True,
+)
+BUILT_IN = (WAIT_FOR_TIME, WAIT_FOR_CONDITION, CREATE_CALLBACK, WAIT_FOR_CALLBACK)
+
+
+def asked(tool: str, parameters: JsonObject) -> Iterator[str]:
+    """The tools that a planned call needs: its own, and the one that it asks again and again."""
+    if tool:
+        yield tool
+    if tool == WAIT_FOR_CONDITION.id and isinstance(other := parameters.get("tool"), str) and other:
+        yield other
+
+
+def tools_of(step: Step | Action) -> Iterator[str]:
+    """The tools that a step, or one of its actions, needs, as it names them."""
+    yield from asked(step.tool, step.parameters)
+    for action in step.actions if isinstance(step, Step) else ():
+        yield from asked(action.tool, action.parameters)

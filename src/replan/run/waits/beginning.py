@@ -1,0 +1,61 @@
+"""What a wait begins with: until when, for which callback; or why it cannot."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from replan.core.events import WaitStarted
+from replan.core.state.task import State
+from replan.core.types import ToolSpec
+from replan.core.waits.tools import BUILT_IN, CREATE_CALLBACK, LIMIT_SECS
+from replan.ports import Tools
+from replan.run.calls.build import Call
+from replan.run.waits.moments import due_at
+
+
+def waits_of(tools: Tools) -> list[ToolSpec]:
+    """The tools to wait with that may be used: all of them, unless the user denies some or has tools of these names."""
+    return [spec for spec in BUILT_IN if tools.resolve(spec.id) is spec]
+
+
+def begun(call: Call, state: State, now: float) -> WaitStarted:
+    """The fact that it has begun. `ValueError` says what is wrong with its parameters."""
+    kind, given = call.tool.waits, call.parameters
+    token = ""
+    until: float | None
+    match kind:
+        case "time":
+            until = due_at(given, now)
+        case "condition":
+            until = now + _limit(call, given.get("limit_secs", LIMIT_SECS))
+        case "callback":
+            token = str(given.get("token"))
+            if token not in callbacks_of(state):
+                there = ", ".join(callbacks_of(state)) or "none"
+                raise ValueError(
+                    f"this task has no callback {token[:100]!r} (it has: {there}); the token is the output of a "
+                    f"{CREATE_CALLBACK.id} step"
+                )
+            limit = given.get("limit_secs")
+            until = None if limit is None and call.step.timeout_secs is None else now + _limit(call, limit)
+        case "":
+            raise ValueError("it is no tool to wait with")
+        case other:
+            assert_never(other)
+    return WaitStarted(**call.labels(), kind=kind, until=until, token=token)
+
+
+def _limit(call: Call, limit: float | None) -> float:
+    given = [secs for secs in (limit, call.step.timeout_secs) if secs is not None]
+    return float(min(given))
+
+
+def callbacks_of(state: State) -> list[str]:
+    """The tokens that the task has given out."""
+    found = []
+    for step in state.every_step():
+        for call in step.every_call():
+            value = call.output.value if call.tool_id == CREATE_CALLBACK.id and call.output else None
+            if isinstance(value, dict) and isinstance(token := value.get("token"), str):
+                found.append(token)
+    return list(dict.fromkeys(found))

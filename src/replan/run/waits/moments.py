@@ -1,0 +1,47 @@
+"""Points in time as plans name them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from replan.core.types import JsonObject
+from replan.core.waits.tools import LONGEST_SECS
+
+
+def due_at(parameters: JsonObject, now: float) -> float:
+    """When a wait for a time is over, as Unix seconds; `ValueError` says what is wrong with what it was given.
+
+    A time that is not there, as the clocks go forward, is as much later; of one that is there twice the first is meant.
+    """
+    seconds, until = parameters.get("seconds"), parameters.get("until")
+    if (seconds is None) == (until is None):
+        raise ValueError("give seconds or until, one of the two")
+    if seconds is not None:
+        return now + float(seconds)
+    zone = parameters.get("zone") or "UTC"
+    try:
+        known = UTC if zone == "UTC" else ZoneInfo(zone)
+    except (OSError, ValueError, LookupError):
+        raise ValueError(
+            f"there is no time zone {zone[:100]!r}; right is Europe/Berlin, for instance"
+        ) from None
+    try:
+        found = datetime.fromisoformat(str(until).strip())
+        due = (found if found.tzinfo is not None else found.replace(tzinfo=known)).timestamp()
+    except (ValueError, OverflowError):
+        right = "2026-03-01, 2026-03-01T09:30 or 2026-03-01T09:30:00+02:00"
+        raise ValueError(f"{str(until)[:100]!r} is not a date or time; right are {right}") from None
+    if due - now > LONGEST_SECS:
+        raise ValueError(
+            f"{until} is more than {LONGEST_SECS / 86_400:.0f} days away, which is as long as a step may wait"
+        )
+    return due
+
+
+def told(moment: float) -> str:
+    """A point in time for people and programs."""
+    try:
+        return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    except (ValueError, OverflowError, OSError):
+        return f"{moment:.0f}"

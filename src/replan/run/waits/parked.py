@@ -1,0 +1,331 @@
+"""The waits of one pass over a plan: looked at when they are due. In between nothing of them runs or is held."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from replan.beside import beside
+from replan.core.data import schemas
+from replan.core.data.pieces import AT_ONCE, weight
+from replan.core.events import CallCompleted, CallFailed, StepStarted
+from replan.core.references.conditions import holds
+from replan.core.references.paths import PathError
+from replan.core.secrets import as_seen
+from replan.core.state.task import StepState
+from replan.core.types import Fault, JsonObject, StepId
+from replan.core.waits.state import Wait, next_reading, was_set_back
+from replan.errors import StoreError
+from replan.run.calls.attempts import Attempts
+from replan.run.calls.build import Call
+from replan.run.calls.outcomes import internal_fault
+from replan.run.calls.slots import Place, Places, PlacesClosed
+from replan.run.session.context import Run
+from replan.run.session.outputs import pack
+from replan.run.session.stops import BudgetReached
+from replan.run.waits.beginning import begun
+from replan.run.waits.moments import told
+
+HOLD_SECS = 1.0
+"""What is due sooner is waited for here: to let go of the task and to take it again costs more."""
+MOST_FAILURES = 3
+"""Readings in a row that fail other than in passing: then the wait has failed. What is waited for may not be there yet."""
+
+
+class Host(Protocol):
+    """Whoever schedules the steps."""
+
+    def spawn(self, step: StepState, work: Coroutine[Any, Any, None], place: Place) -> asyncio.Task[None]: ...
+    def stop(self, error: BaseException) -> None: ...
+    def look_idle(self) -> None:
+        """Something that was waited for here is over."""
+        ...
+
+
+class Pending(NamedTuple):
+    """What the task waits for."""
+
+    until: float | None
+    """When the first of it is due."""
+    callbacks: tuple[str, ...]
+    reason: str
+
+
+class _Parked(NamedTuple):
+    step: StepState
+    call: Call
+
+
+class Waits:
+    """The waits of one pass. `due` is told of each step that can go on."""
+
+    def __init__(
+        self,
+        run: Run,
+        attempts: Attempts,
+        places: Places,
+        urgency: Mapping[StepId, float],
+        host: Host,
+        due: Callable[[StepId], None],
+    ) -> None:
+        self._run = run
+        self._attempts = attempts
+        self._places = places
+        self._urgency = urgency
+        self._host = host
+        self._due = due
+        self._parked: dict[str, _Parked] = {}
+        """By the key of the call; a step may have several."""
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._reading: set[str] = set()
+        self._why: dict[str, str] = {}
+        """Why a condition could not be computed when it was looked at last."""
+
+    def park(self, step: StepState, calls: Sequence[Call]) -> None:
+        """Begin the waits that have not begun, and look at all of them. Raises as `Attempts.begin` does."""
+        for call in calls:
+            if not self._has_begun(step, call):
+                first = [] if step.status == "running" else [StepStarted(step_id=step.step.step_id)]
+                self._attempts.begin(call, *first)
+                self._begin(call)
+            elif self._counts_anew(call):
+                self._begin(call)
+            self._parked[call.key] = _Parked(step, call)
+        for call in calls:
+            self._look_at(call.key)
+
+    def _begin(self, call: Call) -> None:
+        run = self._run
+        try:
+            run.record(begun(call, run.state, run.now()))
+        except ValueError as error:
+            wrong = Fault(category="parameter_error", kind="parameter", message=f"{call.tool.id}: {error}")
+            run.record(CallFailed(**call.labels(), error=wrong, retry_in_secs=None))
+
+    def forget(self, step_id: StepId) -> None:
+        """The step is looked at again for another reason."""
+        for key in [key for key, one in self._parked.items() if one.step.step.step_id == step_id]:
+            self._let_go(key)
+
+    def close(self) -> None:
+        """Look at nothing any more."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        self._parked.clear()
+
+    def look(self) -> None:
+        """Somebody has spoken."""
+        for key, one in list(self._parked.items()):
+            if one.call.tool.waits == "callback":
+                self._look_at(key)
+
+    def soon(self) -> bool:
+        """True if something is due before the task could be let go of."""
+        pending = self.pending()
+        return (
+            pending is not None and pending.until is not None and pending.until - self._run.now() <= HOLD_SECS
+        )
+
+    def pending(self) -> Pending | None:
+        """What is still waited for; None if nothing is."""
+        if not self._parked:
+            return None
+        state = self._run.state
+        waits = {key: wait for key in self._parked if (wait := state.waits.get(key)) is not None}
+        dues = [(when, key) for key, wait in waits.items() if (when := self._when(key, wait)) is not None]
+        until = min(dues)[0] if dues else None
+        tokens = tuple(dict.fromkeys(wait.token for wait in waits.values() if wait.token))
+        return Pending(until, tokens, self._words(dues, bool(tokens)))
+
+    def _words(self, dues: list[tuple[float, str]], callback: bool) -> str:
+        names = list(dict.fromkeys(one.step.step.step_id for one in self._parked.values()))
+        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        for_whom = "somebody outside uses a callback" if callback else ""
+        by_time = f"{'' if callback else 'until '}{told(min(dues)[0])}" if dues else ""
+        if callback:
+            return f"step {shown}: until {for_whom}" + (f", or it is {by_time}" if by_time else "")
+        return f"step {shown}: {by_time}"
+
+    # ── one wait ──
+
+    def _has_begun(self, step: StepState, call: Call) -> bool:
+        known = step.calls.get(call.slot)
+        return known is not None and known.key == call.key and call.key in self._run.state.waits
+
+    def _counts_anew(self, call: Call) -> bool:
+        """True if it has begun in the future: the clock was set back, and it would last longer than it was to."""
+        known = self._run.state.latest_try(call.key)
+        wait = self._run.state.waits[call.key]
+        running = known is not None and known.status == "running"
+        return running and was_set_back(wait.since, self._run.now())
+
+    def _when(self, key: str, wait: Wait) -> float | None:
+        """When it is to be looked at next; None: when somebody has spoken."""
+        call = self._parked[key].call
+        return next_reading(wait, call.parameters) if call.tool.waits == "condition" else wait.until
+
+    def _look_at(self, key: str) -> None:
+        parked = self._parked.get(key)
+        if parked is None or self._places.closed:
+            return
+        state = self._run.state
+        step, call = parked
+        known = step.calls.get(call.slot)
+        if known is None or known.status != "running" or known.key != key:
+            self._is_over(step, key)
+            return
+        wait = state.waits[key]
+        said = state.callbacks.get(wait.token) if wait.token else None
+        if said is not None:
+            self._complete(step, call, *self._kept(said.data))
+            return
+        when = self._when(key, wait)
+        if when is None or key in self._reading:
+            return
+        if when > self._run.now():
+            self._later(key, when)
+        elif call.tool.waits == "time":
+            self._complete(step, call, {"until": told(when)})
+        elif call.tool.waits == "callback":
+            self._fail(step, call, _over(wait, "nobody has used the callback"))
+        else:
+            self._reading.add(key)
+            place = Place(self._places)
+            self._host.spawn(step, self._read(step, call, wait, place), place)
+
+    def _later(self, key: str, when: float) -> None:
+        if (before := self._timers.pop(key, None)) is not None:
+            before.cancel()
+
+        def look() -> None:
+            self._timers.pop(key, None)
+            try:
+                self._look_at(key)
+            except (StoreError, BudgetReached) as error:
+                self._host.stop(error)
+            self._host.look_idle()
+
+        wait = max(0.0, when - self._run.now())
+        self._timers[key] = asyncio.get_running_loop().call_later(wait, look)
+
+    def _kept(self, data: Any) -> tuple[Any, bool]:
+        """What came from outside, as it is recorded."""
+        return as_seen(data) if self._run.state.hides else (data, False)
+
+    def _complete(self, step: StepState, call: Call, value: Any, masked: bool = False) -> None:
+        packed = pack(value, self._run.state.policy.max_output_bytes)
+        self._run.record(
+            CallCompleted(
+                **call.labels(), output=None if packed.artifact else packed.value, artifact=packed.artifact,
+                duration_secs=self._lasted(call), masked=masked,
+            ),
+            artifacts=() if packed.stored is None else (packed.stored,),
+        )  # fmt: skip
+        self._is_over(step, call.key)
+
+    def _fail(self, step: StepState, call: Call, fault: Fault) -> None:
+        self._run.record(CallFailed(**call.labels(), error=fault, retry_in_secs=None))
+        self._is_over(step, call.key)
+
+    def _lasted(self, call: Call) -> float:
+        return round(max(0.0, self._run.now() - self._run.state.waits[call.key].since), 6)
+
+    def _is_over(self, step: StepState, key: str) -> None:
+        if key in self._parked:  # else the step is being looked at just now, and will see it
+            self.forget(step.step.step_id)
+            self._due(step.step.step_id)
+
+    def _let_go(self, key: str) -> None:
+        self._parked.pop(key, None)
+        if (timer := self._timers.pop(key, None)) is not None:
+            timer.cancel()
+
+    # ── readings ──
+
+    async def _read(self, step: StepState, call: Call, wait: Wait, place: Place) -> None:
+        """Look once whether the condition holds."""
+        try:
+            outcome = await self._outcome(call, wait, place)
+        except PlacesClosed:
+            return
+        except BudgetReached as stop:
+            self._host.stop(stop)
+            return
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a fault of ours is this call's alone
+            outcome = internal_fault(error)
+        finally:
+            self._reading.discard(call.key)
+        known = step.calls.get(call.slot)
+        if known is None or known.status != "running" or known.key != call.key:
+            return  # the plan does without it by now
+        if outcome is True:
+            self._met(step, call)
+        elif isinstance(outcome, Fault):
+            self._fail(step, call, outcome)
+        elif wait.until is not None and self._run.now() >= wait.until:
+            why = wait.error or self._why.get(call.key, "")
+            self._fail(
+                step, call, _over(wait, f"the condition did not hold in {wait.readings} readings", why)
+            )
+        else:
+            self._look_at(call.key)
+
+    def _met(self, step: StepState, call: Call) -> None:
+        latest = self._run.state.waits[call.key].latest
+        assert latest is not None
+        self._run.record(
+            CallCompleted(
+                **call.labels(), output=latest.value, artifact=latest.artifact, masked=latest.masked,
+                duration_secs=self._lasted(call),
+            )
+        )  # fmt: skip
+        self._is_over(step, call.key)
+
+    async def _outcome(self, call: Call, wait: Wait, place: Place) -> bool | Fault:
+        """Whether the condition holds; a fault ends the wait."""
+        found = self._reader(call)
+        if isinstance(found, Fault):
+            return found
+        outcome = await self._attempts.make(found, place, self._urgency[call.step.step_id])
+        if isinstance(outcome, Fault):
+            passing = outcome.transient or wait.failures < MOST_FAILURES
+            return False if passing else outcome
+        condition, scope = str(call.parameters["condition"]), {"output": found.answer}
+        try:
+            if weight(found.answer, AT_ONCE) > AT_ONCE:
+                met = await beside(holds, condition, scope)
+            else:
+                met = holds(condition, scope)
+        except PathError as error:
+            self._why[call.key] = f"it could not be computed: {error}"
+            return False
+        self._why.pop(call.key, None)
+        return met
+
+    def _reader(self, call: Call) -> Call | Fault:
+        """The reading that is due."""
+        name, given = str(call.parameters.get("tool")), call.parameters.get("parameters")
+        parameters: JsonObject = given if isinstance(given, dict) else {}
+        tool = self._run.parts.tools.resolve(name)
+        if tool is None:
+            near = ", ".join(self._run.parts.tools.nearest(name)) or "none"
+            text = f"the tool {name!r} does not exist here; there are: {near}"
+            return Fault(category="tool_error", kind="unknown_tool", message=text)
+        if not tool.may_verify or tool.waits:
+            text = f"{tool.id!r} is not called again and again: only a tool that reads, and needs no yes, is"
+            return Fault(category="tool_error", kind="parameter", message=text)
+        if found := schemas.parameter_problems(tool, parameters):
+            text = f"the parameters do not fit tool {tool.id!r}: " + "; ".join(found[:10])
+            return Fault(category="parameter_error", kind="parameter", message=self._run.secrets.hide(text))
+        number = self._run.state.waits[call.key].readings + 1
+        return Call(call.step, call.slot.polling(), tool, parameters, f"{call.key}.r{number}", about=call.key)
+
+
+def _over(wait: Wait, what: str, why: str = "") -> Fault:
+    secs = (wait.until or wait.since) - wait.since
+    text = f"{what} within {secs:,.0f} s" + (f"; {why}" if why else "")
+    return Fault(category="external_error", kind="limit", message=text)

@@ -1,0 +1,47 @@
+"""A catalogue with the tools to wait with: known by name, and not among those that the sources have listed."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from replan.core.tools.rules import Named, ToolRules, admits
+from replan.core.types import ToolId, ToolSpec
+from replan.core.waits.tools import BUILT_IN, CREATE_CALLBACK, SOURCE
+from replan.errors import ToolCallError
+from replan.ports import Gate, ToolCall, Tools
+
+
+class WithWaits:
+    """`Tools` that a plan can wait with too. A tool of the user's that has one of their names is meant by it."""
+
+    def __init__(self, tools: Tools, rules: ToolRules) -> None:
+        self._tools = tools
+        self._own = {spec.id: spec for spec in BUILT_IN if admits(rules, Named(spec.id, SOURCE, spec.id))}
+
+    def specs(self) -> list[ToolSpec]:
+        return self._tools.specs()
+
+    def resolve(self, name: str) -> ToolSpec | None:
+        return self._tools.resolve(name) or self._own.get(name)
+
+    def nearest(self, name: str, n: int = 3) -> list[str]:
+        return self._tools.nearest(name, n)
+
+    @property
+    def problems(self) -> Sequence[object]:
+        return self._tools.problems
+
+    def gate(self, tool_id: ToolId) -> Gate | None:
+        return self._tools.gate(tool_id)
+
+    def call(self, call: ToolCall) -> Coroutine[Any, Any, Any]:
+        if call.tool_id not in self._own or self._tools.resolve(call.tool_id) is not None:
+            return self._tools.call(call)
+        return self._call(call)
+
+    async def _call(self, call: ToolCall) -> Any:
+        if call.tool_id != CREATE_CALLBACK.id:
+            raise ToolCallError(f"{call.tool_id!r} is for plans: a task waits with it", happened="no")
+        return {"task_id": call.task_id, "token": f"cb_{secrets.token_urlsafe(18)}"}
