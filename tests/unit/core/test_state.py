@@ -118,6 +118,8 @@ SAMPLES: list[AnyEvent] = [
     e.ApprovalResolved(approval_id="a", approved=False, reason="no", by="Ann"),
     e.QuestionAsked(question_id="q", kind="outcome", text="did it?", call_key="k.1", step_id="send"),
     e.QuestionAnswered(question_id="q", answer="yes", happened=True, output=[1]),
+    e.WaitStarted(call_key="k", step_id="s", tool_id="t", kind="callback", until=9.5, token="cb"),
+    e.CallbackReceived(token="cb", data={"n": 1}, by="b"),
     e.TaskWaiting(reason="r", approvals=("a",), questions=("q",)),
     e.BudgetWarning(limit="max_tokens", used=9, allowed=10),
     CANCEL,

@@ -1,0 +1,107 @@
+"""Waits of tasks that workers drive: nobody holds them, and whoever is there when they are due goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from test_workers import Here, ended, submitted
+
+from postgres_server import PostgresServer
+from workers import SECS, Workers, step
+
+pytestmark = pytest.mark.anyio
+
+
+def wait(name: str, tool: str, *needs: str, **parameters: Any) -> dict[str, Any]:
+    return {"step_id": name, "tool": tool, "parameters": parameters, "dependencies": list(needs)}
+
+
+@pytest.fixture
+def here(postgres_database: str, postgres_server: PostgresServer) -> Iterator[Here]:
+    with TemporaryDirectory(prefix="rpw", dir="/tmp") as folder:
+        made = Here(Path(folder), postgres_database, postgres_server)
+        try:
+            yield made
+        finally:
+            made.gate.close()
+
+
+async def test_a_worker_lets_go_of_a_task_that_waits_and_takes_it_again_when_it_is_due(here: Here) -> None:
+    async with here.worker(concurrency=1) as worker:
+        pause = wait("pause", "wait_for_time", "a", seconds=3)
+        waiting = await submitted(worker, step("a", "do"), pause, step("b", "do", "pause"), task_id="slow")
+        await here.until("SELECT status, holder IS NULL FROM task WHERE task_id = 'slow'", "waiting|t\n")
+        other = await submitted(worker, step("c", "do"))
+        assert (await ended(worker, other)).status == "succeeded", "the only place is free meanwhile"
+        assert (await ended(worker, waiting)).status == "succeeded"
+        kinds = [record.type for record in await worker.history(waiting)]
+        await here.until("SELECT count(*) FROM procrastinate_jobs", "0\n")
+    assert kinds.count("task_waiting") == 1
+    assert here.done() == ["a", "c", "b"]
+
+
+async def test_a_callback_from_any_process_wakes_a_task_that_waits_for_it(here: Here) -> None:
+    async with here.worker() as worker:
+        task_id = await submitted(
+            worker,
+            wait("hook", "create_callback"),
+            wait("said", "wait_for_callback", "hook", token="${hook.output.token}", limit_secs=3600),
+            step("b", "do", "said"),
+        )
+        await here.until(
+            f"SELECT status, holder IS NULL FROM task WHERE task_id = '{task_id}'", "waiting|t\n"
+        )
+        (token,) = [one.id for one in (await worker.result(task_id)).waiting_for if one.kind == "callback"]
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "replan.cli", "tasks", "signal", task_id, token, "--data", '{"ok": true}',
+            "--db", here.address,
+        )  # fmt: skip
+        assert await process.wait() == 0
+        result = await ended(worker, task_id)
+        assert result.status == "succeeded"
+        assert await worker.output(task_id, "said") == {"ok": True}
+    assert here.done() == ["b"]
+
+
+async def test_a_task_that_waits_is_only_taken_by_who_knows_how_to_wait(here: Here) -> None:
+    async with here.replan() as replan:
+        await submitted(replan, wait("pause", "wait_for_time", seconds=0), task_id="t")
+        needs = json.loads(here.sql("SELECT needs FROM need JOIN task USING (queue)"))
+        assert needs["tools"] == ["wait_for_time"]
+        async with here.worker() as worker:
+            assert (await ended(worker, "t")).status == "succeeded"
+
+
+async def test_waits_survive_the_workers_that_began_them(postgres_database: str) -> None:
+    with (
+        TemporaryDirectory(prefix="rpw", dir="/tmp") as folder,
+        Workers(Path(folder), postgres_database) as world,
+    ):
+        first = world.start()
+        from workers import replan as replan_of
+
+        async with replan_of({"folder": folder, "address": postgres_database}) as replan:
+            task_id = await submitted(
+                replan,
+                step("a", "do"),
+                wait("pause", "wait_for_time", "a", seconds=3),
+                step("b", "do", "pause"),
+            )
+            async with asyncio.timeout(SECS):
+                async for record in replan.watch(task_id):
+                    if record.type == "wait_started":
+                        break
+            first.kill()  # before, while or after it is let go of
+            first.ended()
+            world.start()
+            assert (await ended(replan, task_id)).status == "succeeded"
+            assert world.done(task_id) == ["a", "b"]
+            kinds = [record.type for record in await replan.history(task_id)]
+            assert kinds.count("wait_started") == 1
