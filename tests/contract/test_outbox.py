@@ -14,7 +14,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from postgres_server import PostgresServer
-from replan.core.events import AnyEvent, CancelRequested, Record, StepReady, TaskCompleted, TaskSubmitted
+from replan.core.events import (
+    AnyEvent,
+    CancelRequested,
+    ForkMade,
+    Record,
+    StepReady,
+    TaskCompleted,
+    TaskForked,
+    TaskSubmitted,
+)
 from replan.errors import InputError, StaleWriter
 from replan.ports import Outbox, Reading, Store
 from replan.store.postgres.store import PostgresStore
@@ -289,6 +298,20 @@ async def test_a_deleted_task_goes_with_what_was_not_delivered_and_harms_no_othe
     await grow(store, "c", 2, end=True)
     await grow(store, "d", 2, end=True)
     assert numbers(await rest(store.outbox(), reading)) == {"c": [1, 2], "d": [1, 2]}
+
+
+async def test_of_a_fork_what_is_its_own_is_delivered(place: Place) -> None:
+    store = place.store
+    await grow(store, "t", 6)
+    told = ForkMade(fork="f", at=4)
+    assert await store.fork("f", TaskForked(origin="t", at=4, root="t"), told, 5.0)
+    reading = await begun(store.outbox())
+    (state,) = await store.outbox().consumers()
+
+    assert state.events_behind == 8
+    assert numbers(await rest(store.outbox(), reading)) == {"t": [1, 2, 3, 4, 5, 6, 7], "f": [5]}
+    await grow(store, "f", 2, new=False, end=True)
+    assert numbers(await rest(store.outbox(), reading)) == {"f": [6, 7]}
 
 
 async def test_tasks_in_many_steps_of_the_horizon_are_all_delivered(place: Place) -> None:

@@ -32,9 +32,9 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
 _LAST = "(SELECT max(seq) FROM event WHERE task = {})"
 _OLD = f"""SELECT t.id, t.task_id, p.seq, {_LAST.format("t.id")} FROM outbox_position p JOIN task t ON t.id = p.task
  WHERE p.consumer = ? AND p.task > ? AND p.task <= ? AND {_LAST.format("p.task")} > p.seq ORDER BY p.task LIMIT ?"""
-_NEW = f"""SELECT t.id, t.task_id, coalesce(p.seq, 0), {_LAST.format("t.id")} FROM task t
+_NEW = f"""SELECT t.id, t.task_id, coalesce(p.seq, t.shared), {_LAST.format("t.id")} FROM task t
  LEFT JOIN outbox_position p ON p.consumer = ? AND p.task = t.id
- WHERE t.id > ? AND {_LAST.format("t.id")} > coalesce(p.seq, 0) ORDER BY t.id LIMIT ?"""
+ WHERE t.id > ? AND {_LAST.format("t.id")} > coalesce(p.seq, t.shared) ORDER BY t.id LIMIT ?"""
 _ROWS = "SELECT seq, ts, round, type, data FROM event WHERE task = ? AND seq > ? ORDER BY seq LIMIT ?"
 _ENDED = "status IN ({})".format(", ".join(f"'{status}'" for status in sorted(ENDED)))
 _REACH = """INSERT INTO outbox_position VALUES (?, ?, ?) ON CONFLICT (consumer, task) DO UPDATE SET seq = max(seq, excluded.seq)"""
@@ -266,7 +266,7 @@ def _advance(db: sqlite3.Connection, name: str, horizon: int) -> int:
     if moved is None:
         return horizon
     db.execute(
-        "INSERT OR IGNORE INTO outbox_position SELECT ?, id, 0 FROM task WHERE id > ? AND id <= ?",
+        "INSERT OR IGNORE INTO outbox_position SELECT ?, id, shared FROM task WHERE id > ? AND id <= ?",
         (name, horizon, moved),
     )
     db.execute("UPDATE outbox_consumer SET horizon = ? WHERE name = ?", (moved, name))

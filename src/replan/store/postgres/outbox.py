@@ -54,8 +54,8 @@ _NEW = """SELECT * FROM (
  (SELECT t.id, t.task_id, t.last_seq, p.seq AS after FROM outbox_position p JOIN task t ON t.id = p.task
   WHERE p.consumer = {name} AND p.task <= {horizon} AND p.task > {from_} AND t.last_seq > p.seq ORDER BY p.task LIMIT {most})
  UNION ALL
- (SELECT t.id, t.task_id, t.last_seq, coalesce(p.seq, 0) FROM task t LEFT JOIN outbox_position p ON p.consumer = {name} AND p.task = t.id
-  WHERE t.id > {horizon} AND t.id > {from_} AND t.last_seq > coalesce(p.seq, 0) ORDER BY t.id LIMIT {most})) n ORDER BY id LIMIT {most}"""
+ (SELECT t.id, t.task_id, t.last_seq, coalesce(p.seq, t.shared) FROM task t LEFT JOIN outbox_position p ON p.consumer = {name} AND p.task = t.id
+  WHERE t.id > {horizon} AND t.id > {from_} AND t.last_seq > coalesce(p.seq, t.shared) ORDER BY t.id LIMIT {most})) n ORDER BY id LIMIT {most}"""
 """Tasks with events that a consumer has not got, by their numbers."""
 _NEXT = f"""SELECT id, task_id, after, seq, ts, round, type, data FROM (
  SELECT n.id, n.task_id, n.after, e.seq, e.ts, e.round, e.type, e.data,
@@ -77,7 +77,7 @@ _ADVANCE = """WITH c AS (
  UPDATE outbox_consumer n SET horizon = %(horizon)s::bigint FROM outbox_consumer o
  WHERE n.name = %(name)s::text AND n.epoch = %(fence)s::bigint AND o.name = n.name AND n.horizon < %(horizon)s::bigint
  RETURNING n.name, o.horizon AS before, n.horizon),
-p AS (INSERT INTO outbox_position SELECT c.name, t.id, 0 FROM c, task t WHERE t.id > c.before AND t.id <= c.horizon
+p AS (INSERT INTO outbox_position SELECT c.name, t.id, t.shared FROM c, task t WHERE t.id > c.before AND t.id <= c.horizon
  AND NOT EXISTS (SELECT FROM outbox_position o WHERE o.consumer = c.name AND o.task = t.id))
 DELETE FROM outbox_position o USING c, task t WHERE o.consumer = c.name AND o.task > c.before AND o.task <= c.horizon
  AND t.id = o.task AND t.ended AND t.last_seq <= o.seq"""
