@@ -640,6 +640,10 @@ class Consumer(Protocol):
 # ── an engine whose queue lies beside the log ────────────────────────────────────
 
 
+Ask = Callable[[str, Mapping[str, Any] | None], Awaitable[list[dict[str, Any]]]]
+"""What one statement gives, each row by the names of its columns."""
+
+
 class Database(Protocol):
     """What a store shares with such an engine: its thread with all connections, and its number among the processes.
 

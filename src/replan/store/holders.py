@@ -39,7 +39,7 @@ class Holders:
     """This process's own lock, and the look at others'."""
 
     def __init__(self, database: Path) -> None:
-        self._folder = database.with_name(database.name + ".holders")
+        self._folder = _folder(database)
         self._sweep()
         self.mine, self._fd = self._enter()
         _OPEN.add(self)
@@ -98,6 +98,15 @@ class Holders:
         with contextlib.suppress(OSError):
             for path in self._folder.iterdir():
                 _locked(path, remove=True)
+
+
+def alive(database: Path, holder: str | None) -> bool:
+    """The same for whoever is none of them, and only looks."""
+    return holder is not None and _locked(_folder(database.resolve()) / holder)
+
+
+def _folder(database: Path) -> Path:
+    return database.with_name(database.name + ".holders")
 
 
 def _locked(path: Path, *, remove: bool = False) -> bool:

@@ -185,13 +185,7 @@ class SqliteOutbox:
         await self._move(reading, "delivered = ?, failures = 0, error = NULL", (time.time(),), reach)
 
     async def consumers(self) -> list[ConsumerState]:
-        def work(db: sqlite3.Connection) -> list[ConsumerState]:
-            rows = db.execute(
-                "SELECT name, horizon, holder, seen, delivered, failures, error FROM outbox_consumer ORDER BY name"
-            ).fetchall()
-            return [_state(db, row, read=_fresh(row[3]) and self._holders.alive(row[2])) for row in rows]
-
-        return await self._reader.ask(work)
+        return await self._reader.ask(lambda db: states(db, self._holders.alive))
 
     async def _move(
         self,
@@ -272,6 +266,14 @@ def _advance(db: sqlite3.Connection, name: str, horizon: int) -> int:
     db.execute("UPDATE outbox_consumer SET horizon = ? WHERE name = ?", (moved, name))
     db.execute(_DONE, (name, horizon, moved))
     return moved
+
+
+def states(db: sqlite3.Connection, alive: Callable[[str | None], bool]) -> list[ConsumerState]:
+    """How each consumer is doing. `alive`: whether the process of that name lives."""
+    rows = db.execute(
+        "SELECT name, horizon, holder, seen, delivered, failures, error FROM outbox_consumer ORDER BY name"
+    ).fetchall()
+    return [_state(db, row, read=_fresh(row[3]) and alive(row[2])) for row in rows]
 
 
 def _state(db: sqlite3.Connection, row: tuple[Any, ...], *, read: bool) -> ConsumerState:

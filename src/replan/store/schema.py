@@ -16,7 +16,7 @@ from replan.errors import StoreUnusable
 
 BUSY_SECS = 60.0
 """How long another process may hold the file before what has to be written is given up."""
-_OURS = frozenset({"task", "event"})
+OURS = frozenset({"task", "event"})
 """Tables that every release's database has."""
 
 
@@ -126,7 +126,7 @@ def _version_of_ours(connection: sqlite3.Connection, path: Path, newest: int) ->
     names = {name for (name,) in rows}
     if at == 0 and not names:
         return 0
-    if at == 0 or not names >= _OURS:
+    if at == 0 or not names >= OURS:
         raise StoreUnusable(f"{path} is a database of something else; give --db another file")
     if at > newest:
         raise StoreUnusable(

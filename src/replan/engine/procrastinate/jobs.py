@@ -39,9 +39,10 @@ _RETRY = (
 )
 _BEAT = """WITH b AS (INSERT INTO procrastinate_workers (id, last_heartbeat) OVERRIDING SYSTEM VALUE
  VALUES (%(worker)s::bigint, now()) ON CONFLICT (id) DO UPDATE SET last_heartbeat = now())
-INSERT INTO worker (number, id, name, queues, offers, concurrency, stale_secs)
- VALUES (%(holder)s::int, %(worker)s::bigint, %(name)s::text, %(queues)s::text[], %(offers)s::text, %(concurrency)s::int, %(stale)s::float8)
- ON CONFLICT (number) DO UPDATE SET seen = now(), id = excluded.id, offers = excluded.offers"""
+INSERT INTO worker (number, id, name, queues, offers, concurrency, stale_secs, ahead)
+ VALUES (%(holder)s::int, %(worker)s::bigint, %(name)s::text, %(queues)s::text[], %(offers)s::text, %(concurrency)s::int, %(stale)s::float8,
+ %(clock)s::float8 - extract(epoch FROM now())::float8)
+ ON CONFLICT (number) DO UPDATE SET seen = now(), id = excluded.id, offers = excluded.offers, ahead = excluded.ahead"""
 """Also of one that was taken for dead while it was frozen."""
 _LEAVE = """WITH w AS (DELETE FROM procrastinate_workers WHERE id = %(worker)s::bigint)
 DELETE FROM worker WHERE number = %(holder)s::int"""
@@ -198,6 +199,7 @@ class Jobs(manager.JobManager):
             "offers": self._offers().model_dump_json(),
             "concurrency": hand.concurrency,
             "stale": self._pace.stale,
+            "clock": time.time(),
         }
         await self._try(_BEAT, params)
 

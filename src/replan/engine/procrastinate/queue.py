@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from replan.core.limits.needs import Needs, Work
 from replan.errors import InputError
-from replan.ports import Database
+from replan.ports import Ask, Database
 
 T = TypeVar("T")
 
@@ -24,12 +24,17 @@ _WAKE_LATER = """SELECT procrastinate_defer_jobs_v1(ARRAY[ROW('timers', 'replan.
 _WORKERS = """SELECT name, queues, offers, concurrency, seen > now() - make_interval(secs => stale_secs)
   OR pg_postmaster_start_time() > now() - make_interval(secs => stale_secs) AS alive,
   extract(epoch FROM now() - seen)::float8 AS ago,
-  (SELECT count(*) FROM task WHERE task.holder = worker.number AND NOT ended) AS tasks FROM worker ORDER BY started"""
+  (SELECT count(*) FROM task WHERE task.holder = worker.number AND NOT ended) AS tasks,
+  (to_jsonb(worker) ->> 'ahead')::float8 AS ahead FROM worker ORDER BY started"""
 _NEEDS = """SELECT queue, needs, refused FROM task JOIN need USING (queue) WHERE task_id = %(task)s::text"""
 _WAITING = """SELECT queue, needs, count(DISTINCT lock) AS tasks FROM procrastinate_jobs j JOIN need ON queue = queue_name
  WHERE status = 'todo' AND (scheduled_at IS NULL OR scheduled_at <= now())
  AND NOT EXISTS (SELECT FROM procrastinate_jobs other WHERE other.lock = j.lock AND other.status = 'doing')
  GROUP BY queue, needs ORDER BY count(DISTINCT lock) DESC LIMIT 100"""
+
+_OLDEST = """SELECT extract(epoch FROM now() - greatest(j.scheduled_at, (SELECT max(at) FROM procrastinate_events WHERE job_id = j.id)))::float8 AS secs
+ FROM procrastinate_jobs j WHERE status = 'todo' AND (scheduled_at IS NULL OR scheduled_at <= now())
+ AND NOT EXISTS (SELECT FROM procrastinate_jobs other WHERE other.lock = j.lock AND other.status = 'doing') ORDER BY id LIMIT 1"""
 
 
 class Worker(NamedTuple):
@@ -44,6 +49,8 @@ class Worker(NamedTuple):
     seen_secs_ago: float
     tasks: int
     """That it drives."""
+    ahead_secs: float | None = None
+    """Of its clock, to the database's, when it was last seen."""
 
     def serves(self, queue: str) -> bool:
         return not self.queues or queue in self.queues
@@ -97,24 +104,11 @@ class Queue:
 
     async def workers(self) -> list[Worker]:
         """Those that live, and those that have not said that they ended."""
-        rows = await self._do(self.database.ask(_WORKERS))
-        return [
-            Worker(
-                row["name"], tuple(row["queues"]), Needs.model_validate_json(row["offers"]), row["concurrency"],
-                bool(row["alive"]), row["ago"], row["tasks"],
-            )
-            for row in rows
-        ]  # fmt: skip
+        return await self._do(workers_in(self.database.ask))
 
     async def lines(self) -> list[Line]:
         """Where tasks wait now."""
-        rows = await self._do(self.database.ask(_WAITING))
-        workers = await self.workers() if rows else []
-        found = []
-        for row in rows:
-            queue, needs = row["queue"].rpartition(":")[0], Needs.model_validate_json(row["needs"])
-            found.append(Line(queue, row["tasks"], needs, why_not(queue, needs, workers)))
-        return found
+        return await self._do(lines_in(self.database.ask))
 
     async def why_waiting(self, task_id: str) -> str:
         """Why no worker takes the task, or why one has given it back; empty: one may take it."""
@@ -123,6 +117,34 @@ class Queue:
             return ""
         queue, needs = rows[0]["queue"].rpartition(":")[0], Needs.model_validate_json(rows[0]["needs"])
         return why_not(queue, needs, await self.workers()) or (rows[0]["refused"] or "")
+
+
+async def workers_in(ask: Ask) -> list[Worker]:
+    """The workers of a database, by whatever it is asked through."""
+    return [
+        Worker(
+            row["name"], tuple(row["queues"]), Needs.model_validate_json(row["offers"]), row["concurrency"],
+            bool(row["alive"]), row["ago"], row["tasks"], row["ahead"],
+        )
+        for row in await ask(_WORKERS, None)
+    ]  # fmt: skip
+
+
+async def lines_in(ask: Ask) -> list[Line]:
+    """Where tasks wait in it, and why nobody takes them."""
+    rows = await ask(_WAITING, None)
+    workers = await workers_in(ask) if rows else []
+    found = []
+    for row in rows:
+        queue, needs = row["queue"].rpartition(":")[0], Needs.model_validate_json(row["needs"])
+        found.append(Line(queue, row["tasks"], needs, why_not(queue, needs, workers)))
+    return found
+
+
+async def oldest_in(ask: Ask) -> float | None:
+    """For how many seconds the oldest wake-up waits that could be taken; None: there is none."""
+    rows = await ask(_OLDEST, None)
+    return rows[0]["secs"] if rows else None
 
 
 def why_not(queue: str, needs: Needs, workers: list[Worker]) -> str:

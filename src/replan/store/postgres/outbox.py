@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from replan.core.events import TERMINAL
 from replan.errors import InputError, StaleWriter, StoreBusy
-from replan.ports import MOST_BEHIND, Batch, ConsumerState, Database, Delivered, Reading
+from replan.ports import MOST_BEHIND, Ask, Batch, ConsumerState, Database, Delivered, Reading
 from replan.store.outbox import BATCH_BYTES, STALE_SECS, STEP, TASK_ROWS, TASKS, checked
 from replan.store.postgres.presence import ALIVE
 from replan.store.rows import records_of
@@ -226,14 +226,7 @@ class PostgresOutbox:
         self._check(reading, await self._do(self._ask(_DELIVERED, **params)))
 
     async def consumers(self) -> list[ConsumerState]:
-        rows = await self._do(self._ask(_CONSUMERS, mine=self._database.holder))
-        return [
-            ConsumerState(
-                row["name"], bool(row["read"]), row["events"], row["tasks"], row["since"], row["delivered"], row["failures"],
-                row["error"],
-            )
-            for row in rows
-        ]  # fmt: skip
+        return await self._do(consumers_in(self._database.ask, self._database.holder))
 
     def _check(self, reading: Reading, rows: list[dict[str, Any]]) -> None:
         if not rows:
@@ -245,6 +238,17 @@ class PostgresOutbox:
     async def _do(self, work: Coroutine[Any, Any, T]) -> T:
         found: T = await asyncio.wrap_future(self._database.run(work))
         return found
+
+
+async def consumers_in(ask: Ask, mine: int = 0) -> list[ConsumerState]:
+    """How each consumer is doing. `mine`: the number of the process that looks, if it has one."""
+    return [
+        ConsumerState(
+            row["name"], bool(row["read"]), row["events"], row["tasks"], row["since"], row["delivered"], row["failures"],
+            row["error"],
+        )
+        for row in await ask(_CONSUMERS, {"mine": mine})
+    ]  # fmt: skip
 
 
 def _named(reading: Reading) -> dict[str, Any]:
