@@ -119,6 +119,7 @@ class Desk:
         reads = {"effect": "reads", "spec": {"volatile": True}}
         tools = {
             "login": FakeTool(output=self.login, **reads),
+            "refresh": FakeTool(output=self.login, **reads),
             "open": FakeTool(output=self.open, **reads),
             "create": FakeTool(output=self.create, effect="once", parameters=TICKET),
             "look": FakeTool(output=refused, **READS),
@@ -161,6 +162,34 @@ def test_a_reference_to_the_same_reading_made_anew_makes_no_second_effect(before
     assert "session (${l2.output.session}) had another value then" in faults[0].message
     assert "`repeat: true`" in faults[0].message
     assert not ran.result.is_success
+
+
+@pytest.mark.parametrize("old", [{}, {"old": "${l.output.session}"}], ids=["alone", "by the old one"])
+@pytest.mark.parametrize("shape", ["step", "list", "actions"])
+def test_nor_does_a_reference_to_another_reading_that_takes_its_place(
+    shape: str, old: dict[str, str]
+) -> None:
+    desk = Desk()
+    ran = desk.run(begun(), [step("l2", "refresh", parameters=old), create("c2", "l2", shape)])
+    assert desk.tickets == [("A", "S1")]
+    assert {one.error.kind for one in ran.events("step_reflected") if one.step_id == "c2"} == {"repeated"}
+
+
+@pytest.mark.parametrize(
+    ("reading", "title", "said"),
+    [
+        ({"user": "bob"}, "A", {}),
+        ({}, "B", {}),
+        ({}, "A", {"repeat": True, "repeat_reason": "the task wants two"}),
+    ],
+    ids=["a reading of something that is named", "another title", "it says that it is meant"],
+)
+def test_a_reading_that_chooses_something_else_is_another_effect(
+    reading: dict[str, str], title: str, said: dict[str, Any]
+) -> None:
+    desk = Desk()
+    desk.run(begun(), [step("l2", "refresh", parameters=reading), create("c2", "l2", title=title, **said)])
+    assert len(desk.tickets) == 2
 
 
 def test_nor_does_one_that_comes_by_several_steps_or_by_a_value_that_was_seen() -> None:

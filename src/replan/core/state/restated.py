@@ -134,6 +134,16 @@ class Restated:
             known = self._latest = (step, version, slot.action_id, names, told)
         return known[4]
 
+    def _chooses_nothing(self, step: Step, calls: list[list[Any]]) -> bool:
+        """True if it is one reading, with no value that a plan has written."""
+        known = self.steps(step.step_id) if len(calls) == 1 and not step.for_each else None
+        return (
+            known is not None
+            and bool(known.calls)
+            and all(call.effect == "reads" for call in known.calls.values())
+            and all(has_references(value) for value in calls[0][1].values())
+        )
+
     def _goes_by_reading(self, written: Any, depth: int = 0) -> bool:
         """True if what is written refers to a reading, or to what goes by one."""
         for ref in references(written):
@@ -178,6 +188,8 @@ class Restated:
             return known
         meant = [action] if action is not None else step.actions or [step]
         calls = [[one.tool, one.parameters] for one in meant]
+        if self._chooses_nothing(step, calls):  # a session made anew by another tool is still the session
+            calls = []
         again = name if step.repeat or any(one.repeat for one in meant) else ""
         text = digest(canonical([rewritten([*calls, step.for_each or ""], self._ref(version, depth)), again]))
         self._labels[version, name] = text
