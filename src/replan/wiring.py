@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from replan.config import Settings
+from replan.core.begun import destinations
 from replan.core.limits.prices import Price
 from replan.core.secrets import KnownSecrets, secrets_of_url, url_without_secrets, usable_key
 from replan.core.types import Role
@@ -234,12 +235,12 @@ class Models(Mapping[Role, Model]):
         given = usable_key(api_key, "api_key")
         self.has_own_key = given is not None
         """A key was given by hand: who goes on later does not find it in the configuration."""
-        self._key = given or usable_key(settings.llm.api_key, "[llm] api_key (APP_LLM_API_KEY)")
+        self.key = given or usable_key(settings.llm.api_key, "[llm] api_key (APP_LLM_API_KEY)")
         self._record = record
-        self._replay = replay
+        self.replay = replay
         self.secrets = KnownSecrets()
         """Keys, and passwords in addresses."""
-        self.secrets.add(self._key, "api_key")
+        self.secrets.add(self.key, "api_key")
         for url in (endpoint, settings.llm.endpoint, settings.llm.fallback_endpoint):
             self.secrets.add_all(secrets_of_url(url or ""))
         self._choices = self._chosen(model)
@@ -254,8 +255,8 @@ class Models(Mapping[Role, Model]):
     def __getitem__(self, role: Role) -> Model:
         choice = self._choices[role]
         key: object = choice if isinstance(choice, str) else id(choice)
-        if self._replay is not None:
-            key = self._replay
+        if self.replay is not None:
+            key = self.replay
         found = self._open.get(key)
         if found is None:
             found = self._open[key] = self._made(choice)
@@ -264,7 +265,7 @@ class Models(Mapping[Role, Model]):
     async def load(self, roles: Iterable[Role]) -> None:
         """Import what the models of these roles are asked with, beside the event loop; they are opened as ever."""
         named = [choice for role in roles if isinstance(choice := self._choices[role], str)]
-        if self._replay is None and any(name.partition(":")[0] != LOCAL for name in named):
+        if self.replay is None and any(name.partition(":")[0] != LOCAL for name in named):
             from replan.llm.opening import load_library
 
             await load_library(endpoint=self._base() is not None)
@@ -285,6 +286,19 @@ class Models(Mapping[Role, Model]):
         return {
             role: choice if isinstance(choice, str) else choice.name for role, choice in self._choices.items()
         }
+
+    def unnamed(self) -> tuple[str, ...]:
+        """Those that only this process has, as they are objects that it was given."""
+        return tuple({name.name: None for name in self._choices.values() if not isinstance(name, str)})
+
+    def destinations(self) -> frozenset[str]:
+        """Whom the key is told."""
+        named = [choice for choice in self._choices.values() if isinstance(choice, str)]
+        if self.replay is not None or not named:
+            return frozenset()
+        return destinations(
+            self._base(), named, None if self._endpoint else self._settings.llm.fallback_endpoint
+        )
 
     def check_prices(self) -> None:
         """`ConfigError` for a model that nobody knows the price of: a limit in dollars would not bind it."""
@@ -334,10 +348,10 @@ class Models(Mapping[Role, Model]):
         return self._endpoint or self._settings.llm.endpoint
 
     def _made(self, choice: str | Model) -> Model:
-        if self._replay is not None:
+        if self.replay is not None:
             from replan.llm.recorder import ReplayModel
 
-            return ReplayModel(self._replay)
+            return ReplayModel(self.replay)
         made = self._opened(choice) if isinstance(choice, str) else choice
         if self._record is not None:
             from replan.llm.recorder import RecordingModel
@@ -356,7 +370,7 @@ class Models(Mapping[Role, Model]):
         from replan.llm.provider import open_model
 
         self.secrets.add_all(_keys_of_environment())
-        key = self._key
+        key = self.key
 
         def at(endpoint: str | None) -> Model:
             return open_model(

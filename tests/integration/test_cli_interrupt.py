@@ -309,11 +309,15 @@ def test_a_killed_run_is_resumed_from_its_log_and_finished_steps_do_not_run_agai
     assert held.returncode == 2, held.stderr
     (tmp_path / "go").touch()
     (elsewhere := tmp_path / "elsewhere").mkdir()
-    lost = replan("tasks", "resume", "t-1", cwd=elsewhere, env=environment(tmp_path))
+    (tmp_path / "tools.py").rename(tmp_path / "kept.py")
+    lost = replan("tasks", "resume", "t-1", cwd=tmp_path)
     assert lost.returncode == 2
     assert "there is no file tools.py" in lost.stderr
-    assert "begun with --tools tools.py: resume it in the folder in which it was begun" in lost.stderr
-    resumed = replan("tasks", "resume", "t-1", "--json", cwd=tmp_path)
+    assert (
+        f"begun with --tools tools.py in {tmp_path}: resume it there, or give its tools anew" in lost.stderr
+    )
+    (tmp_path / "kept.py").rename(tmp_path / "tools.py")
+    resumed = replan("tasks", "resume", "t-1", "--json", cwd=elsewhere, env=environment(tmp_path))
     assert resumed.returncode == 0, resumed.stderr
     assert json.loads(resumed.stdout)["final_output"] == "there"
     assert (tmp_path / "notes.txt").read_text() == "noted\n"

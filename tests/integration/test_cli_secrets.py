@@ -183,9 +183,14 @@ def test_a_key_that_runs_out_in_mid_task_is_replaced_and_the_task_resumed(folder
         shown = replan("tasks", "show", "t1", "--db", "log.db", cwd=folder)
         assert "401" in shown.stdout
         assert "tasks answer" not in shown.stdout + begun.stderr
-        done = replan(
+        asked = len(endpoint.requests)
+        held = replan(
             "tasks", "resume", "t1", "--db", "log.db", cwd=folder, env={"APP_LLM_API_KEY": "another"}
         )
+        assert (held.returncode, f"--endpoint {endpoint.url}" in held.stderr) == (2, True), held.stderr
+        assert len(endpoint.requests) == asked, "another key goes nowhere by what a log says"
+        env = {"APP_LLM_API_KEY": "another", "APP_LLM_ENDPOINT": endpoint.url}
+        done = replan("tasks", "resume", "t1", "--db", "log.db", cwd=folder, env=env)
     assert (done.returncode, done.stdout) == (0, "three\n"), done.stderr
 
 

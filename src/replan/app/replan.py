@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar, Unpack, overload
 from pydantic import SecretStr, TypeAdapter
 
 from replan.app.arguments import Arguments, Ask, Evaluation, Tools
+from replan.app.beginning import begun_of
 from replan.app.checked import checked
 from replan.app.delivering import deliver, outbox_of
 from replan.app.opening import opened
@@ -21,12 +22,13 @@ from replan.app.working import GRACE_SECS, hand_of, work_off
 from replan.config import Settings
 from replan.config.options import Options, listed, mapping, policy_with, text_of
 from replan.config.values import found
+from replan.core.begun import Begun
 from replan.core.events import Record
 from replan.core.limits.policy import within
 from replan.core.report.result import TaskResult, WaitingFor
 from replan.core.secrets import KnownSecrets, secrets_of_settings, secrets_of_text
 from replan.core.tools.stats import ToolKey, ToolStats
-from replan.core.types import JsonObject, Plan, ToolSpec
+from replan.core.types import Plan, ToolSpec
 from replan.engine.procrastinate.queue import Line, Worker
 from replan.errors import InputError
 from replan.ports import Consumer, ConsumerState, TaskSummary, Warmable
@@ -94,7 +96,6 @@ class Replan:
         self.settings = settings or Settings()
         self._policy = policy_with(self.settings.policy(), options, beside=Arguments.__annotations__)
         tools = listed(tools)
-        self._tool_names = tuple(tool for tool in tools if isinstance(tool, str))
         self._catalog = open_tools(tools, self.settings)
         self._models = Models(
             self.settings,
@@ -104,8 +105,10 @@ class Replan:
             record=None if record is None else Path(record).absolute(),
             replay=None if replay is None else Path(replay).absolute(),
         )
+        specs = [tool for tool in tools if isinstance(tool, str)]
         self.secrets = KnownSecrets(self._catalog.secrets, self._models.secrets)
-        self.secrets.add_all(secrets_of_settings([self.settings.model_dump(mode="json"), self._tool_names]))
+        self.secrets.add_all(secrets_of_settings([self.settings.model_dump(mode="json"), specs]))
+        self._begun = begun_of(tools, self.settings, self._models)
         keep_from_logs(self.secrets)
         self._record_in_prompts = (
             record is None and replay is None
@@ -436,6 +439,10 @@ class Replan:
         """The whole output of a step of any plan, what is kept apart included; `item`: of one item, from 1."""
         return await self.service.output(task_id, step_id, item)
 
+    async def begun(self) -> Begun:
+        """What tasks are begun with here, as their logs have it."""
+        return self._begun.model_copy(update={"proof": await self._open.proof()})
+
     # ── tools ──
 
     async def tool_stats(self) -> dict[ToolKey, ToolStats]:
@@ -500,13 +507,6 @@ class Replan:
             changes["evaluation"] = evaluation
         if output_schema is not None:
             changes["output_schema"] = mapping("output_schema", output_schema, {"type": "object"})
-        settings: JsonObject = {"models": self._models.named()}
-        if endpoint := self._models.endpoint:
-            settings["endpoint"] = endpoint
-            if self._models.endpoint_has_password:
-                settings["endpoint_has_password"] = True
-        if self._models.has_own_key:
-            settings["key_was_given"] = True
         return Submission(
             description=text_of("the task", text),
             policy=policy_with(self._policy, changes),
@@ -514,8 +514,8 @@ class Replan:
             context=mapping("context", {} if context is None else context, {"session_id": "s-1"}),
             task_id=None if task_id is None else text_of("task_id", task_id),
             plan=None if plan is None else mapping("plan", plan, {"steps": []}),
-            tools=self._tool_names,
-            settings=settings,
+            tools=self._begun.tools,
+            settings=self._begun.settings,
             secrets=dict(secrets or {}),
         )
 

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 
 from pydantic import SecretStr
 
+from replan.core.begun import proof_of
 from replan.core.events import Record
 from replan.core.limits.needs import work_of
 from replan.core.limits.policy import Policy
@@ -119,6 +120,7 @@ class Running:
         plan_bytes = check_submission(
             wanted
         )  # what is wrong with it goes before what is wrong with the machine
+        wanted = await self._with_proof(wanted)
         if self.by_workers:
             return await self._hand_in(wanted, plan_bytes)
         plans, judges = wanted.plan is None, wanted.policy.evaluation == "model"
@@ -136,6 +138,20 @@ class Running:
             seen = (await self.service.check_resumable(task_id)).last_seq
         self._start(task_id, after=seen)
         return task_id
+
+    async def proof(self) -> str | None:
+        """What shows in a log later that a key which somebody has then is the one that models are asked with here."""
+        places = self._models.destinations()
+        if not places:
+            return None
+        key = self._models.key
+        return "" if key is None else proof_of(await self.service.parts.store.seal_key(), key, places)
+
+    async def _with_proof(self, wanted: Submission) -> Submission:
+        asks = wanted.plan is None or wanted.policy.evaluation == "model"
+        if not asks or (proof := await self.proof()) is None:
+            return wanted
+        return wanted._replace(settings={**wanted.settings, "proof": proof})
 
     async def _hand_in(self, wanted: Submission, plan_bytes: int) -> str:
         """Store a task for the workers; its wake-up is stored with it."""

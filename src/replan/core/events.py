@@ -128,12 +128,15 @@ class TaskStarted(Event):
     driver: str = ""
     version: str = ""
     """Of Replan, that it is driven with."""
+    instead: JsonObject = {}
+    """What it is driven with in place of what the log said (`core.begun`)."""
 
 
 class TaskResumed(Event):
     type: Literal["task_resumed"] = "task_resumed"
     driver: str = ""
     version: str = ""
+    instead: JsonObject = {}
     reason: str = ""
 
 

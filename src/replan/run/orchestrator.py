@@ -179,11 +179,12 @@ class Drive:
         self.run.stop()
 
     def _begin(self) -> None:
-        run = self.run
+        run, parts = self.run, self.run.parts
+        instead = parts.given.taken_instead(run.state.name)
         if not run.state.started:
-            run.record(TaskStarted(driver=run.parts.driver, version=run.parts.version))
+            run.record(TaskStarted(driver=parts.driver, version=parts.version, instead=instead))
             return
-        run.record(TaskResumed(driver=run.parts.driver, version=run.parts.version))
+        run.record(TaskResumed(driver=parts.driver, version=parts.version, instead=instead))
         close_crashed(run)
 
     # ── ends ──

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from replan.cli.terminal import options
 from replan.cli.terminal.task_ids import TaskName, full_id
-from replan.cli.terminal.terminal import Out, own_stdout
+from replan.cli.terminal.terminal import Out, own_stdout, say
 
 if TYPE_CHECKING:
+    from replan.cli.terminal.going_on import Given
     from replan.config import Settings
     from replan.core.events import Record, TaskSubmitted
     from replan.core.report.result import TaskResult
+    from replan.ports import TaskSummary
 
 
 def resume(
@@ -35,65 +38,81 @@ def resume(
     from replan.cli.live.show import show_for
     from replan.cli.terminal import loop
     from replan.cli.terminal.exits import of_result
+    from replan.cli.terminal.going_on import Given, enter_folder, going_on
     from replan.cli.terminal.inputs import secret_text, secrets_of
     from replan.cli.terminal.opening import open_replan, open_stored, settings_of
+    from replan.core.begun import begun_with, given_instead
     from replan.errors import InputError
+    from replan.wiring import database
 
     key = None if api_key is None else secret_text(api_key)
 
     async def drive(out: Out) -> TaskResult:
         settings = settings_of(config)
-        if settings.engine.kind == "procrastinate":
-            if tools or model or endpoint or key or secret:
-                raise InputError(
-                    "a worker drives the task on, with tools, models and secrets of its own: leave --tools, --model, "
-                    "--endpoint, --api-key and --secret out"
-                )
-            return await _by_workers(settings, out)
+        if settings.engine.kind == "procrastinate" and (tools or model or endpoint or key or secret):
+            raise InputError(
+                "a worker drives the task on, with tools, models and secrets of its own: leave --tools, --model, "
+                "--endpoint, --api-key and --secret out"
+            )
+        given = Given(tools or (), model, endpoint, key)
         async with open_stored(settings, db) as stored:
             past = await stored.history(await full_id(stored, task_id))
-        found, submitted = past[0].task_id, _submitted(past)
-        named = submitted.settings.get("models") or {}
-        if endpoint:  # another endpoint has other models, unless one is named for it
-            named = {}
-        elsewhere = endpoint is not None or (model is not None and ":" in model)
-        begun_at = None if elsewhere else _endpoint_of(submitted, settings)
-        if not elsewhere and key is None:
-            _key_is_here(submitted, settings)
+            found, submitted = past[0].task_id, _submitted(past)
+            by_workers = _are_workers_to_drive(settings, await stored.summary(found), given)
+            seal_key = await stored.service.parts.store.seal_key()
+        if by_workers:
+            engine = settings.engine.model_copy(update={"kind": "procrastinate"})
+            return await _by_workers(settings.model_copy(update={"engine": engine}), found, past, out)
+        begun = begun_with(past)
+        asks = submitted.plan is None or submitted.policy.evaluation == "model"
+        secrets = _absolute(secrets_of(secret or []))
+        place = database(db if db is not None else settings.database_service.connection_string)
+        chosen = going_on(
+            begun,
+            settings,
+            given,
+            asks=asks,
+            calls=not _is_to_end(past),
+            seal_key=seal_key,
+        )
+        told = "" if given.tools else enter_folder(begun)
+        if lines := [*chosen.told[:1], *filter(None, [told]), *chosen.told[1:]]:
+            say(f"{found} goes on with what it was begun with: {'; '.join(lines)}")
         try:
             replan = open_replan(
-                settings,
-                tools=tools or _tools_of(submitted),
-                model=model or (named if all(named.values()) else None),
-                endpoint=endpoint or begun_at,
-                api_key=key,
-                db=db,
+                chosen.settings,
+                tools=chosen.tools,
+                model=chosen.model,
+                endpoint=chosen.endpoint,
+                api_key=chosen.key,
+                replay=chosen.replay,
+                db=str(place),
             )
         except InputError as error:
-            begun_with = " ".join(f"--tools {spec}" for spec in submitted.tools)
-            if tools or not begun_with:
+            begun_with_ = " ".join(f"--tools {spec}" for spec in begun.tools)
+            if tools or not begun_with_:
                 raise
+            where = f"in {begun.folder}" if begun.folder else "in the folder in which it was begun"
             raise InputError(
-                f"{error}. The task was begun with {begun_with}: resume it in the folder in which it was begun, or give "
-                "its tools anew with --tools"
+                f"{error}. The task was begun with {begun_with_} {where}: resume it there, or give its tools anew with --tools"
             ) from error
         async with replan:
-            given = secrets_of(secret or [])
+            if given.any and (instead := given_instead(begun, await replan.begun())):
+                await replan.service.give_instead(found, instead)
             return await to_the_end(
                 replan,
                 found,
                 show_for(quiet=quiet),
                 out if events else None,
                 past=past,
-                finish=lambda task_id: replan.resume(task_id, secrets=given),
+                finish=lambda task_id: replan.resume(task_id, secrets=secrets),
             )
 
-    async def _by_workers(settings: Settings, out: Out) -> TaskResult:
+    async def _by_workers(settings: Settings, found: str, past: list[Record], out: Out) -> TaskResult:
         async with open_stored(settings, db) as stored:
-            past = await stored.history(await full_id(stored, task_id))
             shown = show_for(quiet=quiet)
             return await to_the_end(
-                stored, past[0].task_id, shown, out if events else None, past=past, finish=stored.resume
+                stored, found, shown, out if events else None, past=past, finish=stored.resume
             )
 
     with own_stdout() as out:
@@ -102,44 +121,27 @@ def resume(
     raise typer.Exit(of_result(ended))
 
 
-def _endpoint_of(submitted: TaskSubmitted, settings: Settings) -> str | None:
-    """Where the task's models were asked, if the configuration does not say that already."""
-    from replan.core.secrets import url_without_secrets
-    from replan.errors import InputError
-
-    begun_at: str | None = submitted.settings.get("endpoint")
-    if begun_at is None or begun_at == url_without_secrets(settings.llm.endpoint or ""):
-        return None
-    if submitted.settings.get("endpoint_has_password"):
-        raise InputError(
-            f"the task was begun with the endpoint {begun_at}, whose password no log keeps: give the whole address "
-            "again with --endpoint (or another --model)"
-        )
-    return begun_at
+def _are_workers_to_drive(settings: Settings, summary: TaskSummary, given: Given) -> bool:
+    """By the configuration; where that does not say, by how the task was submitted, unless an option is for driving it here."""
+    if "kind" in settings.engine.model_fields_set or not summary.queue:
+        return settings.engine.kind == "procrastinate"
+    return not given.any
 
 
-def _key_is_here(submitted: TaskSubmitted, settings: Settings) -> None:
-    """`InputError` where the task was begun with a key that no log keeps: without it the task would fail for good."""
-    from replan.errors import InputError
+def _is_to_end(past: list[Record]) -> bool:
+    """Somebody has cancelled it: nothing more is called."""
+    from replan.core.events import CancelRequested
 
-    if submitted.settings.get("key_was_given") and not settings.llm.api_key:
-        raise InputError(
-            "the task was begun with a key for the model, which no log keeps: give it again with --api-key, or as "
-            "APP_LLM_API_KEY in the environment"
-        )
+    return any(isinstance(one.event, CancelRequested) and not one.event.until_resumed for one in past)
 
 
-def _tools_of(submitted: TaskSubmitted) -> list[str]:
-    """The tools that the task was begun with, if the log has all that they were named with."""
-    from replan.core.secrets import MASK
-    from replan.errors import InputError
-
-    if masked := [spec for spec in submitted.tools if MASK in spec]:
-        raise InputError(
-            f"the task was begun with --tools {masked[0]!r}, whose secret no log keeps: give all its tools again "
-            "with --tools"
-        )
-    return list(submitted.tools)
+def _absolute(secrets: dict[str, str]) -> dict[str, str]:
+    """Files by their whole path: they are named from where the command was given."""
+    return {
+        name: f"file:{Path(path).expanduser().absolute()}" if kind == "file" else source
+        for name, source in secrets.items()
+        for kind, _, path in [source.partition(":")]
+    }
 
 
 def _submitted(records: list[Record]) -> TaskSubmitted:

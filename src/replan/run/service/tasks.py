@@ -359,6 +359,10 @@ class Service:
             )
         return state
 
+    async def give_instead(self, task_id: str, instead: JsonObject) -> None:
+        """What the task is driven with from here on in place of what its log says: the log is told when it is driven."""
+        self.parts.given.give_instead(await self.name_of(task_id), instead)
+
     async def ended_elsewhere(self, task_id: str) -> None:
         """Wait for the end of a task that another process drives; `ReplanError` if that one is gone."""
 

@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from replan.core.events import TaskSubmitted
 from replan.core.secrets import lost, with_places
 from replan.core.state.task import TaskName
+from replan.core.types import JsonObject
 from replan.errors import InputError
 from replan.files import read_bounded
 
@@ -68,6 +69,7 @@ class Given:
         self._whole: dict[TaskName, TaskSubmitted] = {}
         self._again: dict[TaskName, dict[str, Any]] = {}
         """Secrets that were given for a task of an earlier process."""
+        self._instead: dict[TaskName, JsonObject] = {}
 
     def keep(self, task: TaskName, event: TaskSubmitted) -> None:
         """Keep the request of a task; one that is there already stays: it may be at work."""
@@ -80,6 +82,7 @@ class Given:
     def forget(self, task: TaskName) -> None:
         self._whole.pop(task, None)
         self._again.pop(task, None)
+        self._instead.pop(task, None)
 
     def learn(self, task: TaskName, late: Mapping[str, Any]) -> None:
         """Metadata that turned out to be secret, by place: the log has them no more."""
@@ -110,6 +113,14 @@ class Given:
                 + " ".join(f"--secret {name}=env:VARIABLE" for name in missing)
                 + " (or file:PATH) again"
             )
+
+    def give_instead(self, task: TaskName, instead: JsonObject) -> None:
+        """What a task is driven with in place of what its log says: for its log."""
+        self._instead[task] = instead
+
+    def taken_instead(self, task: TaskName) -> JsonObject:
+        """The same, once."""
+        return self._instead.pop(task, {})
 
     def restored(self, task: TaskName, event: TaskSubmitted) -> TaskSubmitted:
         """The request as it was made, as far as it can be had here; what cannot is marked as lost."""

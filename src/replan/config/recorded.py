@@ -1,0 +1,136 @@
+"""What a task keeps of the configuration in its log, so that it goes on alike where that is another one, or none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from pydantic import ValidationError
+
+from replan.config.sections import Llm, Section, Settings, ToolRuleTable, Tools, ToolService
+from replan.core.secrets import MASK, settings_without_secrets
+from replan.core.types import JsonObject
+from replan.errors import InputError
+
+S = TypeVar("S", bound=Section)
+_NOT_OF_LLM = {"api_key", "service_name", "protocol", "max_streaming_indicators"}
+_NOT_OF_SERVICE = {"token", "service_name"}
+_HOLD_SECRETS = {
+    "llm": ("endpoint", "fallback_endpoint"),
+    "tools": ("sources", "mcp_servers", "openapi"),
+    "tool_service": ("endpoint", "fallback_endpoint"),
+}
+
+
+def recorded(settings: Settings) -> JsonObject:
+    """What is kept: how models are asked, where tools come from, and what is decided about them. Without secrets."""
+    sections: dict[str, JsonObject] = {
+        "llm": settings.llm.model_dump(mode="json", exclude=_NOT_OF_LLM, exclude_unset=True),
+        "tools": settings.tools.model_dump(mode="json", exclude_unset=True),
+        "tool_service": settings.tool_service.model_dump(
+            mode="json", exclude=_NOT_OF_SERVICE, exclude_unset=True
+        ),
+    }
+    for name, section in sections.items():
+        section |= {key: _shown(section[key]) for key in _HOLD_SECRETS[name] if key in section}
+    return {name: section for name, section in sections.items() if section}
+
+
+class GoesOn(NamedTuple):
+    """The settings that a task goes on with here."""
+
+    settings: Settings
+    changed: tuple[str, ...]
+    """Keys for which the configuration here says something else, which does not count."""
+
+
+def going_on(log: JsonObject, own: Settings, sections: Collection[str] = tuple(_HOLD_SECRETS)) -> GoesOn:
+    """The log's settings in these sections, with what only the configuration here has: keys, passwords, and what it forbids.
+
+    `InputError` for what the log had to leave a secret out of, where the configuration here has no such entry.
+    """
+    changes: dict[str, Section] = {}
+    if "llm" in sections:
+        changes["llm"] = _section("llm", Llm, log, own.llm, keep=_NOT_OF_LLM)
+    if "tools" in sections:
+        changes["tools"] = _restricted(_section("tools", Tools, log, own.tools), own.tools)
+    if "tool_service" in sections:
+        changes["tool_service"] = _section(
+            "tool_service", ToolService, log, own.tool_service, keep=_NOT_OF_SERVICE
+        )
+    changed = (
+        f"[{name}] {key}"
+        for name, section in recorded(own).items()
+        for key, value in section.items()
+        if name in sections and log.get(name, {}).get(key) != value
+    )
+    return GoesOn(own.model_copy(update=changes), tuple(changed))
+
+
+def _section(name: str, model: type[S], log: JsonObject, own: S, *, keep: Collection[str] = ()) -> S:
+    """A section as the log has it; `keep`: keys that are those of the configuration here."""
+    found = log.get(name, {})
+    values: JsonObject = {}
+    for key, value in found.items():
+        if key not in model.model_fields:
+            continue  # of another release
+        mine, where = getattr(own, key), f"[{name}] {key}"
+        if isinstance(value, dict) and key in _HOLD_SECRETS[name]:
+            values[key] = {one: _filled(f"{where}.{one}", each, mine.get(one)) for one, each in value.items()}
+        elif isinstance(value, list) and key in _HOLD_SECRETS[name]:
+            values[key] = [_filled(where, each, *mine) for each in value]
+        else:
+            values[key] = _filled(where, value, mine) if key in _HOLD_SECRETS[name] else value
+    values |= {key: getattr(own, key) for key in keep if key in own.model_fields_set}
+    try:
+        return model.model_validate_json(json.dumps(values))
+    except ValidationError as error:
+        wrong = error.errors(include_url=False)[0]
+        where = ".".join(map(str, wrong["loc"]))
+        raise InputError(
+            f"the task was begun with [{name}] {where} in a form that this release does not take ({wrong['msg']}): resume it "
+            "with the release that it was begun with, or give what it needs with --tools, --model and --endpoint"
+        ) from None
+
+
+def _shown(value: Any) -> Any:
+    """Without secrets. Each entry by itself, so that no name of a table is a reason to hide all that is in it."""
+    if isinstance(value, dict):
+        return {name: settings_without_secrets(one) for name, one in value.items()}
+    return settings_without_secrets(value)
+
+
+def _filled(where: str, kept: Any, *mine: Any) -> Any:
+    """What the log has, or where a secret was left out of it the same of the configuration here."""
+    if not any(MASK in text for text in _texts(kept)):
+        return kept
+    for own in mine:
+        if own is not None and settings_without_secrets(own) == kept:
+            return own
+    raise InputError(
+        f"the task was begun with {where} = {json.dumps(kept)[:300]}, whose secret no log keeps, and the configuration here has "
+        "no such entry: set it as it was, or give what it is for with --tools or --endpoint"
+    )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from _texts(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _texts(one)
+
+
+def _restricted(tools: Tools, own: Tools) -> Tools:
+    """What is forbidden here, and what needs a person's yes here, stays so, whatever a log says."""
+    rules = dict(tools.rules)
+    for pattern, rule in own.rules.items():
+        if rule.requires_approval:  # last: the later over the earlier
+            known = rules.pop(pattern, ToolRuleTable())
+            rules[pattern] = known.model_copy(update={"requires_approval": True})
+    deny = (*tools.deny, *(pattern for pattern in own.deny if pattern not in tools.deny))
+    return tools.model_copy(update={"deny": deny, "rules": rules})
