@@ -301,10 +301,10 @@ ROWS = {
 }
 
 RATIOS: list[tuple[str, str, dict[str, float]]] = [
-    ("replan-full", "langgraph-full", {"wide": 0.2, "chain": 0.6}),
+    ("replan-full", "langgraph-full", {"wide": 0.2, "chain": 0.3}),
     ("replan-full", "langgraph-sync-full", {}),
     ("replan-normal", "langgraph-normal", {}),
-    ("replan-normal", "langgraph", {"wide": 1.0}),
+    ("replan-normal", "langgraph", {"wide": 0.5, "chain": 0.6}),
     ("replan-normal", "dbos-normal", {}),
     ("replan-full", "dbos-full", {}),
     ("replan-full", "dbos-as-it-comes", {}),

@@ -18,7 +18,7 @@ from typing import Any, TypedDict
 from bench.scale.measure import row, rss_kib
 
 SIZES = (1_000, 10_000)
-BAR_KIB = 12.0
+BAR_KIB = 10.0
 
 
 class Gate:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Collection
 from contextvars import ContextVar
 
 from replan.core.state.task import State
@@ -114,11 +113,18 @@ class LocalEngine:
 
     async def _take(self, task_id: str, stays: bool) -> State:
         state: State | None = None
+        _WITHIN.set((*_WITHIN.get(), (self, task_id)))
         while True:
             try:
-                async with self._place(task_id):
-                    _WITHIN.set(_WITHIN.get() | {(self, task_id)})
+                has_place = await self._got_place(task_id)
+                if has_place:
+                    self._placed[task_id] = next(self._count)
+                try:
                     state = await self._drive(task_id)
+                finally:
+                    if has_place:
+                        del self._placed[task_id]
+                        self._give()
             except TaskHeld:
                 if state is None or self._elsewhere is None:
                     raise
@@ -131,19 +137,6 @@ class LocalEngine:
                     return state
             finally:
                 self._sleeping.discard(task_id)
-
-    @asynccontextmanager
-    async def _place(self, task_id: str) -> AsyncIterator[None]:
-        """`async with`: a place, if the task needs one."""
-        has_place = await self._got_place(task_id)
-        if has_place:
-            self._placed[task_id] = next(self._count)
-        try:
-            yield
-        finally:
-            if has_place:
-                del self._placed[task_id]
-                self._give()
 
     async def _got_place(self, task_id: str) -> bool:
         if self._free:  # then nobody waits who could take it: places are handed on, not laid down
@@ -194,5 +187,5 @@ class LocalEngine:
         await wait_through(tasks)
 
 
-_WITHIN: ContextVar[frozenset[tuple[LocalEngine, str]]] = ContextVar("replan_within", default=frozenset())
+_WITHIN: ContextVar[tuple[tuple[LocalEngine, str], ...]] = ContextVar("replan_within", default=())
 """The tasks that the code that runs is a part of, each with its engine: the one whose call it is, and those that wait for that one."""

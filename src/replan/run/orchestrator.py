@@ -49,6 +49,7 @@ from replan.run.rounds import next_round as rounds
 from replan.run.rounds import stages
 from replan.run.session.context import Run
 from replan.run.session.dependencies import Parts
+from replan.run.session.opening import Claimed
 from replan.run.session.shielding import noticed
 from replan.run.session.stops import BudgetReached, Halted, HandedOver, warn
 from replan.run.steps.executor import execute
@@ -68,7 +69,7 @@ async def drive(task_id: str, parts: Parts, *, steal: bool = False) -> State:
     while state is None or await _spoken_since(state, task_id, parts):
         people = People(task_id, parts)
         try:
-            async with Run.of(task_id, parts, steal=steal and state is None) as run:
+            async with Claimed(task_id, parts, steal=steal and state is None) as run:
                 try:
                     if not run.state.ended and goes_on(run.state, run.now()):
                         await Drive(run, people).attend()
@@ -132,20 +133,21 @@ class Drive:
             timer = loop.call_at(self.deadline, run.stop)
         self.people.attend(self._take_in, self._fail)
         error: BaseException | None = None
+        run.stoppable(task)
         try:
-            with run.stoppable():
-                while not late:
-                    while (work := self._next()) is not None:
-                        await work
-                    if run.state.waiting is None or run.stopping:
-                        break
-                    await run.settle()
-                    await self._take_in()  # an answer may have come just now
-                    if run.state.waiting is not None:
-                        break
+            while not late:
+                while (work := self._next()) is not None:
+                    await work
+                if run.state.waiting is None or run.stopping:
+                    break
+                await run.settle()
+                await self._take_in()  # an answer may have come just now
+                if run.state.waiting is not None:
+                    break
         except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 - recorded as the task's end
             error = raised
         finally:
+            run.stoppable(None)
             self.people.close()
             if timer is not None:
                 timer.cancel()

@@ -37,16 +37,16 @@ class KnownSecrets:
     )
 
     def __init__(self, *above: KnownSecrets) -> None:
-        self._above: list[KnownSecrets] = []
+        self._above: tuple[KnownSecrets, ...] = ()
         self._below: weakref.WeakSet[KnownSecrets] | None = None
         """Those that this one is above of."""
         self.any = False
         """Something is known to be secret: asked for every event, and often."""
-        self._values: dict[str, set[str]] = {}
+        self._values = _NO_VALUES
         """Each with the names that it was seen under."""
-        self._spelt = Spellings()
+        self._spelt = _NO_SPELLINGS
         """Of its own values."""
-        self._chain: tuple[KnownSecrets, ...] = (self,)
+        self._chain: tuple[KnownSecrets, ...] = ()
         """Itself and all above it."""
         self._chained_at: object = None
         for other in above:
@@ -63,7 +63,7 @@ class KnownSecrets:
         """Know what another one knows, now and later."""
         if other is self or other in self._above:
             return
-        self._above.append(other)
+        self._above = (*self._above, other)
         if other._below is None:
             other._below = weakref.WeakSet()
         other._below.add(self)
@@ -87,6 +87,7 @@ class KnownSecrets:
             return
         names = self._values.get(text)
         if names is None:
+            self._begin()
             names = self._values[text] = set()
             self._spelt.add(text)
             self._know()
@@ -95,6 +96,12 @@ class KnownSecrets:
         if name and name not in names and len(names) < 20:
             names.add(name)
             self._spelt.name(name, text)
+
+    def _begin(self) -> None:
+        """Have values of its own: until then it shares those of all that know nothing."""
+        if self._values is _NO_VALUES:
+            self._spelt = Spellings()  # first: whoever looks meanwhile finds both or none
+            self._values = {}
 
     def add_all(self, found: Iterable[tuple[str, Any]]) -> None:
         for name, value in found:
@@ -227,6 +234,9 @@ def _made(shown: str, real: Any, met: list[str]) -> Masked:
     return made
 
 
+_NO_VALUES: dict[str, set[str]] = {}
+_NO_SPELLINGS = Spellings()
+"""What is shared by all that know nothing of their own, as those of thousands of tasks; nothing is added to them."""
 _links = [object()]
 """Another one each time that one is set above another."""
 _NO_FIELDS: frozenset[str] = frozenset()

@@ -128,7 +128,7 @@ def replace_step(state: State, step: Step) -> None:
     _leave_out_yes(state, known, lean)
     known.step = lean
     if known.meant in state.continued:
-        state.continued.add(state.plans)
+        state.continued |= {state.plans}
     known.born = known.meant = state.plans
     known._actions = None
     known.keep_calls(("unknown",))

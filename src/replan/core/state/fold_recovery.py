@@ -259,7 +259,7 @@ def _updated(state: State, event: e.PlanUpdated, ts: float) -> None:
     left_out = take_plan(state, event.plan)
     continues = state.replanning is not None and state.replanning.continues
     if continues:
-        state.continued.add(state.plans)
+        state.continued |= {state.plans}
     if event.plan.more or (continues and not before.issuperset(state.steps)):
         known.unplanned = None
     elif more:

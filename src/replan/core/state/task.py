@@ -73,7 +73,7 @@ class State:
     begun: Plan | None = None
     """The plan as it was made: without the steps that were written anew since."""
     plans: int = 0
-    continued: set[int] = field(default_factory=set)
+    continued: frozenset[int] = frozenset()
     """Versions of the plan whose new steps go on from a first part (`more`): they make up for nothing."""
     rejections: list[e.PlanRejected] = field(default_factory=list)
     steps: dict[StepId, StepState] = field(default_factory=dict)

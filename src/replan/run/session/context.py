@@ -9,30 +9,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from pydantic_core import PydanticSerializationError
 
-from replan.beside import beside
-from replan.core.data.pieces import AT_ONCE, MANY, PLAN_AT_ONCE, weight
 from replan.core.data.strict_json import storable_value
-from replan.core.events import AnyEvent, Record, TaskResumed, TaskStarted, TaskSubmitted, misread
+from replan.core.events import AnyEvent
 from replan.core.plain_calls import Recorded, spelled_out
-from replan.core.secrets import KnownSecrets, lost
-from replan.core.state.fold import apply, fold
-from replan.core.state.task import State, TaskName
+from replan.core.state.fold import apply
+from replan.core.state.task import State
 from replan.core.types import Usage
-from replan.errors import ReplanError, StaleWriter, StoreError, StoreUnusable
+from replan.errors import ReplanError, StaleWriter, StoreError
 from replan.ports import Appended, Claim, NewArtifact
 from replan.run.session.dependencies import Parts
 from replan.run.session.feed import Standing
-from replan.run.session.known_secrets import known_to, may_hold_secrets
-from replan.run.session.library_logs import keep_from_logs
-from replan.run.session.pages import PAGE, pages
 from replan.run.session.redaction import LateSecrets
-from replan.run.session.shielding import see_through
 
 
 class Batch:
@@ -127,46 +120,6 @@ class Run:
         self._time = asyncio.get_running_loop().time
         self._since = parts.clock.now() - self._time()
 
-    @classmethod
-    @asynccontextmanager
-    async def of(cls, task_id: str, parts: Parts, *, steal: bool = False) -> AsyncIterator[Run]:
-        """`async with`: the claimed task, its log folded. At the end what is recorded is written, and the task given back."""
-        claim = await parts.store.claim(task_id, steal=steal)
-        try:
-            run = await cls._read(claim, parts)
-            try:
-                with parts.under_way.holds(task_id, run.standing):
-                    yield run
-            finally:
-                await see_through(run._close())
-        finally:
-            await see_through(_release(parts, claim))
-
-    @classmethod
-    async def _read(cls, claim: Claim, parts: Parts) -> Run:
-        task_id = claim.task_id
-        records = await parts.store.read(task_id, 0, PAGE)
-        _check_read(records, parts)
-        name = TaskName(task_id, records[0].ts if records else 0.0)
-        light = name in parts.light
-        parts.light.pop(name, None)
-        large = len(records) > MANY or any(
-            weight(one.event.plan, PLAN_AT_ONCE) > PLAN_AT_ONCE
-            for one in records[:1]
-            if isinstance(one.event, TaskSubmitted) and not light
-        )
-        aside = large or any(_tells_much(one.event) for one in records[:1])
-        state = await beside(_opened, task_id, parts, records) if aside else _opened(task_id, parts, records)
-        if len(records) == PAGE:
-            async for more in pages(parts.store, task_id, records[-1].seq):
-                _check_read(more, parts)
-                await beside(_folded_on, more, state)
-        run = cls(parts, claim, state)
-        run.large = large
-        if run.state.policy.interactive or len(records) > 1 or may_hold_secrets(parts.tools):
-            run.state.seal_key = await parts.store.seal_key()
-        return run
-
     def now(self) -> float:
         """Unix seconds as this drive counts them: the machine's clock at its beginning, and from then on one that nobody sets.
 
@@ -194,14 +147,9 @@ class Run:
         finally:
             del self._pauses[mine]
 
-    @contextmanager
-    def stoppable(self) -> Iterator[None]:
-        """`with`: `stop` cancels the task that is inside, once."""
-        self._loop = asyncio.current_task()
-        try:
-            yield
-        finally:
-            self._loop = None
+    def stoppable(self, loop: asyncio.Task[Any] | None) -> None:
+        """From now on `stop` cancels this task, once; None: it cancels nothing any more."""
+        self._loop = loop
 
     def stop(self) -> None:
         """Stop the loop: a person wants it, time is up, or the log is lost."""
@@ -209,14 +157,9 @@ class Run:
             self.stopped = self.stopping = True
             self._loop.cancel()
 
-    @contextmanager
-    def heard_by(self, listener: Callable[[], None]) -> Iterator[None]:
-        """`with`: it is called whenever people's events have been taken in."""
+    def heard_by(self, listener: Callable[[], None] | None) -> None:
+        """From now on this is called whenever people's events have been taken in."""
         self._listener = listener
-        try:
-            yield
-        finally:
-            self._listener = None
 
     def people_heard(self) -> None:
         """People's events have been taken in."""
@@ -383,70 +326,12 @@ class Run:
         if self.broken is not None:
             raise self.broken.with_traceback(None)
 
-    async def _close(self) -> None:
+    async def close(self) -> None:
         """Write what is left, if the log lets us."""
         with contextlib.suppress(ReplanError):
             await self.settle()
         self.closed = True
 
 
-async def _release(parts: Parts, claim: Claim) -> None:
-    with contextlib.suppress(ReplanError):
-        await parts.store.release(claim)
-
-
-def _tells_much(event: AnyEvent) -> bool:
-    """True for a request that is gone through beside the loop for its secrets: they may be files with many."""
-    return isinstance(event, TaskSubmitted) and (
-        bool(event.secrets) or weight([event.metadata, event.context], AT_ONCE) > AT_ONCE
-    )
-
-
 def _storable(event: AnyEvent) -> AnyEvent:
     return type(event).model_validate(storable_value(event.model_dump()))
-
-
-def _opened(task_id: str, parts: Parts, records: list[Record]) -> State:
-    """The state that a log comes to, with what is known to be secret."""
-    state = State()
-    if not records or not isinstance(first := records[0].event, TaskSubmitted):
-        state.secrets = KnownSecrets(parts.secrets)
-    else:
-        whole = parts.given.restored(TaskName(task_id, records[0].ts), first)
-        state.secrets = known_to(whole, parts.tools, parts.secrets)
-        keep_from_logs(state.secrets)
-        seen = state.secrets.masked_event(whole)
-        state.any_lost = first.masked
-        fold([records[0]._replace(event=seen)], state)
-        records = records[1:]
-    return _folded_on(records, state)
-
-
-def _folded_on(records: list[Record], state: State) -> State:
-    """The state with what comes next in its log."""
-    if state.submitted is not None and any(one.event.masked for one in records):
-        state.any_lost = True
-        records = [one._replace(event=lost(one.event)) if one.event.masked else one for one in records]
-    return fold(records, state)
-
-
-def _check_read(records: list[Record], parts: Parts) -> None:
-    """Raise if one of them cannot be read for what it is."""
-    if odd := next((one for one in records if misread(one.event)), None):
-        by = next(
-            (
-                one.event.version
-                for one in reversed(records)
-                if isinstance(one.event, TaskStarted | TaskResumed)
-            ),
-            "",
-        )
-        whose = (
-            f" (it was driven with Replan {by}, and this is {parts.version})"
-            if by not in ("", parts.version)
-            else ""
-        )
-        raise StoreUnusable(
-            f"task {odd.task_id!r} is not driven: number {odd.seq} of its log ({odd.type}) cannot be read, so that what was done "
-            f"might be done again; drive it with the release of Replan that has written it{whose}"
-        )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from replan.core.secrets import KnownSecrets
@@ -29,16 +28,15 @@ class Leaving:
         for tell in list(self._told):
             tell()
 
-    @contextmanager
-    def heard_by(self, tell: Callable[[], None]) -> Iterator[None]:
-        """`with`: it is called when it is said, or at once if it was."""
+    def heard_by(self, tell: Callable[[], None]) -> None:
+        """From now on it is called when it is said, or at once if it was."""
         self._told.append(tell)
-        try:
-            if self.now:
-                tell()
-            yield
-        finally:
-            self._told.remove(tell)
+        if self.now:
+            tell()
+
+    def forget(self, tell: Callable[[], None]) -> None:
+        """Say nothing more to this one."""
+        self._told.remove(tell)
 
 
 @dataclass(slots=True)

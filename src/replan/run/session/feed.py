@@ -78,14 +78,12 @@ class UnderWay:
     def __init__(self) -> None:
         self._asked: dict[str, Callable[[], Standing]] = {}
 
-    @contextlib.contextmanager
-    def holds(self, task_id: str, standing: Callable[[], Standing]) -> Iterator[None]:
-        """`with`: the task is driven inside."""
+    def begins(self, task_id: str, standing: Callable[[], Standing]) -> None:
+        """From now on the task is driven here, until it `ends`."""
         self._asked[task_id] = standing
-        try:
-            yield
-        finally:
-            del self._asked[task_id]
+
+    def ends(self, task_id: str) -> None:
+        self._asked.pop(task_id, None)
 
     def still_secs(self, task_ids: Collection[str]) -> float:
         """For how long none of them has got on while some tool of theirs runs; 0 if one may get on by itself."""

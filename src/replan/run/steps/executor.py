@@ -114,25 +114,26 @@ class Executor:
             self._start()
         except BaseException as error:  # noqa: BLE001 - raised below, after what has been started has ended
             self.stop(error)
-        with self._run.heard_by(self._look), self._run.parts.leaving.heard_by(self._hand_over):
-            try:
-                self.look_idle()
+        self._run.heard_by(self._look)
+        self._run.parts.leaving.heard_by(self._hand_over)
+        try:
+            self.look_idle()
+            await self._idle
+            while self._halt is None and (self._tasks or self._places.waiting):  # somebody has just spoken
+                self._idle = asyncio.get_running_loop().create_future()
                 await self._idle
-                while self._halt is None and (
-                    self._tasks or self._places.waiting
-                ):  # somebody has just spoken
-                    self._idle = asyncio.get_running_loop().create_future()
-                    await self._idle
-                if self._halt is not None:
-                    await self._wind_down(self._halt)
-            except asyncio.CancelledError:
-                self._run.stopping = True
-                await self._abandon()
-                raise
-            finally:
-                waiting = self._standstill.waiting() if self._standstill is not None else None
-                if self._standstill is not None:
-                    self._standstill.close()
+            if self._halt is not None:
+                await self._wind_down(self._halt)
+        except asyncio.CancelledError:
+            self._run.stopping = True
+            await self._abandon()
+            raise
+        finally:
+            self._run.heard_by(None)
+            self._run.parts.leaving.forget(self._hand_over)
+            waiting = self._standstill.waiting() if self._standstill is not None else None
+            if self._standstill is not None:
+                self._standstill.close()
         if self._halt is not None and (self._state.open_steps or not isinstance(self._halt, HandedOver)):
             raise self._halt
         if self._state.escalation is not None:
