@@ -94,6 +94,16 @@ class TaskShared(InputError):
         )
 
 
+class SealedElsewhere(InputError):
+    """The task came from another database, whose key names its calls with secrets: here nobody knows which were made."""
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(
+            f"task {task_id!r} came from another database, and its calls with secrets in them are named by that one's key: who went "
+            "on with it here could not tell which of them were made; go on with it there"
+        )
+
+
 class TaskEnded(InputError):
     """The task has ended; an ended task never changes."""
 

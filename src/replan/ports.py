@@ -11,6 +11,7 @@ from collections.abc import (
     Callable,
     Collection,
     Coroutine,
+    Iterable,
     Mapping,
     Sequence,
 )
@@ -502,6 +503,63 @@ class Contents(Protocol):
     async def keep(self, pieces: AsyncIterable[bytes]) -> Content:
         """Store a content that a task is about to use (`NewArtifact.kept`); what is not used within the hour may be
         removed. Of one that breaks off nothing is left."""
+        ...
+
+
+class StoredRow(NamedTuple):
+    """Some events of a task as they lie in the store: one of a kind, or several of the kind `+` (`seq`: of the last)."""
+
+    seq: int
+    ts: float
+    round: int
+    type: str
+    data: str
+
+
+class StoredTask(NamedTuple):
+    """What a store keeps of a task beside its own rows, and another one has to know."""
+
+    task_id: str
+    request: str
+    """The digest of what was asked."""
+    created: float
+    artifacts: tuple[tuple[str, Content], ...] = ()
+    parent: str | None = None
+    """Of a fork: the task whose events, up to `shared`, its log begins with."""
+    shared: int = 0
+    taken: tuple[tuple[str, str | None, int], ...] = ()
+    """The calls that its family has taken, of the first of their line: key, who has it, how often it was taken."""
+    sealed_by: str | None = None
+    """Of a task that came from another store, and has calls with secrets in it: that store (`seal_mark`)."""
+
+
+class Admission(NamedTuple):
+    """A task that comes from another store: checked, its contents kept already, after the one that it rests on."""
+
+    task: StoredTask
+    rows: Callable[[], Iterable[StoredRow]]
+    """Each time from the first."""
+    status: str
+    ended: bool
+    description: str
+    work: Work | None
+    """How it waits for a worker."""
+    due: bool
+    """Something is to be done for it now: it neither has ended nor waits for a person."""
+
+
+@runtime_checkable
+class Movable(Protocol):
+    """A store whose tasks can be moved to another."""
+
+    async def stored(self, task_id: str) -> StoredTask: ...
+    async def rows(self, task_id: str, after: int = 0, limit: int = 500) -> list[StoredRow]: ...
+    async def admit(self, admissions: Sequence[Admission]) -> None:
+        """Take the tasks in, all or none. `TaskExists` if one of them is there."""
+        ...
+
+    async def give_away(self, claim: Claim, last_seq: int) -> None:
+        """Remove a task whose log ends there; `StaleWriter` if it does not, or the claim holds no more."""
         ...
 
 

@@ -283,3 +283,27 @@ def test_rules_of_the_configuration_hold_for_every_command(tmp_path: Path) -> No
     ran = replan("run", "--plan", "plan.json", "--evaluation", "steps", cwd=tmp_path)
     assert ran.returncode == 1
     assert "approval" in ran.stderr
+
+
+def test_a_task_is_exported_and_imported_into_another_database(tmp_path: Path) -> None:
+    folder(tmp_path)
+    assert replan(*BY_STEPS, "--task-id", "good", cwd=tmp_path).returncode == 0
+
+    made = replan("tasks", "export", "good", "-o", "good.tar", cwd=tmp_path)
+    assert made.returncode == 0
+    assert "good.tar: good, " in made.stderr
+    other = ("--db", "other.db")
+    first = replan("tasks", "import", "good.tar", *other, cwd=tmp_path)
+    assert (first.returncode, first.stderr) == (0, "imported good (succeeded)\n")
+    again = replan("tasks", "import", "good.tar", "--json", *other, cwd=tmp_path)
+    assert json.loads(again.stdout) == [{"task_id": "good", "status": "succeeded", "new": False}]
+    assert replan("tasks", "result", "good", *other, cwd=tmp_path).stdout == "7\n"
+
+    (tmp_path / "cut.tar").write_bytes((tmp_path / "good.tar").read_bytes()[:2_000])
+    cut = replan("tasks", "import", "cut.tar", "--db", "third.db", cwd=tmp_path)
+    assert cut.returncode == 2
+    assert "cut.tar was not imported: it is cut off" in cut.stderr
+    nowhere = replan("tasks", "export", "good", "-o", "none/x.tar", cwd=tmp_path)
+    assert nowhere.returncode == 2
+    assert "cannot be written" in nowhere.stderr
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.endswith(".part")) == []

@@ -16,6 +16,7 @@ from replan.app.arguments import Arguments, Ask, Evaluation, Tools
 from replan.app.beginning import begun_of
 from replan.app.checked import checked
 from replan.app.delivering import deliver, outbox_of
+from replan.app.keeping import Keeping
 from replan.app.opening import opened
 from replan.app.running import NOT_OPEN, Running
 from replan.app.working import GRACE_SECS, hand_of, work_off
@@ -53,7 +54,7 @@ from replan.wiring import (
 T = TypeVar("T")
 
 
-class Replan:
+class Replan(Keeping):
     """Turns tasks into finished and checked results with your tools.
 
     `model`: `provider:model`, `local`, a model object, or one of these a role; None takes the settings, and

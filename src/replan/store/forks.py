@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from replan.core import events as e
 from replan.core.state.task import ENDED
-from replan.errors import StaleWriter, TaskExists, TaskNotFound
+from replan.errors import SealedElsewhere, StaleWriter, TaskExists, TaskNotFound
 from replan.ports import Claim, Shared, Taken
 from replan.store.rows import records_of
 
@@ -65,11 +65,14 @@ def fork(
             return None
         raise TaskExists(task_id)
     origin = db.execute(
-        "SELECT id, parent, shared, family, status, description FROM task WHERE task_id = ?", (event.origin,)
+        "SELECT id, parent, shared, family, status, description, sealed_by FROM task WHERE task_id = ?",
+        (event.origin,),
     ).fetchone()
     if origin is None:
         raise TaskNotFound(event.origin)
-    number, parent, shared, family, status, description = origin
+    number, parent, shared, family, status, description, sealed_by = origin
+    if sealed_by is not None:
+        raise SealedElsewhere(event.origin)
     (last,) = db.execute("SELECT max(seq) FROM event WHERE task = ?", (number,)).fetchone()
     event.check_place(last, ended=status in ENDED)
     family = number if family is None else family

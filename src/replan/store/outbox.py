@@ -163,7 +163,7 @@ class SqliteOutbox:
             finally:
                 db.execute("ROLLBACK")
 
-        return await self._reader.ask(work)
+        return await self._reader.run(work)
 
     async def delivered(self, reading: Reading, batch: Batch) -> None:
         def reach(db: sqlite3.Connection, horizon: int) -> None:
@@ -185,7 +185,7 @@ class SqliteOutbox:
         await self._move(reading, "delivered = ?, failures = 0, error = NULL", (time.time(),), reach)
 
     async def consumers(self) -> list[ConsumerState]:
-        return await self._reader.ask(lambda db: states(db, self._holders.alive))
+        return await self._reader.run(lambda db: states(db, self._holders.alive))
 
     async def _move(
         self,

@@ -70,7 +70,7 @@ class Reader:
             records = list(itertools.islice(found, most))
             return Page(records, row[1] in ENDED and (limit is None or len(records) < limit))
 
-        return await self._run(work)
+        return await self.run(work)
 
     async def rows(self, status: Sequence[str], limit: int, before: str | None) -> list[Row]:
         """Tasks with one of these statuses, newest first."""
@@ -89,7 +89,7 @@ class Reader:
             query = f"{_ROW} WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT ?"
             return [Row(*row) for row in db.execute(query, (*values, max(limit, 0)))]
 
-        return await self._run(work)
+        return await self.run(work)
 
     async def row(self, task_id: str) -> Row:
         def work(db: sqlite3.Connection) -> Row:
@@ -98,24 +98,24 @@ class Reader:
                 raise TaskNotFound(task_id)
             return Row(*row)
 
-        return await self._run(work)
+        return await self.run(work)
 
     async def artifact(self, task_id: str, artifact_id: str) -> bytes:
         def work(db: sqlite3.Connection) -> bytes:
             found = contents.find(db, task_id, artifact_id)
             return contents.check(contents.whole(db, found.number), found.content, artifact_id)
 
-        return await self._run(work)
+        return await self.run(work)
 
     async def pieces(self, task_id: str, artifact_id: str) -> AsyncIterator[bytes]:
-        found = await self._run(lambda db: contents.find(db, task_id, artifact_id))
+        found = await self.run(lambda db: contents.find(db, task_id, artifact_id))
         async for piece in self.checked(found, artifact_id):
             yield piece
 
     async def checked(self, found: contents.Found, artifact_id: str) -> AsyncIterator[bytes]:
         """The pieces of a content; each is a reading of its own, so that others have their turn."""
         hashed, n = hashlib.sha256(), 0
-        while (piece := await self._run(partial(contents.piece, number=found.number, n=n))) is not None:
+        while (piece := await self.run(partial(contents.piece, number=found.number, n=n))) is not None:
             await beside(hashed.update, piece)
             yield piece
             n += 1
@@ -123,21 +123,21 @@ class Reader:
             raise contents.damaged(artifact_id)
 
     async def rests_on(self, task_id: str) -> list[Shared]:
-        return await self._run(lambda db: forks.rests_on(db, task_id))
+        return await self.run(lambda db: forks.rests_on(db, task_id))
 
     async def forks(self, task_id: str) -> list[Shared]:
-        return await self._run(lambda db: forks.forks_of(db, task_id))
+        return await self.run(lambda db: forks.forks_of(db, task_id))
 
     async def tool_stats(self) -> dict[ToolKey, ToolStats]:
-        return await self._run(tool_memory.read)
+        return await self.run(tool_memory.read)
 
     async def remembered_tools(self) -> dict[str, tuple[str, ...]]:
-        return await self._run(tool_memory.remembered)
+        return await self.run(tool_memory.remembered)
 
     async def look(self, seen: Seen) -> News:
         """What other connections have written since `seen`."""
 
-        return await self._run(lambda db: _looked(db, seen))
+        return await self.run(lambda db: _looked(db, seen))
 
     def stop(self) -> None:
         """Take no more readings; what is queued is still done."""
@@ -147,11 +147,9 @@ class Reader:
         self._pool.shutdown()
         self._connection.close()
 
-    async def ask(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """What something beside the log reads, in its turn."""
-        return await self._run(work)
+    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What a reading gives."""
 
-    async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         def run() -> T:
             try:
                 return work(self._connection)

@@ -33,8 +33,20 @@ from replan.errors import (
     TaskShared,
     TaskUnfinished,
 )
-from replan.ports import Appended, Claim, Content, NewArtifact, Redaction, Shared, Taken, TaskSummary
-from replan.store import contents, forks, schema, tool_memory
+from replan.ports import (
+    Admission,
+    Appended,
+    Claim,
+    Content,
+    NewArtifact,
+    Redaction,
+    Shared,
+    StoredRow,
+    StoredTask,
+    Taken,
+    TaskSummary,
+)
+from replan.store import contents, forks, moving, schema, tool_memory
 from replan.store.holders import Holders
 from replan.store.keeping import keep, remove
 from replan.store.outbox import SqliteOutbox
@@ -134,7 +146,7 @@ class SqliteStore:
             row = db.execute(
                 "INSERT INTO task (task_id, request, status, description, created, epoch) "
                 "VALUES (?, ?, 'queued', ?, ?, ?)",
-                (task_id, request, storable(event.description), ts, secrets.randbits(_EPOCH_BITS)),
+                (task_id, request, storable(event.description), ts, secrets.randbits(moving.EPOCH_BITS)),
             ).lastrowid
             db.execute("INSERT INTO event VALUES (?, 1, ?, 0, ?, ?)", (row, ts, event.type, data))
             return True
@@ -187,14 +199,11 @@ class SqliteStore:
                 raise TaskUnfinished(task_id, status)
             if shared := forks.forks_of(db, task_id):
                 raise TaskShared(task_id, [one.task_id for one in shared])
-            forks.forget(db, number)
-            used = contents.of_task(db, number)
-            for table in ("event", "signal", "artifact_use"):
-                db.execute(f"DELETE FROM {table} WHERE task = ?", (number,))
-            db.execute("DELETE FROM task WHERE id = ?", (number,))
-            return used
+            return moving.remove(db, number)
 
-        used: list[int] = await self._writer.submit(work, large=True)
+        await self._unused(await self._writer.submit(work, large=True))
+
+    async def _unused(self, used: Sequence[int]) -> None:
         if used:
             await asyncio.shield(remove(self._writer, used, time.time() - contents.KEPT_SECS))
 
@@ -336,7 +345,7 @@ class SqliteStore:
     async def fork(
         self, task_id: str, event: e.TaskForked, told: e.ForkMade, ts: float, *, work: Work | None = None
     ) -> bool:
-        epoch = secrets.randbits(_EPOCH_BITS)
+        epoch = secrets.randbits(moving.EPOCH_BITS)
         rests_on: str | None = await self._writer.submit(
             lambda db: forks.fork(db, task_id, event, told, ts, epoch), large=True
         )
@@ -422,6 +431,26 @@ class SqliteStore:
     async def keep(self, pieces: AsyncIterable[bytes]) -> Content:
         return await keep(self._writer, pieces)
 
+    # ── from and to other stores ──
+
+    async def stored(self, task_id: str) -> StoredTask:
+        return await self._reader.run(partial(moving.stored, task_id=task_id))
+
+    async def rows(self, task_id: str, after: int = 0, limit: int = 500) -> list[StoredRow]:
+        return await self._reader.run(partial(moving.rows, task_id=task_id, after=after, limit=limit))
+
+    async def admit(self, admissions: Sequence[Admission]) -> None:
+        await self._writer.submit(lambda db: moving.admit(db, admissions, time.time()), large=True)
+
+    async def give_away(self, claim: Claim, last_seq: int) -> None:
+        used = await self._writer.submit(
+            lambda db: moving.give_away(db, claim, last_seq), chain=claim, large=True
+        )
+        if self._driven.get(claim.task_id) == claim.fence:
+            del self._driven[claim.task_id]
+        self._watchers.changed(claim.task_id)
+        await self._unused(used)
+
     async def seal_key(self) -> bytes:
         if self._seal_key is None:
             made = secrets.token_bytes(32)
@@ -458,8 +487,6 @@ class SqliteStore:
 
 
 _MOST_CREATED = 16
-_EPOCH_BITS = 48
-"""Where a task's fences begin is random: an id that comes again, for another task, has none of the fences that it had."""
 _ONLY = (
     "SELECT 1 FROM task JOIN event ON id = task WHERE task_id = ? AND seq = 1 AND ts = ? AND data = ? "
     "AND NOT EXISTS (SELECT 1 FROM event WHERE task = id AND seq > 1)"

@@ -1,4 +1,4 @@
-"""`replan tasks list|show|watch|result|output|plan|cancel|delete`: tasks of the store, from any process."""
+"""`replan tasks list|show|watch|result|output|plan|cancel|delete` and others: tasks of the store, from any process."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 
 from replan.cli.commands.answers import answer, approve, reject, signal
 from replan.cli.commands.resume import resume
+from replan.cli.commands.store.moving import export, import_
 from replan.cli.terminal import options
 from replan.cli.terminal.again import again
 from replan.cli.terminal.listing import Listed
@@ -287,8 +288,9 @@ def delete(
         asyncio.run(remove())
 
 
-for _command in (approve, reject, answer, signal, resume):
+for _command in (approve, reject, answer, signal, resume, export):
     tasks_app.command()(_command)
+tasks_app.command(name="import")(import_)
 
 
 async def _past(task_id: str, settings: Settings, db: str | None) -> tuple[list[Record], bool, str]:

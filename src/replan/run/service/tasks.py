@@ -183,6 +183,10 @@ class Service:
         known = self._in_clear_of_first(records)
         return [_shown(record, known) for record in records] if known.any else records
 
+    async def in_clear(self, task_id: str) -> bool:
+        """Whether the task's log, which an older release has written, holds secrets in clear."""
+        return (await self._in_clear_of(task_id)).any
+
     async def _in_clear_of(self, task_id: str) -> KnownSecrets:
         return self._in_clear_of_first(await self.parts.store.read(task_id, 0, 1))
 

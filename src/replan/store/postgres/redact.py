@@ -8,7 +8,7 @@ from replan.core import events as e
 from replan.core.data.strict_json import storable
 from replan.errors import StaleWriter, TaskEnded, TaskNotFound
 from replan.ports import Claim, Redaction
-from replan.store.postgres import artifacts
+from replan.store.postgres.kept import artifacts
 from replan.store.postgres.line import LONG_SECS, Line
 from replan.store.postgres.statements import LOOK, PIECES
 from replan.store.redact import rewritten

@@ -110,7 +110,7 @@ SHARED_PAGE = (
 )
 """Events that were appended together are one row, which may go beyond the last that is shared."""
 
-ORIGIN = """SELECT id, parent, shared, ended, last_seq, (SELECT round FROM event WHERE task = task.id AND seq >= %(at)s::bigint ORDER BY seq LIMIT 1)
+ORIGIN = """SELECT id, parent, shared, ended, last_seq, (SELECT round FROM event WHERE task = task.id AND seq >= %(at)s::bigint ORDER BY seq LIMIT 1), sealed_by
  FROM task WHERE {which}"""
 FORK = f"""WITH p AS (SELECT id, task_id, description, coalesce(family, id) AS family FROM task WHERE id = %(parent)s::bigint FOR UPDATE),
 t AS (INSERT INTO task (task_id, request, description, status, created, updated, last_seq, epoch, queue, priority, due, parent, shared, family)

@@ -21,6 +21,7 @@ from replan.core.tools.stats import ToolKey, ToolStats
 from replan.errors import (
     InputError,
     ReplanError,
+    SealedElsewhere,
     StaleWriter,
     StoreError,
     TaskEnded,
@@ -30,13 +31,26 @@ from replan.errors import (
     TaskShared,
     TaskUnfinished,
 )
-from replan.ports import Appended, Claim, Content, NewArtifact, Redaction, Shared, Taken, TaskSummary
+from replan.ports import (
+    Admission,
+    Appended,
+    Claim,
+    Content,
+    NewArtifact,
+    Redaction,
+    Shared,
+    StoredRow,
+    StoredTask,
+    Taken,
+    TaskSummary,
+)
 from replan.store.postgres import redact, schema, tool_memory
 from replan.store.postgres import statements as sql
 from replan.store.postgres.address import Address
-from replan.store.postgres.contents import Contents
 from replan.store.postgres.ears import Ear, Ears
 from replan.store.postgres.faults import FAULTS, passes, translated
+from replan.store.postgres.kept import moving
+from replan.store.postgres.kept.contents import Contents
 from replan.store.postgres.line import LONG_SECS, Line, Lines, Params, Patience, Row
 from replan.store.postgres.outbox import PostgresOutbox
 from replan.store.postgres.presence import OTHERS, Presence
@@ -51,8 +65,6 @@ from replan.store.watch import Watch
 T = TypeVar("T")
 _FOLLOW_PAGE = 500
 LONG_ANSWER_SECS = 60.0
-_EPOCH_BITS = 48
-"""Where a task's fences begin is random: an id that comes again, for another task, has none of the fences that it had."""
 _SIGNALS_ONLY = "AND e.type IN ({})".format(
     ", ".join(f"'{name}'" for name, kind in sorted(e.KINDS.items()) if kind.signal)
 )
@@ -163,7 +175,7 @@ class PostgresStore:
             "request": event.request(),
             "description": json.dumps(storable(event.description), ensure_ascii=False),
             "ts": ts,
-            "epoch": secrets.randbits(_EPOCH_BITS),
+            "epoch": secrets.randbits(moving.EPOCH_BITS),
             "type": event.type,
             "data": e.dump(event),
             "queue": None if wanted is None else wanted.line,
@@ -353,7 +365,7 @@ class PostgresStore:
         work: needs.Work | None = None,
     ) -> bool:
         params: Params = {
-            "task": task_id, "request": event.request(), "ts": ts, "epoch": secrets.randbits(_EPOCH_BITS),
+            "task": task_id, "request": event.request(), "ts": ts, "epoch": secrets.randbits(moving.EPOCH_BITS),
             "at": event.at, "type": event.type, "data": e.dump(event),
             "told_type": told.type, "told_data": e.dump(told), "mark": secrets.token_hex(8),
             "queue": None if work is None else work.line,
@@ -374,11 +386,13 @@ class PostgresStore:
             rows = await self._ask_again(sql.ORIGIN.format(which=which), where)
             if not rows:
                 raise TaskNotFound(event.origin)
+            if rows[0][6] is not None:
+                raise SealedElsewhere(event.origin)
             event.check_place(rows[0][4], ended=rows[0][3])
             while event.at <= rows[0][2]:  # what is shared is not that task's own
                 where = {"parent": rows[0][1], "at": event.at}
                 rows = await self._ask_again(sql.ORIGIN.format(which="id = %(parent)s::bigint"), where)
-            parent, *_, params["round"] = rows[0]
+            parent, *_, params["round"], _sealed = rows[0]
             params["parent"] = parent
             name = await self._ask_again("SELECT task_id FROM task WHERE id = %(parent)s::bigint", params)
             params["told"] = notice(self._presence.mine, [row[0] for row in name], signal=True)
@@ -549,6 +563,26 @@ class PostgresStore:
             except FAULTS as error:
                 if not passes(error) or not await patience.again():
                     raise
+
+    # ── from and to other stores ──
+
+    async def stored(self, task_id: str) -> StoredTask:
+        return await self._do(self._lined(lambda line: moving.stored(line, task_id)))
+
+    async def rows(self, task_id: str, after: int = 0, limit: int = 500) -> list[StoredRow]:
+        return await self._do(self._lined(lambda line: moving.rows(line, task_id, after, limit)))
+
+    async def admit(self, admissions: Sequence[Admission]) -> None:
+        epochs = moving.new_epochs(admissions)
+        await self._do(self._lined(lambda line: moving.admit(line, admissions, epochs)))
+
+    async def give_away(self, claim: Claim, last_seq: int) -> None:
+        used = await self._writer.run(lambda line: moving.give_away(line, claim, last_seq), claim)
+        self._writer.over(claim)
+        self._driven.pop(claim.task_id, None)
+        self._appended(claim.task_id)
+        if used:
+            await self._contents.unused(used)
 
     async def seal_key(self) -> bytes:
         if self._seal_key is None:

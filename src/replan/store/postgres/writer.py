@@ -14,8 +14,8 @@ from typing import Any
 
 from replan.errors import ReplanError, StaleWriter, StoreBusy, StoreError, TaskEnded, TaskNotFound
 from replan.ports import Appended, Claim, NewArtifact
-from replan.store.postgres import artifacts
 from replan.store.postgres.faults import FAULTS, passes, translated
+from replan.store.postgres.kept import artifacts
 from replan.store.postgres.line import Line, Params, Patience, Row, secs_for
 from replan.store.postgres.statements import APPEND, APPEND_MANY, APPEND_ROW, LOOK, SEPARATOR
 from replan.store.postgres.worker_loop import WorkerLoop

@@ -14,7 +14,7 @@ from replan.errors import InputError, TaskNotFound
 from replan.ports import Content
 from replan.store.contents import check, damaged
 from replan.store.cutting import Cut
-from replan.store.postgres import artifacts
+from replan.store.postgres.kept import artifacts
 from replan.store.postgres.line import Line
 from replan.store.postgres.statements import PIECES
 

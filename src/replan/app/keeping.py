@@ -1,0 +1,56 @@
+"""What a store keeps, seen as a whole: tasks that move to another store, and large outputs as streams."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import abstractmethod
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from replan.errors import InputError
+from replan.ports import Movable
+from replan.run.service.tasks import Service
+
+if TYPE_CHECKING:
+    from replan.store.transfer.incoming import Imported
+
+
+class Keeping:
+    """A part of `Replan`."""
+
+    @property
+    @abstractmethod
+    def service(self) -> Service: ...
+
+    @contextlib.asynccontextmanager
+    async def export_tasks(
+        self, task_ids: Sequence[str], *, move: bool = False
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Tasks with their logs and artifacts as one file, piece by piece, for `import_tasks` of another store.
+
+        `move`: also tasks that have not ended; each is gone from here once the block is left without an error.
+        """
+        from replan.store.transfer.outgoing import exported
+
+        if isinstance(task_ids, str) or not task_ids:
+            raise InputError("task_ids: expected a list of task ids, at least one")
+        for task_id in task_ids:
+            if await self.service.in_clear(task_id):
+                raise InputError(
+                    f"task {task_id!r} was stored by an older release, with secrets in clear: whoever gets the file could "
+                    "read them, so it cannot be exported"
+                )
+        async with exported(self._movable(), task_ids, move=move) as pieces:
+            yield pieces
+
+    async def import_tasks(self, pieces: AsyncIterable[bytes]) -> list[Imported]:
+        """Take in the tasks of such a file, all of them or none; what is here already, the very same, stays as it is."""
+        from replan.store.transfer.incoming import taken_in
+
+        return await taken_in(self._movable(), pieces)
+
+    def _movable(self) -> Any:
+        store = self.service.parts.store
+        if not isinstance(store, Movable):
+            raise InputError("tasks of this store cannot be moved to another, nor others to it")
+        return store

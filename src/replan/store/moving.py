@@ -1,0 +1,117 @@
+"""Tasks of the SQLite file as they lie there, for another store, and from one."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from collections.abc import Sequence
+
+from replan.core import events as e
+from replan.core.data.strict_json import storable
+from replan.errors import StaleWriter, TaskExists, TaskNotFound, TaskShared
+from replan.ports import Admission, Claim, Content, NewArtifact, StoredRow, StoredTask
+from replan.store import contents, forks
+
+EPOCH_BITS = 48
+"""Where a task's fences begin is random: an id that comes again, for another task, has none of the fences that it had."""
+
+
+def stored(db: sqlite3.Connection, task_id: str) -> StoredTask:
+    row = db.execute(
+        "SELECT t.id, t.request, t.created, p.task_id, t.shared, t.sealed_by FROM task t "
+        "LEFT JOIN task p ON p.id = t.parent WHERE t.task_id = ?",
+        (task_id,),
+    ).fetchone()
+    if row is None:
+        raise TaskNotFound(task_id)
+    uses = db.execute(
+        "SELECT artifact_id, digest, size FROM artifact_use JOIN artifact ON artifact = id WHERE task = ? ORDER BY 1",
+        (row[0],),
+    )
+    artifacts = tuple((name, Content(digest.hex(), size)) for name, digest, size in uses)
+    taken = db.execute(
+        "SELECT key, task_id, times FROM effect LEFT JOIN task ON id = owner WHERE effect.family = ? ORDER BY key",
+        (row[0],),
+    )
+    return StoredTask(task_id, row[1], row[2], artifacts, row[3], row[4], tuple(taken), row[5])
+
+
+def rows(db: sqlite3.Connection, task_id: str, after: int, limit: int) -> list[StoredRow]:
+    known = db.execute("SELECT id FROM task WHERE task_id = ?", (task_id,)).fetchone()
+    if known is None:
+        raise TaskNotFound(task_id)
+    found = db.execute(
+        "SELECT seq, ts, round, type, data FROM event WHERE task = ? AND seq > ? ORDER BY seq LIMIT ?",
+        (known[0], after, limit),
+    )
+    return [StoredRow(*row) for row in found]
+
+
+def admit(db: sqlite3.Connection, admissions: Sequence[Admission], now: float) -> None:
+    """Take the tasks in; in one transaction, which the caller has begun."""
+    ids = [one.task.task_id for one in admissions]
+    for task_id in ids:
+        if db.execute("SELECT 1 FROM task WHERE task_id = ?", (task_id,)).fetchone():
+            raise TaskExists(task_id)
+    for one in admissions:
+        _admit(db, one, now)
+    for one in admissions:  # who has taken a call may come later in the file
+        db.executemany(
+            "INSERT OR IGNORE INTO effect SELECT f.id, ?, (SELECT id FROM task WHERE task_id = ?), ? FROM task f WHERE f.task_id = ?",
+            [(*taken, one.task.task_id) for taken in one.task.taken],
+        )
+
+
+def _admit(db: sqlite3.Connection, one: Admission, now: float) -> None:
+    task = one.task
+    parent = family = None
+    if task.parent is not None:
+        parent, family = db.execute(
+            "SELECT id, coalesce(family, id) FROM task WHERE task_id = ?", (task.parent,)
+        ).fetchone()
+    number = db.execute(
+        "INSERT INTO task (task_id, request, status, description, created, epoch, parent, shared, family, sealed_by) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            task.task_id,
+            task.request,
+            one.status,
+            storable(one.description),
+            task.created,
+            secrets.randbits(EPOCH_BITS),
+            parent,
+            task.shared,
+            family,
+            task.sealed_by,
+        ),
+    ).lastrowid
+    assert number is not None
+    for row in one.rows():
+        db.execute("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)", (number, *row))
+        if (kind := e.KINDS.get(row.type)) is not None and kind.signal:
+            db.execute("INSERT INTO signal (task, seq) VALUES (?, ?)", (number, row.seq))
+    for artifact_id, content in task.artifacts:
+        contents.use(db, number, NewArtifact(artifact_id, kept=content), now)
+
+
+def remove(db: sqlite3.Connection, number: int) -> list[int]:
+    """Remove a task with its log; the contents that it used."""
+    forks.forget(db, number)
+    used = contents.of_task(db, number)
+    for table in ("event", "signal", "artifact_use"):
+        db.execute(f"DELETE FROM {table} WHERE task = ?", (number,))
+    db.execute("DELETE FROM task WHERE id = ?", (number,))
+    return used
+
+
+def give_away(db: sqlite3.Connection, claim: Claim, last_seq: int) -> list[int]:
+    """Remove a task that another store has now; the contents that it used."""
+    row = db.execute(
+        "SELECT id, (SELECT max(seq) FROM event WHERE task = id) FROM task WHERE task_id = ? AND epoch = ?",
+        claim,
+    ).fetchone()
+    if row is None or row[1] != last_seq:
+        raise StaleWriter(f"task {claim.task_id!r} has been taken over by another driver, or has gone on")
+    if shared := forks.forks_of(db, claim.task_id):
+        raise TaskShared(claim.task_id, [one.task_id for one in shared])
+    return remove(db, row[0])

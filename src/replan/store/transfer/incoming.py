@@ -1,0 +1,194 @@
+"""A file of tasks taken in: all of it, or nothing."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterable, Iterator
+from typing import IO, NamedTuple, Protocol
+
+from replan.beside import beside
+from replan.core.events import Record, TaskSubmitted
+from replan.core.limits.needs import work_of
+from replan.core.state.task import ENDED
+from replan.errors import InputError, SealedElsewhere, TaskNotFound
+from replan.ports import Admission, Movable, Store, StoredRow
+from replan.store.rows import records_of
+from replan.store.transfer.framing import Unframed
+from replan.store.transfer.log_check import LogCheck, row_of
+from replan.store.transfer.manifest import (
+    ARTIFACT,
+    END,
+    LOG,
+    MANIFEST,
+    MovedTask,
+    read_end,
+    read_manifest,
+    seal_mark,
+)
+
+_MOST_MANIFEST = 64 << 20
+_MOST_ROWS = 256 << 20
+_MOST_END = 4_096
+
+
+class Imported(NamedTuple):
+    """What became of a task of the file."""
+
+    task_id: str
+    status: str
+    new: bool
+    """False: it was here already, the very same."""
+
+    @property
+    def goes_on(self) -> bool:
+        """It has not ended."""
+        return self.status not in ENDED
+
+
+class Target(Store, Movable, Protocol):
+    """The store that tasks come to."""
+
+
+async def taken_in(store: Target, stream: AsyncIterable[bytes]) -> list[Imported]:
+    """The tasks of a file that `exported` has written. `InputError` says what is wrong with it, or which of
+    them is here with another history; then no task has been taken in, and what was stored of outputs is removed within hours."""
+    with tempfile.TemporaryFile("w+b", prefix="replan-import-") as spool:
+        incoming = await _read(store, Unframed(stream), spool)
+        mark = seal_mark(await store.seal_key()) if any(one.task.sealed_by for one in incoming) else ""
+        here = [one for one in incoming if await _is_here(store, one, mark)]
+        new = [one.admission(mark) for one in incoming if one not in here]
+        if new:
+            await store.admit(new)
+    return [Imported(one.task.task_id, one.task.status, one not in here) for one in incoming]
+
+
+class _Incoming:
+    """One task of the file: its rows are in the spool."""
+
+    def __init__(self, task: MovedTask, parent: _Incoming | None, spool: IO[bytes]) -> None:
+        self.task = task
+        self.parent = parent
+        self.check = LogCheck(task)
+        self.files = 0
+        self._spool = spool
+        self._parts: list[tuple[int, int]] = []
+
+    def take(self, data: bytes) -> None:
+        if self.parent is not None and not self._parts:
+            self.check.inherit(self.parent.records(self.task.shared))
+        self.check.take(data)
+        self._parts.append((self._spool.seek(0, 2), len(data)))
+        self._spool.write(data)
+
+    def rows(self) -> Iterator[StoredRow]:
+        """Its own."""
+        for at, size in self._parts:
+            self._spool.seek(at)
+            yield from map(row_of, self._spool.read(size).splitlines())
+
+    def records(self, upto: int) -> Iterator[Record]:
+        """Its history up to that event."""
+        if self.parent is not None:
+            yield from self.parent.records(min(upto, self.task.shared))
+        for row in self.rows():
+            for record in records_of(self.task.task_id, [row], 0):
+                if record.seq > upto:
+                    return
+                yield record
+
+    def line(self) -> list[_Incoming]:
+        """Itself, and those that it rests on."""
+        return [self, *(self.parent.line() if self.parent is not None else ())]
+
+    def done(self) -> None:
+        if self.parent is not None and self.parent.task.last_seq < self.task.shared:
+            raise InputError(f"task {self.task.task_id!r} shares more events than {self.task.parent!r} has")
+        self.check.done({one.artifact_id for before in self.line() for one in before.task.artifacts})
+
+    def admission(self, own_mark: str) -> Admission:
+        task = self.task
+        firsts = [one.check.first for one in self.line()]
+        root = firsts[-1]
+        assert isinstance(root, TaskSubmitted)
+        settings = next((one.settings for one in firsts if one is not None and one.settings is not None), {})
+        ended = task.status in ENDED
+        elsewhere = task.sealed_by not in (None, own_mark)
+        if elsewhere and not ended:
+            raise SealedElsewhere(task.task_id)
+        return Admission(
+            task.stored(task.sealed_by if elsewhere else None),
+            self.rows,
+            task.status,
+            ended,
+            root.description,
+            work_of(settings),
+            not ended and (task.status != "waiting" or self.check.by_person),
+        )
+
+
+async def _read(store: Target, files: Unframed, spool: IO[bytes]) -> list[_Incoming]:
+    name, size = await files.next()
+    if name != MANIFEST:
+        raise InputError(f"it begins with {name[:100]!r}: no export begins so")
+    manifest = read_manifest(await files.whole(name, size, _MOST_MANIFEST))
+    by_id: dict[str, _Incoming] = {}
+    for task in manifest.tasks:
+        by_id[task.task_id] = _Incoming(task, by_id.get(task.parent or ""), spool)
+    incoming, reached = list(by_id.values()), 0
+    wanted = {one.digest: one.size for task in manifest.tasks for one in task.artifacts}
+    while True:
+        name, size = await files.next()
+        if name == END:
+            break
+        if (log := LOG.fullmatch(name)) is not None and int(log[1]) <= len(incoming):
+            one = incoming[int(log[1]) - 1]
+            one.files += 1
+            if int(log[2]) != one.files or int(log[1]) < reached:
+                raise InputError(f"it is damaged: {name!r} is out of order")
+            reached = int(log[1])
+            await beside(one.take, await files.whole(name, size, _MOST_ROWS))
+        elif (artifact := ARTIFACT.fullmatch(name)) is not None and artifact[1] in wanted:
+            if wanted.pop(artifact[1]) != size:
+                raise InputError(
+                    f"it is damaged: {name!r} has {size:,} bytes, and its manifest says otherwise"
+                )
+            kept = await store.keep(files.body(size))
+            if kept.digest != artifact[1]:
+                raise InputError(f"{name!r} is not what its name says: its SHA-256 is {kept.digest}")
+        else:
+            raise InputError(f"it holds {name[:100]!r}, which its manifest does not speak of, or twice")
+    before = files.before
+    end = read_end(await files.whole(name, size, _MOST_END))
+    if end.files != files.count - 1 or end.sha256 != before:
+        raise InputError("it is damaged: its bytes are not those that were written")
+    if wanted:
+        raise InputError(f"it lacks artifacts that its manifest names: {', '.join(list(wanted)[:3])}")
+    for one in incoming:
+        one.done()
+    return incoming
+
+
+async def _is_here(store: Target, one: _Incoming, own_mark: str) -> bool:
+    """Whether the task is here, the very same; `InputError` if another is."""
+    wanted = one.task.stored(None if one.task.sealed_by == own_mark else one.task.sealed_by)
+    try:
+        here = await store.stored(wanted.task_id)
+    except TaskNotFound:
+        return False
+    # What a family has taken is no part of a history: it may have gone on.
+    alike = [(each._replace(artifacts=(), taken=()), set(each.artifacts)) for each in (here, wanted)]
+    if alike[0] != alike[1] or not await _same_rows(store, one):
+        raise InputError(
+            f"task {wanted.task_id!r} is here already with another history than in the file: delete it here first "
+            f"(`replan tasks delete {wanted.task_id}`), or import the file into another database"
+        )
+    return True
+
+
+async def _same_rows(store: Target, one: _Incoming) -> bool:
+    after, rows = 0, one.rows()
+    while here := await store.rows(one.task.task_id, after, 500):
+        if any(row != next(rows, None) for row in here):
+            return False
+        after = here[-1].seq
+    return next(rows, None) is None

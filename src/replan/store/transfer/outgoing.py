@@ -1,0 +1,206 @@
+"""Tasks as a file for another store."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import AsyncIterator, Collection, Sequence
+from importlib.metadata import version
+from typing import Protocol
+
+from replan.core.state.task import ENDED
+from replan.errors import InputError, StaleWriter, StoreError, TaskHeld, TaskShared
+from replan.ports import Claim, Movable, Store, StoredRow, StoredTask
+from replan.store.transfer.framing import Frames
+from replan.store.transfer.manifest import END, MANIFEST, End, Manifest, MovedArtifact, MovedTask, seal_mark
+
+_FILE_BYTES = 4 << 20
+"""A file of rows is closed when it has so many."""
+
+
+class Source(Store, Movable, Protocol):
+    """The store that tasks leave."""
+
+
+@contextlib.asynccontextmanager
+async def exported(
+    store: Source, task_ids: Sequence[str], *, move: bool = False
+) -> AsyncIterator[AsyncIterator[bytes]]:
+    """The file, piece by piece. `move`: nobody drives the tasks meanwhile, and they are gone from here afterwards, once whoever
+    takes the pieces has them safely and leaves without an error."""
+    named = list(dict.fromkeys(task_ids))
+    claims: dict[str, Claim] = {}
+    try:
+        if move:
+            for task_id in named:
+                claims[task_id] = await _claimed(store, task_id)
+            await _check_families(store, named)
+        tasks = await _tasks(store, await _with_history(store, named), given_away=named if move else ())
+        yield _written(store, tasks)
+        for _, moved in reversed(tasks):  # forks before what they rest on
+            if (claim := claims.get(moved.task_id)) is None:
+                continue
+            try:
+                await store.give_away(claim, moved.last_seq)
+            except StaleWriter:
+                raise StoreError(
+                    f"somebody wrote to task {claim.task_id!r} while it was exported: it is still here, and what was "
+                    "exported of it is out of date; export it again"
+                ) from None
+            del claims[moved.task_id]
+    finally:
+        for claim in claims.values():
+            with contextlib.suppress(StoreError):
+                await store.release(claim)
+
+
+async def _with_history(store: Source, named: Sequence[str]) -> list[str]:
+    """The tasks, each after those that its history rests on."""
+    found: dict[str, None] = {}
+    for task_id in named:
+        found.update(dict.fromkeys([*(one.task_id for one in await store.rests_on(task_id)), task_id]))
+    return list(found)
+
+
+async def _check_families(store: Source, named: Sequence[str]) -> None:
+    """`InputError` if one of a family would go on here and another one elsewhere: each could make the other's calls once more."""
+    for task_id in named:
+        line = await store.rests_on(task_id)
+        family = [line[0].task_id if line else task_id]
+        for one in family:
+            family += [fork.task_id for fork in await store.forks(one)]
+        going_on = [one for one in family if (await store.summary(one)).status not in ENDED]
+        if left := [one for one in going_on if one not in named]:
+            raise InputError(
+                f"task {task_id!r} shares its history with {', '.join(left[:5])}, which would go on here: neither would know what "
+                "the other does; give them away together, or let them end first"
+            )
+        if kept := [fork.task_id for fork in await store.forks(task_id) if fork.task_id not in named]:
+            raise TaskShared(task_id, kept)
+
+
+async def _claimed(store: Source, task_id: str) -> Claim:
+    try:
+        return await store.claim(task_id)
+    except TaskHeld as error:
+        raise TaskHeld(f"{error}; pause it or stop its driver, then export it") from None
+
+
+async def _tasks(
+    store: Source, task_ids: Sequence[str], given_away: Collection[str]
+) -> list[tuple[StoredTask, MovedTask]]:
+    tasks: list[tuple[StoredTask, MovedTask]] = []
+    for task_id in task_ids:
+        summary = await store.summary(task_id)
+        if summary.status not in ENDED and task_id not in given_away:
+            raise InputError(
+                f"task {task_id!r} has not ended ({summary.status}): two stores that go on with it would make its effects "
+                "twice; give it away with --move (library: move=True), and it is here no more"
+            )
+        stored = await store.stored(task_id)
+        artifacts = tuple(
+            MovedArtifact(artifact_id=name, digest=content.digest, size=content.size)
+            for name, content in stored.artifacts
+        )
+        moved = MovedTask(
+            task_id=task_id,
+            request=stored.request,
+            created=stored.created,
+            status=summary.status,
+            last_seq=summary.last_seq,
+            artifacts=artifacts,
+            parent=stored.parent,
+            shared=stored.shared,
+            taken=tuple(
+                (key, owner if owner in task_ids else None, times) for key, owner, times in stored.taken
+            ),
+            sealed_by=stored.sealed_by,
+        )
+        tasks.append((stored, moved))
+    return await _marked(store, tasks)
+
+
+async def _marked(
+    store: Source, tasks: list[tuple[StoredTask, MovedTask]]
+) -> list[tuple[StoredTask, MovedTask]]:
+    """With the mark of this store on those that may have calls with secrets in them, and on their families."""
+    roots: dict[str, str] = {}
+    secret: set[str] = set()
+    for stored, moved in tasks:
+        root = roots[moved.task_id] = roots[stored.parent] if stored.parent is not None else moved.task_id
+        if root not in secret and await _may_hold_secrets(store, moved):
+            secret.add(root)
+    if not secret:
+        return tasks
+    mark = seal_mark(await store.seal_key())
+    return [
+        (
+            stored,
+            moved.model_copy(update={"sealed_by": moved.sealed_by or mark})
+            if roots[moved.task_id] in secret
+            else moved,
+        )
+        for stored, moved in tasks
+    ]
+
+
+async def _may_hold_secrets(store: Source, moved: MovedTask) -> bool:
+    after = 0
+    while rows := await store.rows(moved.task_id, after):
+        if any('"masked":true' in row.data or '"secrets":{' in row.data for row in rows):
+            return True
+        after = rows[-1].seq
+    return False
+
+
+async def _written(store: Source, tasks: Sequence[tuple[StoredTask, MovedTask]]) -> AsyncIterator[bytes]:
+    frames = Frames()
+    manifest = Manifest(replan=version("replan"), tasks=tuple(moved for _, moved in tasks))
+    yield frames.file(MANIFEST, _json(manifest))
+    for number, (_, moved) in enumerate(tasks, 1):
+        files = 0
+        async for data in _logs(store, moved):
+            files += 1
+            yield frames.file(f"tasks/{number}/log-{files}.jsonl", data)
+    seen: set[str] = set()
+    for stored, moved in tasks:
+        for name, content in stored.artifacts:
+            if content.digest in seen:
+                continue
+            seen.add(content.digest)
+            yield frames.head(f"artifacts/{content.digest}", content.size)
+            async for piece in store.pieces(moved.task_id, name):
+                yield frames.body(piece)
+            yield frames.tail(content.size)
+    yield frames.file(END, _json(End(files=frames.count, sha256=frames.digest)))
+    yield frames.end()
+
+
+async def _logs(store: Source, moved: MovedTask) -> AsyncIterator[bytes]:
+    """The rows up to `last_seq`, a line each, in files of some megabytes."""
+    held, after = bytearray(), 0
+    while after < moved.last_seq and (rows := await store.rows(moved.task_id, after, 200)):
+        for row in rows:
+            if row.seq > moved.last_seq:
+                break
+            held += line_of(row)
+            if len(held) >= _FILE_BYTES:
+                yield bytes(held)
+                held.clear()
+        after = rows[-1].seq
+    if held:
+        yield bytes(held)
+
+
+def line_of(row: StoredRow) -> bytes:
+    """A row as a line of JSON. Its data stand last, as they are: byte for byte."""
+    if "\n" in row.data:  # between values; ours have none
+        row = row._replace(data=json.dumps(json.loads(row.data), ensure_ascii=False))
+    head = json.dumps(
+        {"seq": row.seq, "ts": row.ts, "round": row.round, "type": row.type}, ensure_ascii=False
+    )
+    return f'{head[:-1]}, "data": {row.data}}}\n'.encode()
+
+
+def _json(value: Manifest | End) -> bytes:
+    return value.model_dump_json(indent=1).encode() + b"\n"
