@@ -10,7 +10,17 @@ from typing import NamedTuple, TypeAlias
 from replan.core.evaluation.older import older_than_a_change
 from replan.core.evaluation.outcome import answer_faults, default_strategy, done_in_substance, satisfied
 from replan.core.evaluation.parts import still_open, to_be_planned, unplanned
-from replan.core.events import TaskCancelled, TaskCompleted, TaskFailed, TaskTimedOut
+from replan.core.events import (
+    HintGiven,
+    JudgementRequested,
+    PauseRequested,
+    RetryRequested,
+    TaskCancelled,
+    TaskCompleted,
+    TaskFailed,
+    TaskTimedOut,
+    Wish,
+)
 from replan.core.recovery.guard import may_reflect, must_stop
 from replan.core.reflection import NEW_STEPS, Strategy
 from replan.core.report.explain import (
@@ -76,6 +86,19 @@ class ChangePlan(NamedTuple):
     """Make the plan anew as `state.replanning` says."""
 
 
+class Pause(NamedTuple):
+    """Stand still until a person says that it may go on."""
+
+    reason: str
+
+
+class Take(NamedTuple):
+    """Do what a person has asked for; or say why not."""
+
+    request_id: str
+    refused: str = ""
+
+
 class Settle(NamedTuple):
     """Take in what a person said of a call's outcome."""
 
@@ -96,7 +119,7 @@ class Finish(NamedTuple):
 
 
 Decision: TypeAlias = (
-    Stop | StartRound | SelectTools | MakePlan | Execute | Evaluate | Reflect | Replan | ChangePlan | Settle | Wait | Finish
+    Stop | StartRound | SelectTools | MakePlan | Execute | Evaluate | Reflect | Replan | ChangePlan | Pause | Take | Settle | Wait | Finish
 )  # fmt: skip
 
 
@@ -108,6 +131,10 @@ def decide(state: State) -> Decision:
         return Finish(TaskCancelled(failure=with_account(state, cancelled(state))))
     if state.waiting is not None:
         return Stop()
+    if state.pause is not None:
+        return Pause(paused_words(state.pause))
+    if state.wishes:
+        return Take(state.wishes[0].request_id, why_not(state, state.wishes[0]))
     if state.round == 0:
         return StartRound(1)
     if state.impasse is not None:
@@ -135,6 +162,33 @@ def decide(state: State) -> Decision:
             return Replan(Strategy(type="replan_from_step"), still_open(state), continues=True)
         return Reflect() if _is_outdated(state) and state.reflects and may_reflect(state) else Evaluate()
     return _verdict(state)
+
+
+def paused_words(pause: PauseRequested) -> str:
+    """That the task stands still, and why."""
+    said = f": {pause.reason}" if pause.reason else ""
+    return f"it was paused{f' by {pause.by}' if pause.by else ''}{said}"
+
+
+def why_not(state: State, wish: Wish) -> str:
+    """Why nothing can be done about what a person has asked for; empty if something can."""
+    match wish:
+        case HintGiven():
+            return ""
+        case JudgementRequested():
+            judged = state.evaluation is not None or (state.recovery is not None and state.recovery.outdated)
+            return "" if judged else "nothing of this round has been judged yet"
+        case RetryRequested():
+            step = state.steps.get(wish.step_id)
+            if step is None:
+                return f"the plan has no step {wish.step_id!r}"
+            if step.status != "failed":
+                return f"step {wish.step_id!r} has not failed ({step.status})"
+            if doubt := next((call for call in step.calls.values() if call.status == "unknown"), None):
+                return f"nobody knows whether its call of {doubt.tool_id!r} took effect: that comes first"
+            if step.fault is not None and step.fault.kind in ("rejected", "approval"):
+                return "a person has said no to its call"
+            return ""
 
 
 def _plan_given(state: State) -> bool:

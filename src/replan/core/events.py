@@ -138,6 +138,8 @@ class TaskResumed(Event):
     version: str = ""
     instead: JsonObject = {}
     reason: str = ""
+    status: str = ""
+    """What the task is at."""
 
 
 class RoundStarted(Event):
@@ -276,6 +278,8 @@ class CallCompleted(_OfCall):
     output: Any = None
     artifact: Artifact | None = None
     reused: bool = False
+    of_task: str = ""
+    """The task that has made it: this one is a fork of it, or the other way round."""
     duration_secs: float = 0.0
 
 
@@ -494,6 +498,8 @@ class TaskWaiting(Event):
     """Unix seconds: then it goes on by itself."""
     callbacks: tuple[str, ...] = ()
     """Tokens that somebody outside may use."""
+    paused: bool = False
+    """A person has paused it, and has to say that it may go on."""
 
 
 class EvaluationCompleted(Event):
@@ -579,6 +585,70 @@ class CancelRequested(Event):
     """It is withdrawn where the task is resumed before it has ended."""
 
 
+class PauseRequested(Event):
+    """No call is started any more; what runs comes to its end. Then nobody drives the task until it is to go on."""
+
+    signal: ClassVar[bool] = True
+    type: Literal["pause_requested"] = "pause_requested"
+    reason: str = ""
+    by: str = ""
+    now: bool = False
+    """What runs is cut off, as by a crash."""
+
+
+class ResumeRequested(Event):
+    """A paused task is to go on."""
+
+    signal: ClassVar[bool] = True
+    type: Literal["resume_requested"] = "resume_requested"
+    reason: str = ""
+    by: str = ""
+
+
+class HintGiven(Event):
+    """For every later prompt: the next reflection or plan, as a rule."""
+
+    signal: ClassVar[bool] = True
+    type: Literal["hint_given"] = "hint_given"
+    request_id: str
+    hint: str
+    by: str = ""
+
+
+class RetryRequested(Event):
+    """A step that has failed is to be tried again."""
+
+    signal: ClassVar[bool] = True
+    type: Literal["retry_requested"] = "retry_requested"
+    request_id: str
+    step_id: StepId
+    reason: str = ""
+    by: str = ""
+
+
+class JudgementRequested(Event):
+    """What was done is to be judged anew."""
+
+    signal: ClassVar[bool] = True
+    type: Literal["judgement_requested"] = "judgement_requested"
+    request_id: str
+    hint: str = ""
+    by: str = ""
+
+
+Wish: TypeAlias = HintGiven | RetryRequested | JudgementRequested
+"""What a person wants of whoever drives, who says that it is taken."""
+
+
+class RequestTaken(Event):
+    """What a person has asked for is done from here on."""
+
+    type: Literal["request_taken"] = "request_taken"
+    request_id: str
+    refused: str = ""
+    """Why it is not: something else has come before it."""
+
+
 class TaskCompleted(Event):
     type: Literal["task_completed"] = "task_completed"
     final_output: Any = None
@@ -660,6 +730,12 @@ KnownEvent: TypeAlias = (
     | RoundCompleted
     | BudgetWarning
     | CancelRequested
+    | PauseRequested
+    | ResumeRequested
+    | HintGiven
+    | RetryRequested
+    | JudgementRequested
+    | RequestTaken
     | TaskCompleted
     | TaskFailed
     | TaskCancelled

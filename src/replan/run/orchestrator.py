@@ -13,18 +13,19 @@ from replan.core.decide import (
     Execute,
     Finish,
     MakePlan,
+    Pause,
     Reflect,
     Replan,
     SelectTools,
     Settle,
     StartRound,
     Stop,
+    Take,
     Wait,
     decide,
     failed_with,
 )
 from replan.core.events import (
-    CancelRequested,
     OverallReflectionTriggered,
     RoundCompleted,
     RoundStarted,
@@ -39,19 +40,21 @@ from replan.core.report import explain
 from replan.core.report.explain_doubts import with_account
 from replan.core.state.fold import apply
 from replan.core.state.task import State
-from replan.core.types import Failure
+from replan.core.types import Failure, JsonObject
 from replan.core.waits.state import was_set_back
 from replan.errors import ModelError, PlanInvalid, RecordingError, ReplanError, StoreError, TaskHeld
 from replan.run.calls.closing import close_crashed, close_running
 from replan.run.human_input import questions as asking
+from replan.run.human_input import wishes
 from replan.run.human_input.signals import People
 from replan.run.rounds import next_round as rounds
 from replan.run.rounds import stages
+from replan.run.session import relatives
 from replan.run.session.context import Run
 from replan.run.session.dependencies import Parts
 from replan.run.session.opening import Claimed
 from replan.run.session.shielding import noticed
-from replan.run.session.stops import BudgetReached, Halted, HandedOver, warn
+from replan.run.session.stops import BudgetReached, Halted, HandedOver, Paused, warn
 from replan.run.steps.executor import execute
 
 _LONG = (SelectTools, MakePlan, Execute, Reflect, ChangePlan)
@@ -65,16 +68,17 @@ async def drive(task_id: str, parts: Parts, *, steal: bool = False) -> State:
 
     A cancelled `drive` leaves the task where it is: it can be resumed.
     """
-    state: State | None = None
-    while state is None or await _spoken_since(state, task_id, parts):
+    state, heard = None, 0
+    while state is None or await _spoken_since(state, heard, parts):
         people = People(task_id, parts)
         try:
             async with Claimed(task_id, parts, steal=steal and state is None) as run:
+                driving = Drive(run, people)
                 try:
                     if not run.state.ended and goes_on(run.state, run.now()):
-                        await Drive(run, people).attend()
+                        await driving.attend()
                 finally:
-                    state = run.state
+                    state, heard = run.state, driving.heard
                     if state.ended:
                         parts.given.forget(state.name)
         except TaskHeld:
@@ -94,11 +98,11 @@ def goes_on(state: State, now: float) -> bool:
     return waiting.until is not None and (waiting.until <= now or was_set_back(state.last_ts, now))
 
 
-async def _spoken_since(state: State, task_id: str, parts: Parts) -> bool:
+async def _spoken_since(state: State, heard: int, parts: Parts) -> bool:
     """True if a waiting task was answered while it was being let go of: whoever spoke has relied on its driver."""
     if state.waiting is None:
         return False
-    return bool(await parts.store.read(task_id, state.last_seq, 1, signals_only=True))
+    return bool(await parts.store.read(state.task_id, heard, 1, signals_only=True))
 
 
 class Drive:
@@ -116,6 +120,7 @@ class Drive:
         budget = run.state.policy.budget.task_timeout_secs
         now = asyncio.get_running_loop().time()
         self.deadline = None if budget is None else now + budget - run.state.active_secs
+        run.hear = self._take_in
         self.heard = run.state.last_seq
         """Up to where people's signals have been taken in."""
         self.failed: Exception | None = None
@@ -126,9 +131,12 @@ class Drive:
         task, run = asyncio.current_task(), self.run
         assert task is not None
         cancels = task.cancelling()
+        if await self._stands_still():
+            return
+        await relatives.enter(run)
         self._begin()
         timer, loop = None, asyncio.get_running_loop()
-        late = self.deadline is not None and loop.time() >= self.deadline  # nothing is begun any more
+        late = self._is_late()  # nothing is begun any more
         if self.deadline is not None:
             timer = loop.call_at(self.deadline, run.stop)
         self.people.attend(self._take_in, self._fail)
@@ -137,13 +145,17 @@ class Drive:
         try:
             while not late:
                 while (work := self._next()) is not None:
-                    await work
+                    with contextlib.suppress(Paused):
+                        await work
                 if run.state.waiting is None or run.stopping:
                     break
                 await run.settle()
+                paused = run.state.waiting.paused
                 await self._take_in()  # an answer may have come just now
                 if run.state.waiting is not None:
                     break
+                if paused:
+                    self._record_resumed()
         except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 - recorded as the task's end
             error = raised
         finally:
@@ -170,11 +182,29 @@ class Drive:
         """Take in what people have written."""
         run = self.run
         for record in await run.parts.store.read(run.task_id, self.heard, signals_only=True):
+            if record.seq <= self.heard:  # somebody else has just read it
+                continue
             self.heard = record.seq
             apply(run.state, record.event, record.ts)
-            if isinstance(record.event, CancelRequested):
-                run.stop()
+        if run.state.cancel is not None or self._is_cut_off():
+            run.stop()
+        wishes.take_hints(run)
         run.people_heard()
+
+    def _is_cut_off(self) -> bool:
+        """True if what runs is not to come to its end before the task stands still."""
+        pause = self.run.state.pause
+        return pause is not None and pause.now and self.run.state.waiting is None
+
+    async def _stands_still(self) -> bool:
+        """True if the task is paused: nothing of it is begun, and the log says so."""
+        run, pause = self.run, self.run.state.pause
+        if pause is None or run.state.waiting is not None or run.state.cancel is not None:
+            return False
+        wishes.stand_still(run)
+        await run.settle()
+        await self._take_in()
+        return run.state.waiting is not None
 
     def _fail(self, error: Exception) -> None:
         self.failed = error
@@ -186,8 +216,15 @@ class Drive:
         if not run.state.started:
             run.record(TaskStarted(driver=parts.driver, version=parts.version, instead=instead))
             return
-        run.record(TaskResumed(driver=parts.driver, version=parts.version, instead=instead))
+        self._record_resumed(instead)
         close_crashed(run)
+
+    def _record_resumed(self, instead: JsonObject | None = None) -> None:
+        parts, status = self.run.parts, wishes.status_at(self.run.state)
+        resumed = TaskResumed(
+            driver=parts.driver, version=parts.version, instead=instead or {}, status=status
+        )
+        self.run.record(resumed)
 
     # ── ends ──
 
@@ -217,12 +254,18 @@ class Drive:
             close_running(run)
             run.record(TaskCancelled(failure=with_account(run.state, explain.cancelled(run.state))))
             return
+        if self._is_cut_off() and not self._is_late():
+            wishes.stand_still(run)  # what ran is taken up as after a crash
+            return
         limit = run.state.policy.budget.task_timeout_secs or 0.0
         reason = explain.timed_out(run.state, limit).reason  # says what had not finished
         close_running(run)
         failure = explain.timed_out(run.state, limit)
         failure = failure.model_copy(update={"reason": reason})
         run.record(TaskTimedOut(failure=with_account(run.state, failure)))
+
+    def _is_late(self) -> bool:
+        return self.deadline is not None and asyncio.get_running_loop().time() >= self.deadline
 
     def _failure(self, error: BaseException) -> Failure:
         state = self.run.state
@@ -280,6 +323,10 @@ class Drive:
                     warn(run)
                 case ChangePlan():
                     return _apart(run, rounds.change_plan(run))
+                case Pause():
+                    wishes.stand_still(run)
+                case Take(request_id, refused):
+                    wishes.take(run, request_id, refused)
                 case Settle(question_id):
                     asking.settle(run, question_id)
                 case Wait(reason, text, kind, background) as wait:
@@ -298,7 +345,7 @@ class Drive:
 
     def _allow_round(self) -> None:
         state = self.run.state
-        if limit := limit_reached(state.policy.budget, state.usage, what="round", rounds=state.round):
+        if limit := limit_reached(state.policy.budget, state.usage, what="round", rounds=state.rounds):
             raise BudgetReached(limit)
 
     def _start_round(self, number: int) -> None:

@@ -125,6 +125,13 @@ SAMPLES: list[AnyEvent] = [
     CANCEL,
     e.TaskForked(origin="o", at=3, root="o", by="Ann", hint="h", plan={"steps": []}, retry=("find",)),
     e.ForkMade(fork="f", at=3, by="Ann"),
+    e.PauseRequested(reason="r", by="Ann", now=True),
+    e.ResumeRequested(reason="r", by="Ann"),
+    e.HintGiven(request_id="h", hint="look again", by="Ann"),
+    e.RetryRequested(request_id="r", step_id="find", reason="r", by="Ann"),
+    e.JudgementRequested(request_id="j", hint="be kind", by="Ann"),
+    e.RequestTaken(request_id="h"),
+    e.RequestTaken(request_id="r", refused="it has not failed"),
     e.TaskResumed(driver="d2", reason="crash"),
     e.TaskCompleted(final_output="yes", score=90),
     e.TaskFailed(failure=Failure(kind="step", reason="r", violations=("v",)), score=1),
@@ -198,21 +205,52 @@ def test_any_events_in_any_order_fold_and_always_to_the_same(events: list[AnyEve
     assert state.open_steps == sum(not step.closed for step in state.steps.values())
 
 
-@given(st.integers(0, len(ALL_DONE)), st.integers(0, len(ALL_DONE)))
-def test_a_signal_commutes_with_what_the_driver_records(one: int, other: int) -> None:
+SIGNALS = [
+    CANCEL,
+    e.PauseRequested(by="Ann"),
+    e.HintGiven(request_id="h", hint="look again"),
+    e.RetryRequested(request_id="r", step_id="find"),
+    e.JudgementRequested(request_id="j"),
+    e.ForkMade(fork="f", at=1),
+]
+
+
+@given(st.sampled_from(SIGNALS), st.integers(0, len(ALL_DONE)), st.integers(0, len(ALL_DONE)))
+def test_a_signal_commutes_with_what_the_driver_records(signal: AnyEvent, one: int, other: int) -> None:
     """Whoever writes first: the same state, but for the place in the log."""
 
     def with_signal(at: int) -> State:
         state = State(task_id="task_1")
         for n, event in enumerate(ALL_DONE):
             if n == at:
-                apply(state, CANCEL, 1_000.0 * at)
+                apply(state, signal, 1_000.0 * at)
             apply(state, event, 100.0 + n)
         if at == len(ALL_DONE):
-            apply(state, CANCEL, 1_000.0 * at)
+            apply(state, signal, 1_000.0 * at)
         return state
 
     assert with_signal(one) == with_signal(other)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "word"),
+    [
+        (e.TaskWaiting(reason="r", questions=("q",)), e.RetryRequested(request_id="r", step_id="find")),
+        (e.TaskWaiting(reason="r", questions=("q",)), e.JudgementRequested(request_id="j")),
+        (e.TaskWaiting(reason="r", questions=("q",)), e.HintGiven(request_id="h", hint="x")),
+        (e.TaskWaiting(reason="r", until_resumed=True), e.RetryRequested(request_id="r", step_id="find")),
+        (e.TaskWaiting(reason="r", paused=True), e.ResumeRequested()),
+        (e.TaskWaiting(reason="r", paused=True), e.RetryRequested(request_id="r", step_id="find")),
+    ],
+)
+def test_a_word_that_comes_as_the_task_begins_to_wait_counts_whichever_is_first(
+    waiting: AnyEvent, word: AnyEvent
+) -> None:
+    asked = e.QuestionAsked(question_id="q", kind="intervention", text="and now?")
+    before = [*ALL_DONE, asked, e.PauseRequested()]
+    one, other = state_of([*before, waiting, word]), state_of([*before, word, waiting])
+    assert one.waiting == other.waiting
+    assert decide(one) == decide(other)
 
 
 FAILURE = Failure(kind="cancelled", reason="no")

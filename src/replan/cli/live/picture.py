@@ -89,8 +89,8 @@ class PictureState(Board):
 
     def _resumed(self, event: e.TaskResumed, ts: float) -> None:
         self.model_calls.clear()
-        if self.status == "waiting":
-            self.status = "executing"
+        if event.status or self.status == "waiting":
+            self.status = event.status or "executing"
         self.notes.append("resumed" + (f": {event.reason}" if event.reason else ""))
 
     def _cancel(self, event: e.CancelRequested, ts: float) -> None:

@@ -88,7 +88,7 @@ class PlainLines:
                     f"{_place(event)} started: {event.tool_id}({_arguments(event.parameters)})"
                     f"{_attempt(event.attempt)}"
                 )
-            case e.CallCompleted(reused=True) if few:
+            case e.CallCompleted(reused=True, of_task="") if few:
                 return f"{_place(event)}: this call was made before; its recorded output is used"
             case e.StepCompleted() if few:
                 return f"{event.step_id} done{self._took(event.step_id)}"

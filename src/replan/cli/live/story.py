@@ -97,7 +97,42 @@ def _of_people(event: e.AnyEvent) -> str | None:
         case e.BudgetWarning():
             return f"{event.limit}: {in_digits(event.used)} of {in_digits(event.allowed)} used"
         case _:
+            return _of_interventions(event)
+
+
+def _of_interventions(event: e.AnyEvent) -> str | None:
+    match event:
+        case e.TaskForked():
+            kept = "with its history up to there" + (f"; hint: {event.hint}" if event.hint else "")
+            return f"{_who(event.by)} forked this from event {event.at} of {event.origin}, {kept}{_why(event.reason)}"
+        case e.ForkMade():
+            return f"{_who(event.by)} made the fork {event.fork} from event {event.at}{_why(event.reason)}"
+        case e.PauseRequested():
+            return f"{_who(event.by)} paused the task{' at once' if event.now else ''}{_why(event.reason)}"
+        case e.ResumeRequested():
+            return f"{_who(event.by)} resumed the task{_why(event.reason)}"
+        case e.HintGiven():
+            return f"{_who(event.by)} gave a hint: {event.hint}"
+        case e.RetryRequested():
+            return f"{_who(event.by)} wants {event.step_id} tried again{_why(event.reason)}"
+        case e.JudgementRequested():
+            return f"{_who(event.by)} wants another judgement" + (f": {event.hint}" if event.hint else "")
+        case e.RequestTaken(refused=str() as refused) if refused:
+            return f"what was asked for is not done: {refused}"
+        case e.CallCompleted(of_task=str() as other) if other:
+            return (
+                f"{_place(event)}: task {other}, of the same history, has made this call; its output is used"
+            )
+        case _:
             return None
+
+
+def _who(by: str) -> str:
+    return by or "a person"
+
+
+def _why(reason: str) -> str:
+    return f": {reason}" if reason else ""
 
 
 def _reflected(event: e.StepReflected) -> str:

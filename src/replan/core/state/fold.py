@@ -14,7 +14,12 @@ from replan.core.state import fold_plans, fold_recovery, fold_steps, fold_task
 from replan.core.state.progress import status_of
 from replan.core.state.task import State
 
-_HANDLERS = {**fold_task.HANDLERS, **fold_plans.HANDLERS, **fold_steps.HANDLERS, **fold_recovery.HANDLERS}
+_HANDLERS = {
+    **fold_task.HANDLERS,
+    **fold_plans.HANDLERS,
+    **fold_steps.HANDLERS,
+    **fold_recovery.HANDLERS,
+}
 
 
 def apply(state: State, event: Recorded, ts: float, round: int = 0, seq: int | None = None) -> None:
@@ -23,7 +28,7 @@ def apply(state: State, event: Recorded, ts: float, round: int = 0, seq: int | N
         state.last_seq = max(state.last_seq, seq)
     kind = type(event)
     if ts != state.last_ts and not event.signal:
-        if kind is e.TaskResumed:
+        if kind is e.TaskResumed or kind is e.TaskForked:
             _idle(state, ts - state.last_ts)
         elif ts > state.last_ts and state.started and state.waiting is None:
             state.active_secs += ts - state.last_ts

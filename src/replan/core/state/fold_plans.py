@@ -80,6 +80,15 @@ def _give_up_waits(state: State) -> None:
             )
 
 
+def leave_all_steps(state: State) -> None:
+    """Go by no plan until there is another one: what was done stays known."""
+    before = state._ids  # another plan may have steps of the same names
+    take_plan(state, Plan(plan_id=""))
+    state._ids = before
+    state.plans -= 1
+    state.plan = state.begun = None
+
+
 def _keep_words(state: State, step: Step, until: int) -> None:
     """A step is written anew, or left out: what it has called was called in these words."""
     for name in ids_of(step):

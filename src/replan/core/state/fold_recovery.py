@@ -379,7 +379,12 @@ def _answered(state: State, event: e.QuestionAnswered, ts: float) -> None:
 
 def _waiting(state: State, event: e.TaskWaiting, ts: float) -> None:
     state.ledger.waits += 1
-    if state.cancel is None and (event.until_resumed or _is_open(state, event)):
+    if event.paused:
+        waits = state.pause is not None
+    else:
+        to_do = any(not isinstance(wish, e.HintGiven) for wish in state.wishes)
+        waits = (event.until_resumed or _is_open(state, event)) and not to_do
+    if state.cancel is None and waits:
         state.waiting = event  # else the answer came just before
 
 

@@ -80,7 +80,7 @@ def _call_completed(state: State, event: e.CallCompleted, ts: float) -> None:
     elif event.action_id is not None and (wait := _polling(state, event)) is not None:
         wait.read_at, wait.error, wait.failures = ts, "", 0
         wait.latest = Reading(event.output, event.artifact, event.masked)
-    elif event.reused:
+    elif event.reused and not event.of_task:
         _reused(state, event, output, ts)
     elif call := _result_of(state, event, ts):
         _succeeded(state, call, output)

@@ -1,4 +1,8 @@
-"""What the events of the task itself, of its rounds and of its model calls add to its state."""
+"""What the events of the task itself, of its rounds, its model calls, and of what people ask for add to its state.
+
+A person's event may land anywhere between two of the driver's: it only says what is wanted. What is done about it is
+the driver's own event (`RequestTaken`), so that a log folds to what its driver had before it.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,10 @@ from typing import Any
 
 from replan.core import events as e
 from replan.core.state import fold_recovery
+from replan.core.state.fold_plans import leave_all_steps, reopen
+from replan.core.state.human_input import Said
 from replan.core.state.task import State
-from replan.core.types import JsonObject, shared
+from replan.core.types import JsonObject, StepId, Usage, shared
 
 _NOTHING: JsonObject = {}
 """Shared by all states: nobody writes into what was submitted."""
@@ -102,6 +108,117 @@ def _ended(state: State, event: e.AnyEvent, ts: float) -> None:
         state.outcome = event
 
 
+# ── what people ask for ──
+
+
+def _pause(state: State, event: e.PauseRequested, ts: float) -> None:
+    if state.pause is None or (event.now and not state.pause.now):
+        state.pause = event
+
+
+def _resume(state: State, event: e.ResumeRequested, ts: float) -> None:
+    state.pause = None
+    if state.waiting is not None and state.waiting.paused:
+        state.waiting = None
+
+
+def _wish(state: State, event: e.Wish, ts: float) -> None:
+    state.wishes = (*state.wishes, event)
+    if not isinstance(event, e.HintGiven) and state.waiting is not None and not state.waiting.paused:
+        state.waiting = None  # something is to be done
+
+
+def _taken(state: State, event: e.RequestTaken, ts: float) -> None:
+    wish = next((one for one in state.wishes if one.request_id == event.request_id), None)
+    state.wishes = tuple(one for one in state.wishes if one is not wish)
+    if wish is None or event.refused:
+        return
+    match wish:
+        case e.HintGiven():
+            _hear(state, wish.hint, wish.by)
+        case e.RetryRequested():
+            _retry(state, (wish.step_id,))
+        case e.JudgementRequested():
+            _judge_anew(state, wish.hint, wish.by)
+
+
+def _hear(state: State, hint: str, by: str) -> None:
+    """A hint is for every later prompt; with it, what was tried before may come out otherwise."""
+    known = state.mending()
+    known.hear(Said("", hint, by))
+    note = known.note(state.round)
+    note.news = note.better = note.heard = True  # a person's word is something new
+
+
+def _retry(state: State, steps: tuple[StepId, ...]) -> None:
+    """Steps that have failed are due again as planned, with all that was left out because of them."""
+    due = [name for name in steps if (step := state.steps.get(name)) and step.status == "failed"]
+    for name in due:
+        if (healing := state.steps[name].healing) is not None:
+            healing.restart()
+    reopen(state, due)
+    _open_verdict(state)
+
+
+def _judge_anew(state: State, hint: str, by: str) -> None:
+    if hint:
+        _hear(state, hint, by)
+    _open_verdict(state)
+
+
+def _open_verdict(state: State) -> None:
+    """What was judged, reflected and said about the end counts no more: it comes out anew."""
+    known = state.mending()
+    if state.evaluation is not None:
+        known.evaluation = state.evaluation
+    known.word, known.outdated = "", False
+    state.evaluation = state.reflection = state.escalation = state.impasse = None
+
+
+def _forked(state: State, event: e.TaskForked, ts: float) -> None:
+    state.fork, state.kin = event, True
+    state.created = ts
+    state.cancel = state.pause = state.waiting = None
+    state.wishes = ()
+    # what is shared was spent by the other task
+    state._asked, state.tool_calls, state.active_secs = Usage(), 0, 0.0
+    state.rounds_before = state.round
+    state.llm_running.clear()
+    state.llm_since.clear()
+    if state.recovery is not None:
+        state.recovery.warned.clear()
+    if event.policy is not None and state.submitted is not None:
+        state.submitted = state.submitted.lean(policy=shared(event.policy))
+    if event.plan is not None and state.submitted is not None:
+        leave_all_steps(state)
+        state.submitted = state.submitted.lean(plan=event.plan)
+        state.given, state.replanning = True, None
+        _open_verdict(state)
+    state.modelled = not state.given or state.policy.evaluation == "model"
+    if event.hint:
+        _hear(state, event.hint, event.by)
+        if not event.judge:
+            _ask_anew(state)
+    if event.retry:
+        _retry(state, event.retry)
+    if event.judge:
+        _open_verdict(state)
+
+
+def _ask_anew(state: State) -> None:
+    """Whether to go on is asked anew, now that a person has spoken."""
+    known = state.mending()
+    state.impasse = state.reflection = None
+    known.word = ""
+    if state.evaluation is not None and state.evaluation.by == "model":
+        known.evaluation, known.outdated = state.evaluation, True
+        state.evaluation = state.escalation = None
+
+
+def _fork_made(state: State, event: e.ForkMade, ts: float) -> None:
+    state.kin = True
+
+
 HANDLERS: dict[type, Callable[[Any, Any, float], None]] = {
     e.TaskSubmitted: _submitted,
     e.TaskStarted: _started,
@@ -115,4 +232,12 @@ HANDLERS: dict[type, Callable[[Any, Any, float], None]] = {
     e.EvaluationCompleted: _evaluated,
     e.CancelRequested: _cancel,
     **dict.fromkeys(e.TERMINAL, _ended),
+    e.TaskForked: _forked,
+    e.ForkMade: _fork_made,
+    e.PauseRequested: _pause,
+    e.ResumeRequested: _resume,
+    e.HintGiven: _wish,
+    e.RetryRequested: _wish,
+    e.JudgementRequested: _wish,
+    e.RequestTaken: _taken,
 }  # fmt: skip

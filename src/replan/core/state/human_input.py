@@ -17,8 +17,10 @@ class Said(NamedTuple):
     by: str = ""
 
     def line(self) -> str:
-        """Question and answer in one line."""
+        """Question and answer in one line; a hint was not asked for."""
         who = f" ({self.by})" if self.by else ""
+        if not self.asked:
+            return f"a hint{who}: {' '.join(self.answer.split())}"
         return f"asked: {' '.join(self.asked.split())} — answered{who}: {' '.join(self.answer.split())}"
 
 

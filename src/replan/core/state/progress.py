@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from replan.core import events as e
 from replan.core.calls.site import ONLY as ONLY
@@ -188,6 +188,7 @@ END_STATUS: dict[type, TaskStatus] = {
     e.TaskTimedOut: "timed_out",
 }
 _STATUS: dict[type, TaskStatus] = {
+    e.TaskForked: "queued",
     e.TaskStarted: "planning",
     e.PlanGenerated: "executing",
     e.PlanUpdated: "executing",
@@ -201,12 +202,17 @@ _STATUS: dict[type, TaskStatus] = {
 }
 
 
+_STATUSES = frozenset(get_args(TaskStatus))
+
+
 def status_of(event: object) -> TaskStatus | None:
     """The task status that an event brings; None if it changes nothing."""
     if isinstance(event, e.LlmCallStarted):
         if event.schema_name == "overall_reflection":
             return "reflecting"
         return "evaluating" if event.role == "evaluation" else None
+    if isinstance(event, e.TaskResumed):
+        return event.status if event.status in _STATUSES else None  # type: ignore[return-value]
     return _STATUS.get(type(event))
 
 

@@ -127,6 +127,16 @@ class State:
     """What recovery has done so far; None: nothing yet."""
     evaluation: e.EvaluationCompleted | None = None
     cancel: e.CancelRequested | None = None
+    pause: e.PauseRequested | None = None
+    """A person wants it to stand still, and nobody has said since that it may go on."""
+    wishes: tuple[e.Wish, ...] = ()
+    """What people have asked for that the driver has not taken up yet."""
+    fork: e.TaskForked | None = None
+    """Where it goes on from another task's history."""
+    kin: bool = False
+    """It is a fork or has some: calls that must not be made twice are shared with these."""
+    rounds_before: int = 0
+    """Rounds that the other task has used."""
     outcome: e.TaskCompleted | e.TaskFailed | e.TaskCancelled | e.TaskTimedOut | None = None
     llm_running: dict[str, e.LlmCallStarted] = field(default_factory=dict)
     llm_since: dict[str, float] = field(default_factory=dict)
@@ -164,6 +174,16 @@ class State:
     def name(self) -> TaskName:
         """What a process keeps of the task lies under this."""
         return TaskName(self.task_id, self.created)
+
+    @property
+    def rounds(self) -> int:
+        """The rounds that it has used itself."""
+        return self.round - self.rounds_before
+
+    @property
+    def keyed_by(self) -> str:
+        """The task whose id its calls' keys are made of."""
+        return self.fork.root if self.fork is not None else self.task_id
 
     @property
     def policy(self) -> Policy:
@@ -312,7 +332,7 @@ class State:
 
     def bases(self, tool: ToolSpec, parameters: JsonObject) -> list[str]:
         """Every name that the log may have for the content of this call."""
-        return bases(self.seal_key, self.task_id, tool, parameters)
+        return bases(self.seal_key, self.keyed_by, tool, parameters)
 
     def base(self, tool: ToolSpec, parameters: JsonObject) -> str:
         """What identifies the call by its content; as an older release wrote it, where the log has it so."""
@@ -336,17 +356,17 @@ class State:
         words[""] = len(made)
         if (found := words.get(written(tool.id, parameters))) is not None:
             return base_of(made[found].key)
-        return next(filter(self.ledger.knows, names_before(self.task_id, tool, parameters)), None)
+        return next(filter(self.ledger.knows, names_before(self.keyed_by, tool, parameters)), None)
 
     def constant_base(self, call: ConstantCall) -> str:
         """The same of a constant call."""
         if self.seal_key or not call.as_written:
             return self.base(call.tool, call.parameters)
-        return digest(f"{self.task_id}\x00{call.content}")
+        return digest(f"{self.keyed_by}\x00{call.content}")
 
     def reading_base(self, tool: ToolSpec, parameters: JsonObject, about: str) -> str:
         """The same of a reading that finds out about something."""
-        return reading_base(self.seal_key, self.task_id, tool, parameters, about)
+        return reading_base(self.seal_key, self.keyed_by, tool, parameters, about)
 
     def reusable(self, key: CallKey, tool: ToolSpec, step: Step | None = None) -> LedgerEntry | None:
         """The recorded output of this very call, if it may stand for a new one that the step would make."""

@@ -31,6 +31,7 @@ from replan.run.calls.in_time import failed, take_back_cancels, within
 from replan.run.calls.sealing import Sealed, may_be_sealed, sealed
 from replan.run.calls.shown import shown
 from replan.run.calls.slots import Place, Places, PlacesClosed
+from replan.run.session import relatives
 from replan.run.session.context import Batch, Run
 from replan.run.session.outputs import Packed, added_metadata, pack_small, packed
 from replan.run.session.stops import BudgetReached, warn
@@ -191,9 +192,14 @@ class Attempts:
                     given = await beside(own_copy, call.parameters)
                 if _has_to_land(call) and not self._run.has_landed(batch):
                     await self._run.certain(batch)
+                elsewhere = None
+                if call.tool.effect == "once":
+                    elsewhere = await self._elsewhere(call)
             except asyncio.CancelledError:
                 self._take_back(call)
                 raise
+            if elsewhere is not None:
+                return elsewhere
             started = time.perf_counter()
             outcome: Packed | Fault
             try:
@@ -245,6 +251,34 @@ class Attempts:
             call.attempt += 1
             call.retries += 1
             batch = self.begin(call)
+
+    async def _elsewhere(self, call: Call) -> JsonObject | Fault | None:
+        """What a call has come to in another task that shares its history; None: it is made here, or by nobody else."""
+        run = self._run
+        if (hear := run.unheard) is not None:  # of a fork, it may be
+            run.unheard = None
+            await hear()
+        if not run.state.kin:
+            return None
+        found = await relatives.theirs(run, call.key)
+        if found is None:
+            return None
+        call.plain = False
+        if found.became != "done":
+            reason = f"{found.named} has made this very call, and nobody knows whether it took effect"
+            fault = Fault(category="external_error", kind="crashed", message=reason, happened="unknown")
+            run.record(CallFailed(**call.labels(), error=fault))
+            run.record(OutcomeUnknown(**call.labels(), reason=reason))
+            return fault
+        output, value, stored = await relatives.copied(run, found)
+        run.record(
+            CallCompleted(
+                **call.labels(), output=None if output.artifact else output.value, artifact=output.artifact,
+                masked=output.masked, reused=True, of_task=found.task_id,
+            ),
+            artifacts=stored,
+        )  # fmt: skip
+        return added_metadata(call.tool, value)
 
     def _says_nothing_secret(self, tool: ToolSpec) -> bool:
         """True if no output of the tool holds a secret: `may_be_sealed`, asked once for each tool."""

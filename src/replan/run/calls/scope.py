@@ -59,7 +59,7 @@ class Scope:
             case "metadata":
                 return self._metadata(whole=not ref.path), "the metadata"
             case "task":
-                words = {"description": str(self._state.description), "id": self._state.task_id}
+                words = {"description": str(self._state.description), "id": self._state.keyed_by}
                 return words, "the task"  # a secret that the words quote stays masked
             case "item" if self._index is not None:
                 return self._item, f"item {self._index + 1}"

@@ -162,7 +162,7 @@ class Recovery:
             base = (
                 state.base(tool, meant.parameters)
                 if tool is not None
-                else call_base(state.task_id, meant.name, meant.parameters)
+                else call_base(state.keyed_by, meant.name, meant.parameters)
             )
         if fault.kind == "repeated":
             base = ""  # not tried: it was not made, and may be if it is meant
@@ -192,7 +192,7 @@ class Recovery:
         call = step.calls.get(slot)
         paths = [path for raws in referred_paths(self._run, step.step.step_id).values() for path in raws]
         return Failed(
-            task_id=self._run.state.task_id,
+            task_id=self._run.state.keyed_by,
             step_id=step.step.step_id,
             slot=slot,
             tool=meant.tool,

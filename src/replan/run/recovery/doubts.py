@@ -25,6 +25,7 @@ from replan.run.calls.build import Call
 from replan.run.calls.sealing import Sealed, sealed
 from replan.run.calls.slots import Place
 from replan.run.recovery.others import Others
+from replan.run.session import relatives
 from replan.run.session.context import Run
 from replan.run.session.outputs import Packed, added_metadata, packed
 
@@ -77,6 +78,8 @@ class Doubts:
             await asyncio.wait({answer})
             if (settled := await self._by_late_answer(call, tool, answer)) is not None:
                 return settled
+        if self._run.state.kin and (settled := await self._by_relatives(call, tool)) is not None:
+            return settled
         if tool.verify is None or (self._run.state.policy.approval == "all" and tool.verify.happened):
             return Unsettled()
         return await self._by_verifier(step, call, tool, tool.verify, parameters, place, urgency)
@@ -91,6 +94,19 @@ class Doubts:
             self._record(call, happened=False, by="its late answer")
             return heard
         return None
+
+    async def _by_relatives(self, call: CallState, tool: ToolSpec) -> Settled | None:
+        """What is known of the call in a task that shares the history in which it was begun."""
+        found = await relatives.known_elsewhere(self._run, call.key)
+        if found is None or found.became == "in doubt":
+            return None
+        if found.became == "not made":
+            self._record(call, happened=False, by=found.named)
+            return Again()
+        output, value, stored = await relatives.copied(self._run, found)
+        given = Packed(output.value, output.artifact, stored[0] if stored else None)
+        self._record(call, happened=True, given=given, by=found.named)
+        return added_metadata(tool, value)
 
     # ── the declared verifier ──
 

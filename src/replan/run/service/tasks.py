@@ -21,7 +21,7 @@ from replan.core.events import (
     Record,
     TaskSubmitted,
 )
-from replan.core.limits.needs import work_of
+from replan.core.limits.needs import Work, work_of
 from replan.core.report.result import TaskResult
 from replan.core.secrets import NOTHING_SECRET, KnownSecrets, text_without_secrets
 from replan.core.state.fold import fold
@@ -35,9 +35,11 @@ from replan.run.calls.rivals import made_elsewhere
 from replan.run.human_input.edits import edit_of
 from replan.run.human_input.signals import People
 from replan.run.orchestrator import drive
+from replan.run.service import forking, interventions
 from replan.run.service.asleep import OVERDUE_SECS, due_by_itself, until_it_goes_on
 from replan.run.service.callbacks import receive
 from replan.run.service.event_stream import Line
+from replan.run.service.forking import Forking, Kin
 from replan.run.service.preview import plan_unstored
 from replan.run.service.results import open_approvals, part_of, result_of
 from replan.run.service.submission import Submission, check_submission, json_size
@@ -206,19 +208,56 @@ class Service:
         """
         summary = await self.parts.store.summary(task_id)
         asked = CancelRequested(reason=reason, by=by, until_resumed=until_resumed and summary.held)
-        await self.parts.store.signal(task_id, asked, self.parts.clock.now())
+        try:
+            await self.parts.store.signal(task_id, asked, self.parts.clock.now())
+        except TaskEnded:
+            raise interventions.ended(task_id, (await self.parts.store.summary(task_id)).status) from None
         summary = await self.parts.store.summary(task_id)
         if not summary.held:
             with contextlib.suppress(TaskHeld):  # taken up just now: its driver sees the signal
                 await drive(task_id, self.parts)
+
+    async def pause(self, task_id: str, *, reason: str = "", by: str = "", now: bool = False) -> None:
+        """Have the task stand still once what runs has ended (`now`: is cut off), until it is resumed."""
+        await interventions.pause(self.parts, task_id, reason=reason, by=by, now=now)
+
+    async def unpause(self, task_id: str, *, reason: str = "", by: str = "") -> None:
+        """Let a paused task go on, with whoever drives it."""
+        await interventions.unpause(self.parts, task_id, reason=reason, by=by)
+
+    async def hint(self, task_id: str, text: str, *, by: str = "") -> State:
+        """Say something that every later prompt is told, the next reflection or plan first."""
+        return await interventions.hint(self.parts, task_id, text, by=by)
+
+    async def retry_step(self, task_id: str, step_id: str, *, reason: str = "", by: str = "") -> State:
+        """Have a failed step tried again as planned, with what was left out because of it."""
+        return await interventions.retry(self.parts, task_id, step_id, reason=reason, by=by)
+
+    async def judge_again(self, task_id: str, *, hint: str = "", by: str = "") -> State:
+        """Have what was done judged anew."""
+        return await interventions.judge_again(self.parts, task_id, hint=hint, by=by)
+
+    async def fork(
+        self,
+        origin: str,
+        wanted: Forking,
+        place: tuple[int, State] | None = None,
+        *,
+        work: Work | None = None,
+    ) -> tuple[str, bool]:
+        """Store a task that goes on from an event of another one; its id, and whether it is new. `place`: where, if that is known."""
+        return await forking.fork(self.parts, origin, wanted, place, work=work)
+
+    async def kin(self, task_id: str) -> Kin:
+        """Where the task was forked from, and its forks."""
+        return await forking.kin_of(self.parts, task_id, await self.parts.store.read(task_id))
 
     def hear_cancel(self, task_id: str, tell: Callable[[], None]) -> Listening:
         """Call `tell` when somebody asks for the end of a task that waits for its driver."""
         people = People(task_id, self.parts)
 
         async def read() -> None:
-            signals = await self.parts.store.read(task_id, signals_only=True)
-            if any(isinstance(one.event, CancelRequested) for one in signals):
+            if (await self.state(task_id)).cancel is not None:
                 tell()
 
         people.attend(read)
@@ -342,7 +381,7 @@ class Service:
     async def _open_state(self, task_id: str) -> State:
         state = await self.state(task_id)
         if state.ended:
-            raise TaskEnded(f"task {task_id!r} has ended ({state.status}); an ended task never changes")
+            raise interventions.ended(task_id, state.status)
         return state
 
     async def check_resumable(self, task_id: str, secrets: Mapping[str, Any] | None = None) -> State:
@@ -352,7 +391,7 @@ class Service:
         """
         state = await self.state(task_id)
         if state.ended:
-            raise TaskEnded(f"task {task_id!r} has ended ({state.status}); an ended task never changes")
+            raise interventions.ended(task_id, state.status)
         if state.submitted is not None and state.cancel is None:
             self.parts.given.give_again(state.name, state.submitted, secrets or {})
         missing = [name for name in tools_needed(state) if self.parts.tools.resolve(name) is None]

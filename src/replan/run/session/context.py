@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,7 +25,7 @@ from replan.errors import ReplanError, StaleWriter, StoreError
 from replan.ports import Appended, Claim, NewArtifact
 from replan.run.session.dependencies import Parts
 from replan.run.session.feed import Standing
-from replan.run.session.redaction import LateSecrets
+from replan.run.session.known_secrets import LateSecrets
 
 
 class Batch:
@@ -75,6 +75,7 @@ class Run:
         "broken",
         "claim",
         "closed",
+        "hear",
         "kept",
         "large",
         "name",
@@ -85,6 +86,7 @@ class Run:
         "stopping",
         "task_id",
         "told",
+        "unheard",
     )
 
     def __init__(self, parts: Parts, claim: Claim, state: State) -> None:
@@ -102,6 +104,8 @@ class Run:
         self.large = False
         """Its log, or the plan that came with it, is not gone through in the event loop."""
         self.closed = False
+        self.hear: Callable[[], Awaitable[None]] | None = None
+        """Takes in what people have written."""
         self._loop: asyncio.Task[Any] | None = None
         """Whoever runs the loop, as long as it may be stopped."""
         self._listener: Callable[[], None] | None = None
@@ -113,6 +117,8 @@ class Run:
         """What each model call under way has used beyond its first request."""
         self._pauses: dict[object, Callable[[], bool]] = {}
         """What waits, and whether time alone ends that."""
+        self.unheard: Callable[[], Awaitable[None]] | None = None
+        """Takes in what people have written, where the log shows that they have, and nobody has looked yet."""
         self.told: set[str] | None = None
         """Sentences for people that are said once."""
         self._batch: Batch | None = None
@@ -276,7 +282,10 @@ class Run:
             return
         batch.land()
         self._flying.remove(batch)
-        self.state.last_seq = future.result().last
+        first, last = future.result()
+        if first > self.state.last_seq + 1:  # others have numbers between: people have written
+            self.unheard = self.hear
+        self.state.last_seq = last
         for waiter in batch.waiters:
             if not waiter.done():
                 waiter.set_result(None)

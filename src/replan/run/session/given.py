@@ -84,6 +84,13 @@ class Given:
         self._again.pop(task, None)
         self._instead.pop(task, None)
 
+    def pass_on(self, task: TaskName, fork: TaskName) -> None:
+        """What was given for a task is there for its fork, too."""
+        if (whole := self._whole.get(task)) is not None:
+            self._whole[fork] = whole
+        if (again := self._again.get(task)) is not None:
+            self._again[fork] = dict(again)
+
     def learn(self, task: TaskName, late: Mapping[str, Any]) -> None:
         """Metadata that turned out to be secret, by place: the log has them no more."""
         if (whole := self._whole.get(task)) is not None:

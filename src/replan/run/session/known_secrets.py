@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from replan.core.data.read_json import Unreadable, candidates
-from replan.core.events import TaskSubmitted
+from replan.core.events import AnyEvent, TaskSubmitted
 from replan.core.references.refs import references
 from replan.core.secrets import (
     NOTHING_SECRET,
@@ -25,8 +25,9 @@ from replan.core.secrets import (
     secrets_written_in,
     takes_secrets,
 )
-from replan.core.types import JsonObject, ToolSpec
+from replan.core.types import Artifact, JsonObject, ToolSpec
 from replan.ports import Tools
+from replan.run.session.outputs import pack, read_now
 
 Resolve = Callable[[str], ToolSpec | None]
 _TOOL, _PARAMETERS = ("tool", "tool_id", "tool_name", "name"), ("parameters", "params", "arguments", "args")
@@ -196,3 +197,40 @@ def reveal_or_none(value: Any) -> Any:
         return reveal(value)
     except SecretLost:
         return None
+
+
+# ── what turns out to be secret late ──
+
+
+E = TypeVar("E", bound=AnyEvent)
+
+
+class LateSecrets:
+    """`ports.Redaction`: every secret that is known now is masked, as it would have been from the beginning."""
+
+    def __init__(self, known: KnownSecrets, places: Iterable[str]) -> None:
+        """`places`: where in the metadata the late ones stand, so that they are asked for where the task is resumed."""
+        self._known = KnownSecrets(known)  # one of its own: it is used in the store's thread
+        self._places = dict.fromkeys(places, "")
+        self.kept: dict[str, Any] = {}
+        """What the artifacts stood for that were changed: this process goes on with it."""
+
+    def artifact(self, artifact_id: str, data: bytes) -> bytes:
+        value = read_now(data)
+        masked = self._known.masked(value)
+        if masked is value:
+            return data
+        self.kept[artifact_id] = value
+        again = pack(masked, 0)
+        return data if again.stored is None else again.stored.data
+
+    def event(self, event: AnyEvent) -> AnyEvent:
+        made = self._known.masked_stored(event)
+        if isinstance(made, TaskSubmitted) and made.masked:
+            made = made.model_copy(update={"secrets": {**self._places, **made.secrets}})
+        changed = {
+            name: value.model_copy(update={"masked": True})
+            for name, value in made.__dict__.items()
+            if isinstance(value, Artifact) and value.artifact_id in self.kept
+        }
+        return made.model_copy(update={**changed, "masked": True}) if changed else made

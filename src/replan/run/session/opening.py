@@ -6,7 +6,7 @@ import contextlib
 
 from replan.beside import beside
 from replan.core.data.pieces import AT_ONCE, MANY, PLAN_AT_ONCE, weight
-from replan.core.events import AnyEvent, Record, TaskResumed, TaskStarted, TaskSubmitted, misread
+from replan.core.events import AnyEvent, Record, TaskForked, TaskResumed, TaskStarted, TaskSubmitted, misread
 from replan.core.secrets import KnownSecrets, lost
 from replan.core.state.fold import fold
 from replan.core.state.task import State, TaskName
@@ -57,7 +57,10 @@ async def _read(claim: Claim, parts: Parts) -> Run:
     task_id = claim.task_id
     records = await parts.store.read(task_id, 0, PAGE)
     _check_read(records, parts)
-    name = TaskName(task_id, records[0].ts if records else 0.0)
+    created = records[0].ts if records else 0.0
+    if len(records) == PAGE or any(isinstance(one.event, TaskForked) for one in records):
+        created = (await parts.store.summary(task_id)).created  # a fork's first event is another task's
+    name = TaskName(task_id, created)
     light = name in parts.light
     parts.light.pop(name, None)
     large = len(records) > MANY or any(
@@ -66,7 +69,7 @@ async def _read(claim: Claim, parts: Parts) -> Run:
         if isinstance(one.event, TaskSubmitted) and not light
     )
     aside = large or any(_tells_much(one.event) for one in records[:1])
-    state = await beside(_opened, task_id, parts, records) if aside else _opened(task_id, parts, records)
+    state = await beside(_opened, name, parts, records) if aside else _opened(name, parts, records)
     if len(records) == PAGE:
         async for more in pages(parts.store, task_id, records[-1].seq):
             _check_read(more, parts)
@@ -90,13 +93,13 @@ def _tells_much(event: AnyEvent) -> bool:
     )
 
 
-def _opened(task_id: str, parts: Parts, records: list[Record]) -> State:
+def _opened(name: TaskName, parts: Parts, records: list[Record]) -> State:
     """The state that a log comes to, with what is known to be secret."""
     state = State()
     if not records or not isinstance(first := records[0].event, TaskSubmitted):
         state.secrets = KnownSecrets(parts.secrets)
     else:
-        whole = parts.given.restored(TaskName(task_id, records[0].ts), first)
+        whole = parts.given.restored(name, first)
         state.secrets = known_to(whole, parts.tools, parts.secrets)
         keep_from_logs(state.secrets)
         seen = state.secrets.masked_event(whole)

@@ -35,10 +35,14 @@ class HandedOver(Exception):
         super().__init__("this process ends; another one goes on with the task")
 
 
+class Paused(HandedOver):
+    """A person has paused the task: nothing is begun any more."""
+
+
 def warn(run: Run) -> None:
     """Record of which limits most is used by now. The first round is the whole of a limit of one, and no news."""
     state = run.state
     budget, told = state.policy.budget, state.recovery.warned if state.recovery is not None else ()
-    for one in nearly_used(budget, state.usage, rounds=state.round, secs=state.active_secs):
-        if one.name not in told and (one.name != "max_rounds" or state.round > 1):
+    for one in nearly_used(budget, state.usage, rounds=state.rounds, secs=state.active_secs):
+        if one.name not in told and (one.name != "max_rounds" or state.rounds > 1):
             run.record(BudgetWarning(limit=one.name, used=one.used, allowed=one.allowed))

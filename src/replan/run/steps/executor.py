@@ -11,9 +11,11 @@ from collections.abc import Coroutine
 from typing import Any
 
 from replan.core.data.pieces import MANY
+from replan.core.decide import why_not
 from replan.core.events import (
     ExecutionMode,
     OverallReflectionTriggered,
+    RetryRequested,
     StepCompleted,
     StepFailed,
     StepReady,
@@ -29,8 +31,9 @@ from replan.errors import StoreError
 from replan.run.calls.build import Call
 from replan.run.calls.closing import close_crashed
 from replan.run.calls.slots import Place, Places, PlacesClosed
+from replan.run.human_input.wishes import take_retry
 from replan.run.session.context import Batch, Run
-from replan.run.session.stops import BudgetReached, HandedOver
+from replan.run.session.stops import BudgetReached, HandedOver, Paused
 from replan.run.steps.standstill import Standstill
 from replan.run.steps.step import Steps
 
@@ -286,8 +289,24 @@ class Executor:
 
     def _look(self) -> None:
         """People have spoken."""
+        if self._state.pause is not None:
+            self.stop(Paused())
+        self._try_again()
         if self._standstill is not None:
             self._standstill.look()
+
+    def _try_again(self) -> None:
+        """Steps that a person wants tried again. Where nothing new is started any more, that is for the next pass."""
+        for wish in self._state.wishes:
+            if self._halt is not None or self._state.escalation is not None:
+                return
+            if not isinstance(wish, RetryRequested) or why_not(self._state, wish):
+                continue
+            for step_id in take_retry(self._run, wish.request_id):
+                needs = self._graph.needs[step_id]
+                self._missing[step_id] = sum(not self._state.steps[need].closed for need in needs)
+                if not self._missing[step_id]:
+                    self._offer(step_id)
 
     def _due_again(self, step_id: StepId) -> None:
         """A parked step can go on."""

@@ -45,7 +45,7 @@ def tools_for(run: Run) -> list[ToolSpec]:
 
 def budget_left(run: Run) -> str:
     state = run.state
-    return budget.left(state.policy.budget, state.usage, rounds=state.round, secs=state.active_secs)
+    return budget.left(state.policy.budget, state.usage, rounds=state.rounds, secs=state.active_secs)
 
 
 def effects_of(step: StepState) -> list[str]:

@@ -1,0 +1,157 @@
+"""Forks: a new task that shares another one's history up to an event, and goes on otherwise from there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from replan.beside import beside
+from replan.core.data.pieces import MANY
+from replan.core.data.strict_json import storable
+from replan.core.decide import why_not
+from replan.core.events import (
+    TERMINAL,
+    AnyEvent,
+    CallFailed,
+    CancelRequested,
+    ForkMade,
+    LlmCallCompleted,
+    OutcomeUnknown,
+    Record,
+    RetryRequested,
+    RoundCompleted,
+    StepFailed,
+    StepSkipped,
+    TaskForked,
+)
+from replan.core.ids import task_id_problem
+from replan.core.limits.needs import Work
+from replan.core.limits.policy import Policy
+from replan.core.state.fold import fold
+from replan.core.state.task import State, TaskName
+from replan.core.types import JsonObject
+from replan.errors import InputError
+from replan.run.service.interventions import checked_hint
+from replan.run.service.submission import json_size
+from replan.run.session.dependencies import Parts
+from replan.run.session.known_secrets import known_to
+
+
+class Forking(NamedTuple):
+    """What a person wants of a fork. What is not given stays as it is in the other task."""
+
+    at: int | None = None
+    """The last event that is shared; None: the last there is, of an ended task the last before its end."""
+    task_id: str | None = None
+    hint: str = ""
+    plan: JsonObject | None = None
+    retry: tuple[str, ...] = ()
+    judge: bool = False
+    policy: Policy | None = None
+    tools: tuple[str, ...] | None = None
+    settings: JsonObject | None = None
+    reason: str = ""
+    by: str = ""
+
+
+async def place_of(parts: Parts, origin: str, wanted: Forking) -> tuple[int, State]:
+    """Where the fork goes on, and the state there. `InputError` says what is wrong with what is wanted."""
+    records = await parts.store.read(origin)
+    end = records[-1].seq if isinstance(records[-1].event, TERMINAL) else None
+    at = wanted.at
+    if at is None:
+        at = records[-1].seq if end is None else end - 1 if wanted.judge else _before_end(records)
+    most = records[-1].seq if end is None else end - 1
+    if not 1 <= at <= most:
+        told = f" (number {end} is its end)" if end is not None else ""
+        raise InputError(f"task {origin!r} has the events 1 to {most} to fork from, not {at}{told}")
+    shared = records[:at]
+    state = await beside(fold, shared) if at > MANY else fold(shared)
+    for step_id in wanted.retry:
+        asked = RetryRequested(request_id="", step_id=step_id)
+        if why := why_not(state, asked):
+            raise InputError(f"task {origin!r} as it was at event {at}: {why}")
+    if wanted.judge and (state.plan is None or state.round == 0):
+        raise InputError(f"task {origin!r} as it was at event {at}: there is nothing to judge")
+    return at, state
+
+
+async def fork(
+    parts: Parts,
+    origin: str,
+    wanted: Forking,
+    place: tuple[int, State] | None = None,
+    *,
+    work: Work | None = None,
+) -> tuple[str, bool]:
+    """Store the fork; its id, and whether it is new. `work`: how it waits for a worker."""
+    _check(wanted)
+    at, state = place or await place_of(parts, origin, wanted)
+    task_id = wanted.task_id or parts.ids.new("task")
+    line = await parts.store.rests_on(origin)
+    event = TaskForked(
+        origin=origin, at=at, root=line[0].task_id if line else origin,
+        by=storable(wanted.by), reason=storable(wanted.reason), hint=wanted.hint, policy=wanted.policy, plan=wanted.plan,
+        tools=wanted.tools, settings=wanted.settings, retry=wanted.retry, judge=wanted.judge,
+    )  # fmt: skip
+    if state.submitted is not None:
+        whole = parts.given.restored(state.name, state.submitted)
+        event = known_to(whole, parts.tools, parts.secrets).masked_event(event)
+    told = ForkMade(fork=task_id, at=at, by=event.by, reason=event.reason)
+    now = parts.clock.now()
+    new = await parts.store.fork(task_id, event, told, now, work=work)
+    if new and work is None:
+        parts.given.pass_on(state.name, TaskName(task_id, now))
+    return task_id, new
+
+
+def _check(wanted: Forking) -> None:
+    if wanted.task_id is not None and (problem := task_id_problem(wanted.task_id)):
+        raise InputError(problem)
+    if wanted.hint:
+        checked_hint(wanted.hint)
+    if wanted.plan is not None:
+        json_size("plan", wanted.plan)
+        if not wanted.plan.get("steps"):
+            raise InputError(
+                "the plan that is given has no steps: give it some, or give no plan and let one be made"
+            )
+        if wanted.retry or wanted.judge:
+            raise InputError(
+                "another plan takes the place of the steps: nothing is left to retry or to judge"
+            )
+
+
+def _before_end(records: Sequence[Record]) -> int:
+    """The last event before what was recorded because the task ended."""
+    at = len(records)
+    while at > 1 and _closes(records[at - 1].event):
+        at -= 1
+    return records[at - 1].seq
+
+
+def _closes(event: AnyEvent) -> bool:
+    match event:
+        case CallFailed() | StepFailed():
+            return event.error.kind == "cancelled"
+        case OutcomeUnknown():
+            return event.reason.startswith("it was stopped")
+        case StepSkipped():
+            return event.kind == "ended"
+        case LlmCallCompleted():
+            return event.error == "it was stopped"
+    return isinstance(event, (*TERMINAL, RoundCompleted, CancelRequested))
+
+
+class Kin(NamedTuple):
+    """Where a task was forked from, and what was forked from it."""
+
+    origin: str | None
+    at: int
+    forks: Mapping[str, int]
+
+
+async def kin_of(parts: Parts, task_id: str, records: Sequence[Record]) -> Kin:
+    own = [one.event for one in records if isinstance(one.event, TaskForked)]
+    forks = {one.task_id: one.upto for one in await parts.store.forks(task_id)}
+    return Kin(own[-1].origin, own[-1].at, forks) if own else Kin(None, 0, forks)

@@ -1,0 +1,154 @@
+"""Calls that must not be made twice, in a family of forks: one of its tasks makes each, and the others have its outcome.
+
+Whoever is about to make one has its start in the log, takes it, and only then makes it. So the log of the task that has
+it says what became of it, and one that looks there before it takes the call over misses no try.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from replan.core.events import CallStarted, ForkMade, QuestionAnswered
+from replan.core.secrets import lost
+from replan.core.state.task import Output, State
+from replan.errors import TaskNotFound
+from replan.ports import NewArtifact
+from replan.run.session.context import Run
+from replan.run.session.outputs import read_back
+from replan.run.session.pages import folded, pages
+
+FIRST_LOOK_SECS, LAST_LOOK_SECS = 0.2, 5.0
+"""Between two looks at a call that another task makes: ever longer, up to this."""
+
+
+class Theirs(NamedTuple):
+    """A call that is another task's, and what became of it there."""
+
+    task_id: str
+    """Empty: it was deleted."""
+    became: Literal["done", "not made", "under way", "in doubt"]
+    output: Output | None = None
+
+    @property
+    def named(self) -> str:
+        return f"task {self.task_id!r}" if self.task_id else "a task that was deleted since"
+
+
+async def enter(run: Run) -> None:
+    """A fork is driven: what the first of its family had under way, or has made before it knew of any fork, is that one's."""
+    store, state = run.parts.store, run.state
+    if state.fork is None:
+        return
+    line = await store.rests_on(run.task_id)
+    open_ = (*state.running_calls(), *state.in_doubt.values())
+    if keys := [one.key for one in open_ if one.effect == "once" and one.started <= state.created]:
+        await store.reserve(line[-1].task_id, keys)
+    first, upto = line[0]
+    told = (one.seq for one in await store.read(first, signals_only=True) if isinstance(one.event, ForkMade))
+    aware = next(told, None)
+    if aware is not None and aware <= upto:
+        return
+    made: dict[str, None] = {}
+    async for records in pages(store, first, upto):
+        for one in records:
+            if aware is not None and one.seq > aware:
+                break
+            if isinstance(one.event, CallStarted) and one.event.effect == "once":
+                made[one.event.call_key] = None
+    if made:
+        await store.reserve(first, list(made))
+
+
+async def theirs(run: Run, key: str) -> Theirs | None:
+    """What became of the call in another task, once that is known; None: this one makes it."""
+    store, wait = run.parts.store, FIRST_LOOK_SECS
+    taken = await store.take(run.claim, key)
+    while taken.task_id != run.task_id:
+        found = await _look(run, taken.task_id, key)
+        if found.became == "under way":
+            with run.pausing():
+                await run.parts.clock.sleep(wait)
+            wait = min(2 * wait, LAST_LOOK_SECS)
+        elif found.became == "not made" or (found.became == "in doubt" and run.state.undone.get(key)):
+            # not made there, or somebody has told this task that it was not
+            taken = await store.take(run.claim, key, over=taken)
+            continue
+        else:
+            return found
+        taken = await store.take(run.claim, key)
+    return None
+
+
+async def known_elsewhere(run: Run, key: str) -> Theirs | None:
+    """The same of a call that is in doubt here: nothing is taken over, as nothing is made."""
+    wait = FIRST_LOOK_SECS
+    while (taken := await run.parts.store.take(run.claim, key)).task_id != run.task_id:
+        found = await _look(run, taken.task_id, key)
+        if found.became != "under way":
+            return found
+        with run.pausing():
+            await run.parts.clock.sleep(wait)
+        wait = min(2 * wait, LAST_LOOK_SECS)
+    return None
+
+
+async def _look(run: Run, task_id: str, key: str) -> Theirs:
+    if not task_id:
+        return Theirs("", "in doubt")
+    store = run.parts.store
+    try:
+        summary = await store.summary(task_id)  # before its log: whoever lets go of it then has written all
+        state = await folded(store, task_id)
+    except TaskNotFound:
+        return Theirs("", "in doubt")
+    if (
+        key in state.in_doubt and (said := _said_of(state, key)) is not None
+    ):  # which its driver has yet to take in
+        return Theirs(task_id, "done" if said.happened else "not made", Output(said.output))
+    became = _became(state, key, driven=summary.held and not state.ended)
+    done = state.took_effect.get(key)
+    return Theirs(task_id, became, done.output if done is not None else None)
+
+
+def _said_of(state: State, key: str) -> QuestionAnswered | None:
+    """What a person has said of a call in doubt: that it took effect, or that it did not."""
+    if (known := state.recovery) is None:
+        return None
+    asked = (name for name, one in known.questions.items() if one.call_key == key)
+    said = (known.answers[name] for name in asked if name in known.answers)
+    return next((one for one in said if one.happened is not None), None)
+
+
+def _became(state: State, key: str, *, driven: bool) -> Literal["done", "not made", "under way", "in doubt"]:
+    if key in state.took_effect:
+        return "done"
+    if key in state.in_doubt:
+        return "in doubt"
+    call = state.latest_try(key)
+    if call is None:
+        return "not made"
+    if call.status == "running":
+        return "under way" if driven else "in doubt"
+    if call.status == "retrying" and driven:
+        return "under way"
+    clean = call.fault is None or call.fault.happened == "no" or state.undone.get(key, 0) > 0
+    return "not made" if clean else "in doubt"
+
+
+class Copied(NamedTuple):
+    """What a call has given in another task, as it is recorded in this one."""
+
+    output: Output
+    value: Any
+    stored: tuple[NewArtifact, ...] = ()
+
+
+async def copied(run: Run, found: Theirs) -> Copied:
+    """The output of a call that another task has made."""
+    output = found.output or Output(None)
+    if output.artifact is None:
+        value = lost(output.value) if output.masked else output.value
+        return Copied(output._replace(value=value), value)
+    data = await run.parts.store.artifact(found.task_id, output.artifact.artifact_id)
+    value = await read_back(data, masked=output.masked)
+    return Copied(output, value, (NewArtifact(output.artifact.artifact_id, data),))
