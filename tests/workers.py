@@ -250,7 +250,8 @@ def replan(spec: dict[str, Any], **options: Any) -> Any:
                 "kind": spec.get("kind", "procrastinate"),
                 "takeover_secs": spec.get("takeover", TAKEOVER_SECS),
                 "max_running_tasks": spec.get("most"),
-            }
+            },
+            "orchestrator": {"max_concurrent_tasks": spec.get("places", 10)},
         }
     )
     made = tools(Path(spec["folder"]), spec.get("tools") or [])

@@ -87,6 +87,10 @@ def test_a_task_is_handed_in_waited_for_and_told_by_every_command(place: Place) 
         (workers,) = [one["found"] for one in json.loads(well.stdout)["checks"] if one["name"] == "workers"]
         assert workers == "1 worker, 0 of 10 places taken"
 
+        detached = place.do("run", *BY_STEPS, "--detach", "--task-id", "t3")
+        assert (detached.returncode, detached.stdout) == (0, "t3\n"), detached.stderr
+        assert place.do("tasks", "watch", "t3").stdout.strip() == "7"
+
         place.plan(one_step("fail", why="out of luck"))
         other = place.do("submit", *BY_STEPS, "--json")
         task_id = json.loads(other.stdout)["task_id"]

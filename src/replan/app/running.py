@@ -10,11 +10,11 @@ from contextlib import ExitStack
 
 from pydantic import SecretStr
 
-from replan.core.begun import proof_of
+from replan.core.begun import begun_with, proof_of
 from replan.core.events import Record
-from replan.core.limits.needs import work_of
 from replan.core.limits.policy import Policy
 from replan.core.report.result import TaskResult
+from replan.core.state.fold import fold
 from replan.core.state.task import ENDED, State
 from replan.core.types import Role
 from replan.engine.local import LocalEngine
@@ -121,6 +121,9 @@ class Running:
             wanted
         )  # what is wrong with it goes before what is wrong with the machine
         wanted = await self._with_proof(wanted)
+        if self.queue is not None and not self.by_workers:
+            ids = [spec.id for spec in self.service.parts.tools.specs()]
+            wanted = wanted._replace(settings={**wanted.settings, "ids": ids})
         if self.by_workers:
             return await self._hand_in(wanted, plan_bytes)
         plans, judges = wanted.plan is None, wanted.policy.evaluation == "model"
@@ -165,9 +168,11 @@ class Running:
     async def _wake(self, task_id: str) -> None:
         """Have a worker drive the task: it waits as it was submitted to, or by what its log says."""
         assert self.queue is not None
-        state = await self.service.state(task_id)
-        work = work_of(state.submitted.settings) if state.submitted is not None else None
-        await self.queue.wake(task_id, work or work_left(state))
+        if (await self.service.parts.store.summary(task_id)).queue:
+            await self.queue.wake(task_id)
+            return
+        records = await self.service.parts.store.read(task_id)
+        await self.queue.wake(task_id, work_left(fold(records), begun_with(records)))
 
     async def _resume_there(self, task_id: str, secrets: Mapping[str, str | SecretStr] | None) -> TaskResult:
         if secrets:

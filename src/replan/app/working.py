@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from replan.app.running import Running
+from replan.app.taking_up import take_up
 from replan.config import Settings
 from replan.core.limits.needs import Needs
 from replan.errors import InputError, ReplanError
@@ -55,6 +56,7 @@ async def work_off(
         raise InputError("this Replan takes tasks already: one `work` at a time, with a higher concurrency")
     await queue.prepare()
     running.works = True
+    from replan.engine.procrastinate.jobs import Pace
     from replan.engine.procrastinate.worker import Worker
 
     await models.load(models)
@@ -70,6 +72,8 @@ async def work_off(
     )  # fmt: skip
     working = asyncio.create_task(worker.run(grace_secs))
     told = asyncio.create_task(_tell_ready(worker.ready, ready))
+    stale = Pace.of(takeover_secs).stale
+    taking = asyncio.create_task(take_up(running, queue, offers, stale=stale, every=takeover_secs / 3))
     stopping = None if stop is None else asyncio.create_task(stop.wait())
     try:
         if stopping is not None:
@@ -79,7 +83,7 @@ async def work_off(
         await working
     finally:
         running.works = False
-        for task in (told, stopping, working):
+        for task in (told, taking, stopping, working):
             if task is not None and not task.done():
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):

@@ -34,6 +34,8 @@ class Begun(Frozen):
     replay: str | None = None
     config: JsonObject | None = None
     """What of the configuration a task goes on with. None: an earlier release, which did not say."""
+    ids: tuple[str, ...] | None = None
+    """Of the tools that there were, where workers might go on with it."""
     folder: str | None = None
     """Where it was begun, and what relative places are relative to."""
     modules: tuple[str, ...] = ()

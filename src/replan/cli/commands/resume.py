@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from replan.config import Settings
     from replan.core.events import Record, TaskSubmitted
     from replan.core.report.result import TaskResult
-    from replan.ports import TaskSummary
 
 
 def resume(
@@ -58,7 +57,7 @@ def resume(
         async with open_stored(settings, db) as stored:
             past = await stored.history(await full_id(stored, task_id))
             found, submitted = past[0].task_id, _submitted(past)
-            by_workers = _are_workers_to_drive(settings, await stored.summary(found), given)
+            by_workers = _are_workers_to_drive(settings, submitted, given)
             seal_key = await stored.service.parts.store.seal_key()
         if by_workers:
             engine = settings.engine.model_copy(update={"kind": "procrastinate"})
@@ -121,9 +120,11 @@ def resume(
     raise typer.Exit(of_result(ended))
 
 
-def _are_workers_to_drive(settings: Settings, summary: TaskSummary, given: Given) -> bool:
+def _are_workers_to_drive(settings: Settings, submitted: TaskSubmitted, given: Given) -> bool:
     """By the configuration; where that does not say, by how the task was submitted, unless an option is for driving it here."""
-    if "kind" in settings.engine.model_fields_set or not summary.queue:
+    from replan.core.limits.needs import WORK
+
+    if "kind" in settings.engine.model_fields_set or WORK not in submitted.settings:
         return settings.engine.kind == "procrastinate"
     return not given.any
 

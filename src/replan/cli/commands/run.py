@@ -58,6 +58,10 @@ def run(
             show_default=False,
         ),
     ] = None,
+    detach: Annotated[
+        bool,
+        typer.Option("--detach", help="Hand it in for the workers and print its id, as `replan submit`."),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result object on stdout.")] = False,
     events: options.Events = False,
     quiet: options.Quiet = False,
@@ -69,6 +73,17 @@ def run(
     from replan.cli.terminal.loop import run as run_loop
     from replan.cli.terminal.terminal import own_stdout, warn
 
+    if detach:
+        _exclusive({"--detach": True, "--events": events, "--plan-only": plan_only})
+        _exclusive({"--detach": True, "--record": record, "--replay": replay, "--api-key": api_key})
+        from replan.cli.commands.workers import submit
+
+        submit(
+            text, tools=tools, model=model, endpoint=endpoint, config=config, metadata=metadata, secret=secret, task_id=task_id,
+            db=db, approve=approve, evaluation=evaluation, plan=plan, timeout=timeout, interactive=interactive is not False,
+            json=json,
+        )  # fmt: skip
+        return
     _exclusive({"--json": json, "--events": events})
     _exclusive({"--record": record, "--replay": replay})
     task = new_task(text, plan, metadata, secret, task_id=task_id, timeout=timeout, evaluation=evaluation)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from importlib import resources
 from typing import Any, NamedTuple, TypeVar
 
@@ -35,6 +35,10 @@ _WAITING = """SELECT queue, needs, count(DISTINCT lock) AS tasks FROM procrastin
 _OLDEST = """SELECT extract(epoch FROM now() - greatest(j.scheduled_at, (SELECT max(at) FROM procrastinate_events WHERE job_id = j.id)))::float8 AS secs
  FROM procrastinate_jobs j WHERE status = 'todo' AND (scheduled_at IS NULL OR scheduled_at <= now())
  AND NOT EXISTS (SELECT FROM procrastinate_jobs other WHERE other.lock = j.lock AND other.status = 'doing') ORDER BY id LIMIT 1"""
+
+
+_LEFT = """SELECT task_id FROM left_behind WHERE task_id <> ALL(%(tried)s::text[])
+ AND to_timestamp(updated) < now() - make_interval(secs => %(stale)s::float8) ORDER BY id LIMIT 20"""
 
 
 class Worker(NamedTuple):
@@ -109,6 +113,11 @@ class Queue:
     async def lines(self) -> list[Line]:
         """Where tasks wait now."""
         return await self._do(lines_in(self.database.ask))
+
+    async def left_behind(self, tried: Sequence[str], stale: float) -> list[str]:
+        """Tasks without a queue that nobody has touched for so many seconds, and whose process is gone."""
+        rows = await self._do(self.database.ask(_LEFT, {"tried": list(tried), "stale": stale}))
+        return [row["task_id"] for row in rows]
 
     async def why_waiting(self, task_id: str) -> str:
         """Why no worker takes the task, or why one has given it back; empty: one may take it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from replan.core.begun import Begun
 from replan.core.limits.needs import DEFAULT_QUEUE, WORK, Needs, Work
 from replan.core.state.task import State
 from replan.core.waits.tools import asked
@@ -49,22 +50,21 @@ def needs_of(wanted: Submission, tools: Tools, models: Mapping[str, str], endpoi
     )
 
 
-def work_left(state: State) -> Work:
+def work_left(state: State, begun: Begun) -> Work:
     """Where a task waits that was begun without workers: with what its log says of what it goes on with."""
     submitted = state.submitted
     if submitted is None:
         return Work()
-    planned = (
-        _tools_in(submitted.plan)
-        if state.plan is None and submitted.plan is not None
-        else tools_needed(state)
-    )
-    asks = submitted.plan is None or submitted.policy.evaluation == "model"
-    models, endpoint = submitted.settings.get("models"), submitted.settings.get("endpoint")
+    if state.plan is not None:
+        planned = tools_needed(state)
+    elif submitted.plan is not None:
+        planned = list(_tools_in(submitted.plan))
+    else:
+        planned = tools_needed(state) or list(begun.ids or ())
     needs = Needs(
         tools=tuple(sorted(set(planned))),
-        models=models if asks and isinstance(models, dict) else {},
-        endpoint=endpoint if asks and isinstance(endpoint, str) else None,
+        models=dict(sorted(begun.models.items())) if state.modelled else {},
+        endpoint=begun.endpoint if state.modelled else None,
     )
     return Work(needs=needs)
 

@@ -48,9 +48,9 @@ LOOK = "SELECT epoch, last_append, append_seq, ended, status FROM task WHERE tas
 """What became of an append whose answer was lost. A statement of its own: it sees what the lost one has done."""
 
 CREATE = """WITH t AS (
- INSERT INTO task (task_id, request, description, status, created, updated, last_seq, epoch, queue, priority, due)
+ INSERT INTO task (task_id, request, description, status, created, updated, last_seq, epoch, queue, priority, due, made_by)
  VALUES (%(task)s::text, %(request)s::text, %(description)s::text, 'queued', %(ts)s::float8, %(ts)s::float8, 1, %(epoch)s::bigint,
-  %(queue)s::text, %(priority)s::int, %(queue)s::text IS NOT NULL)
+  %(queue)s::text, %(priority)s::int, %(queue)s::text IS NOT NULL, %(mine)s::int)
  ON CONFLICT (task_id) DO NOTHING RETURNING id, task_id, queue, priority),
 e AS (INSERT INTO event SELECT id, 1, %(ts)s::float8, 0, %(type)s::text, %(data)s::text FROM t),
 n AS (INSERT INTO need SELECT queue, %(needs)s::text FROM t WHERE queue IS NOT NULL ON CONFLICT DO NOTHING)

@@ -172,6 +172,7 @@ class PostgresStore:
         wanted = work_of(event.settings)
         params: Params = {
             "task": task_id,
+            "mine": self._presence.mine,
             "request": event.request(),
             "description": json.dumps(storable(event.description), ensure_ascii=False),
             "ts": ts,

@@ -1,0 +1,62 @@
+"""Tasks that were begun without workers, and whose process is gone: workers take up those that they can go on with."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from replan.app.running import Running
+from replan.core.begun import begun_with
+from replan.core.events import Record, TaskSubmitted
+from replan.core.limits.needs import Needs, Work
+from replan.core.state.fold import fold
+from replan.engine.procrastinate.queue import Queue
+from replan.errors import ReplanError
+from replan.run.service.for_workers import work_left
+
+_MOST_KNOWN = 10_000
+
+
+async def take_up(
+    running: Running, queue: Queue, offers: Callable[[], Needs], *, stale: float, every: float
+) -> None:
+    """Again and again: hand to the queue what a process has left that was there before."""
+    known: dict[str, Needs] = {}  # looked at, and not for a worker that offers this
+    while True:
+        await asyncio.sleep(every)
+        now = offers()
+        with contextlib.suppress(ReplanError):
+            tried = [task_id for task_id, offered in known.items() if offered == now]
+            for task_id in await queue.left_behind(tried, stale):
+                work = to_take(await running.service.parts.store.read(task_id), now)
+                if work is not None:
+                    await queue.wake(task_id, work)
+                else:
+                    known.pop(task_id, None)
+                    known[task_id] = now
+                    if len(known) > _MOST_KNOWN:
+                        del known[next(iter(known))]
+
+
+def to_take(records: list[Record], offers: Needs) -> Work | None:
+    """How such a task waits for a worker with these offers; None if that one could not go on with it as it was begun."""
+    if not records or not isinstance(first := records[0].event, TaskSubmitted):
+        return None
+    begun = begun_with(records)
+    if (
+        begun.replay is not None
+        or begun.unnamed_models
+        or any(not source for source in first.secrets.values())
+    ):
+        return None
+    state = fold(records)
+    stopped = state.cancel is not None and state.cancel.until_resumed  # by a person, who may resume it
+    if (
+        stopped
+        or state.ended
+        or (state.plan is None and first.plan is None and state.selection is None and begun.ids is None)
+    ):
+        return None
+    work = work_left(state, begun)
+    return work if work.needs.met_by(offers) else None
