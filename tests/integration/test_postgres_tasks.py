@@ -233,3 +233,11 @@ async def test_a_migration_of_a_newer_release_that_only_adds_leaves_the_database
         await schema.prepare(connection, address, steps=[*here, adds, breaks])
         with pytest.raises(StoreUnusable, match=f"schema {newest + 2}, this one knows {newest}"):
             await schema.prepare(connection, address)
+
+
+def test_no_two_migrations_have_one_number() -> None:
+    from replan.store import schema as sqlite
+    from replan.store.postgres import schema as postgres
+
+    for steps in (sqlite.migrations(), postgres.migrations()):
+        assert [number for number, _ in steps] == list(range(1, len(steps) + 1))
