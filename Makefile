@@ -54,8 +54,8 @@ checked-by-the-rest:
 	$(BIN)/lint-imports import-circles.toml
 	$(BIN)/python docs/check_types.py pyright
 
-prove: $(VENV)/.dev  ## The long proofs: every crash point, every recorded case
-	$(BIN)/python -m pytest -m prove -o addopts="-p no:asyncio -p no:langsmith_plugin --strict-markers --strict-config -q -n auto --dist worksteal"
+prove: $(VENV)/.dev  ## The long proofs: every crash point, every recorded case, every example
+	$(BIN)/python -m pytest -m "prove or hypothesis" --hypothesis-profile=prove -o addopts="-p no:asyncio -p no:langsmith_plugin --strict-markers --strict-config -q -n auto --dist worksteal"
 
 $(VENV)/.bench: $(VENV)/.run locks/bench.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r locks/bench.txt

@@ -3,20 +3,44 @@
 from __future__ import annotations
 
 import gc
+import os
 import secrets
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
+import thorough
 from postgres_server import PostgresServer, missing
 
 gc.disable()  # while tests are collected: all that is made then stays
 
-settings.register_profile("replan", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("replan")  # no test fails because the machine is busy
+thorough.register()
+
+WAITING = frozenset(
+    {
+        *("test_workers", "test_workers_die", "test_workers_prove", "test_cli_workers"),
+        *("test_postgres_faults", "test_postgres_tasks", "test_tool_faults", "test_warm_command"),
+        *("test_cli_interrupt", "test_cli_secrets", "test_cli_errors", "test_cli_tasks", "test_cli_newcomers"),
+        *("test_cli_recovery", "test_cli_run", "test_cli_terminal", "test_cli_goes_on", "test_howtos"),
+        *("test_mcp_http", "test_mcp_stdio", "test_mcp_wild", "test_kit_processes", "test_remote_chaos"),
+        *("test_example_payments", "test_inside_langgraph", "test_secret_sweep_sources", "test_kill"),
+    }
+)  # fmt: skip
+"""Modules whose tests wait, for processes or for time to pass: they begin first, and others compute meanwhile."""
+
+
+def pytest_xdist_auto_num_workers() -> int | None:
+    """More processes than cores, since there are always some whose test waits."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores + (cores + 1) // 2
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.stem not in WAITING)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from adversary_proof import check
 from replan.core.limits.policy import Budget
 
 PROVED = {"plain": 10_000, "crashes": 2_500, "limits": 1_500, "people": 2_500, "doubts": 2_500}
-SAMPLE = {"plain": 100, "crashes": 50, "limits": 50, "people": 70, "doubts": 90}
+SAMPLE = {"plain": 40, "crashes": 25, "limits": 50, "people": 28, "doubts": 90}
 LONG = {"plain": {37, 50, 64}, "crashes": {32}, "people": {37}}
 """Cases of the sample that write thousands of records and take half of its time: the proof runs them. One like them
 stays in it: the 38th of `plain`."""

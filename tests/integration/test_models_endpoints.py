@@ -28,6 +28,7 @@ from replan.llm.provider import open_model
 from replan.llm.wire import EventStream, completion
 from replan.ports import ModelReply, ModelRequest, Turn
 from replan.testing import EndpointFault, Habits, ScriptedEndpoint
+from thorough import examples
 
 pytestmark = pytest.mark.anyio
 
@@ -524,7 +525,7 @@ class _Refusal(Exception):
 @given(
     st.sets(st.sampled_from(MODES), max_size=2), st.booleans(), st.booleans(), st.booleans(), st.booleans()
 )
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_whatever_an_endpoint_refuses_without_a_word_a_way_is_found_in_few_requests_and_kept(
     modes: set[str], streams: bool, samples: bool, system: bool, listening: bool
 ) -> None:

@@ -35,6 +35,11 @@ async def hold() -> None:
     await asyncio.get_running_loop().create_future()
 
 
+def points(*turns: int, then: tuple[int, ...]) -> list[Any]:
+    """Where to cut, by turns of the loop; `then`: the proof's further ones."""
+    return [*turns, *(pytest.param(one, marks=pytest.mark.prove) for one in then)]
+
+
 async def cut_after(turns: int, work: Callable[[], Any]) -> bool:
     """Start something and cancel it after so many turns of the loop; True if that came too late."""
     task = asyncio.ensure_future(work())
@@ -48,7 +53,7 @@ async def cut_after(turns: int, work: Callable[[], Any]) -> bool:
     return late
 
 
-@pytest.mark.parametrize("turns", [*range(12), 15, 20, 30, 100])
+@pytest.mark.parametrize("turns", points(0, 1, 2, 4, 7, 11, 30, then=(3, 5, 6, 8, 9, 10, 15, 20, 100)))
 async def test_a_caller_that_is_cancelled_anywhere_leaves_no_task_to_go_on(
     turns: int, tmp_path: Path
 ) -> None:
@@ -60,7 +65,7 @@ async def test_a_caller_that_is_cancelled_anywhere_leaves_no_task_to_go_on(
             assert not summary.held
 
 
-@pytest.mark.parametrize("turns", [0, 1, 2, 3, 5, 10, 50])
+@pytest.mark.parametrize("turns", points(0, 1, 3, 10, then=(2, 5, 50)))
 async def test_a_drive_that_is_cancelled_twice_has_given_its_task_back(turns: int, tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "r.db", synchronous="full")
     source = FakeSource({"hold": FakeTool(delay_secs=1_000)})
@@ -81,7 +86,7 @@ async def test_a_drive_that_is_cancelled_twice_has_given_its_task_back(turns: in
     await store.aclose()
 
 
-@pytest.mark.parametrize("turns", [*range(10), 15, 25])
+@pytest.mark.parametrize("turns", points(0, 1, 3, 6, 15, then=(2, 4, 5, 7, 8, 9, 25)))
 async def test_a_close_that_is_cancelled_anywhere_keeps_no_thread_and_no_file(
     turns: int, tmp_path: Path
 ) -> None:
@@ -141,7 +146,7 @@ async def test_a_watcher_whose_log_broke_leaves_no_reading_behind() -> None:
     assert asyncio.all_tasks() == tasks
 
 
-@pytest.mark.parametrize("turns", [0, 1, 2, 5, 12, 40, 100])
+@pytest.mark.parametrize("turns", points(0, 2, 12, 40, then=(1, 5, 100)))
 async def test_first_questions_side_by_side_or_cut_off_share_one_client(turns: int) -> None:
     request = ModelRequest(
         role="planning", schema_name="execution_plan", json_schema={}, instructions="i", turns=()

@@ -19,6 +19,7 @@ from replan.cli.live.plain import PlainLines
 from replan.core import events as e
 from replan.core.state.fold import fold
 from replan.core.types import Dimensions, Evaluation, Failure, Usage
+from thorough import examples
 
 
 def drawn(
@@ -157,7 +158,7 @@ EVENTS = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(EVENTS, st.integers(1, 140), st.integers(4, 50), st.booleans())
 def test_the_counts_fit_the_steps_and_no_line_is_wider_than_the_terminal(
     events: list[e.AnyEvent], width: int, rows: int, ascii_only: bool

@@ -14,6 +14,7 @@ from pydantic_core import to_json
 from replan.core.data.pieces import PIECE, in_pieces, is_large, weight
 from replan.core.data.strict_json import NotStorable, read_strictly
 from replan.core.json_reader import read_in_pieces
+from thorough import examples
 
 LEAVES = (
     st.none()
@@ -51,7 +52,7 @@ def one(piece: Any, depth: int) -> tuple[Any, bytes]:
     return read_strictly(data, depth), data
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(large(), SIZES)
 def test_what_is_written_in_pieces_is_what_is_written_at_once(value: Any, size: int) -> None:
     most = 0
@@ -69,14 +70,14 @@ def test_what_is_written_in_pieces_is_what_is_written_at_once(value: Any, size: 
     assert read_in_pieces(written.decode(), size) == value
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(large(), st.sampled_from([None, 2]), SIZES)
 def test_json_text_is_read_in_pieces_as_it_is_read_at_once(value: Any, indent: int | None, size: int) -> None:
     text = f" \n{json.dumps(value, indent=indent)}\t"
     assert read_in_pieces(text, size) == json.loads(text)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(large(), st.data(), SIZES)
 def test_a_text_that_is_cut_or_followed_by_more_is_refused_as_at_once(
     value: Any, data: st.DataObject, size: int
@@ -110,7 +111,7 @@ SIGNS = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(st.sampled_from([*SIGNS, "\x01"]), min_size=60, max_size=200), SIZES, st.integers(0, 3))
 def test_a_long_text_is_read_in_parts_whatever_stands_where_they_end(
     signs: list[str], size: int, cut: int

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from cpu_time import cpu
 from replan.core.data.schemas import problems
 from replan.core.data.validation import SHOWN, faults, schema_problem
+from thorough import examples
 
 NAMES = st.sampled_from(["a", "b", "c"])
 VALUES = st.recursive(
@@ -48,7 +49,7 @@ def schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 SCHEMAS = st.recursive(st.booleans() | schemas(st.booleans()), schemas, max_leaves=6)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(SCHEMAS.filter(lambda schema: isinstance(schema, dict)), VALUES)
 def test_it_finds_faults_where_another_validator_finds_some(schema: dict[str, Any], value: Any) -> None:
     there = jsonschema.Draft202012Validator(schema)

@@ -19,6 +19,7 @@ from replan.tools.openapi.documents.reading import read_text
 from replan.tools.openapi.listing import UNEXPECTED, list_tools
 from replan.tools.openapi.tool import Settings
 from replan.tools.schema_check import problem_of
+from thorough import examples
 
 FOLDER = Path(__file__).parents[2] / "integration" / "openapi_documents"
 ROOT = read_text((FOLDER / "everything.yaml").read_bytes(), "everything.yaml")
@@ -62,7 +63,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 PLACES = places(ROOT)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.sampled_from(PLACES), st.sampled_from(JUNK)), min_size=1, max_size=3))
 def test_a_mistake_stays_where_it_is(hits: list[tuple[tuple[Any, ...], Any]]) -> None:
     root = copy.deepcopy(ROOT)

@@ -12,6 +12,7 @@ from openapi_schema_validator import OAS30Validator
 
 from replan.tools.openapi.documents.document import Document, Unusable
 from replan.tools.openapi.documents.schemas import CUT, Schemas
+from thorough import examples
 
 
 def schemas(
@@ -253,7 +254,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(simple, values)
 def test_a_converted_schema_allows_what_the_3_0_one_does(schema: Any, value: Any) -> None:
     found = schemas().convert(schema)

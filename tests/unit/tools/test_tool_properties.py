@@ -20,6 +20,7 @@ from pydantic import BaseModel, TypeAdapter
 from replan.ports import ToolCall
 from replan.tools import FunctionSource
 from replan.tools.functions.annotations import adapted
+from thorough import examples
 
 
 class Color(enum.Enum):
@@ -109,7 +110,7 @@ def _unordered(value: Any) -> Any:
     return sorted(map(_unordered, value), key=repr) if isinstance(value, list) else value
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(CASES)
 def test_a_value_comes_in_and_goes_out_as_the_schemas_say(case: tuple[Any, Any]) -> None:
     kind, value = case

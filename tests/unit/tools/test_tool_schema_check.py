@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, SchemaError
 
 from replan.tools.schema_check import problem_of
+from thorough import examples
 
 
 def nested(levels: int) -> dict[str, Any]:
@@ -143,7 +144,7 @@ SCHEMAS = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(SCHEMAS)
 def test_the_quick_look_accepts_nothing_that_the_metaschema_refuses(schema: Any) -> None:
     found = problem_of(schema, of_parameters=False)

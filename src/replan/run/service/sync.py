@@ -19,8 +19,20 @@ def run_to_end(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(main())
+        return _in_new_loop(main)
     return _in_thread(main)
+
+
+def _in_new_loop(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    given: list[T] = []
+
+    async def whole() -> (
+        None
+    ):  # without a result of its own: `asyncio.run` makes a text of that, however large it is
+        given.append(await main())
+
+    asyncio.run(whole())
+    return given[0]
 
 
 def _in_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
