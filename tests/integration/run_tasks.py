@@ -13,6 +13,7 @@ from replan.core.state.fold import fold
 from replan.core.state.task import State
 from replan.core.tools.rules import ToolRules
 from replan.core.types import JsonObject
+from replan.engine.local import LocalEngine
 from replan.ports import Clock, Model, Store, ToolSource
 from replan.run.service.submission import Submission
 from replan.run.service.tasks import Service
@@ -108,10 +109,13 @@ class Bench:
 
     async def drive_on(self, task_id: str) -> Ran:
         """The same, also over the times that the task waits by itself."""
-        driven = await self.service.drive(task_id)
-        while await self.service.until_it_goes_on(driven):
-            driven = await self.service.drive(task_id)
-        return await self.ran(task_id, driven)
+        engine = LocalEngine(
+            self.service.drive,
+            1,
+            asleep=self.service.until_it_goes_on,
+            elsewhere=self.service.driven_elsewhere,
+        )
+        return await self.ran(task_id, await engine.start(task_id))
 
     async def ran(self, task_id: str, driven: State | None = None) -> Ran:
         records = await self.store.read(task_id)

@@ -13,7 +13,6 @@ from run_tasks import Bench, FakeTool, Ran, action, bench, plan, step, verdict
 
 from replan.core.tools.rules import ToolRules
 from replan.core.types import JsonObject
-from replan.engine.local import LocalEngine
 from replan.errors import InputError, TaskEnded
 from replan.testing import ScriptedModel, VirtualClock, virtual_time
 
@@ -437,13 +436,7 @@ def test_a_task_that_waits_is_cancelled_at_once(wanted: JsonObject) -> None:
     async def main() -> Ran:
         made = await bench({"note": FakeTool(output=lambda given: given)})
         task_id = await made.submit(wanted)
-        engine = LocalEngine(
-            made.service.drive,
-            1,
-            asleep=made.service.until_it_goes_on,
-            elsewhere=made.service.driven_elsewhere,
-        )
-        sleeping = engine.start(task_id)
+        sleeping = asyncio.create_task(made.drive_on(task_id))
         await asyncio.sleep(5)
         await made.service.cancel(task_id, reason="no longer wanted")
         await sleeping
@@ -646,3 +639,21 @@ def test_a_user_may_deny_the_waits_or_have_a_tool_of_that_name() -> None:
     assert "the tool 'wait_for_time' does not exist" in denied.events("plan_rejected")[0].violations[0]
     own = virtual_time(main(None, {"wait_for_time": FakeTool(output="mine")}))
     assert own.outputs() == {"pause": "mine"}
+
+
+def test_a_task_that_is_paused_as_it_waits_goes_on_with_its_wait_when_it_is_resumed() -> None:
+    async def main() -> tuple[Ran, Ran]:
+        made = await bench({"note": FakeTool()})
+        task_id = await made.submit(TIMER)
+        driving = asyncio.create_task(made.drive_on(task_id))
+        await asyncio.sleep(100)
+        await made.service.pause(task_id, by="Ann")
+        paused = await driving
+        await made.service.unpause(task_id)
+        return paused, (await made.drive_on(task_id)).check()
+
+    paused, ran = virtual_time(main())
+    assert paused.result.status == "waiting"
+    assert paused.statuses()["end"] == "pending", "due meanwhile, and still it stands"
+    assert ran.result.is_success
+    assert len(ran.events("wait_started")) == 1

@@ -18,6 +18,7 @@ from replan.core.ids import canonical, digest
 from replan.core.limits.policy import Policy
 from replan.core.plan.diff import PlanDiff
 from replan.core.reflection import OverallReflection, StepReflection, Strategy, SuggestedAction
+from replan.core.tools.versions import Versions
 from replan.core.types import (
     ActionId,
     Artifact,
@@ -212,6 +213,7 @@ class PlanGenerated(Event):
     workflow_id: str | None = None
     corrections: int = 0
     notes: tuple[str, ...] = ()
+    made_with: Versions | None = None
 
 
 class PlanRejected(Event):
@@ -232,6 +234,32 @@ class PlanUpdated(Event):
     """Steps that had failed, or were left out because another had, and are due again."""
     task_type: str = ""
     corrections: int = 0
+    made_with: Versions | None = None
+
+
+class ToolChange(Frozen):
+    """What is otherwise about a tool."""
+
+    tool_id: ToolId
+    what: tuple[str, ...]
+    """The fields of its version that differ; `gone`: it is not there any more."""
+
+
+class VersionsChanged(Event):
+    """The task goes on with another Replan, or with other tools, than it was planned with."""
+
+    type: Literal["versions_changed"] = "versions_changed"
+    before: str = ""
+    """The version of Replan until now."""
+    made_with: Versions
+    """What it goes on with."""
+    tools: tuple[ToolChange, ...] = ()
+    unfit: dict[StepId, Fault] = {}
+    """Steps that are yet to run, and that no longer fit the tools."""
+    held: dict[ToolId, JsonObject] = {}
+    """What of a tool stays as strict as it was, for this task."""
+    optional: bool = False
+    """Nothing follows from it: a release that does not know of it may go on with the task."""
 
 
 class ExecutionMode(Event):
@@ -412,6 +440,8 @@ class StepRepaired(Event):
     plan_version: int
     hint: str = ""
     diff: PlanDiff = PlanDiff()
+    made_with: Versions | None = None
+    """The tools of the step."""
 
     @property
     def step_id(self) -> StepId:
@@ -700,6 +730,7 @@ KnownEvent: TypeAlias = (
     | PlanGenerated
     | PlanRejected
     | PlanUpdated
+    | VersionsChanged
     | ExecutionMode
     | StepReady
     | StepStarted

@@ -17,6 +17,13 @@ JsonObject: TypeAlias = dict[str, Any]
 
 Effect = Literal["reads", "repeatable", "once"]
 _STRENGTH: dict[Effect, int] = {"reads": 0, "repeatable": 1, "once": 2}
+
+
+def strength_of(effect: Effect) -> int:
+    """How much a call of that effect may change in the world."""
+    return _STRENGTH[effect]
+
+
 Role = Literal["selection", "planning", "reflection", "evaluation"]
 Category = Literal[
     "parameter_error",

@@ -129,6 +129,8 @@ class LocalEngine:
                 if state is None or self._elsewhere is None:
                     raise
                 state = await self._elsewhere(task_id)  # somebody was faster to take it up
+                if not state.ended and state.waiting is None:
+                    continue
             if not stays or self._asleep is None or state.ended or state.waiting is None:
                 return state
             self._sleeping.add(task_id)

@@ -47,8 +47,8 @@ from replan.run.calls.closing import close_crashed, close_running
 from replan.run.human_input import questions as asking
 from replan.run.human_input import wishes
 from replan.run.human_input.signals import People
+from replan.run.rounds import drift, stages
 from replan.run.rounds import next_round as rounds
-from replan.run.rounds import stages
 from replan.run.session import relatives
 from replan.run.session.context import Run
 from replan.run.session.dependencies import Parts
@@ -112,7 +112,7 @@ class Drive:
     the loop has let go.
     """
 
-    __slots__ = ("deadline", "failed", "heard", "people", "run")
+    __slots__ = ("deadline", "drift", "failed", "heard", "people", "run")
 
     def __init__(self, run: Run, people: People) -> None:
         self.run = run
@@ -123,6 +123,8 @@ class Drive:
         run.hear = self._take_in
         self.heard = run.state.last_seq
         """Up to where people's signals have been taken in."""
+        self.drift: drift.Drift | None = None
+        """What is otherwise than when the plan was made."""
         self.failed: Exception | None = None
         """What went wrong beside the loop, as people's words were taken in."""
 
@@ -143,6 +145,8 @@ class Drive:
         error: BaseException | None = None
         run.stoppable(task)
         try:
+            if self.drift is not None:
+                await drift.record(run, self.drift)
             while not late:
                 while (work := self._next()) is not None:
                     with contextlib.suppress(Paused):
@@ -217,6 +221,7 @@ class Drive:
             run.record(TaskStarted(driver=parts.driver, version=parts.version, instead=instead))
             return
         self._record_resumed(instead)
+        self.drift = drift.found(run)  # before calls are taken for what they were
         close_crashed(run)
 
     def _record_resumed(self, instead: JsonObject | None = None) -> None:

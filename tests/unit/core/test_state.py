@@ -49,7 +49,8 @@ from replan.core.state.like_calls import occurrence
 from replan.core.state.progress import compose
 from replan.core.state.schedule import mode_of
 from replan.core.state.task import Slot, State, status_of
-from replan.core.types import Artifact, Failure, Plan, Step, ToolSpec, Usage
+from replan.core.tools.versions import ToolVersion, Versions
+from replan.core.types import Artifact, Failure, Fault, Plan, Step, ToolSpec, Usage
 
 READS = ToolSpec(id="search", effect="reads")
 ONCE = ToolSpec(id="mail", effect="once")
@@ -118,6 +119,15 @@ SAMPLES: list[AnyEvent] = [
     e.ApprovalResolved(approval_id="a", approved=False, reason="no", by="Ann"),
     e.QuestionAsked(question_id="q", kind="outcome", text="did it?", call_key="k.1", step_id="send"),
     e.QuestionAnswered(question_id="q", answer="yes", happened=True, output=[1]),
+    e.VersionsChanged(
+        before="1",
+        made_with=Versions.of(
+            "2", "p", {"t": ToolVersion(parameters="a", output="b", effect="once", rules="c")}
+        ),
+        tools=(e.ToolChange(tool_id="t", what=("gone",)),),
+        unfit={"s": Fault(category="tool_error", kind="tool_changed", message="m")},
+        held={"t": {"effect": "once"}},
+    ),
     e.WaitStarted(call_key="k", step_id="s", tool_id="t", kind="callback", until=9.5, token="cb"),
     e.CallbackReceived(token="cb", data={"n": 1}, by="b"),
     e.TaskWaiting(reason="r", approvals=("a",), questions=("q",)),

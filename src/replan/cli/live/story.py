@@ -9,6 +9,7 @@ from replan.cli.terminal.words import clean
 from replan.core import events as e
 from replan.core.events import Record
 from replan.core.reflection import Strategy, SuggestedAction
+from replan.core.tools.versions import in_words
 from replan.core.types import Evaluation
 from replan.core.words import in_digits, text_of
 
@@ -56,6 +57,8 @@ def sentence(event: e.AnyEvent) -> str | None:
             return f"no plan was made: {event.reason}"
         case e.PlanUpdated():
             return f"plan {event.plan.version}: {event.diff.words() or 'no steps'}"
+        case e.VersionsChanged():
+            return _versions(event)
         case e.CallFailed(retry_in_secs=float() as secs) if event.error.kind != "cancelled":
             return (
                 f"{_place(event)} ({event.tool_id}) failed: {event.error.message}; retrying in {secs:.3g} s "
@@ -133,6 +136,14 @@ def _who(by: str) -> str:
 
 def _why(reason: str) -> str:
     return f": {reason}" if reason else ""
+
+
+def _versions(event: e.VersionsChanged) -> str:
+    said = [in_words(one.tool_id, one.what) for one in event.tools]
+    if event.before != event.made_with.replan:
+        said.insert(0, f"Replan was {event.before or 'another one'} and is {event.made_with.replan}")
+    text = "since the plan was made: " + ("; ".join(said) or "the prompts have changed")
+    return f"{text}; what no longer fits: {', '.join(event.unfit)}" if event.unfit else text
 
 
 def _reflected(event: e.StepReflected) -> str:

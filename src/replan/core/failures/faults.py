@@ -56,6 +56,7 @@ NOT_MADE = frozenset(
         "refused",
         "repeated",
         "rejected",
+        "tool_changed",
         "unknown_tool",
         "unavailable",
     }

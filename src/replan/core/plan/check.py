@@ -7,7 +7,7 @@ declared ones) and every violation, in words that say what would be right.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from replan.core.plan.repeats import Deed, Room, meant_by_order
 from replan.core.references.conditions import read_condition, roots
 from replan.core.references.refs import Reference, listed, meaning, rewritten
 from replan.core.secrets import takes_secrets
-from replan.core.types import Action, JsonObject, Plan, Step, StepId, ToolId, ToolSpec
+from replan.core.types import Action, Category, JsonObject, Plan, Step, StepId, ToolId, ToolSpec
 from replan.core.waits.check import wait_violations
 
 
@@ -34,6 +34,13 @@ class Toolbox(NamedTuple):
 
     resolve: Callable[[str], ToolSpec | None]
     nearest: Callable[[str], Sequence[str]]
+
+
+class Wrong(NamedTuple):
+    """Something that is wrong with one step."""
+
+    category: Category
+    text: str
 
 
 class Checked(NamedTuple):
@@ -45,6 +52,8 @@ class Checked(NamedTuple):
     """The steps whose only call is known by now as it will be made."""
     tried_before: bool = False
     """All that is wrong with it is that this task has run it before."""
+    of_steps: Mapping[StepId, Sequence[Wrong]] = {}
+    """What of it is wrong with single steps."""
 
 
 def check_plan(
@@ -78,7 +87,7 @@ def check_plan(
     )
     steps = check.run(plan.steps)
     made = plan.model_copy(update={"steps": tuple(steps)})
-    return Checked(made, check.told(), check.graph(steps), check.constants)
+    return Checked(made, check.told(), check.graph(steps), check.constants, of_steps=check.of_steps)
 
 
 MOST_TOLD = 100
@@ -104,6 +113,7 @@ class _Check:
         self.limits = limits
         self.used = used
         self.violations: list[str] = []
+        self.of_steps: dict[StepId, list[Wrong]] = {}
         self.constants: dict[StepId, ConstantCall] = {}
         self._graph: Graph | None = None
         self._found: dict[str, ToolSpec] = {}
@@ -113,6 +123,12 @@ class _Check:
 
     def say(self, text: str) -> None:
         self.violations.append(text)
+
+    def say_of(self, step_id: StepId, category: Category, texts: Iterable[str]) -> None:
+        """The same of one step."""
+        for text in texts:
+            self.violations.append(text)
+            self.of_steps.setdefault(step_id, []).append(Wrong(category, text))
 
     def told(self) -> tuple[str, ...]:
         """What is wrong: the first of very many, which nobody would read and whose making takes its time."""
@@ -151,7 +167,7 @@ class _Check:
                     f"step {step.step_id!r} has {len(found)} references; at most {self.limits.max_references} are allowed"
                 )
             elif says and step.step_id not in self.settled:
-                self.violations.extend(reference_violations(self.draft, step, found))
+                self.say_of(step.step_id, "dependency_error", reference_violations(self.draft, step, found))
         for step, calls in zip(steps, calls_of, strict=True):
             if len(self.violations) >= MOST_TOLD:
                 break
@@ -175,7 +191,7 @@ class _Check:
         if step.for_each is not None and len(items := listed(step.for_each) or ()) > most:
             self.say(f"{where}: `for_each` has {len(items)} items; at most {most} are allowed")
         if not step.actions:
-            tool = self._tool(step.tool, where)
+            tool = self._tool(step.tool, where, step.step_id)
             if tool is not None and tool.id != step.tool:
                 step = step.model_copy(update={"tool": tool.id})
             return step, [PlannedCall.of(where, tool, step.parameters, step.repeat, unread=step.unread)]
@@ -191,13 +207,13 @@ class _Check:
         calls: list[PlannedCall] = []
         for action in step.actions:
             at = f"{where}, action {action.action_id!r}"
-            tool = self._tool(action.tool, at)
+            tool = self._tool(action.tool, at, step.step_id)
             actions.append(action.model_copy(update={"tool": tool.id}) if tool else action)
             again = action.repeat or step.repeat
             calls.append(PlannedCall.of(at, tool, action.parameters, again, unread=action.unread))
         return step.model_copy(update={"actions": tuple(actions), "tool": "", "parameters": {}}), calls
 
-    def _tool(self, name: str, where: str) -> ToolSpec | None:
+    def _tool(self, name: str, where: str, step_id: StepId) -> ToolSpec | None:
         tool = self._found.get(name)
         if tool is not None:
             return tool
@@ -211,9 +227,10 @@ class _Check:
                 hint = f"; there are: {near}" if near else "; there are no tools"
             else:
                 hint = ""
-            self.say(
+            text = (
                 f"{where}: the tool {name!r} does not exist{hint}" if name else f"{where} names no tool{hint}"
             )
+            self.say_of(step_id, "tool_error", [text])
         return tool
 
     # ── ids ──
@@ -327,7 +344,11 @@ class _Check:
         if call.unread:
             return
         if tool is not None and tool.waits:
-            self.violations.extend(wait_violations(*self.tools, call.where, tool, call.parameters))
+            self.say_of(
+                step.step_id,
+                "parameter_error",
+                wait_violations(*self.tools, call.where, tool, call.parameters),
+            )
         if tool is not None and tool.id not in self._open:
             self._open[tool.id] = not takes_secrets(tool)
         if (
@@ -337,9 +358,9 @@ class _Check:
             or not self._open[tool.id]
             or faults(tool.parameters, call.parameters)
         ):
-            self.violations.extend(parameter_violations(self.draft, step, call))
+            self.say_of(step.step_id, "parameter_error", parameter_violations(self.draft, step, call))
             if call.refers and step.for_each is not None:
-                self.violations.extend(item_violations(self.draft, step, call))
+                self.say_of(step.step_id, "parameter_error", item_violations(self.draft, step, call))
         elif tool.waits:
             pass  # it is not made as other calls are
         elif not step.actions and step.for_each is None and step.step_id not in self.constants:
@@ -377,10 +398,13 @@ class _Check:
                 continue
             if _each_meant(found, self.graph(steps), deeds, room):
                 continue
-            self.say(
+            text = (
                 f"{_places(new)} make the same call of {tool!r}, which has an effect; leave one out, or set "
                 "`repeat: true` on each if the effect is wanted that often"
             )
+            self.say(text)
+            for name in list(dict.fromkeys(name for name, _, _ in found if name not in self.settled))[1:]:
+                self.of_steps.setdefault(name, []).append(Wrong("decomposition_error", text))
 
     def _deed(self, step: Step, call: PlannedCall, tool: ToolSpec) -> Deed:
         constant = self.constants.get(step.step_id)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 from functools import lru_cache
 
-from replan.core.types import Effect, ToolId, ToolSpec
+from replan.core.types import Effect, ToolId, ToolSpec, strength_of
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _EMPTY = frozenset(
@@ -23,13 +23,9 @@ EFFECT_WORDS: dict[Effect, str] = {
 }
 
 
-def strongest(tools: Iterable[ToolSpec]) -> Effect:
-    """The strongest effect among the tools; without any, none may be had."""
-    found: Effect = "reads"
-    for tool in tools:
-        if tool.is_stronger_than(found):
-            found = tool.effect
-    return found
+def strongest(*effects: Effect) -> Effect:
+    """The strongest of the effects; without any, none may be had."""
+    return max(effects, key=strength_of, default="reads")
 
 
 def substitutes(tool: ToolSpec, tools: Sequence[ToolSpec]) -> list[ToolId]:

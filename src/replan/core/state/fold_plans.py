@@ -8,6 +8,7 @@ from typing import Any
 from replan.core import events as e
 from replan.core.state.progress import StepState
 from replan.core.state.task import State, ids_of
+from replan.core.tools.versions import Versions
 from replan.core.types import Fault, Plan, Step, StepId
 
 _WHAT_IS_CALLED = ("tool", "parameters", "actions", "for_each")
@@ -17,6 +18,40 @@ def _planned(state: State, event: e.PlanGenerated, ts: float) -> None:
     if state.submitted is not None and state.submitted.plan is not None:
         state.submitted = state.submitted.lean(plan=None)  # this one it was: it is not kept twice
     take_plan(state, event.plan)
+    go_by_versions(state, event.made_with)
+
+
+def go_by_versions(state: State, versions: Versions | None) -> None:
+    """The plan was made with these."""
+    if versions is not None:
+        state.made_with = _shared(versions)
+
+
+def _shared(versions: Versions) -> Versions:
+    """Thousands of tasks are planned with the same."""
+    if len(_KNOWN) >= _MOST_KNOWN:
+        _KNOWN.clear()
+    return _KNOWN.setdefault(versions.digest, versions)
+
+
+_KNOWN: dict[str, Versions] = {}
+_MOST_KNOWN = 256
+
+
+def add_versions(state: State, more: Versions | None) -> None:
+    """The plan has tools of these versions too."""
+    if more is not None and state.made_with is not None:
+        state.made_with = _shared(state.made_with.with_more(more))
+
+
+def _versions_changed(state: State, event: e.VersionsChanged, ts: float) -> None:
+    state.made_with = _shared(event.made_with)
+    state.unfit = {name: fault for name, fault in event.unfit.items() if name in state.steps}
+    if event.held:
+        state.held = {
+            name: {**state.held.get(name, {}), **event.held.get(name, {})}
+            for name in {**state.held, **event.held}
+        }
 
 
 def take_plan(state: State, plan: Plan) -> dict[StepId, StepState]:
@@ -27,6 +62,8 @@ def take_plan(state: State, plan: Plan) -> dict[StepId, StepState]:
     state.plans += 1
     state.mode = None
     state._metadata = None
+    if state.unfit:
+        state.unfit = {}  # it has passed the checks with the tools as they are
     kept = state.steps
     state.steps = {}
     changed: list[Step] = []
@@ -143,7 +180,14 @@ def replace_step(state: State, step: Step) -> None:
     known.keep_calls(("unknown",))
     known.items = None
     state.ledger.free({step.step_id})
+    looked_at(state, step.step_id)
     _give_up_waits(state)
+
+
+def looked_at(state: State, step_id: StepId) -> None:
+    """It is known of the step that it does not fit the tools, and something was done about it."""
+    if step_id in state.unfit:
+        state.unfit = {name: fault for name, fault in state.unfit.items() if name != step_id}
 
 
 def reopen(state: State, names: Iterable[StepId]) -> None:
@@ -161,4 +205,5 @@ def reopen(state: State, names: Iterable[StepId]) -> None:
 
 HANDLERS: dict[type, Callable[[Any, Any, float], None]] = {
     e.PlanGenerated: _planned,
+    e.VersionsChanged: _versions_changed,
 }

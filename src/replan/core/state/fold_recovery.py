@@ -12,7 +12,14 @@ from replan.core.ids import canonical, digest
 from replan.core.plan.fingerprint import labels_of, prints_of
 from replan.core.plan.lineage import replacements
 from replan.core.reflection import NEW_STEPS, RETRIES, SuggestedAction
-from replan.core.state.fold_plans import count, replace_step, take_plan
+from replan.core.state.fold_plans import (
+    add_versions,
+    count,
+    go_by_versions,
+    looked_at,
+    replace_step,
+    take_plan,
+)
 from replan.core.state.human_input import Said, word_of
 from replan.core.state.progress import CallState, StepState
 from replan.core.state.recovery import Edited, Recovery, RoundNote, Unplanned
@@ -36,6 +43,7 @@ def _reflected(state: State, event: e.StepReflected, ts: float) -> None:
     step = state.steps.get(event.step_id)
     if step is None:
         return
+    looked_at(state, event.step_id)
     if step.healing is None:
         step.healing = Healing()
     mine, slot, action = step.healing, event.slot, event.action
@@ -156,6 +164,7 @@ def _repaired(state: State, event: e.StepRepaired, ts: float) -> None:
     if state.plan is not None:  # the plan as it began has been tried too
         known.began = known.began or prints_of(state.plan, (), known.labels, state.earlier)
     replace_step(state, event.step)
+    add_versions(state, event.made_with)
     state._metadata = None
 
 
@@ -257,6 +266,7 @@ def _updated(state: State, event: e.PlanUpdated, ts: float) -> None:
         known.labels |= labels_of(state.plan, known.labels)
     before, more = set(state.steps), state.plan.more if state.plan is not None else ""
     left_out = take_plan(state, event.plan)
+    go_by_versions(state, event.made_with)
     continues = state.replanning is not None and state.replanning.continues
     if continues:
         state.continued |= {state.plans}

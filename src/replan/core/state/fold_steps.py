@@ -10,7 +10,7 @@ from replan.core.calls.site import ONLY, READING, slot_of
 from replan.core.failures.faults import NOT_MADE
 from replan.core.plain_calls import PlainEnd, PlainStart
 from replan.core.state import fold_recovery
-from replan.core.state.fold_plans import reopen
+from replan.core.state.fold_plans import looked_at, reopen
 from replan.core.state.progress import CallState, Output, StepState, StepStatus
 from replan.core.state.step_recovery import Healing
 from replan.core.state.task import State
@@ -263,6 +263,7 @@ def _one_by_one(state: State, plain: PlainStart | PlainEnd, ts: float) -> None:
 def _step_failed(state: State, event: e.StepFailed, ts: float) -> None:
     if step := state.steps.get(event.step_id):
         _close(state, step, "failed", ts)
+        looked_at(state, event.step_id)
         step.fault = event.error
         if event.error.kind == "approval":
             fold_recovery.refused(state)

@@ -32,7 +32,20 @@ from replan.core.state.progress import TaskStatus as TaskStatus
 from replan.core.state.progress import status_of as status_of
 from replan.core.state.recovery import Recovery
 from replan.core.state.restated import Again, Restated
-from replan.core.types import ActionId, CallKey, JsonObject, Plan, Step, StepId, ToolId, ToolSpec, Usage
+from replan.core.tools.versions import Versions
+from replan.core.types import (
+    ActionId,
+    CallKey,
+    Effect,
+    Fault,
+    JsonObject,
+    Plan,
+    Step,
+    StepId,
+    ToolId,
+    ToolSpec,
+    Usage,
+)
 from replan.core.waits.state import Wait
 
 
@@ -47,6 +60,7 @@ class TaskName(NamedTuple):
 _NOTHING: JsonObject = {}
 """Shared by all states: nobody writes into what was submitted."""
 _NOTHING_USED = Usage()
+_NO_FAULTS: dict[StepId, Fault] = {}
 _NO_WAITS: dict[CallKey, Wait] = {}
 _NO_CALLBACKS: dict[str, e.CallbackReceived] = {}
 """Likewise: a task that waits for something gets one of its own."""
@@ -121,6 +135,12 @@ class State:
     waiting: e.TaskWaiting | None = None
     waits: dict[CallKey, Wait] = field(default_factory=lambda: _NO_WAITS)
     """The waits that calls of the plan have begun."""
+    made_with: Versions | None = None
+    """What the plan was made with, or has been gone on with since; None: the log is older than that."""
+    unfit: dict[StepId, Fault] = field(default_factory=lambda: _NO_FAULTS)
+    """Steps that no longer fit the tools as they are, until recovery has looked at them."""
+    held: dict[ToolId, JsonObject] = field(default_factory=lambda: _NOTHING)
+    """What of tools stays as strict as it was when the plan was made."""
     callbacks: dict[str, e.CallbackReceived] = field(default_factory=lambda: _NO_CALLBACKS)
     """What somebody outside has said, by token: the first word of each."""
     recovery: Recovery | None = None
@@ -316,6 +336,11 @@ class State:
                 return step
         found = self.named(name)
         return found.step if found is not None else None
+
+    def effect_of_gone(self, name: str) -> Effect | None:
+        """The effect that a tool had when the plan was made, which is not there any more; None if nobody knows."""
+        known = self.made_with.tools.get(name) if self.made_with is not None else None
+        return None if known is None else known.effect
 
     def latest_try(self, key: CallKey) -> CallState | None:
         """The latest try of a call that has not succeeded."""

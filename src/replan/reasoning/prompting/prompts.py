@@ -129,6 +129,12 @@ def check_all() -> tuple[Prompt, ...]:
     return tuple(load(name, style) for style in STYLES for name in sorted(names[style]))
 
 
+@lru_cache(maxsize=1)
+def digest_of_all() -> str:
+    """The version of all prompts together."""
+    return hashlib.sha256(" ".join(prompt.hash for prompt in check_all()).encode()).hexdigest()[:16]
+
+
 def _names(folder: object) -> set[str]:
     return {entry.name.removesuffix(".md") for entry in folder.iterdir() if entry.name.endswith(".md")}  # type: ignore[attr-defined]
 

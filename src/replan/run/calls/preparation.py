@@ -40,6 +40,11 @@ def prepared_call(
     if known is not None and known.output is not None:
         # Done before a crash, and done it stays, whatever its references would give by now.
         return added_metadata(run.parts.tools.resolve(known.tool_id), loaded.value_of(known.output))
+    if (unfit := run.state.unfit.get(step.step.step_id)) is not None:
+        if known is None or not unfinished_effect(known):
+            return unfit
+        close_call(run, known, "crashed", f"it was cut off; {unfit.message}")
+        return known.fault or crashed_fault()
     try:
         state, tools = run.state, run.parts.tools
 

@@ -222,7 +222,7 @@ class Recovery:
     def _planned_effect(self, step: StepState, slot: Slot) -> Effect | None:
         name = step.step.tool if slot.action_id is None else step.action(slot.action_id).tool
         tool = self._run.parts.tools.resolve(name)
-        return tool.effect if tool is not None else None
+        return tool.effect if tool is not None else self._run.state.effect_of_gone(name)
 
     def _elsewhere(self, step: StepState, slot: Slot, meant: Outline) -> set[str]:
         """Texts that succeeded calls of the same tool were made with."""

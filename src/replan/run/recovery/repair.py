@@ -19,6 +19,7 @@ from replan.reasoning.planning.replanner import CannotRepair, repair_step
 from replan.run.calls.outline import outline
 from replan.run.calls.repeats import places
 from replan.run.calls.rivals import made_elsewhere, planned_calls
+from replan.run.rounds.made_with import made_with
 from replan.run.rounds.plan_checks import allowed_tools, earlier_schemas, settled_steps, stand_ins, toolbox
 from replan.run.session.context import Run
 from replan.run.session.model_calls import RoleTalk
@@ -61,7 +62,11 @@ async def repair(run: Run, step: StepState, fault: Fault, hint: str) -> str:
     after = _replaced(before, made["step"])
     run.record(
         StepRepaired(
-            step=made["step"], plan_version=run.state.plans + 1, hint=hint, diff=diff_of(before, after)
+            step=made["step"],
+            plan_version=run.state.plans + 1,
+            hint=hint,
+            diff=diff_of(before, after),
+            made_with=made_with(run, [made["step"]]),
         )
     )
     return ""
@@ -179,7 +184,11 @@ def _twice(run: Run, step: StepState, made: Step) -> str:
 def _stronger(run: Run, planned: Step, made: Step) -> str:
     """What is wrong with a rewrite that would change more in the world than what was planned."""
     resolve = run.parts.tools.resolve
-    may = strongest(tool for name in _named(planned) if (tool := resolve(name)) is not None)
+    found = {name: resolve(name) for name in _named(planned)}
+    effects = [
+        run.state.effect_of_gone(name) if tool is None else tool.effect for name, tool in found.items()
+    ]
+    may = strongest(*(effect for effect in effects if effect is not None))
     for name in _named(made):
         tool = resolve(name)
         if tool is not None and tool.is_stronger_than(may):

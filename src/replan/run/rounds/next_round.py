@@ -23,6 +23,7 @@ from replan.errors import ModelError, PlanInvalid
 from replan.reasoning.diagnosis.reflector import RoundProposal, reflect_on_round
 from replan.reasoning.planning.planner import Planned
 from replan.reasoning.planning.replanner import make_replan
+from replan.run.rounds.made_with import made_with
 from replan.run.rounds.more_tools import with_more_tools
 from replan.run.rounds.no_plan import NothingNew, declined, stopped_by
 from replan.run.rounds.plan_checks import check, earlier_schemas
@@ -335,6 +336,7 @@ def _record(run: Run, started: ReplanningStarted, plan: Plan, task_type: str, co
             reset=strategies.due_again(plan, standing_of(state), started.strategy),
             task_type=task_type,
             corrections=corrections,
+            made_with=made_with(run, plan.steps),
         )
     )
 

@@ -32,6 +32,7 @@ from replan.reasoning.evaluation.evaluator import evaluate, evaluate_by_steps, o
 from replan.reasoning.planning.planner import Planned, make_plan
 from replan.reasoning.planning.selector import select_tools
 from replan.reasoning.prompting.recovery_view import Reselection
+from replan.run.rounds.made_with import made_with
 from replan.run.rounds.more_tools import with_more_tools
 from replan.run.rounds.no_plan import declined, stopped_by
 from replan.run.rounds.plan_checks import check
@@ -143,7 +144,7 @@ def _take(run: Run, checked: Checked | None, violations: tuple[str, ...]) -> Non
     if checked.plan.declined:
         run.record(declined(checked.plan))
     else:
-        run.record(PlanGenerated(plan=checked.plan))
+        run.record(PlanGenerated(plan=checked.plan, made_with=made_with(run, checked.plan.steps)))
         run.state.checked(checked.graph, checked.constants)
 
 
@@ -179,6 +180,7 @@ async def plan(run: Run) -> None:
             task_type=task_type,
             workflow_id=planned.workflow_id,
             corrections=planned.corrections,
+            made_with=made_with(run, planned.plan.steps),
         )
     )
     if len(planned.plan.steps) > MANY:

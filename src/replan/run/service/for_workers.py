@@ -11,8 +11,8 @@ from replan.core.state.task import State
 from replan.core.waits.tools import asked
 from replan.errors import InputError
 from replan.ports import Tools
+from replan.run.service.resumable import tools_needed
 from replan.run.service.submission import Submission
-from replan.run.service.tasks import tools_needed
 
 MOST_QUEUE = 64
 

@@ -28,7 +28,6 @@ from replan.core.state.fold import fold
 from replan.core.state.human_input import NoOutcome, outcome_of
 from replan.core.state.task import ENDED, State, TaskName
 from replan.core.types import JsonObject, Plan
-from replan.core.waits.tools import tools_of
 from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld
 from replan.ports import Listening
 from replan.run.calls.rivals import made_elsewhere
@@ -42,6 +41,7 @@ from replan.run.service.event_stream import Line
 from replan.run.service.forking import Forking, Kin
 from replan.run.service.preview import plan_unstored
 from replan.run.service.results import open_approvals, part_of, result_of
+from replan.run.service.resumable import CannotGoOn, cannot_go_on, tools_missing
 from replan.run.service.submission import Submission, check_submission, json_size
 from replan.run.session.dependencies import Parts
 from replan.run.session.given import read_secret, source_of
@@ -394,13 +394,17 @@ class Service:
             raise interventions.ended(task_id, state.status)
         if state.submitted is not None and state.cancel is None:
             self.parts.given.give_again(state.name, state.submitted, secrets or {})
-        missing = [name for name in tools_needed(state) if self.parts.tools.resolve(name) is None]
+        missing = tools_missing(state, self.parts.tools)
         if missing and state.cancel is None:
             raise InputError(
                 f"task {task_id!r} goes on with {', '.join(map(repr, missing))}, not to be found among the tools "
                 "here: give those that it was submitted with"
             )
         return state
+
+    def cannot_go_on(self, limit: int = 200) -> Coroutine[Any, Any, list[CannotGoOn]]:
+        """Unfinished tasks that nobody drives and that could not go on here, each with the reason."""
+        return cannot_go_on(self.parts, limit)
 
     async def give_instead(self, task_id: str, instead: JsonObject) -> None:
         """What the task is driven with from here on in place of what its log says: the log is told when it is driven."""
@@ -429,8 +433,10 @@ class Service:
 
     async def driven_elsewhere(self, task_id: str) -> State:
         """The state that another driver leaves a task in."""
-        await self.ended_elsewhere(task_id)
-        return await self.state(task_id)
+        while True:
+            if not (await self.parts.store.summary(task_id)).held:
+                return await self.state(task_id)
+            await asyncio.sleep(LOOK_SECS)
 
     async def _driven(self, task_id: str, driving: asyncio.Future[State] | None) -> None:
         """Return when the task has ended; raises what breaks its drive here, and `ReplanError` once nobody drives it anywhere.
@@ -518,11 +524,3 @@ def _one_of(open_: dict[str, A], wanted: str | None, task_id: str, what: str) ->
 
 
 _MOST_LIGHT = 256
-
-
-def tools_needed(state: State) -> list[str]:
-    """Names of the tools that the task has still to call, or may plan with."""
-    if state.plan is None:
-        return [tool.tool_id for tool in state.selection.tools] if state.selection else []
-    names = [name for step in state.steps.values() if not step.closed for name in tools_of(step.step)]
-    return list(dict.fromkeys(names))

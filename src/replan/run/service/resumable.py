@@ -1,0 +1,83 @@
+"""Whether a task can go on here: with the tools that it has still to call, and a log that can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from replan.core.events import misread
+from replan.core.state.fold import fold
+from replan.core.state.progress import TaskStatus
+from replan.core.state.task import State
+from replan.core.waits.tools import tools_of
+from replan.ports import Tools
+from replan.run.session.dependencies import Parts
+from replan.run.waits.moments import told
+
+BY_HAND = "python"
+"""The source of functions that a program gives one by one: whoever leaves one out may have forgotten it."""
+OVERDUE_SECS = 60.0
+_UNFINISHED: tuple[TaskStatus, ...] = (
+    "queued", "planning", "executing", "evaluating", "reflecting", "replanning", "waiting",
+)  # fmt: skip
+
+
+def tools_needed(state: State) -> list[str]:
+    """Names of the tools that the task has still to call, or may plan with."""
+    if state.plan is None:
+        return [tool.tool_id for tool in state.selection.tools] if state.selection else []
+    names = [name for step in state.steps.values() if not step.closed for name in tools_of(step.step)]
+    return list(dict.fromkeys(names))
+
+
+def tools_missing(state: State, tools: Tools) -> list[str]:
+    """Those of them that are not here, and that it would be wrong to go on without.
+
+    One that its source no longer has is gone: where there is a model, recovery finds another way.
+    """
+    missing = [name for name in tools_needed(state) if tools.resolve(name) is None]
+    if not missing or not state.heals or state.made_with is None:
+        return missing
+    troubled = {getattr(problem, "source", "") for problem in tools.problems}
+    here = {spec.source for spec in tools.specs()} - troubled - {BY_HAND, ""}
+    known = state.made_with.tools
+    return [name for name in missing if name not in known or known[name].source not in here]
+
+
+class CannotGoOn(NamedTuple):
+    """A task that has not ended, and that nobody can drive on as it is."""
+
+    task_id: str
+    why: str
+
+
+async def cannot_go_on(parts: Parts, limit: int = 200) -> list[CannotGoOn]:
+    """Those of the newest unfinished tasks that nobody drives and that could not go on here, each with the reason.
+
+    Tasks that wait for a worker are not among them: what those lack the queue says.
+    """
+    rows = await parts.store.list_tasks(status=_UNFINISHED, limit=limit)
+    return [
+        CannotGoOn(row.task_id, why)
+        for row in rows
+        if not row.held and not row.queue and (why := await _why_not(row.task_id, parts))
+    ]
+
+
+async def _why_not(task_id: str, parts: Parts) -> str:
+    records = await parts.store.read(task_id)
+    if odd := next((one for one in records if misread(one.event)), None):
+        return f"number {odd.seq} of its log ({odd.type}) is of another release of Replan: drive it with that"
+    state = fold(records)
+    if state.ended or state.cancel is not None:
+        return ""
+    if missing := tools_missing(state, parts.tools):
+        return f"it goes on with {_listed(missing)}, not to be found among the tools here: give those that it was submitted with"
+    waiting = state.waiting
+    if waiting is not None and waiting.until is not None and parts.clock.now() > waiting.until + OVERDUE_SECS:
+        return f"it waited until {told(waiting.until)}, and nobody has taken it up since: replan tasks resume {task_id}"
+    return ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
