@@ -307,3 +307,23 @@ def test_a_task_is_exported_and_imported_into_another_database(tmp_path: Path) -
     assert nowhere.returncode == 2
     assert "cannot be written" in nowhere.stderr
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.endswith(".part")) == []
+
+
+def test_tasks_are_pruned_when_it_was_said_which(tmp_path: Path) -> None:
+    folder(tmp_path)
+    assert replan(*BY_STEPS, "--task-id", "good", cwd=tmp_path).returncode == 0
+
+    assert replan("tasks", "prune", cwd=tmp_path).returncode == 2
+    wrong = replan("tasks", "prune", "--older-than", "30", cwd=tmp_path)
+    assert "a number and m, h, d or w" in wrong.stderr
+    assert (
+        "would remove no task" not in replan("tasks", "prune", "--status", "succeeded", cwd=tmp_path).stderr
+    )
+    kept = json.loads(replan("tasks", "prune", "--older-than", "1d", "--yes", "--json", cwd=tmp_path).stdout)
+    assert (kept["tasks"], kept["removed"]) == ([], True)
+    told = replan("tasks", "prune", "--larger-than", "1", cwd=tmp_path)
+    assert told.stdout.startswith("good  ")
+    assert "would remove 1 task, " in told.stderr
+    gone = replan("tasks", "prune", "--larger-than", "1", "--yes", cwd=tmp_path)
+    assert "removed 1 task, " in gone.stderr
+    assert json.loads(replan("tasks", "list", "--json", cwd=tmp_path).stdout) == []

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 from abc import abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from replan.core.state.task import TaskStatus
 from replan.errors import InputError
-from replan.ports import Movable
+from replan.ports import Movable, Tidy
+from replan.run.service.pruning import Pruned, Tidied, prune
 from replan.run.service.tasks import Service
 
 if TYPE_CHECKING:
@@ -48,6 +50,40 @@ class Keeping:
         from replan.store.transfer.incoming import taken_in
 
         return await taken_in(self._movable(), pieces)
+
+    async def prune(
+        self,
+        *,
+        older_than_days: float | None = None,
+        status: Sequence[TaskStatus] = (),
+        larger_than: int | None = None,
+        unfinished: bool = False,
+        dry_run: bool = True,
+    ) -> Pruned:
+        """Tell which ended tasks would be removed; with `dry_run=False` remove them, with their logs and what only they use.
+
+        All that is given has to hold of each: nothing has happened in it for so many days, its status, more bytes than that. Tasks
+        that others rest on, that are being driven, or of which a consumer has not got all, stay; so do those that have not
+        ended, unless `unfinished`.
+        """
+        store = self.service.parts.store
+        if not isinstance(store, Tidy):
+            raise InputError("tasks of this store cannot be pruned; delete them one by one")
+        if older_than_days is None and not status and larger_than is None:
+            raise InputError("say which: older_than_days, status or larger_than")
+        now = self.service.parts.clock.now()
+        pruned = await prune(
+            cast("Tidied", store),
+            before=None if older_than_days is None else now - older_than_days * 86_400.0,
+            status=status,
+            larger_than=larger_than,
+            unfinished=unfinished,
+            dry_run=dry_run,
+        )
+        if not dry_run:
+            await store.sweep()
+            await store.give_back()
+        return pruned
 
     def _movable(self) -> Any:
         store = self.service.parts.store

@@ -16,6 +16,7 @@ from replan.engine.local import LocalEngine
 from replan.errors import StoreError
 from replan.ports import Store
 from replan.run.service.announcer import Announcer
+from replan.run.service.pruning import Tidying
 from replan.run.service.tasks import Service
 from replan.run.session.dependencies import Parts
 from replan.run.session.shielding import see_through
@@ -79,6 +80,9 @@ async def opened(
     )  # fmt: skip
     running = Running(service, engine, models, announcer, queue, by_workers=by_workers)
     closing.push_async_callback(running.aclose)
+    tidying = Tidying(store, settings.store.retention_days, parts.clock.now)
+    tidying.begin()
+    closing.push_async_callback(tidying.aclose)
     return running
 
 

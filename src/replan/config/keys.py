@@ -65,7 +65,6 @@ LATER: dict[str, frozenset[str]] = {
     "logging": frozenset(s.Logging.model_fields),
     "consul": frozenset(s.Consul.model_fields),
     "kafka_service": frozenset(s.KafkaService.model_fields),
-    "store": frozenset({"retention_days"}),
     "tracing": frozenset(s.Tracing.model_fields),
     "scenes": frozenset(s.Scenes.model_fields),
 }

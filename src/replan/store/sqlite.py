@@ -38,6 +38,7 @@ from replan.ports import (
     Appended,
     Claim,
     Content,
+    KeptTask,
     NewArtifact,
     Redaction,
     Shared,
@@ -46,7 +47,7 @@ from replan.ports import (
     Taken,
     TaskSummary,
 )
-from replan.store import contents, forks, moving, schema, tool_memory
+from replan.store import contents, forks, moving, schema, tidying, tool_memory
 from replan.store.holders import Holders
 from replan.store.keeping import keep, remove
 from replan.store.outbox import SqliteOutbox
@@ -450,6 +451,48 @@ class SqliteStore:
             del self._driven[claim.task_id]
         self._watchers.changed(claim.task_id)
         await self._unused(used)
+
+    # ── tidying ──
+
+    async def kept(
+        self,
+        *,
+        status: Collection[str],
+        before: float | None = None,
+        below: int | None = None,
+        limit: int = 100,
+    ) -> list[KeptTask]:
+        return await self._reader.run(
+            partial(tidying.kept, status=status, before=before, below=below, limit=limit)
+        )
+
+    async def sweep(self) -> int:
+        before, gone = time.time() - contents.KEPT_SECS, 0
+        while numbers := await self._reader.run(partial(contents.sweepable, before=before)):
+            removed = await remove(self._writer, numbers, before)
+            gone += removed
+            if not removed:
+                break
+        return gone
+
+    async def give_back(self) -> None:
+        submit = partial(self._writer.submit, large=True, durable=False, patient=False)
+        if await self._reader.run(tidying.shrinks):
+            while await submit(tidying.give_back):
+                pass
+            await submit(lambda db: None, scrub=True)  # the file is cut when its own log is brought into it
+        elif not self._holders.others():
+            await submit(tidying.rebuild, single=True)
+
+    async def tidy_due(self, secs: float) -> bool:
+        return bool(
+            await self._writer.submit(
+                lambda db: tidying.due(db, secs, time.time()), large=True, durable=False, patient=False
+            )
+        )
+
+    async def not_tidied(self) -> None:
+        await self._writer.submit(tidying.forget, large=True, durable=False, patient=False)
 
     async def seal_key(self) -> bytes:
         if self._seal_key is None:

@@ -10,6 +10,7 @@ import typer
 from replan.cli.commands.answers import answer, approve, reject, signal
 from replan.cli.commands.resume import resume
 from replan.cli.commands.store.moving import export, import_
+from replan.cli.commands.store.pruning import prune
 from replan.cli.terminal import options
 from replan.cli.terminal.again import again
 from replan.cli.terminal.listing import Listed
@@ -288,7 +289,7 @@ def delete(
         asyncio.run(remove())
 
 
-for _command in (approve, reject, answer, signal, resume, export):
+for _command in (approve, reject, answer, signal, resume, export, prune):
     tasks_app.command()(_command)
 tasks_app.command(name="import")(import_)
 

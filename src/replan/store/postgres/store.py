@@ -36,6 +36,7 @@ from replan.ports import (
     Appended,
     Claim,
     Content,
+    KeptTask,
     NewArtifact,
     Redaction,
     Shared,
@@ -49,7 +50,7 @@ from replan.store.postgres import statements as sql
 from replan.store.postgres.address import Address
 from replan.store.postgres.ears import Ear, Ears
 from replan.store.postgres.faults import FAULTS, passes, translated
-from replan.store.postgres.kept import moving
+from replan.store.postgres.kept import moving, tidying
 from replan.store.postgres.kept.contents import Contents
 from replan.store.postgres.line import LONG_SECS, Line, Lines, Params, Patience, Row
 from replan.store.postgres.outbox import PostgresOutbox
@@ -584,6 +585,33 @@ class PostgresStore:
         self._appended(claim.task_id)
         if used:
             await self._contents.unused(used)
+
+    # ── tidying ──
+
+    async def kept(
+        self,
+        *,
+        status: Collection[str],
+        before: float | None = None,
+        below: int | None = None,
+        limit: int = 100,
+    ) -> list[KeptTask]:
+        return await self._do(self._lined(lambda line: tidying.kept(line, status, before, below, limit)))
+
+    async def sweep(self) -> int:
+        gone = 0
+        while some := await self._do(self._lined(tidying.sweep)):
+            gone += some
+        return gone
+
+    async def give_back(self) -> None:
+        await self._do(self._with_line(tidying.give_back))
+
+    async def tidy_due(self, secs: float) -> bool:
+        return await self._do(self._with_line(lambda line: tidying.due(line, secs)))
+
+    async def not_tidied(self) -> None:
+        await self._do(self._with_line(tidying.forget))
 
     async def seal_key(self) -> bytes:
         if self._seal_key is None:

@@ -1,0 +1,163 @@
+"""Tasks that nobody needs any more, and what only they kept."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable, Collection
+from typing import NamedTuple, Protocol, cast, get_args
+
+from replan.core.state.task import ENDED, TaskStatus
+from replan.errors import ReplanError, StoreError, TaskHeld, TaskNotFound, TaskShared, TaskUnfinished
+from replan.ports import KeptTask, Store, Tidy
+
+_DAY = 86_400.0
+EVERY_SECS = 3_600.0
+"""Between two times that a database is looked through, over all processes."""
+_FIRST_SECS = 2.0
+"""A process that is open for less looks through nothing."""
+
+
+_PAGE = 100
+_STATUSES = frozenset(get_args(TaskStatus))
+_LOG = logging.getLogger("replan.store")
+
+
+class PrunedTask(NamedTuple):
+    """A task that was removed, or would be."""
+
+    task_id: str
+    status: str
+    updated: float
+    size: int
+    """Bytes of its log and its large outputs."""
+
+
+class Pruned(NamedTuple):
+    """What was removed, or would be."""
+
+    tasks: tuple[PrunedTask, ...]
+    freed: int
+    """Bytes; an output that a task which stays uses too is not among them."""
+    shared: tuple[str, ...]
+    """Tasks that stay, as others that stay rest on their history."""
+    undelivered: tuple[str, ...]
+    """Tasks that stay until a consumer of the log has got all of them."""
+    held: tuple[str, ...]
+    """Tasks that somebody drives."""
+
+
+class Tidied(Store, Tidy, Protocol):
+    """The store that is looked through."""
+
+
+async def prune(
+    store: Tidied,
+    *,
+    before: float | None = None,
+    status: Collection[TaskStatus] = (),
+    larger_than: int | None = None,
+    unfinished: bool = False,
+    dry_run: bool = True,
+) -> Pruned:
+    """Remove tasks that have ended, with their logs and what only they use. All that is given has to hold of each.
+
+    `before`: nothing has happened in it since. `unfinished`: also such as have not ended and that nobody drives. `dry_run`: only say which.
+    """
+    chosen: dict[str, PrunedTask] = {}
+    shared, undelivered, held = list[str](), list[str](), list[str]()
+    users: dict[str, int] = {}
+    """Tasks that stay, of each content."""
+    freed = 0
+    among = frozenset(status) or (_STATUSES if unfinished else ENDED)
+    async for task in _pages(store, among if unfinished else among & ENDED, before):
+        size = task.log_bytes + sum(size for _, size, _ in task.contents)
+        if larger_than is not None and size <= larger_than:
+            continue
+        if any(fork not in chosen for fork in task.forks):
+            shared.append(task.task_id)
+            continue
+        if task.undelivered:
+            undelivered.append(task.task_id)
+            continue
+        if dry_run:
+            if task.status not in ENDED and (await store.summary(task.task_id)).held:
+                held.append(task.task_id)
+                continue
+        else:
+            try:
+                await store.delete(task.task_id, unfinished=unfinished)
+            except TaskHeld:
+                held.append(task.task_id)
+                continue
+            except TaskShared:  # a fork was made meanwhile
+                shared.append(task.task_id)
+                continue
+            except (TaskNotFound, TaskUnfinished):  # somebody else was faster
+                continue
+        chosen[task.task_id] = PrunedTask(task.task_id, task.status, task.updated, size)
+        freed += task.log_bytes
+        for digest, content_size, used_by in task.contents:
+            users[digest] = users.get(digest, used_by) - 1
+            if not users[digest]:
+                freed += content_size
+    return Pruned(tuple(chosen.values()), freed, tuple(shared), tuple(undelivered), tuple(held))
+
+
+async def _pages(store: Tidied, status: Collection[str], before: float | None) -> AsyncIterator[KeptTask]:
+    """Newest first: forks come before what they rest on."""
+    below: int | None = None
+    while page := await store.kept(status=status, before=before, below=below, limit=_PAGE):
+        for task in page:
+            yield task
+        below = page[-1].number
+
+
+class Tidying:
+    """Looks through the database once in a while, on behalf of all processes that have it open."""
+
+    def __init__(self, store: Store, retention_days: float | None, now: Callable[[], float]) -> None:
+        self._store = store
+        self._days = retention_days
+        self._now = now
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        if isinstance(self._store, Tidy):
+            self._task = asyncio.get_running_loop().create_task(self._go_on())
+
+    async def aclose(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _go_on(self) -> None:
+        await asyncio.sleep(_FIRST_SECS)
+        while True:
+            with contextlib.suppress(StoreError):  # at the next time
+                await tidy(cast("Tidied", self._store), self._days, self._now())
+            await asyncio.sleep(EVERY_SECS)
+
+
+async def tidy(
+    store: Tidied, retention_days: float | None, now: float, *, every_secs: float = EVERY_SECS
+) -> bool:
+    """Remove what half-written outputs and removed tasks have left, and ended tasks that are older than that; False if another
+    process has lately."""
+    if not await store.tidy_due(every_secs):
+        return False
+    try:
+        await store.sweep()
+        if retention_days is not None:
+            pruned = await prune(store, before=now - retention_days * _DAY, dry_run=False)
+            if pruned.tasks:
+                _LOG.info(
+                    "%d tasks removed that had ended more than %g days ago", len(pruned.tasks), retention_days
+                )
+        await store.give_back()
+    except BaseException:
+        with contextlib.suppress(ReplanError):
+            await asyncio.shield(store.not_tidied())
+        raise
+    return True
