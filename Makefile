@@ -89,6 +89,10 @@ servers: $(VENV)/.dev  ## Use MCP servers written by others in whole tasks (inst
 toolbench: $(VENV)/.dev  ## Measure what calls of tools cost, by source, and what becomes of their faults
 	$(BIN)/python -m bench.tools
 
+.PHONY: chaos
+chaos: $(VENV)/.dev  ## Kill, freeze, cut and fill everything around 2,000 tasks; SEED=n for the same again
+	$(BIN)/python -m bench.chaos $(if $(SEED),--seed $(SEED))
+
 .PHONY: firstrun
 firstrun: $(VENV)/.bench  ## Measure: from a fresh clone to a checked answer; import times
 	$(BIN)/python -m bench.first_run

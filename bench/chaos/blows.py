@@ -97,7 +97,12 @@ class Blows:
             way = self._chance.choice([None, *self._proxies])
             port = self._server.port if way is None else way.port
             address = self._server.url(self._database, port=port)
-            self._living.append(await asyncio.to_thread(self._workers.start, address=address))
+            tools = self._chance.choice(["tools", "tools", "some_tools"])
+            self._living.append(
+                await asyncio.to_thread(
+                    self._workers.start, address=address, tools=f"bench.chaos.tasks:{tools}"
+                )
+            )
 
     def _ended_by_itself(self, worker: Worker, trace: str) -> None:
         """One that found no database at its start is started again, as a supervisor would."""

@@ -35,7 +35,7 @@ class Size(NamedTuple):
     """So long the blows fall, and tasks are handed in."""
     only: tuple[str, ...] = ()
     """Blows of these kinds; empty: of all."""
-    takeover_secs: float = 4.0
+    takeover_secs: float = 3.0
     stuck_secs: float = 90.0
     """So long nothing may end, once everything works again, before what is left is called stuck."""
 
@@ -85,10 +85,11 @@ async def run(size: Size, seed: int, say: Callable[[str], None], *, keep: bool =
     with world(size, seed, keep) as (folder, server, proxies):
         if keep:
             say(f"everything is kept in {folder}")
-        engine = {"takeover_secs": size.takeover_secs}
+        # A run may have a limit over all workers.
+        engine = {"takeover_secs": size.takeover_secs, "max_running_tasks": chance.choice([None, 20])}
         common = {"tools": "bench.chaos.tasks:tools", "grace": 1.0, "concurrency": 8, "engine": engine}
         with Workers(folder, **common) as workers:
-            async with replan(folder, server.url(DATABASE), size.takeover_secs) as mine:
+            async with replan(folder, server.url(DATABASE, port=proxies[0].port), size.takeover_secs) as mine:
                 blows = Blows(workers, server, proxies, DATABASE, chance, (1.2 * size.takeover_secs, FROZEN_SECS), say)  # fmt: skip
                 people = People(mine, folder, seed, blows.frozen)
                 await blows.fill_up()

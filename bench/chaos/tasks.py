@@ -9,7 +9,8 @@ from typing import Any
 
 from bench.chaos.outside import ask
 
-FROZEN_SECS = 10.0
+LARGE = 300_000
+FROZEN_SECS = 6.0
 """The longest that a worker stays frozen."""
 
 
@@ -31,7 +32,7 @@ def tools(folder: Path) -> list[Any]:
         """Have an effect that the outside has once for a key."""
         return str(await ask(folder, what=what, task=current().task_id, key=current().key))
 
-    @tool(effect="once", verify=done, verify_after_secs=FROZEN_SECS + 2.0)
+    @tool(effect="once", verify=done, verify_after_secs=FROZEN_SECS + 1.5)
     async def put_seen(what: str) -> str:
         """Have an effect that code can look for."""
         return str(await ask(folder, what=what, task=current().task_id))
@@ -47,11 +48,28 @@ def tools(folder: Path) -> list[Any]:
         await asyncio.sleep(secs)
         return what
 
-    return [put, put_by_key, put_seen, put_agreed, nap]
+    @tool(effect="reads")
+    async def big(what: str) -> str:
+        """Give something that is kept apart from the log."""
+        return what * LARGE
+
+    @tool(effect="once")
+    async def put_size(what: str, of: str) -> str:
+        """Have an effect that is about something large."""
+        if len(of) != LARGE:
+            raise ValueError(f"{len(of):,} characters came, not {LARGE:,}")
+        return str(await ask(folder, what=what, task=current().task_id))
+
+    return [put, put_by_key, put_seen, put_agreed, nap, big, put_size]
+
+
+def some_tools(folder: Path) -> list[Any]:
+    """Those of a worker that leaves tasks of some shapes to others."""
+    return [one for one in tools(folder) if one.__name__ not in ("put_agreed", "put_size")]
 
 
 def plan_for(chance: random.Random) -> dict[str, Any]:
-    """A plan of one of four shapes. Every `put…` has its step's name as what it does."""
+    """A plan of one of five shapes. Every `put…` has its step's name as what it does."""
     steps: list[dict[str, Any]] = []
 
     def step(name: str, tool: str, *needs: str, **parameters: Any) -> str:
@@ -63,7 +81,7 @@ def plan_for(chance: random.Random) -> dict[str, Any]:
     def nap(name: str, *needs: str) -> str:
         return step(name, "nap", *needs, secs=round(chance.uniform(0.01, 0.2), 3))
 
-    shape = chance.choice(["chain", "wide", "kinds", "agreed"])
+    shape = chance.choice(["chain", "wide", "kinds", "agreed", "large"])
     if shape == "chain":
         step("d", "put", step("c", "put", nap("b", step("a", "put"))))
     elif shape == "wide":
@@ -71,10 +89,12 @@ def plan_for(chance: random.Random) -> dict[str, Any]:
         step("z", "put", *naps)
     elif shape == "kinds":
         step("z", "put", step("k", "put_by_key"), nap("n", step("v", "put_seen")))
+    elif shape == "large":
+        step("z", "put_size", step("b", "big", step("a", "put")), of="${b.output}")
     else:
         step("z", "put", step("g", "put_agreed", nap("n", step("a", "put"))))
     return {"steps": steps}
 
 
 def effects_of(plan: dict[str, Any]) -> list[str]:
-    return [step["step_id"] for step in plan["steps"] if step["tool"] != "nap"]
+    return [step["step_id"] for step in plan["steps"] if step["tool"].startswith("put")]
