@@ -89,7 +89,14 @@ servers: $(VENV)/.dev  ## Use MCP servers written by others in whole tasks (inst
 toolbench: $(VENV)/.dev  ## Measure what calls of tools cost, by source, and what becomes of their faults
 	$(BIN)/python -m bench.tools
 
-.PHONY: chaos
+.PHONY: chaos takeover durability
+takeover: $(VENV)/.dev  ## Measure how long the task of a killed worker stands still
+	$(BIN)/python -m bench.takeover
+
+durability: $(VENV)/.bench  ## Measure a step on SQLite and PostgreSQL, all on disk, beside the peers (installs Prefect apart)
+	$(BIN)/python -m bench.durability --setup
+	$(BIN)/python -m bench.durability
+
 chaos: $(VENV)/.dev  ## Kill, freeze, cut and fill everything around 2,000 tasks; SEED=n for the same again
 	$(BIN)/python -m bench.chaos $(if $(SEED),--seed $(SEED))
 

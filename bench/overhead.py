@@ -12,33 +12,19 @@ Every database is in WAL mode unless its row says otherwise, and its level of du
 connection that writes.
 """
 
-import argparse
 import asyncio
-import importlib.util
-import json
+import itertools
 import operator
-import os
-import platform
-import random
 import sqlite3
-import statistics
-import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import IO, Annotated, Any, NamedTuple, TypedDict
+from typing import Annotated, Any, TypedDict
 
+from bench.rows import WIDTH, Layers, Ready, Row, main
 from replan import Replan, tool
 from replan.config import Settings
-
-Layers = list[list[str]]
-AFTER_SECS = 0.05
-"""How long after its end a run is still charged for CPU: what it left to its threads."""
-
 
 # ── the graphs ────────────────────────────────────────────────────────────────
 
@@ -47,18 +33,6 @@ AFTER_SECS = 0.05
 async def nothing(i: int) -> int:
     """Do nothing."""
     return i
-
-
-def wide() -> Layers:
-    return [[f"s{layer}_{n}" for n in range(10)] for layer in range(10)]
-
-
-def chain() -> Layers:
-    return [[f"s{n}"] for n in range(100)]
-
-
-WIDTH = 10
-GRAPHS = {"wide": wide, "chain": chain}
 
 
 def plan_of(layers: Layers) -> dict[str, Any]:
@@ -74,14 +48,6 @@ def plan_of(layers: Layers) -> dict[str, Any]:
 
 
 # ── the rows ──────────────────────────────────────────────────────────────────
-
-
-class Ready(NamedTuple):
-    """A row that can be run."""
-
-    once: Callable[[], Awaitable[Any]]
-    level: Callable[[], Awaitable[str]]
-    """How durable its writes are, read back from its connections after a run."""
 
 
 def levels(connections: list[sqlite3.Connection]) -> str:
@@ -175,6 +141,35 @@ async def _langgraph_node(state: Any) -> dict[str, list[int]]:
     return {"out": [1]}
 
 
+def langgraph_graph(layers: Layers) -> Any:
+    """The graph, to be compiled with a checkpointer."""
+    from langgraph.graph import END, START, StateGraph
+
+    graph = StateGraph(GraphState)
+    for layer in layers:
+        for name in layer:
+            graph.add_node(name, _langgraph_node)
+    before: list[str] = []
+    for layer in layers:
+        for name in layer:
+            graph.add_edge(before or START, name)
+        before = layer
+    graph.add_edge(before, END)
+    return graph
+
+
+def langgraph_once(compiled: Any, **options: str) -> Callable[[], Awaitable[None]]:
+    """Run it once, on a thread of its own."""
+    threads = itertools.count()
+
+    async def once() -> None:
+        config = {"configurable": {"thread_id": str(next(threads))}, "recursion_limit": 500}
+        done = await compiled.ainvoke({"out": []}, config, **options)
+        assert len(done["out"]) == 100
+
+    return once
+
+
 def langgraph_row(
     synchronous: str | None, durability: str = "async"
 ) -> Callable[[Layers, Path], AbstractAsyncContextManager[Ready]]:
@@ -183,32 +178,10 @@ def langgraph_row(
     @asynccontextmanager
     async def row(layers: Layers, folder: Path) -> AsyncIterator[Ready]:
         from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-        from langgraph.graph import END, START, StateGraph
 
-        graph = StateGraph(GraphState)
-        for layer in layers:
-            for name in layer:
-                graph.add_node(name, _langgraph_node)
-        before: list[str] = []
-        for layer in layers:
-            for name in layer:
-                graph.add_edge(before or START, name)
-            before = layer
-        graph.add_edge(before, END)
-        count = 0
-
-        def ready(compiled: Any, level: Callable[[], Awaitable[str]], **options: str) -> Ready:
-            async def once() -> None:
-                nonlocal count
-                count += 1
-                config = {"configurable": {"thread_id": str(count)}, "recursion_limit": 500}
-                done = await compiled.ainvoke({"out": []}, config, **options)
-                assert len(done["out"]) == 100
-
-            return Ready(once, level)
-
+        graph = langgraph_graph(layers)
         if synchronous is None:
-            yield ready(graph.compile(), _nothing_stored)
+            yield Ready(langgraph_once(graph.compile()), _nothing_stored)
             return
         async with AsyncSqliteSaver.from_conn_string(str(folder / "langgraph.db")) as saver:
             await saver.setup()
@@ -217,18 +190,45 @@ def langgraph_row(
             async def level() -> str:
                 return await saver.conn._execute(lambda: levels([saver.conn._conn]))
 
-            yield ready(graph.compile(checkpointer=saver), level, durability=durability)
+            yield Ready(langgraph_once(graph.compile(checkpointer=saver), durability=durability), level)
 
     return row
 
 
+@contextmanager
+def dbos_flow(layers: Layers, url: str) -> Iterator[Callable[[], Awaitable[None]]]:
+    """Run a workflow of async steps once, one `gather` a layer."""
+    from dbos import DBOS, DBOSConfig
+
+    @DBOS.step()
+    async def step(i: int) -> int:
+        return i
+
+    @DBOS.workflow()
+    async def flow(widths: list[int]) -> int:
+        done = 0
+        for width in widths:
+            done += len(await asyncio.gather(*(step(done + n) for n in range(width))))
+        return done
+
+    DBOS(config=DBOSConfig(name="bench", system_database_url=url, log_level="ERROR"))
+    DBOS.launch()
+
+    async def once() -> None:
+        assert await flow([len(layer) for layer in layers]) == 100
+
+    try:
+        yield once
+    finally:
+        DBOS.destroy()
+
+
 def dbos_row(journal: str, synchronous: str) -> Callable[[Layers, Path], AbstractAsyncContextManager[Ready]]:
-    """A workflow of async steps, one `gather` a layer. As it comes DBOS leaves SQLite's own defaults: delete, full."""
+    """As it comes DBOS leaves SQLite's own defaults: delete, full."""
 
     @asynccontextmanager
     async def row(layers: Layers, folder: Path) -> AsyncIterator[Ready]:
         import sqlalchemy
-        from dbos import DBOS, DBOSConfig
 
         opened: list[sqlite3.Connection] = []
 
@@ -238,45 +238,13 @@ def dbos_row(journal: str, synchronous: str) -> Callable[[Layers, Path], Abstrac
             connection.execute(f"PRAGMA journal_mode = {journal}")
             connection.execute(f"PRAGMA synchronous = {synchronous}")
 
-        @DBOS.step()
-        async def step(i: int) -> int:
-            return i
-
-        @DBOS.workflow()
-        async def flow(widths: list[int]) -> int:
-            done = 0
-            for width in widths:
-                done += len(await asyncio.gather(*(step(done + n) for n in range(width))))
-            return done
-
-        url = f"sqlite:///{folder / 'dbos.db'}"
-        DBOS(config=DBOSConfig(name="bench", system_database_url=url, log_level="ERROR"))
-        DBOS.launch()
-
-        async def once() -> None:
-            assert await flow([len(layer) for layer in layers]) == 100
-
         async def level() -> str:
             return levels(opened)
 
-        try:
+        with dbos_flow(layers, f"sqlite:///{folder / 'dbos.db'}") as once:
             yield Ready(once, level)
-        finally:
-            DBOS.destroy()
 
     return row
-
-
-@dataclass(frozen=True)
-class Row:
-    """One way of running the graphs."""
-
-    label: str
-    level: str
-    """What its connections have to say."""
-    open: Callable[[Layers, Path], AbstractAsyncContextManager[Ready]]
-    needs: str = ""
-    """The package without which the row is left out."""
 
 
 ROWS = {
@@ -312,158 +280,7 @@ RATIOS: list[tuple[str, str, dict[str, float]]] = [
     ("replan-normal", "commits-normal", {}),
     ("replan-full", "commits-full", {}),
 ]
-"""What is divided by what, with the most that it may be where there is such a bar (wall time)."""
-
-
-# ── a row's own process ───────────────────────────────────────────────────────
-
-
-async def serve(name: str, graph: str, folder: Path) -> None:
-    """Run the row once for every line that comes in, and say what it took."""
-    telling = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # whatever else prints goes to stderr
-    async with ROWS[name].open(GRAPHS[graph](), folder) as ready:
-        await ready.once()
-        await ready.once()
-        told: dict[str, Any] = {"level": await ready.level()}
-        while True:
-            print(json.dumps(told), file=telling, flush=True)
-            if not await asyncio.to_thread(sys.stdin.readline):
-                return
-            started, used = time.perf_counter(), time.process_time()
-            await ready.once()
-            wall = time.perf_counter() - started
-            await asyncio.sleep(AFTER_SECS)
-            told = {"wall": wall, "cpu": time.process_time() - used}
-
-
-class Worker:
-    """A row's process, seen from outside."""
-
-    def __init__(self, process: subprocess.Popen[str], name: str) -> None:
-        self._process = process
-        self._name = name
-        self.level: str = self._told()["level"]
-
-    def run(self) -> tuple[float, float]:
-        _pipe(self._process.stdin).write("\n")
-        _pipe(self._process.stdin).flush()
-        told = self._told()
-        return told["wall"], told["cpu"]
-
-    def _told(self) -> Any:
-        line = _pipe(self._process.stdout).readline()
-        if not line:
-            raise SystemExit(f"the row {self._name!r} ended with {self._process.wait()}")
-        return json.loads(line)
-
-
-def _pipe(pipe: IO[str] | None) -> IO[str]:
-    assert pipe is not None
-    return pipe
-
-
-@contextmanager
-def worker(name: str, graph: str, folder: Path) -> Iterator[Worker]:
-    command = [sys.executable, "-m", "bench.overhead", "--serve", name, graph, str(folder)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield Worker(process, name)
-        finally:
-            _pipe(process.stdin).close()
-            process.wait()
-
-
-# ── measuring and telling ─────────────────────────────────────────────────────
-
-
-@dataclass
-class Times:
-    """Seconds of each round."""
-
-    wall: list[float] = field(default_factory=list)
-    cpu: list[float] = field(default_factory=list)
-
-
-def measure(names: list[str], graph: str, rounds: int) -> dict[str, Times]:
-    """Every row `rounds` times, one after another, in another order each round."""
-    found = {name: Times() for name in names}
-    shuffle = random.Random(0).shuffle
-    with tempfile.TemporaryDirectory() as base, ExitStack() as stack:
-        workers: dict[str, Worker] = {}
-        for name in names:
-            folder = Path(base) / name
-            folder.mkdir()
-            workers[name] = stack.enter_context(worker(name, graph, folder))
-            if workers[name].level != ROWS[name].level:
-                raise SystemExit(f"{name} writes with {workers[name].level}, not {ROWS[name].level}")
-        for _ in range(rounds):
-            order = list(names)
-            shuffle(order)
-            for name in order:
-                wall, cpu = workers[name].run()
-                found[name].wall.append(wall)
-                found[name].cpu.append(cpu)
-    return found
-
-
-def quartiles(values: list[float]) -> tuple[float, float, float]:
-    low, middle, high = statistics.quantiles(values, n=4) if len(values) > 1 else values * 3
-    return low, middle, high
-
-
-def tell_times(names: list[str], found: dict[str, dict[str, Times]]) -> None:
-    print(f"\n{'ms a step':34}{'':11} {'wide 10×10':>22} {'chain of 100':>22}")
-    print(f"{'':34}{'':11} {'wall':>11}{'CPU':>11} {'wall':>11}{'CPU':>11}")
-    for name in names:
-        cells = "".join(
-            f" {statistics.median(found[graph][name].wall) * 10:11.3f}{statistics.median(found[graph][name].cpu) * 10:11.3f}"
-            for graph in GRAPHS
-        )
-        print(f"{ROWS[name].label:34}{ROWS[name].level:11}{cells}")
-
-
-def tell_ratios(names: list[str], found: dict[str, dict[str, Times]]) -> None:
-    print("\nratios, median of the rounds (quartiles of wall); CPU")
-    for above, below, bars in RATIOS:
-        if above not in names or below not in names:
-            continue
-        print(f"{ROWS[above].label} / {ROWS[below].label}")
-        for graph in GRAPHS:
-            one, other = found[graph][above], found[graph][below]
-            low, middle, high = quartiles([a / b for a, b in zip(one.wall, other.wall, strict=True)])
-            cpu = statistics.median(a / b for a, b in zip(one.cpu, other.cpu, strict=True))
-            bar = bars.get(graph)
-            verdict = "" if bar is None else f"  bar {bar}: {'held' if middle <= bar else 'MISSED'}"
-            print(f"    {graph:6} {middle:7.2f} ({low:.2f} to {high:.2f});  CPU {cpu:.2f}{verdict}")
-
-
-def main(rounds: int, only: list[str]) -> None:
-    names = [
-        name
-        for name, row in ROWS.items()
-        if (not row.needs or importlib.util.find_spec(row.needs))
-        and (not only or any(name.startswith(wanted) for wanted in only))
-    ]
-    load = os.getloadavg()[0]
-    print(
-        f"Python {platform.python_version()}, {platform.machine()}, SQLite {sqlite3.sqlite_version}, "
-        f"{os.cpu_count()} cores, load {load:.1f}, {rounds} rounds"
-    )
-    found = {graph: measure(names, graph, rounds) for graph in GRAPHS}
-    tell_times(names, found)
-    tell_ratios(names, found)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Overhead of a step that does nothing.")
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="ROW", help="rows whose name starts so"
-    )
-    parser.add_argument("--serve", nargs=3, metavar=("ROW", "GRAPH", "FOLDER"), help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.serve:
-        asyncio.run(serve(given.serve[0], given.serve[1], Path(given.serve[2])))
-    else:
-        main(given.rounds, given.only)
+    main("bench.overhead", ROWS, RATIOS, "Overhead of a step that does nothing.")

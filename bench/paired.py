@@ -18,7 +18,8 @@ from pathlib import Path
 HERE = Path(__file__).parents[1]
 ONE = """
 import asyncio, json, tempfile, time
-from bench.overhead import chain, nothing, plan_of, wide
+from bench.overhead import nothing, plan_of
+from bench.rows import chain, wide
 from replan import Replan
 from replan.config import Settings
 

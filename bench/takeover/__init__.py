@@ -1,0 +1,1 @@
+"""How long it takes until a killed worker's task is driven on by another."""
