@@ -5,12 +5,35 @@ from __future__ import annotations
 import gc
 import os
 import statistics
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+
+sys.path.append(str(Path(__file__).parents[2] / "tests"))  # the tests are not a package
 
 T = TypeVar("T")
+
+
+class Sizes(NamedTuple):
+    """How large it gets."""
+
+    events: int = 10_000_000
+    """In a store."""
+    queued: int = 100_000
+    """Tasks in the queue."""
+    waiting: int = 10_000
+    """Tasks that wait for a person."""
+    tasks: int = 1_000
+    """That workers are given."""
+
+
+def no_postgres() -> str:
+    """Why nothing can be measured on PostgreSQL here; empty where it can."""
+    from postgres_server import missing
+
+    return missing() or ""
 
 
 def cpu_of(work: Callable[[], T], times: int = 1) -> tuple[float, T]:
@@ -41,4 +64,4 @@ def row(label: str, cells: Sequence[object], width: int = 11) -> None:
         else f"{cell}"
         for cell in cells
     )
-    print(f"{label:32}" + "".join(f"{cell:>{width}}" for cell in shown), flush=True)
+    print(f"{label:42}" + "".join(f"{cell:>{width}}" for cell in shown), flush=True)
