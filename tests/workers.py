@@ -21,6 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from pydantic import RootModel, field_validator
+
 SECS = 60.0
 """How long anything may take before the test fails."""
 TAKEOVER_SECS = 2.0
@@ -159,6 +161,17 @@ class Workers:
         for path in self.folder.glob("traceback.*"):
             assert kind is not None, path.read_text()
             sys.stderr.write(path.read_text())
+
+
+class Loud(RootModel[str]):
+    """A type of answers, with a rule that no schema has."""
+
+    @field_validator("root")
+    @classmethod
+    def _loud(cls, text: str) -> str:
+        if text != text.upper():
+            raise ValueError("say it loud")
+        return text
 
 
 def step(name: str, tool: str, *needs: str, **parameters: Any) -> dict[str, Any]:

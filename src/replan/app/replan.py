@@ -39,7 +39,7 @@ from replan.run.service.for_workers import for_workers
 from replan.run.service.results import agreed
 from replan.run.service.submission import Submission
 from replan.run.service.tasks import Service
-from replan.run.service.typed import answer_problems, typed_result
+from replan.run.service.typed import answer_problems, name_of_type, typed_result
 from replan.run.session.library_logs import keep_from_logs
 from replan.tools.catalog.direct import call_directly
 from replan.wiring import (
@@ -230,6 +230,8 @@ class Replan(Keeping):
         wanted = self._submission(
             text, metadata, context, task_id, timeout, plan, evaluation, output_schema, secrets
         )
+        if adapter is not None and (named := name_of_type(output_type)):
+            wanted = wanted._replace(settings={**wanted.settings, "answer_type": named})
         result = await self._open.run(self._placed(wanted), check)
         return result if adapter is None else typed_result(result, adapter, output_type)
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pydantic import SecretStr
 
 from replan.core.begun import begun_with, proof_of
-from replan.core.events import Record
+from replan.core.events import Record, TaskSubmitted
 from replan.core.limits.policy import Policy
 from replan.core.report.result import TaskResult
 from replan.core.state.fold import fold
@@ -24,6 +24,7 @@ from replan.run.service.announcer import Announcer
 from replan.run.service.for_workers import work_left
 from replan.run.service.submission import Submission, check_submission
 from replan.run.service.tasks import Service
+from replan.run.service.typed import answer_check
 from replan.run.session.answer_checks import AnswerCheck
 from replan.run.session.stops import HandedOver
 from replan.wiring import Models, need_queue
@@ -187,6 +188,15 @@ class Running:
         await self._wake(task_id)
         return await self.wait(task_id)
 
+    async def _held_to_type(self, state: State) -> ExitStack:
+        """What its submitter asks of the answer, also where another process drives; `InputError` if that is not here."""
+        held, checks = ExitStack(), self.service.parts.answer_checks
+        first = (await self.service.parts.store.read(state.name.task_id, 0, 1))[0].event
+        named = first.settings.get("answer_type") if isinstance(first, TaskSubmitted) else None
+        if isinstance(named, str) and not checks.holds(state.name):
+            held.enter_context(checks.held(state.name, await asyncio.to_thread(answer_check, named)))
+        return held
+
     async def drive(self, task_id: str) -> None:
         """Drive a task here for the queue, as far as it goes. `InputError` if what it goes on with is not here."""
         summary = await self.service.parts.store.summary(task_id)  # before its whole log is read
@@ -199,7 +209,9 @@ class Running:
         judges = state.evaluation is None and state.policy.evaluation == "model"
         await self._load_models(plans=plans, judges=judges)
         self._check_models(state.policy, plans=plans, judges=judges)
+        held = await self._held_to_type(state)
         driving = self._start(task_id, after=state.last_seq, stays=False)
+        driving.add_done_callback(lambda _: held.close())
         self.engine.let_through(task_id)  # the queue has given it a place
         try:
             left = await asyncio.shield(driving)
@@ -227,7 +239,9 @@ class Running:
         if engine.driving(task_id) is not None:
             raise TaskHeld(f"task {task_id!r} is being driven here already; wait for it or watch it")
         self._check_models(state.policy, plans=plans, judges=judges)
+        held = await self._held_to_type(state)
         started = self._start(task_id, after=state.last_seq)
+        started.add_done_callback(lambda _: held.close())
         engine.awaited(task_id)
         await asyncio.shield(started)
         await self._told(task_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Collection
 
 from replan.app.running import Running
 from replan.core.begun import begun_with
@@ -19,7 +19,13 @@ _MOST_KNOWN = 10_000
 
 
 async def take_up(
-    running: Running, queue: Queue, offers: Callable[[], Needs], *, stale: float, every: float
+    running: Running,
+    queue: Queue,
+    offers: Callable[[], Needs],
+    look: Callable[[Collection[str]], Awaitable[None]],
+    *,
+    stale: float,
+    every: float,
 ) -> None:
     """Again and again: hand to the queue what a process has left that was there before."""
     known: dict[str, Needs] = {}  # looked at, and not for a worker that offers this
@@ -29,8 +35,10 @@ async def take_up(
         with contextlib.suppress(ReplanError):
             tried = [task_id for task_id, offered in known.items() if offered == now]
             for task_id in await queue.left_behind(tried, stale):
-                work = to_take(await running.service.parts.store.read(task_id), now)
-                if work is not None:
+                work = to_take(await running.service.parts.store.read(task_id))
+                if work is not None and work.needs.answer is not None:
+                    await look([work.needs.answer])
+                if work is not None and work.needs.met_by(offers()):
                     await queue.wake(task_id, work)
                 else:
                     known.pop(task_id, None)
@@ -39,8 +47,8 @@ async def take_up(
                         del known[next(iter(known))]
 
 
-def to_take(records: list[Record], offers: Needs) -> Work | None:
-    """How such a task waits for a worker with these offers; None if that one could not go on with it as it was begun."""
+def to_take(records: list[Record]) -> Work | None:
+    """How such a task waits for a worker; None if none could go on with it as it was begun."""
     if not records or not isinstance(first := records[0].event, TaskSubmitted):
         return None
     begun = begun_with(records)
@@ -58,5 +66,4 @@ def to_take(records: list[Record], offers: Needs) -> Work | None:
         or (state.plan is None and first.plan is None and state.selection is None and begun.ids is None)
     ):
         return None
-    work = work_left(state, begun)
-    return work if work.needs.met_by(offers) else None
+    return work_left(state, begun)

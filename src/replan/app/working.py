@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from replan.app.running import Running
@@ -15,6 +15,7 @@ from replan.config import Settings
 from replan.core.limits.needs import Needs
 from replan.errors import InputError, ReplanError
 from replan.run.service.for_workers import checked_queue
+from replan.run.service.typed import answer_check
 from replan.run.waits.beginning import waits_of
 from replan.tools.catalog.catalog import Catalog
 from replan.wiring import Models, driver_name, need_queue
@@ -64,16 +65,20 @@ async def work_off(
     def offers() -> Needs:
         waits = waits_of(running.service.parts.tools)
         tools = tuple(spec.id for spec in (*catalog.specs(), *waits))
-        return Needs(tools=tools, models=_that_open(models), endpoint=models.endpoint)
+        return Needs(tools=tools, models=_that_open(models), endpoint=models.endpoint, answers=answers.here())
+
+    answers = _Answers()
 
     worker = Worker(
-        queue.database, running.drive, hand, takeover_secs=takeover_secs, offers=offers, failed=_say_why,
+        queue.database, running.drive, hand, takeover_secs=takeover_secs, offers=offers, look=answers.look, failed=_say_why,
         hide=running.service.parts.secrets.hide,
     )  # fmt: skip
     working = asyncio.create_task(worker.run(grace_secs))
     told = asyncio.create_task(_tell_ready(worker.ready, ready))
     stale = Pace.of(takeover_secs).stale
-    taking = asyncio.create_task(take_up(running, queue, offers, stale=stale, every=takeover_secs / 3))
+    taking = asyncio.create_task(
+        take_up(running, queue, offers, answers.look, stale=stale, every=takeover_secs / 3)
+    )
     stopping = None if stop is None else asyncio.create_task(stop.wait())
     try:
         if stopping is not None:
@@ -88,6 +93,26 @@ async def work_off(
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
+
+
+class _Answers:
+    """Types of answers that tasks ask for: each is imported once, beside the event loop, and is here or is not."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, bool] = {}
+
+    def here(self) -> tuple[str, ...]:
+        return tuple(sorted(name for name, there in self._known.items() if there))
+
+    async def look(self, names: Collection[str]) -> None:
+        for name in set(names) - self._known.keys():
+            try:
+                await asyncio.to_thread(answer_check, name)
+            except ReplanError as error:
+                log.warning("tasks whose answer is %s are left to others: %s", name, error)
+                self._known[name] = False
+            else:
+                self._known[name] = True
 
 
 def _that_open(models: Models) -> dict[str, str]:

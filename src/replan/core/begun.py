@@ -31,6 +31,8 @@ class Begun(Frozen):
     """By hand: no configuration has it."""
     proof: str | None = None
     """Of the key that models were asked with (`proof_of`). Empty: there was none. None: that is not known."""
+    answer_type: str | None = None
+    """Whose validators its answer has to pass, by name."""
     replay: str | None = None
     config: JsonObject | None = None
     """What of the configuration a task goes on with. None: an earlier release, which did not say."""

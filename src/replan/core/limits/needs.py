@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterator
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from replan.core.types import Frozen, JsonObject
 
 DEFAULT_QUEUE = "default"
 WORK = "work"
 """Where a submission's `settings` have it."""
+
+
+_QUOTES = '"'
 
 
 class Needs(Frozen):
@@ -21,6 +24,10 @@ class Needs(Frozen):
     models: dict[str, str] = {}
     """By role."""
     endpoint: str | None = None
+    answer: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """The type whose validators its answer has to pass (`run.service.typed`)."""
+    answers: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Those that a worker could import, of the ones that it was asked for."""
 
     def missing(self, offers: Needs) -> Iterator[str]:
         """What of it the offers do not have, in words."""
@@ -31,6 +38,8 @@ class Needs(Frozen):
         others = {name: role for role, name in self.models.items() if offers.models.get(role) != name}
         for name, role in others.items():
             yield f"the model {name!r} ({role})"
+        if self.answer is not None and self.answer not in offers.answers:
+            yield f"the type of its answer, {self.answer.strip(_QUOTES)}"
         if self.models and not others and self.endpoint != offers.endpoint:
             yield (
                 f"the endpoint {self.endpoint}"

@@ -113,6 +113,8 @@ class Jobs(manager.JobManager):
         """A job that is being fetched is neither held nor lost."""
         self.me: int | None = None
         self._lines: dict[str, Needs] = {}
+        self.answers: set[str] = set()
+        """Types of answers that tasks ask for."""
         self._open: tuple[Needs | None, int, list[str]] = (None, 0, [])
         """Those that jobs may be taken from, for these offers and so many lines."""
         self._failed_at = time.monotonic() - pace.stale + 1.5 * pace.beat
@@ -240,7 +242,9 @@ class Jobs(manager.JobManager):
 
     async def _open_lines(self) -> list[str]:
         for row in await self._database.ask(_LINES, {"known": list(self._lines)}):
-            self._lines[row["queue"]] = Needs.model_validate_json(row["needs"])
+            needs = self._lines[row["queue"]] = Needs.model_validate_json(row["needs"])
+            if needs.answer is not None:
+                self.answers.add(needs.answer)
         offers, count = self._offers(), len(self._lines)
         if self._open[0] is not offers or self._open[1] != count:
             self._open = (offers, count, ["timers", *lines_for(offers, self._hand.queues, self._lines)])

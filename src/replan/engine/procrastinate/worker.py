@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -38,10 +38,11 @@ class Worker:
         *,
         takeover_secs: float,
         offers: Callable[[], Needs],
+        look: Callable[[Collection[str]], Awaitable[None]],
         failed: Callable[[str, BaseException], None],
         hide: Callable[[str], str],
     ) -> None:
-        """`offers`: what this process has, asked in the loop of `run`. `failed`: told of a task that could not be driven.
+        """`offers`: what this process has, asked in the loop of `run`. `look`: finds types of answers. `failed`: told of a task that could not be driven.
 
         `hide` takes the secrets out of a text that is to be written down.
         """
@@ -51,6 +52,7 @@ class Worker:
         self._hand = hand
         self._pace = Pace.of(takeover_secs)
         self._offers = offers
+        self._look = look
         self._offered = offers()
         self._failed = failed
         self._loop = asyncio.get_running_loop()
@@ -87,6 +89,8 @@ class Worker:
     async def _refresh(self) -> None:
         while True:
             await asyncio.sleep(1.0)
+            if self._jobs is not None:
+                await self._look(self._jobs.answers)
             if (offers := self._offers()) != self._offered:
                 self._offered = offers
 

@@ -30,7 +30,9 @@ def for_workers(
     work = Work(
         queue=checked_queue(queue or DEFAULT_QUEUE),
         priority=priority,
-        needs=needs_of(wanted, tools, models, endpoint),
+        needs=needs_of(wanted, tools, models, endpoint).model_copy(
+            update={"answer": wanted.settings.get("answer_type")}
+        ),
     )
     return wanted._replace(settings={**wanted.settings, WORK: work.model_dump(mode="json")})
 
@@ -65,6 +67,7 @@ def work_left(state: State, begun: Begun) -> Work:
         tools=tuple(sorted(set(planned))),
         models=dict(sorted(begun.models.items())) if state.modelled else {},
         endpoint=begun.endpoint if state.modelled else None,
+        answer=begun.answer_type,
     )
     return Work(needs=needs)
 

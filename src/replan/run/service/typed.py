@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from collections.abc import Iterator
+from functools import partial
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
@@ -10,6 +14,9 @@ from pydantic_core import to_json
 from replan.core.failures.faults import text_of
 from replan.core.report.result import TaskResult
 from replan.core.types import Failure
+from replan.errors import InputError
+from replan.run.service.importable import importable, imported
+from replan.run.session.answer_checks import AnswerCheck
 
 _OTHER_TYPE = (
     "The task ended before this type was asked for: `replan tasks result {}` has its answer; "
@@ -29,6 +36,91 @@ def answer_problems(adapter: TypeAdapter[Any], answer: Any) -> list[str]:
     except Exception as error:  # noqa: BLE001 - a validator of the caller's may raise what it likes
         return [f"a validator of the answer raised {text_of(error)}"]
     return []
+
+
+def name_of_type(wanted: Any) -> str | None:
+    """A type in words by which another process can have it: `module:Name`, also within lists and the like.
+
+    None for one that no other process has; empty for one that says no more than its JSON Schema.
+    """
+    try:
+        form = _form_of(wanted)
+    except LookupError:
+        return None
+    return json.dumps(form) if any(":" in part for part in _names_in(form)) else ""
+
+
+def type_named(name: str) -> Any:
+    """The type; `InputError` if it cannot be had here."""
+    try:
+        form = json.loads(name)
+    except ValueError:
+        raise InputError(f"{name[:200]!r} names no type of an answer") from None
+    return _type_of(form)
+
+
+def answer_check(name: str) -> AnswerCheck:
+    """What holds an answer against the type of that name."""
+    wanted = type_named(name)
+    try:
+        adapter = TypeAdapter(wanted)
+    except Exception as error:
+        raise InputError(f"{shown_type(name)} cannot be the form of an answer here: {error}") from error
+    return partial(answer_problems, adapter)
+
+
+def shown_type(name: str) -> str:
+    """For people."""
+    return ", ".join(part for part in _names_in(json.loads(name)) if ":" in part)
+
+
+def _form_of(wanted: Any) -> Any:
+    if wanted is None or wanted is type(None):
+        return "None"
+    origin, inner = get_origin(wanted), get_args(wanted)
+    if origin is not None:
+        kind = "Union" if origin in (Union, UnionType) else getattr(origin, "__name__", "")
+        if _GENERIC.get(kind, origin) is not (Union if kind == "Union" else origin) or kind not in _GENERIC:
+            raise LookupError
+        return [kind, *("..." if one is Ellipsis else _form_of(one) for one in inner)]
+    if not isinstance(wanted, type):
+        raise LookupError
+    if _PLAIN.get(wanted.__name__) is wanted:
+        return wanted.__name__
+    if (name := importable(wanted)) is None:
+        raise LookupError
+    return name
+
+
+def _type_of(form: Any) -> Any:
+    if isinstance(form, list) and form and form[0] in _GENERIC:
+        inner = tuple(Ellipsis if one == "..." else _type_of(one) for one in form[1:])
+        return _GENERIC[form[0]][inner]
+    if form == "None":
+        return type(None)
+    if isinstance(form, str) and form in _PLAIN:
+        return _PLAIN[form]
+    if isinstance(form, str) and ":" in form:
+        if isinstance(found := imported(form), type):  # a function would be called with the answer
+            return found
+        raise InputError(f"{form} is no type")
+    raise InputError(f"{form!r:.200} names no type of an answer")
+
+
+def _names_in(form: Any) -> Iterator[str]:
+    for one in form if isinstance(form, list) else [form]:
+        if isinstance(one, list):
+            yield from _names_in(one)
+        else:
+            yield str(one)
+
+
+_PLAIN: dict[str, type] = {
+    one.__name__: one for one in (str, int, float, bool, list, dict, tuple, set, bytes)
+}
+_GENERIC: dict[str, Any] = {
+    "list": list, "dict": dict, "tuple": tuple, "set": set, "frozenset": frozenset, "Union": Union
+}  # fmt: skip
 
 
 def typed_result(result: TaskResult, adapter: TypeAdapter[Any], wanted: Any) -> TaskResult:

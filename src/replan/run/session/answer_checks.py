@@ -28,6 +28,9 @@ class AnswerChecks:
             if left := [one for one in self._checks.pop(name, ()) if one is not check]:
                 self._checks[name] = left
 
+    def holds(self, name: TaskName) -> bool:
+        return name in self._checks
+
     def problems(self, name: TaskName, answer: Any) -> list[str]:
         """What is wrong with an answer, in words; empty if nothing."""
         return [problem for check in self._checks.get(name, ()) for problem in check(answer)]
