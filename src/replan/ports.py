@@ -584,7 +584,7 @@ class KeptTask(NamedTuple):
 class Tidy(Protocol):
     """A store that can be freed of what nobody needs any more."""
 
-    async def kept(
+    async def sizes(
         self,
         *,
         status: Collection[str],

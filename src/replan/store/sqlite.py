@@ -454,7 +454,7 @@ class SqliteStore:
 
     # ── tidying ──
 
-    async def kept(
+    async def sizes(
         self,
         *,
         status: Collection[str],
@@ -463,7 +463,7 @@ class SqliteStore:
         limit: int = 100,
     ) -> list[KeptTask]:
         return await self._reader.run(
-            partial(tidying.kept, status=status, before=before, below=below, limit=limit)
+            partial(tidying.sizes, status=status, before=before, below=below, limit=limit)
         )
 
     async def sweep(self) -> int:

@@ -17,7 +17,7 @@ _UNDELIVERED = """SELECT EXISTS (SELECT 1 FROM outbox_consumer c LEFT JOIN outbo
 _EVER = 1e300
 
 
-def kept(
+def sizes(
     db: sqlite3.Connection, status: Collection[str], before: float | None, below: int | None, limit: int
 ) -> list[KeptTask]:
     when = _EVER if before is None else before

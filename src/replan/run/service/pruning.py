@@ -108,7 +108,7 @@ async def prune(
 async def _pages(store: Tidied, status: Collection[str], before: float | None) -> AsyncIterator[KeptTask]:
     """Newest first: forks come before what they rest on."""
     below: int | None = None
-    while page := await store.kept(status=status, before=before, below=below, limit=_PAGE):
+    while page := await store.sizes(status=status, before=before, below=below, limit=_PAGE):
         for task in page:
             yield task
         below = page[-1].number

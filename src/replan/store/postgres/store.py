@@ -588,7 +588,7 @@ class PostgresStore:
 
     # ── tidying ──
 
-    async def kept(
+    async def sizes(
         self,
         *,
         status: Collection[str],
@@ -596,7 +596,7 @@ class PostgresStore:
         below: int | None = None,
         limit: int = 100,
     ) -> list[KeptTask]:
-        return await self._do(self._lined(lambda line: tidying.kept(line, status, before, below, limit)))
+        return await self._do(self._lined(lambda line: tidying.sizes(line, status, before, below, limit)))
 
     async def sweep(self) -> int:
         gone = 0

@@ -23,7 +23,7 @@ _DUE = """INSERT INTO tidied VALUES (1, now()) ON CONFLICT (id) DO UPDATE SET at
  WHERE tidied.at <= now() - make_interval(secs => %(secs)s::float8) OR tidied.at > now() RETURNING 1"""
 
 
-async def kept(
+async def sizes(
     line: Line, status: Collection[str], before: float | None, below: int | None, limit: int
 ) -> list[KeptTask]:
     rows = await line.ask(
