@@ -114,7 +114,8 @@ async def watch(
                 seen = record.seq
                 if events is not None:
                     events.json(record.wire(), compact=True)
-            if last is None and record.type == "task_waiting" and await _is_left_waiting(replan, task_id):
+            waits = record.type == "task_waiting" and getattr(record.event, "until", None) is None
+            if last is None and waits and await _is_left_waiting(replan, task_id):
                 break
     finally:
         for beside in (drawing, looking):

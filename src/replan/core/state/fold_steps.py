@@ -142,7 +142,9 @@ def _wait_started(state: State, event: e.WaitStarted, ts: float) -> None:
         and call.status == "running"
     ):
         begun.readings = before.readings  # its time was counted anew
-    state.waits = {**state.waits, event.call_key: begun}
+    if not state.waits:
+        state.waits = {}
+    state.waits[event.call_key] = begun
 
 
 def _callback(state: State, event: e.CallbackReceived, ts: float) -> None:

@@ -5,12 +5,15 @@ Who goes on with a task compares one digest. Only where that is another is it lo
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from pydantic import Field
+
 from replan.core.ids import canonical, digest
 from replan.core.memo import ByIdentity
-from replan.core.types import Effect, Frozen, ToolId, ToolSpec, strength_of
+from replan.core.types import Effect, Frozen, ToolId, ToolSpec, strength_of, unchecked
 
 
 class ToolVersion(Frozen):
@@ -22,11 +25,11 @@ class ToolVersion(Frozen):
     effect: Effect
     rules: str
     """A digest of what else matters: what is secret, what becomes metadata, whether readings last."""
-    requires_approval: bool = False
-    honours_key: bool = False
-    errors_are_clean: bool | None = None
+    requires_approval: bool = Field(default=False, exclude_if=operator.not_)
+    honours_key: bool = Field(default=False, exclude_if=operator.not_)
+    errors_are_clean: bool | None = Field(default=None, exclude_if=lambda value: value is None)
     source: str = ""
-    gone: bool = False
+    gone: bool = Field(default=False, exclude_if=operator.not_)
     """It is not there any more; the rest is as it was last."""
 
 
@@ -41,18 +44,28 @@ class Versions(Frozen):
 
     @classmethod
     def of(cls, replan: str, prompts: str, tools: Mapping[ToolId, ToolVersion]) -> Versions:
-        told = [replan, prompts, *(f"{name} {_text(tools[name])}" for name in sorted(tools))]
-        return cls(digest=digest("\x00".join(told)), replan=replan, prompts=prompts, tools=dict(tools))
+        return _made(
+            digest=_digest_of(replan, prompts, tools), replan=replan, prompts=prompts, tools=dict(tools)
+        )
 
     def now(self, replan: str, prompts: str, resolve: Callable[[str], ToolSpec | None]) -> Versions:
-        """The same as it is now."""
+        """What it is now: the very same where nothing is otherwise."""
         here = versions_of(self.tools, resolve)
         tools = {name: here.get(name) or _gone(version) for name, version in self.tools.items()}
-        return Versions.of(replan, prompts, tools)
+        return (
+            self if _digest_of(replan, prompts, tools) == self.digest else Versions.of(replan, prompts, tools)
+        )
 
     def with_more(self, more: Versions) -> Versions:
         """The same with other tools too, as those are."""
         return Versions.of(self.replan, self.prompts, {**self.tools, **more.tools})
+
+
+_made = unchecked(Versions)
+
+
+def _digest_of(replan: str, prompts: str, tools: Mapping[ToolId, ToolVersion]) -> str:
+    return digest("\x00".join([replan, prompts, *(f"{name} {_text(tools[name])}" for name in sorted(tools))]))
 
 
 def versions_of(

@@ -68,6 +68,8 @@ _LOST = """SELECT wake(task_id, queue, priority) FROM (
  ORDER BY t.id LIMIT 1000 FOR UPDATE SKIP LOCKED) lost"""
 """The net below: tasks that somebody should drive, and that no job is there for."""
 _NEEDLESS = """DELETE FROM procrastinate_jobs j USING task t WHERE j.status = 'todo' AND j.lock = t.task_id AND t.ended"""
+_NEEDLESS_TIMERS = """DELETE FROM procrastinate_jobs j USING task t
+ WHERE j.status = 'todo' AND j.queue_name = 'timers' AND t.task_id = j.args->>'task_id' AND t.ended"""
 _OLD_WORKERS = "DELETE FROM worker WHERE seen < now() - interval '1 day'"
 
 
@@ -229,6 +231,7 @@ class Jobs(manager.JobManager):
             await asyncio.sleep(self._pace.tidy)
             await self._try(_LOST, {"stale": self._pace.stale})
             await self._try(_NEEDLESS, {})
+            await self._try(_NEEDLESS_TIMERS, {})
             await self._try(_OLD_WORKERS, {})
 
     async def _try(self, statement: str, params: dict[str, Any]) -> None:

@@ -47,7 +47,7 @@ def found(run: Run) -> Drift | None:
     drift = None
     if known is not None and state.plan is not None:
         now = known.now(run.parts.version, digest_of_all() if known.prompts else "", resolve)
-        if now.digest != known.digest:
+        if now is not known:
             both = {name: (known.tools[name], version) for name, version in now.tools.items()}
             tools = {name: what for name, pair in both.items() if (what := changed(*pair))}
             held = {

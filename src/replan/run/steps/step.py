@@ -31,6 +31,10 @@ from replan.run.session.outputs import Loaded
 from replan.run.session.stops import BudgetReached
 
 
+_AT_ONCE = 50
+"""Calls that only wait are prepared in one turn of the event loop."""
+
+
 class Host(Protocol):
     """Whoever schedules the steps: it owns their tasks, and is told how they come out."""
 
@@ -109,7 +113,10 @@ class Steps:
             return
         prepared = prepared_call(self._run, step, ONLY, Loaded())
         if isinstance(prepared, Parked):
-            self._host.park(step, [prepared.call], place)
+            if prepared.call.waits:  # the place is not free before the next turn: thousands may wait
+                self._host.spawn(step, self._wait(step, prepared.call, place), place)
+            else:
+                self._host.park(step, [prepared.call], place)
             return
         if not isinstance(prepared, Call):
             self._come_out(step, ONLY, prepared, place)
@@ -127,6 +134,9 @@ class Steps:
             self._begin_only(step, prepared, place)
         else:
             self._host.spawn(step, self._when_admitted(step, prepared, place, Loaded(), None), place)
+
+    async def _wait(self, step: StepState, call: Call, place: Place) -> None:
+        self._host.park(step, [call], place)
 
     def _begin_only(self, step: StepState, call: Call, place: Place) -> None:
         """`_begin` of a step with its only call."""
@@ -348,6 +358,8 @@ class Steps:
                     running.append(self._host.spawn(step, waits, place))
             elif isinstance(prepared, Parked):
                 calls.parked.append(prepared.call)
+                if not len(calls.parked) % _AT_ONCE:
+                    await asyncio.sleep(0)
             elif isinstance(prepared, Fault) and self._mended().takes(step, slot, prepared):
                 mends = self._mend(step, slot, prepared, place, calls, at)
                 running.append(self._host.spawn(step, mends, place))

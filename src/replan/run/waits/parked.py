@@ -76,7 +76,9 @@ class Waits:
         self._host = host
         self._due = due
         self._parked: dict[str, _Parked] = {}
-        """By the key of the call; a step may have several."""
+        """By the key of the call."""
+        self._keys: dict[StepId, list[str]] = {}
+        """Those of each step."""
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._reading: set[str] = set()
         self._why: dict[str, str] = {}
@@ -92,6 +94,7 @@ class Waits:
             elif self._counts_anew(call):
                 self._begin(call)
             self._parked[call.key] = _Parked(step, call)
+        self._keys[step.step.step_id] = [call.key for call in calls]
         for call in calls:
             self._look_at(call.key)
 
@@ -105,8 +108,10 @@ class Waits:
 
     def forget(self, step_id: StepId) -> None:
         """The step is looked at again for another reason."""
-        for key in [key for key, one in self._parked.items() if one.step.step.step_id == step_id]:
-            self._let_go(key)
+        for key in self._keys.pop(step_id, ()):
+            self._parked.pop(key, None)
+            if (timer := self._timers.pop(key, None)) is not None:
+                timer.cancel()
 
     def close(self) -> None:
         """Look at nothing any more."""
@@ -114,6 +119,7 @@ class Waits:
             timer.cancel()
         self._timers.clear()
         self._parked.clear()
+        self._keys.clear()
 
     def look(self) -> None:
         """Somebody has spoken."""
@@ -123,10 +129,8 @@ class Waits:
 
     def soon(self) -> bool:
         """True if something is due before the task could be let go of."""
-        pending = self.pending()
-        return (
-            pending is not None and pending.until is not None and pending.until - self._run.now() <= HOLD_SECS
-        )
+        until = asyncio.get_running_loop().time() + HOLD_SECS
+        return any(timer.when() <= until for timer in self._timers.values())
 
     def pending(self) -> Pending | None:
         """What is still waited for; None if nothing is."""
@@ -236,11 +240,6 @@ class Waits:
         if key in self._parked:  # else the step is being looked at just now, and will see it
             self.forget(step.step.step_id)
             self._due(step.step.step_id)
-
-    def _let_go(self, key: str) -> None:
-        self._parked.pop(key, None)
-        if (timer := self._timers.pop(key, None)) is not None:
-            timer.cancel()
 
     # ── readings ──
 
