@@ -105,3 +105,33 @@ async def test_waits_survive_the_workers_that_began_them(postgres_database: str)
             assert world.done(task_id) == ["a", "b"]
             kinds = [record.type for record in await replan.history(task_id)]
             assert kinds.count("wait_started") == 1
+
+
+async def test_a_process_that_sleeps_on_its_own_task_hears_a_callback_through_the_database(
+    here: Here,
+) -> None:
+    async with here.replan(kind="local") as mine, here.replan(kind="local") as other:
+        task_id = await submitted(
+            mine,
+            wait("hook", "create_callback"),
+            wait("said", "wait_for_callback", "hook", token="${hook.output.token}", limit_secs=3600),
+            step("b", "do", "said"),
+        )
+        waiting = asyncio.create_task(mine.wait(task_id))
+        await here.until(
+            f"SELECT status, holder IS NULL FROM task WHERE task_id = '{task_id}'", "waiting|t\n"
+        )
+        (token,) = [one.id for one in (await other.result(task_id)).waiting_for if one.kind == "callback"]
+        assert await other.signal(task_id, token, 7)
+        async with asyncio.timeout(SECS):
+            assert (await waiting).status == "succeeded"
+    assert here.done() == ["b"]
+
+
+async def test_timers_of_tasks_that_have_ended_are_tidied_away(here: Here) -> None:
+    async with here.worker(spec={"takeover": 0.3}) as worker:
+        task_id = await submitted(worker, wait("pause", "wait_for_time", seconds=100_000))
+        await here.until("SELECT count(*) FROM procrastinate_jobs WHERE queue_name = 'timers'", "1\n")
+        await worker.cancel(task_id)
+        assert (await ended(worker, task_id)).status == "cancelled"
+        await here.until("SELECT count(*) FROM procrastinate_jobs", "0\n")

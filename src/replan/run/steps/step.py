@@ -30,7 +30,6 @@ from replan.run.session.context import Batch, Run
 from replan.run.session.outputs import Loaded
 from replan.run.session.stops import BudgetReached
 
-
 _AT_ONCE = 50
 """Calls that only wait are prepared in one turn of the event loop."""
 
