@@ -105,6 +105,16 @@ def alive(database: Path, holder: str | None) -> bool:
     return holder is not None and _locked(_folder(database.resolve()) / holder)
 
 
+def anybody(database: Path) -> bool:
+    """Whether a living process has the store open, or that cannot be told."""
+    try:
+        return any(map(_locked, list(_folder(database.resolve()).iterdir())))
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
 def _folder(database: Path) -> Path:
     return database.with_name(database.name + ".holders")
 

@@ -13,14 +13,14 @@ from typing import get_args
 
 from replan.core.state.task import ENDED, TaskStatus
 from replan.store import schema
-from replan.store.holders import alive
+from replan.store.holders import alive, anybody
 from replan.store.inspection.health import JUST_NOW_SECS, MOST, Form, Health, StillTask, tables_of
 from replan.store.outbox import states
 from replan.store.writer import translate
 
 CHECK_SECS = 3.0
 """How long the file is looked through for damage."""
-_BUSY_SECS = 2.0
+_BUSY_SECS = 1.0
 _STEPS = 10_000
 """Of SQLite's machine, between two looks at the time."""
 
@@ -43,6 +43,9 @@ def look_at_sqlite(path: Path, *, check_secs: float = CHECK_SECS) -> Health:
         health.there = False
         if not os.access(folder, os.W_OK):
             health.unwritable = f"the folder {folder} may not be written to"
+        return health
+    if path.is_dir():
+        health.fault = f"{path} is a folder; give --db a file in it"
         return health
     try:
         health.bytes = path.stat().st_size
@@ -105,7 +108,7 @@ def _look(health: Health, db: sqlite3.Connection, path: Path, check_secs: float)
 def _tried(health: Health, part: Callable[[], None]) -> None:
     try:
         part()
-    except sqlite3.Error as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, also of a row that somebody has spoilt
         if (seen := str(error)) not in health.unseen:
             health.unseen.append(seen)
 
@@ -147,11 +150,12 @@ def _check(health: Health, db: sqlite3.Connection, check_secs: float) -> None:
 
 
 def _still(db: sqlite3.Connection, path: Path) -> list[StillTask]:
-    now = time.time()
+    now, open_somewhere = time.time(), anybody(path)
     found = []
     for task_id, status, holder, ts in db.execute(_STILL, (*_DRIVEN, MOST)):
         secs = max(now - (ts or 0.0), 0.0)
-        if not alive(path, holder) and (holder is not None or secs > JUST_NOW_SECS):
+        waits_its_turn = status == "queued" and holder is None and (open_somewhere or secs < JUST_NOW_SECS)
+        if not waits_its_turn and not alive(path, holder):
             found.append(StillTask(task_id, status, "interrupted", secs))
     for task_id, status, holder, ts in db.execute(_ANSWERED, (MOST, MOST)):
         secs = max(now - (ts or 0.0), 0.0)

@@ -16,7 +16,7 @@ from replan.store.postgres.address import Address
 from replan.store.postgres.line import Row
 from replan.store.postgres.presence import SPACE
 
-_OLDEST = 14
+OLDEST = 14
 """The oldest major version of the server that is tested against what is used here."""
 _BREAKS = "-- breaks older releases"
 _FIRST = 2
@@ -48,9 +48,9 @@ async def prepare(
     """All of it or nothing. `StoreUnusable` if it is from a newer release or cannot hold a log."""
     steps = migrations() if steps is None else steps
     newest = steps[-1][0]
-    if connection.info.server_version < _OLDEST * 10_000:
+    if connection.info.server_version < OLDEST * 10_000:
         raise StoreUnusable(
-            f"the database {address.shown} is PostgreSQL {connection.info.server_version // 10_000}; {_OLDEST} or newer is needed"
+            f"the database {address.shown} is PostgreSQL {connection.info.server_version // 10_000}; {OLDEST} or newer is needed"
         )
     if (encoding := connection.info.parameter_status("server_encoding")) != "UTF8":
         raise StoreUnusable(f"the database {address.shown} has the encoding {encoding}; make one with UTF8")

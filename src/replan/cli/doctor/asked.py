@@ -1,0 +1,117 @@
+"""The model and the sources of tools, asked whether they are there."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from replan.cli.doctor.findings import Finding
+from replan.cli.terminal.words import counted
+
+if TYPE_CHECKING:
+    from replan.config import Settings
+
+
+def model(settings: Settings) -> Finding:
+    from replan.cli.terminal.opening import built_in_model
+    from replan.cli.terminal.words import size
+    from replan.llm.local.weights import DEFAULT, KNOWN, find
+
+    if settings.llm.endpoint:
+        return _endpoint(settings.llm.endpoint, settings.llm.api_key, settings.llm.default_model)
+    name = built_in_model(settings, None, None)
+    if name is None:
+        needed = importlib.util.find_spec("pydantic_ai") is not None
+        named = settings.llm.default_model
+        if needed:
+            return Finding("model", "ok", f"{named} (not asked: it may cost money)")
+        return Finding("model", "problem", f"{named} needs pydantic_ai", "pip install 'replan[models]'")
+    file = find(name)
+    runs = importlib.util.find_spec("xllamacpp") is not None
+    if file is None:
+        pull = "replan model pull" + ("" if name == DEFAULT else f" {name}")
+        if not runs:
+            pull = f"pip install 'replan[local]' && {pull}"
+        return Finding(
+            "model",
+            "problem",
+            f"no model is configured, and the weights of the built-in one ({size(KNOWN[name].size)}) are not here",
+            f"{pull}, or set [llm] endpoint and default_model in config.toml",
+        )
+    if not runs:
+        return Finding(
+            "model", "problem", f"weights in {file}, but nothing to run them", "pip install 'replan[local]'"
+        )
+    return Finding("model", "ok", f"built in: {file}")
+
+
+def _endpoint(endpoint: str, api_key: str | None, model: str | None) -> Finding:
+    """Whether the endpoint answers, in the way in which a task asks it, and knows the model."""
+    import asyncio
+
+    from replan.core.secrets import url_without_secrets
+    from replan.llm import address
+    from replan.llm.faults import EndpointError
+    from replan.llm.opening import require_library
+
+    require_library()
+    shown = url_without_secrets(address.base_url(endpoint))
+    try:
+        listed = asyncio.run(address.served_by(endpoint, api_key))
+    except EndpointError as error:
+        if error.status is None:
+            return Finding("model", "problem", str(error), "start it, or correct [llm] endpoint")
+        if error.refused:
+            return Finding("model", "problem", str(error), "set APP_LLM_API_KEY")
+        if model:
+            return Finding("model", "note", f"{shown} answers, but lists no models (HTTP {error.status})")
+        return Finding("model", "problem", str(error), "set [llm] default_model")
+    known = ", ".join(listed[:8])
+    if model and address.name_at(model) not in listed:
+        return Finding(
+            "model",
+            "problem",
+            f"{shown} does not know {model!r}",
+            f"set [llm] default_model; it has: {known}",
+        )
+    if not model and len(listed) > 1:
+        return Finding(
+            "model",
+            "problem",
+            f"{shown} serves {len(listed)} models",
+            f"set [llm] default_model to one of {known}",
+        )
+    return Finding("model", "ok", f"{shown}, model {model or listed[0]}")
+
+
+def tools(settings: Settings, specs: Sequence[str]) -> Iterator[Finding]:
+    """A finding for each source, and one for each that cannot be used."""
+    import asyncio
+
+    from replan.errors import ReplanError
+    from replan.wiring import open_tools
+
+    async def listed() -> tuple[dict[str, int], list[str]]:
+        catalog = open_tools(list(specs), settings)
+        try:
+            await catalog.open()
+            counts = Counter(spec.source for spec in catalog.specs())
+            return dict(counts), [str(problem) for problem in catalog.problems]
+        finally:
+            await catalog.aclose()
+
+    try:
+        counts, problems = asyncio.run(listed())
+    except ReplanError as error:
+        yield Finding("tools", "problem", str(error), "correct [tools] sources, or --tools")
+        return
+    if not counts and not problems:
+        yield Finding(
+            "tools", "note", "no source is configured", '[tools] sources = ["tools.py"], or --tools tools.py'
+        )
+    for source, count in counts.items():
+        yield Finding(f"tools {source}", "ok", counted(count, "tool"))
+    for problem in problems:
+        yield Finding("tools", "problem", problem)

@@ -1,0 +1,188 @@
+"""A look at a PostgreSQL database, over one connection of its own that writes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from replan.store.inspection.health import (
+    GRACE_SECS,
+    JUST_NOW_SECS,
+    MOST,
+    Form,
+    Health,
+    StillTask,
+    tables_of,
+)
+from replan.store.postgres import schema
+from replan.store.postgres.address import Address
+from replan.store.postgres.faults import FAULTS, translated
+from replan.store.postgres.outbox import consumers_in
+from replan.store.postgres.presence import ALIVE
+
+ANSWER_SECS, LOCK_SECS = 8.0, 1.0
+"""How long a statement may take, and of that wait for a lock."""
+_LOOKED_THROUGH = 5_000
+"""So many tasks that are not waiting, the oldest first, are looked through for such as nobody drives."""
+
+_SERVER = """SELECT pg_is_in_recovery() AS standby, current_setting('transaction_read_only') = 'on' AS closed,
+ current_setting('server_version_num')::int AS version, current_setting('server_encoding') AS encoding,
+ current_setting('max_connections')::int AS most, (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend') AS open,
+ pg_database_size(current_database()) AS bytes"""
+_TRANSACTION = """SELECT max(extract(epoch FROM now() - xact_start))::float8 AS secs FROM pg_stat_activity
+ WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"""
+_CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8 AS now"
+_TABLES = "SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()"
+_FORM = "SELECT to_jsonb(s) AS form FROM replan_schema s"
+_MAY_WRITE = "SELECT has_table_privilege('task', 'INSERT') AND has_table_privilege('event', 'INSERT') AND has_table_privilege('task', 'UPDATE') AS may"
+_DAMAGE = """SELECT format('the index %s is not valid: REINDEX INDEX CONCURRENTLY %s', indexrelid::regclass, indexrelid::regclass) AS what
+ FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid WHERE NOT indisvalid AND relnamespace = current_schema()::regnamespace
+UNION ALL SELECT format('%s pages of the database had a wrong checksum', checksum_failures) FROM pg_stat_database
+ WHERE datname = current_database() AND checksum_failures > 0"""
+_COUNT = "SELECT count(*) AS tasks FROM (SELECT FROM task LIMIT %(most)s::int) t"
+_JOB = """(SELECT CASE WHEN bool_or(status = 'todo') THEN 'waits' ELSE 'runs' END FROM procrastinate_jobs
+ WHERE lock = t.task_id AND status IN ('todo', 'doing'))"""
+# A task that is stored, and not claimed yet, stands in the queue of the process that has stored it.
+_STILL = f"""SELECT * FROM (
+ SELECT task_id, status, queue, refused, whose IS NOT NULL AS known, extract(epoch FROM now())::float8 - updated AS secs, {{job}} AS job
+ FROM (SELECT *, coalesce(holder, (to_jsonb(task) ->> 'made_by')::int) AS whose FROM task WHERE NOT ended AND (status <> 'waiting' OR due OR last_signal > append_seq) ORDER BY id LIMIT {_LOOKED_THROUGH}) t
+ WHERE whose IS NULL OR (queue IS NOT NULL AND holder IS NULL) OR NOT {ALIVE.format(holder="t.whose")}) s
+ WHERE refused IS NOT NULL OR (queue IS NULL AND (known OR secs > {JUST_NOW_SECS}))
+  OR (queue IS NOT NULL AND job IS DISTINCT FROM 'waits' AND secs > {GRACE_SECS}) LIMIT {MOST}"""
+
+
+class Inspection:
+    """The connection, and what is asked over it."""
+
+    def __init__(self, connection: psycopg.AsyncConnection[dict[str, Any]]) -> None:
+        self._connection = connection
+
+    async def ask(self, sql: str, params: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+        cursor = await self._connection.execute(sql.encode(), params)
+        return await cursor.fetchall()
+
+    async def has(self, table: str) -> bool:
+        """Whether there is a table of that name."""
+        sql = f"SELECT FROM ({_TABLES}) t WHERE name = %(name)s::text"
+        return bool(await self.ask(sql, {"name": table}))
+
+
+@contextlib.asynccontextmanager
+async def inspected(dsn: str) -> AsyncIterator[tuple[Health, Inspection | None]]:
+    """What can be seen of the database, and the connection for whoever looks at more in it, if there is one."""
+    address = Address(dsn)
+    health = Health(address.shown)
+    given = {**address.given, "target_session_attrs": "any"}
+    given["options"] = (
+        f"{given['options']} -c statement_timeout={int(1000 * ANSWER_SECS)} -c lock_timeout={int(1000 * LOCK_SECS)}"
+    )
+    try:
+        connection = await psycopg.AsyncConnection.connect(**given, autocommit=True, row_factory=dict_row)
+    except FAULTS as error:
+        health.fault = str(translated(error, address.shown))
+        yield health, None
+        return
+    try:
+        inspection = Inspection(connection)
+        tables = await _look(health, inspection)
+        yield health, inspection if "task" in tables else None
+    finally:
+        connection.pgconn.finish()
+
+
+async def part(health: Health, look: Callable[[], Awaitable[None]]) -> None:
+    """One part of the look; one that fails leaves the others."""
+    try:
+        await look()
+    except Exception as error:  # noqa: BLE001 - whatever it is, also of a row that somebody has spoilt
+        said = " ".join(str(error).split()) or type(error).__name__
+        if said not in health.unseen:
+            health.unseen.append(said)
+
+
+async def _look(health: Health, look: Inspection) -> set[str]:
+    tables: set[str] = set()
+
+    async def server() -> None:
+        (row,) = await look.ask(_SERVER)
+        health.bytes, health.connections = row["bytes"], (row["open"], row["most"])
+        if row["standby"] or row["closed"]:
+            what = "is a standby" if row["standby"] else "takes reads only (default_transaction_read_only)"
+            health.unwritable = f"the database {health.shown} {what}"
+        if row["version"] < schema.OLDEST * 10_000:
+            health.fault = f"the database {health.shown} is PostgreSQL {row['version'] // 10_000}; {schema.OLDEST} or newer is needed"
+        elif row["encoding"] != "UTF8":
+            health.fault = (
+                f"the database {health.shown} has the encoding {row['encoding']}; make one with UTF8"
+            )
+
+    async def clock() -> None:
+        before = time.time()
+        (row,) = await look.ask(_CLOCK)
+        health.clock_ahead_secs = (before + time.time()) / 2 - row["now"]
+
+    async def transaction() -> None:
+        health.oldest_transaction_secs = (await look.ask(_TRANSACTION))[0]["secs"]
+
+    async def form() -> None:
+        tables.update(row["name"] for row in await look.ask(_TABLES))
+        steps = schema.migrations()
+        rows = await look.ask(_FORM) if "replan_schema" in tables else []
+        at = needed = 0
+        if rows:
+            needed = rows[0]["form"]["version"]
+            at = rows[0]["form"].get("newest") or needed
+        missing = sorted(tables_of(steps, min(at, steps[-1][0])) - tables)
+        health.form = Form(at, steps[-1][0], needed, missing)
+
+    await part(health, server)
+    await part(health, clock)
+    await part(health, form)
+    await part(health, transaction)
+    if "task" in tables:
+        await _look_at_tasks(health, look, tables)
+    return tables
+
+
+async def _look_at_tasks(health: Health, look: Inspection, tables: set[str]) -> None:
+    async def rights() -> None:
+        if health.unwritable is None and not (await look.ask(_MAY_WRITE))[0]["may"]:
+            health.unwritable = f"the user of {health.shown} may not write to its tables"
+
+    async def count() -> None:
+        health.tasks = (await look.ask(_COUNT, {"most": MOST}))[0]["tasks"]
+
+    async def damage() -> None:
+        health.broken += [row["what"] for row in await look.ask(_DAMAGE)]
+
+    async def still() -> None:
+        job = _JOB if "procrastinate_jobs" in tables else "NULL"
+        for row in await look.ask(_STILL.format(job=job)):
+            health.still.append(_still(row))
+
+    async def consumers() -> None:
+        health.consumers = await consumers_in(look.ask)
+
+    await part(health, rights)
+    await part(health, count)
+    await part(health, damage)
+    if "worker" in tables:
+        await part(health, still)
+        if "outbox_consumer" in tables:
+            await part(health, consumers)
+
+
+def _still(row: Mapping[str, Any]) -> StillTask:
+    secs = max(row["secs"], 0.0)
+    if row["refused"] is not None:
+        return StillTask(row["task_id"], row["status"], "given back", secs, row["refused"])
+    if row["queue"] is not None:
+        return StillTask(row["task_id"], row["status"], "lost", secs)
+    return StillTask(
+        row["task_id"], row["status"], "answered" if row["status"] == "waiting" else "interrupted", secs
+    )
