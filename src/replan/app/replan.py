@@ -16,6 +16,7 @@ from replan.app.arguments import Arguments, Ask, Evaluation, Tools
 from replan.app.beginning import begun_of
 from replan.app.checked import checked
 from replan.app.delivering import deliver, outbox_of
+from replan.app.intervening import Intervening
 from replan.app.keeping import Keeping
 from replan.app.opening import opened
 from replan.app.running import NOT_OPEN, Running
@@ -23,6 +24,7 @@ from replan.app.working import GRACE_SECS, hand_of, work_off
 from replan.config import Settings
 from replan.config.options import Options, listed, mapping, policy_with, text_of
 from replan.config.values import found
+from replan.config.whoever import whoever
 from replan.core.begun import Begun
 from replan.core.events import Record
 from replan.core.limits.policy import within
@@ -54,7 +56,7 @@ from replan.wiring import (
 T = TypeVar("T")
 
 
-class Replan(Keeping):
+class Replan(Keeping, Intervening):
     """Turns tasks into finished and checked results with your tools.
 
     `model`: `provider:model`, `local`, a model object, or one of these a role; None takes the settings, and
@@ -300,9 +302,9 @@ class Replan(Keeping):
         return await self._open.result(task_id)
 
     @checked
-    async def cancel(self, task_id: str, reason: str = "", by: str = "") -> None:
-        """Ask for the task's end; `TaskEnded` if it has ended."""
-        await self._open.cancel(task_id, reason, by)
+    async def cancel(self, task_id: str, reason: str = "", by: str | None = None) -> None:
+        """Ask for the task's end; `TaskEnded` if it has ended. `by`: who does; None: the user of this process."""
+        await self._open.cancel(task_id, reason, whoever(by))
 
     @checked
     async def approve(
@@ -357,14 +359,19 @@ class Replan(Keeping):
 
     @checked
     async def resume(
-        self, task_id: str, *, secrets: Mapping[str, str | SecretStr] | None = None
+        self,
+        task_id: str,
+        *,
+        secrets: Mapping[str, str | SecretStr] | None = None,
+        reason: str = "",
+        by: str | None = None,
     ) -> TaskResult:
-        """Drive on a task that nobody holds, to its end or until it waits. `TaskHeld` if somebody does, `TaskEnded` if it has ended.
+        """Drive on a task that nobody holds, or that is paused, to its end or until it waits. `TaskHeld` if somebody does, `TaskEnded` if it has ended.
 
         `InputError` or `ModelUnavailable` if a tool, a secret or a model that it goes on with is not here; it stays as it
         is. `secrets`: those of its secret metadata that its log names no source of, or another source.
         """
-        return await self._open.resume(task_id, secrets)
+        return await self._open.resume(task_id, secrets, reason, whoever(by))
 
     @checked
     async def plan(

@@ -21,7 +21,8 @@ from replan.engine.local import LocalEngine
 from replan.engine.procrastinate.queue import Queue
 from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld
 from replan.run.service.announcer import Announcer
-from replan.run.service.for_workers import work_left
+from replan.run.service.for_workers import work_left, work_of_fork
+from replan.run.service.forking import Forking
 from replan.run.service.submission import Submission, check_submission
 from replan.run.service.tasks import Service
 from replan.run.service.typed import answer_check
@@ -143,6 +144,27 @@ class Running:
         self._start(task_id, after=seen)
         return task_id
 
+    async def fork(self, origin: str, wanted: Forking, place: tuple[int, State]) -> str:
+        """Store a task that goes on from another one's history, and start it; its id."""
+        _, state = place
+        if self.by_workers:
+            work = await work_of_fork(self.service.parts.store, origin, state, wanted.plan)
+            return (await self.service.fork(origin, wanted, place, work=work))[0]
+        policy = wanted.policy or state.policy
+        plans, judges = wanted.plan is None and not state.given, policy.evaluation == "model"
+        await self._load_models(plans=plans, judges=judges)
+        self._check_models(policy, plans=plans, judges=judges)
+        if (plans or judges) and wanted.settings is not None and (proof := await self.proof()) is not None:
+            wanted = wanted._replace(settings={**wanted.settings, "proof": proof})
+        task_id, new = await self.service.fork(origin, wanted, place)
+        if not new and (
+            (await self.service.state(task_id)).ended or self.engine.driving(task_id) is not None
+        ):
+            return task_id
+        seen = (await self.service.check_resumable(task_id)).last_seq
+        self._start(task_id, after=seen)
+        return task_id
+
     async def proof(self) -> str | None:
         """What shows in a log later that a key which somebody has then is the one that models are asked with here."""
         places = self._models.destinations()
@@ -226,11 +248,20 @@ class Running:
             secs = max(0.0, left.waiting.until - self.service.parts.clock.now())
             await need_queue(self.queue).wake_later(task_id, secs)
 
-    async def resume(self, task_id: str, secrets: Mapping[str, str | SecretStr] | None) -> TaskResult:
-        """Drive on a task that nobody holds, to its end or until it waits."""
+    async def resume(
+        self, task_id: str, secrets: Mapping[str, str | SecretStr] | None, reason: str = "", by: str = ""
+    ) -> TaskResult:
+        """Drive on a task that nobody holds, or that is paused, to its end or until it waits."""
         if self.by_workers:
+            if (await self.service.state(task_id)).pause is not None:
+                await self.service.unpause(task_id, reason=reason, by=by)  # which wakes a worker
+                return await self.wait(task_id)
             return await self._resume_there(task_id, secrets)
         state = await self.service.check_resumable(task_id, secrets)
+        if state.pause is not None:
+            await self.service.unpause(task_id, reason=reason, by=by)
+            if (await self.service.parts.store.summary(task_id)).held:
+                return await self.wait(task_id)  # it has not come to stand still yet
         given = state.submitted is not None and state.submitted.plan is not None
         plans = state.plan is None and not given
         judges = state.evaluation is None and state.policy.evaluation == "model"

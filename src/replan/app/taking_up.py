@@ -62,6 +62,7 @@ def to_take(records: list[Record]) -> Work | None:
     stopped = state.cancel is not None and state.cancel.until_resumed  # by a person, who may resume it
     if (
         stopped
+        or state.pause is not None
         or state.ended
         or (state.plan is None and first.plan is None and state.selection is None and begun.ids is None)
     ):

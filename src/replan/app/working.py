@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from replan.app.running import Running
 from replan.app.taking_up import take_up
 from replan.config import Settings
-from replan.core.limits.needs import Needs
+from replan.core.limits.needs import FORKS, Needs
 from replan.errors import InputError, ReplanError
 from replan.run.service.for_workers import checked_queue
 from replan.run.service.typed import answer_check
@@ -64,7 +64,7 @@ async def work_off(
 
     def offers() -> Needs:
         waits = waits_of(running.service.parts.tools)
-        tools = tuple(spec.id for spec in (*catalog.specs(), *waits))
+        tools = (*(spec.id for spec in (*catalog.specs(), *waits)), FORKS)
         return Needs(tools=tools, models=_that_open(models), endpoint=models.endpoint, answers=answers.here())
 
     answers = _Answers()

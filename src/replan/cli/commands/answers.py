@@ -24,7 +24,12 @@ Approval = Annotated[
     str | None,
     typer.Argument(metavar="APPROVAL", help="Which; not needed where only one is open.", show_default=False),
 ]
-By = Annotated[str, typer.Option("--by", help="Who says so; recorded with the task.")]
+By = Annotated[
+    str | None,
+    typer.Option(
+        "--by", metavar="NAME", help="Who says so, for the log; default: the user.", show_default=False
+    ),
+]
 
 
 def approve(
@@ -41,7 +46,7 @@ def approve(
     show: Annotated[
         bool, typer.Option("--show", help="Print the call in full, and agree to nothing.")
     ] = False,
-    by: By = "replan tasks approve",
+    by: By = None,
     config: options.Config = None,
     db: options.Db = None,
 ) -> None:
@@ -53,8 +58,12 @@ def approve(
         _show(task_id, config, db, lambda replan, found: replan.approval(found, approval, parameters=given))
         return
 
+    from replan.config.whoever import whoever
+
     async def agree(replan: Replan, found: str) -> str:
-        return f"approved: {call_words(await replan.approve(found, approval, parameters=given, by=by))}"
+        return (
+            f"approved: {call_words(await replan.approve(found, approval, parameters=given, by=whoever(by)))}"
+        )
 
     _speak(task_id, config, db, agree)
 
@@ -63,14 +72,16 @@ def reject(
     task_id: TaskName,
     approval: Approval = None,
     reason: Annotated[str, typer.Option("--reason", help="Why not; it is reflected on.")] = "",
-    by: By = "replan tasks reject",
+    by: By = None,
     config: options.Config = None,
     db: options.Db = None,
 ) -> None:
     """Do not agree to a call that waits; the task looks for another way."""
 
+    from replan.config.whoever import whoever
+
     async def refuse(replan: Replan, found: str) -> str:
-        await replan.reject(found, approval, reason=reason, by=by)
+        await replan.reject(found, approval, reason=reason, by=whoever(by))
         return "rejected"
 
     _speak(task_id, config, db, refuse)
@@ -88,7 +99,7 @@ def answer(
         str | None,
         typer.Option("--output", metavar="JSON", help="What a call that took effect has given."),
     ] = None,
-    by: By = "replan tasks answer",
+    by: By = None,
     config: options.Config = None,
     db: options.Db = None,
 ) -> None:
@@ -97,8 +108,10 @@ def answer(
 
     given = None if output is None else json_value(output, "--output")
 
+    from replan.config.whoever import whoever
+
     async def say_it(replan: Replan, found: str) -> str:
-        await replan.answer(found, text, question, output=given, by=by)
+        await replan.answer(found, text, question, output=given, by=whoever(by))
         return "answered"
 
     _speak(task_id, config, db, say_it)
@@ -120,8 +133,10 @@ def signal(
 
     given = None if data is None else json_value(data, "--data")
 
+    from replan.config.whoever import whoever
+
     async def use(replan: Replan, found: str) -> str:
-        new = await replan.signal(found, token, given, by=by)
+        new = await replan.signal(found, token, given, by=whoever(by))
         return "the callback is used" if new else "the callback was used with just that before"
 
     _speak(task_id, config, db, use)
@@ -157,6 +172,16 @@ def _show(
         out.line(call_words(asyncio.run(read())))
 
 
+async def go_on(replan: Replan, found: str, done: str) -> str:
+    """What was done, and who goes on with the task."""
+    summary = await replan.summary(found)
+    if summary.held:
+        return f"{done}; the process that drives it goes on"
+    if summary.queue:
+        return f"{done}; {await replan.why_waiting(found) or 'a worker goes on with it'}"
+    return f"{done}; continue: {again('tasks', 'resume', found)}"
+
+
 def _speak(
     task_id: str, config: Path | None, db: str | None, say_it: Callable[[Replan, str], Awaitable[str]]
 ) -> None:
@@ -168,13 +193,7 @@ def _speak(
     async def write() -> str:
         async with open_stored(settings_of(config), db) as replan:
             found = await full_id(replan, task_id)
-            done = await say_it(replan, found)
-            summary = await replan.summary(found)
-            if summary.held:
-                return f"{done}; the process that drives it goes on"
-            if summary.queue:
-                return f"{done}; {await replan.why_waiting(found) or 'a worker goes on with it'}"
-            return f"{done}; continue: {again('tasks', 'resume', found)}"
+            return await go_on(replan, found, await say_it(replan, found))
 
     with own_stdout():
         say(asyncio.run(write()))

@@ -16,6 +16,7 @@ from replan.core.calls.site import items_in_words
 from replan.core.events import Record
 from replan.core.state.fold import fold
 from replan.core.state.task import CallState, State, StepState
+from replan.run.service.forking import Kin
 from replan.run.service.results import status_of_step, step_result, waiting_for
 
 _WENT_WRONG = (e.StepReflected, e.OverallReflectionTriggered, e.OutcomeUnknown)
@@ -23,10 +24,11 @@ MOST_STORY = 500
 """Lines of what recovery did."""
 
 
-def as_json(records: Sequence[Record]) -> dict[str, Any]:
+def as_json(records: Sequence[Record], kin: Kin | None = None) -> dict[str, Any]:
     """What `tasks show --json` prints."""
     state = fold(records)
     return {
+        **(_kin_json(kin) if kin is not None else {}),
         "task_id": state.task_id or records[0].task_id,
         "status": state.status,
         "task_description": state.description,
@@ -44,6 +46,12 @@ def as_json(records: Sequence[Record]) -> dict[str, Any]:
     }
 
 
+def _kin_json(kin: Kin) -> dict[str, Any]:
+    origin = {"forked_from": {"task_id": kin.origin, "at": kin.at}} if kin.origin is not None else {}
+    forks = [{"task_id": task_id, "at": at} for task_id, at in kin.forks.items()]
+    return {**origin, **({"forks": forks} if forks else {})}
+
+
 def _step_json(state: State, step: StepState) -> dict[str, Any]:
     told = step_result(state, step).model_dump(mode="json", exclude={"output"})
     return {
@@ -55,7 +63,9 @@ def _step_json(state: State, step: StepState) -> dict[str, Any]:
     }
 
 
-def tell(out: Out, records: Sequence[Record], *, held: bool = True, why: str = "") -> None:
+def tell(
+    out: Out, records: Sequence[Record], *, held: bool = True, why: str = "", kin: Kin | None = None
+) -> None:
     """The past of a task for people, at most some thousand lines."""
     state = fold(records)
     task_id = records[0].task_id
@@ -63,6 +73,11 @@ def tell(out: Out, records: Sequence[Record], *, held: bool = True, why: str = "
     out.line(f"  task: {clean(state.description, 1_000)}")
     when = datetime.fromtimestamp(state.created).strftime("%Y-%m-%d %H:%M:%S")
     out.line(f"  submitted {when}, driven for {secs(state.active_secs)}")
+    if kin is not None and kin.origin is not None:
+        out.line(f"  forked from {kin.origin}, after its event {kin.at}")
+    if kin is not None and kin.forks:
+        shown = ", ".join(f"{task_id} (after event {at})" for task_id, at in list(kin.forks.items())[:20])
+        out.line(f"  forks: {shown}{', …' if len(kin.forks) > 20 else ''}")
     if state.metadata:
         out.line(f"  metadata: {short(state.metadata, 300)}")
     _tell_models(out, records)

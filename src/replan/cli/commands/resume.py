@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from replan.cli.commands.answers import By
 from replan.cli.terminal import options
 from replan.cli.terminal.task_ids import TaskName, full_id
 from replan.cli.terminal.terminal import Out, own_stdout, say
@@ -25,13 +26,17 @@ def resume(
     endpoint: options.Endpoint = None,
     api_key: options.ApiKey = None,
     secret: options.Secrets = None,
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="Why a paused task is to go on; recorded with it.")
+    ] = "",
+    by: By = None,
     config: options.Config = None,
     db: options.Db = None,
     json: options.Json = False,
     events: options.Events = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Drive a task on from its log, when no living process drives it; finished steps do not run again."""
+    """Drive a task on from its log, when it is paused or no living process drives it; finished steps do not run again."""
     from replan.cli.commands.report import tell_result
     from replan.cli.live.follow import to_the_end
     from replan.cli.live.show import show_for
@@ -40,7 +45,9 @@ def resume(
     from replan.cli.terminal.going_on import Given, enter_folder, going_on
     from replan.cli.terminal.inputs import secret_text, secrets_of
     from replan.cli.terminal.opening import open_replan, open_stored, settings_of
+    from replan.config.whoever import whoever
     from replan.core.begun import begun_with, given_instead
+    from replan.core.state.fold import fold
     from replan.errors import InputError
     from replan.wiring import database
 
@@ -57,8 +64,14 @@ def resume(
         async with open_stored(settings, db) as stored:
             past = await stored.history(await full_id(stored, task_id))
             found, submitted = past[0].task_id, _submitted(past)
+            summary = await stored.summary(found)
             by_workers = _are_workers_to_drive(settings, submitted, given)
+            paused = fold(past).pause is not None
+            if paused:
+                await stored.service.unpause(found, reason=reason, by=whoever(by))
             seal_key = await stored.service.parts.store.seal_key()
+        if paused and (by_workers or summary.held):  # whoever drives it, or is woken by that, goes on
+            return await _elsewhere(settings, found, past, out)
         if by_workers:
             engine = settings.engine.model_copy(update={"kind": "procrastinate"})
             return await _by_workers(settings.model_copy(update={"engine": engine}), found, past, out)
@@ -107,6 +120,10 @@ def resume(
                 finish=lambda task_id: replan.resume(task_id, secrets=secrets),
             )
 
+    async def _elsewhere(settings: Settings, found: str, past: list[Record], out: Out) -> TaskResult:
+        async with open_stored(settings, db) as stored:
+            return await to_the_end(stored, found, show_for(quiet=quiet), out if events else None, past=past)
+
     async def _by_workers(settings: Settings, found: str, past: list[Record], out: Out) -> TaskResult:
         async with open_stored(settings, db) as stored:
             shown = show_for(quiet=quiet)
@@ -131,9 +148,10 @@ def _are_workers_to_drive(settings: Settings, submitted: TaskSubmitted, given: G
 
 def _is_to_end(past: list[Record]) -> bool:
     """Somebody has cancelled it: nothing more is called."""
-    from replan.core.events import CancelRequested
+    from replan.core.state.fold import fold
 
-    return any(isinstance(one.event, CancelRequested) and not one.event.until_resumed for one in past)
+    cancel = fold(past).cancel
+    return cancel is not None and not cancel.until_resumed
 
 
 def _absolute(secrets: dict[str, str]) -> dict[str, str]:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from replan.cli.commands.answers import answer, approve, reject, signal
+from replan.cli.commands.answers import By, answer, approve, reject, signal
+from replan.cli.commands.people.forks import fork
+from replan.cli.commands.people.interventions import hint, judge, pause, retry
 from replan.cli.commands.resume import resume
 from replan.cli.commands.store.moving import export, import_
 from replan.cli.commands.store.pruning import prune
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from replan.config import Settings
     from replan.core.events import Record
     from replan.core.report.result import TaskResult
+    from replan.run.service.forking import Kin
 
 tasks_app = typer.Typer(
     name="tasks",
@@ -94,14 +97,14 @@ def show(
     from replan.cli.terminal.opening import settings_of
 
     with own_stdout() as out:
-        records, held, why = asyncio.run(_past(task_id, settings_of(config), db))
+        records, held, why, kin = asyncio.run(_past(task_id, settings_of(config), db))
         if events:
             for record in records:
                 out.json(record.wire(), compact=True)
         elif json:
-            out.json({**as_json(records), **({"waits_for_worker": why} if why else {})})
+            out.json({**as_json(records, kin), **({"waits_for_worker": why} if why else {})})
         else:
-            tell(out, records, held=held, why=why)
+            tell(out, records, held=held, why=why, kin=kin)
 
 
 @tasks_app.command()
@@ -218,6 +221,7 @@ def output(
 def cancel(
     task_id: TaskName,
     reason: Annotated[str, typer.Option("--reason", help="Why; recorded with the task.")] = "",
+    by: By = None,
     config: options.Config = None,
     db: options.Db = None,
 ) -> None:
@@ -230,7 +234,7 @@ def cancel(
     async def ask() -> tuple[str, bool]:
         async with open_stored(settings_of(config), db) as replan:
             found = await full_id(replan, task_id)
-            await replan.cancel(found, reason=reason, by="replan tasks cancel")
+            await replan.cancel(found, reason=reason, by=by)
             return found, (await replan.summary(found)).status in ENDED
 
     with own_stdout():
@@ -257,7 +261,7 @@ def plan(
     from replan.cli.terminal.opening import settings_of
 
     with own_stdout() as out:
-        records, _, _ = asyncio.run(_past(task_id, settings_of(config), db))
+        records, *_ = asyncio.run(_past(task_id, settings_of(config), db))
         found, statuses = version_of(records, number)
         tell_plan(out, found, plan_format, statuses)
 
@@ -289,17 +293,20 @@ def delete(
         asyncio.run(remove())
 
 
-for _command in (approve, reject, answer, signal, resume, export, prune):
+for _command in (
+    approve, reject, answer, signal, pause, resume, hint, retry, judge, fork, export, prune,
+):  # fmt: skip
     tasks_app.command()(_command)
 tasks_app.command(name="import")(import_)
 
 
-async def _past(task_id: str, settings: Settings, db: str | None) -> tuple[list[Record], bool, str]:
-    """The task's log, whether somebody drives it or will by himself, and why no worker takes it."""
+async def _past(task_id: str, settings: Settings, db: str | None) -> tuple[list[Record], bool, str, Kin]:
+    """The task's log, whether somebody drives it or will by himself, why no worker takes it, and its forks."""
     from replan.cli.terminal.opening import open_stored
 
     async with open_stored(settings, db) as replan:
         found = await full_id(replan, task_id)
         summary = await replan.summary(found)
         held = summary.held or summary.queue != ""
-        return list(await replan.history(found)), held, await replan.why_waiting(found)
+        records = list(await replan.history(found))
+        return records, held, await replan.why_waiting(found), await replan.kin(found)

@@ -10,6 +10,8 @@ from pydantic import Field, ValidationError
 from replan.core.types import Frozen, JsonObject
 
 DEFAULT_QUEUE = "default"
+FORKS = "replan:forks"
+"""Beside the tools of a fork: what a worker has that knows forks. One of an older release would take it for an empty task."""
 WORK = "work"
 """Where a submission's `settings` have it."""
 
@@ -34,7 +36,7 @@ class Needs(Frozen):
         there = frozenset(offers.tools)
         for tool in self.tools:
             if tool not in there:
-                yield f"the tool {tool!r}"
+                yield "a release of Replan that knows forks" if tool == FORKS else f"the tool {tool!r}"
         others = {name: role for role, name in self.models.items() if offers.models.get(role) != name}
         for name, role in others.items():
             yield f"the model {name!r} ({role})"

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from replan.core.begun import Begun
-from replan.core.limits.needs import DEFAULT_QUEUE, WORK, Needs, Work
+from replan.core.begun import Begun, begun_with
+from replan.core.events import TaskSubmitted
+from replan.core.limits.needs import DEFAULT_QUEUE, FORKS, WORK, Needs, Work, work_of
 from replan.core.state.task import State
+from replan.core.types import JsonObject
 from replan.core.waits.tools import asked
 from replan.errors import InputError
-from replan.ports import Tools
+from replan.ports import EventLog, Tools
 from replan.run.service.resumable import tools_needed
 from replan.run.service.submission import Submission
 
@@ -63,6 +65,8 @@ def work_left(state: State, begun: Begun) -> Work:
         planned = list(_tools_in(submitted.plan))
     else:
         planned = tools_needed(state) or list(begun.ids or ())
+    if state.fork is not None:
+        planned.append(FORKS)
     needs = Needs(
         tools=tuple(sorted(set(planned))),
         models=dict(sorted(begun.models.items())) if state.modelled else {},
@@ -70,6 +74,17 @@ def work_left(state: State, begun: Begun) -> Work:
         answer=begun.answer_type,
     )
     return Work(needs=needs)
+
+
+async def work_of_fork(log: EventLog, origin: str, state: State, plan: JsonObject | None) -> Work:
+    """How a fork waits: as the task did that it comes from, for a worker that knows forks. `state`: where it goes on."""
+    records = await log.read(origin)
+    first = records[0].event
+    waits = work_of(first.settings) if isinstance(first, TaskSubmitted) else None
+    before = waits or work_left(state, begun_with(records))
+    tools = before.needs.tools if plan is None else _tools_in(plan)
+    needs = before.needs.model_copy(update={"tools": tuple(sorted({*tools, FORKS}))})
+    return before.model_copy(update={"needs": needs})
 
 
 def checked_queue(name: str) -> str:

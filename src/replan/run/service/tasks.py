@@ -248,6 +248,10 @@ class Service:
         """Store a task that goes on from an event of another one; its id, and whether it is new. `place`: where, if that is known."""
         return await forking.fork(self.parts, origin, wanted, place, work=work)
 
+    async def fork_place(self, origin: str, wanted: Forking) -> tuple[int, State]:
+        """Where a fork would go on, and how the task was then; `InputError` says what is wrong with what is wanted."""
+        return await forking.place_of(self.parts, origin, wanted)
+
     async def kin(self, task_id: str) -> Kin:
         """Where the task was forked from, and its forks."""
         return await forking.kin_of(self.parts, task_id, await self.parts.store.read(task_id))

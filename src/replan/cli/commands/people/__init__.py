@@ -1,0 +1,1 @@
+"""What a person does to a task that somebody else may drive."""
