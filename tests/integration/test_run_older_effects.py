@@ -198,3 +198,70 @@ def test_an_item_that_is_about_what_was_changed_is_asked_about_all_the_same() ->
     failed = next(event for event in ran.events("step_failed") if event.step_id == "more")
     assert "item 1" in failed.error.message
     assert "item 2" not in failed.error.message
+
+
+@pytest.mark.parametrize("kind", ["replan_from_step", "add_remediation_steps"])
+@pytest.mark.parametrize("written", ["one", "two"])
+def test_it_is_no_copy_of_what_stands_where_it_waits_for_a_new_step_now(kind: str, written: str) -> None:
+    strategy = {"type": kind, "step_id": "look"}
+    ran = run(
+        plan(write(written, "2"), copy("copy_one", written)),
+        plan(write(written, "2"), copy("copy_one", written, **WHY)),
+        strategy=strategy,
+        tools={"broken": FakeTool(fail=["broken"], output="seen", **READS)},
+    )
+    assert len(refusals(ran)) == 1
+    assert ran.source.counts["command"] == 2, "the second is of what is there now"
+    assert ran.result.succeeded
+
+
+def test_what_is_still_to_run_is_a_copy_whatever_it_waits_for() -> None:
+    first = plan(step("look", "broken"), copy("copy_one", "look"))
+    ran = run(
+        plan(write("two", "2"), step("look", "broken", "two"), copy("copy_one", "look", "two")),
+        first=first,
+        strategy={"type": "add_remediation_steps", "step_id": "look"},
+        tools={"broken": FakeTool(fail=["broken"], output="seen", **READS)},
+    )
+    assert not refusals(ran)
+    assert ran.source.counts == {"write": 1, "broken": 2, "command": 1}
+    assert ran.result.succeeded
+
+
+@pytest.mark.parametrize("judge", ["model", "steps"])
+def test_a_list_of_which_all_was_done_is_asked_about_as_one_call_is(judge: str) -> None:
+    """Nothing tells what `make test` is made of."""
+    made = {"parameters": {"program": "make", "arguments": ["${item}"]}, "for_each": ["test", "lint"]}
+    first = plan(
+        write("one", "1"), step("checks", "command", "one", **made), step("look", "broken", "checks")
+    )
+    ran = run(
+        plan(write("two", "2"), step("again", "command", "two", **made)),
+        plan(step("really", "command", **made, **WHY)),
+        first=first,
+        evaluation=judge,
+    )
+    failed = next(event for event in ran.events("step_failed") if event.step_id == "again")
+    assert "waits for an effect that came after that" in failed.error.message
+    assert ran.source.counts["command"] == 4
+    assert ran.result.succeeded
+
+
+@pytest.mark.parametrize("name", ["abc", "Makefile", "src"])
+def test_an_item_names_what_was_changed_in_a_word_of_its_command_too(name: str) -> None:
+    def written(step_id: str, text: str) -> dict[str, Any]:
+        return step(step_id, "write", parameters={"path": name, "text": text})
+
+    line = {"parameters": {"program": "sh", "arguments": ["${item}"]}}
+    items = [f"cp {name} c", "test -f z"]
+    first = plan(
+        written("one", "1"),
+        step("all", "command", "one", for_each=items, **line),
+        step("look", "broken", "all"),
+    )
+    anew = plan(written("two", "2"), step("more", "command", "two", for_each=[*items, "true"], **line))
+    ran = run(anew, first=first, evaluation="steps")
+    failed = next(event for event in ran.events("step_failed") if event.step_id == "more")
+    assert "item 1" in failed.error.message
+    assert "item 2" not in failed.error.message
+    assert not ran.result.is_success

@@ -15,6 +15,10 @@ from replan.core.walk import scalars
 LONGEST_PATH = 1_024
 LONGEST_COMMAND = 4_096
 """A text of more signs names no file: it is what is written into one."""
+MOST_WORDS = 20
+"""A line of more is no command."""
+
+_AROUND = "\"'`;,()"
 
 
 @dataclass(slots=True, frozen=True)
@@ -46,6 +50,15 @@ def things_of(parameters: JsonObject) -> Things:
     return Things(frozenset(named), frozenset(within))
 
 
+def words_of(parameters: JsonObject) -> set[str]:
+    """What may be named by a word of a command among these parameters: `o` and `c` of `cp o c`."""
+    found = set[str]()
+    for text in scalars(parameters):
+        if len(text) <= LONGEST_PATH and "\n" not in text and 1 < len(words := text.split()) <= MOST_WORDS:
+            found.update(_one_form(word.strip(_AROUND)) for word in words[1:] if not word.startswith("-"))
+    return found - {""}
+
+
 def _paths(text: str) -> set[str]:
     """The text as a path, and the paths in it where it is a command, each in one form."""
     found = set[str]()
@@ -53,7 +66,7 @@ def _paths(text: str) -> set[str]:
         found.add(_one_form(text))
     pieces = text.split() if len(text) <= LONGEST_COMMAND else []
     if len(pieces) > 1:
-        found.update(_one_form(piece.strip("\"'`;,()")) for piece in pieces if _looks_like_one(piece))
+        found.update(_one_form(piece.strip(_AROUND)) for piece in pieces if _looks_like_one(piece))
     return found - {""}
 
 

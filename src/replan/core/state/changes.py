@@ -6,11 +6,11 @@ to say what it means: what was done, or the effect once more. It is neither answ
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from replan.core.calls.site import Slot
-from replan.core.calls.things import things_of
+from replan.core.calls.things import things_of, words_of
 from replan.core.ids import base_of
 from replan.core.plan.constant import ConstantCall
 from replan.core.plan.graph import Graph
@@ -31,6 +31,8 @@ class Changes:
     ledger: Ledger
     found: list[tuple[int, CallState]]
     """The latest first."""
+    goes_on: bool | None = None
+    """The step's list goes on with a rest that was not done before; None: not looked at."""
     _about: dict[str, list[tuple[int, CallState]]] = field(default_factory=dict)
     """By what they have named; `_within`: by the folders above that."""
     _within: dict[str, list[tuple[int, CallState]]] = field(default_factory=dict)
@@ -38,7 +40,7 @@ class Changes:
     def __post_init__(self) -> None:
         for one in self.found[:_MOST]:
             things = things_of(one[1].parameters)
-            for name in things.named:
+            for name in things.named | words_of(one[1].parameters):
                 self._about.setdefault(name, []).append(one)
             for name in things.within:
                 self._within.setdefault(name, []).append(one)
@@ -52,7 +54,12 @@ class Changes:
         if self.since(made) is None:
             return None
         mine = things_of(parameters)
-        met = [at[name] for name in mine.named for at in (self._about, self._within) if name in at]
+        met = [
+            at[name]
+            for name in mine.named | words_of(parameters)
+            for at in (self._about, self._within)
+            if name in at
+        ]
         met += [self._about[name] for name in mine.within if name in self._about]
         return next(filter(None, (self._latest(one, made) for one in met)), None)
 
@@ -79,11 +86,17 @@ def _is_new(call: CallState) -> bool:
 
 
 def behind_a_change(
-    step: StepState, slot: Slot, tool: ToolSpec, parameters: JsonObject, base: str, state: State
+    step: StepState,
+    slot: Slot,
+    tool: ToolSpec,
+    parameters: JsonObject,
+    base: str,
+    state: State,
+    has_rest: Callable[[], bool],
 ) -> str:
     """Why this call is neither made nor answered with what a like one gave; empty if it may be.
 
-    A list goes on with the rest of its items: one of them only where the change is about the same thing.
+    A list that `has_rest` goes on with it: an item that is done is asked about only where the change is about the same thing.
     """
     if step.former is not None or is_meant_again(step.step, slot.action_id):
         return ""  # what a step has had itself before it was due again stays its own
@@ -93,8 +106,11 @@ def behind_a_change(
     if step.behind is None or step.behind[0] != state.plans:
         step.behind = state.plans, changes_before(state, step.step.step_id)
     changes: Changes = step.behind[1]
-    one_of_a_list = slot.item is not None
-    change = changes.of_one_thing(made[-1], parameters) if one_of_a_list else changes.since(made[-1])
+    change = changes.since(made[-1])
+    if change is not None and slot.item is not None:
+        if changes.goes_on is None:
+            changes.goes_on = has_rest()
+        change = changes.of_one_thing(made[-1], parameters) if changes.goes_on else change
     if change is None:
         return ""
     return _told(step.step.step_id, tool.id, _maker(state, tool.id, base), change.step_id, change.tool_id)

@@ -112,12 +112,14 @@ def prepare(
     loaded: Loaded,
     *,
     one_of_several: Callable[[str, JsonObject], bool],
+    has_rest: Callable[[], bool],
     item: Any = None,
     meant: Meant | None = None,
 ) -> Call:
     """The call that a place in the plan makes. `CannotCall` if it cannot be made, `NeedsApproval` if not yet.
 
     `meant`: its meaning, if it is known already. `one_of_several`: whether the plan marks like calls beside this one with `repeat`.
+    `has_rest`: whether the step's list goes on with what was not done before.
     """
     found, names = meant or meaning(step, slot, state, tools, loaded, item)
     tool, parameters = found.tool, found.parameters
@@ -134,7 +136,7 @@ def prepare(
     if step.meant > 1 and tool.effect == "once":
         changed = step.healing is not None and slot in step.healing.overrides
         if state.ledger.is_done(base):
-            text = "" if changed else behind_a_change(step, slot, tool, parameters, base, state)
+            text = "" if changed else behind_a_change(step, slot, tool, parameters, base, state, has_rest)
         else:
             text = "" if changed else restated(step, slot, tool, parameters, state)
             text = text or mended_before(step, slot, tool, {base, *names}, state)

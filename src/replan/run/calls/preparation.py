@@ -12,7 +12,7 @@ from replan.run.calls.build import Call, CannotCall, NeedsApproval, prepare
 from replan.run.calls.closing import close_call, unfinished_effect
 from replan.run.calls.outcomes import Parked, crashed_fault, internal_fault
 from replan.run.calls.outline import Meant, meaning
-from replan.run.calls.repeats import is_one_of_several
+from replan.run.calls.repeats import has_rest, is_one_of_several
 from replan.run.session.context import Run
 from replan.run.session.outputs import Loaded, added_metadata
 
@@ -52,7 +52,15 @@ def prepared_call(
             return is_one_of_several(step, slot, base, parameters, state, tools, loaded)
 
         call = prepare(
-            step, slot, state, tools, loaded, one_of_several=one_of_several, item=item, meant=meant
+            step,
+            slot,
+            state,
+            tools,
+            loaded,
+            one_of_several=one_of_several,
+            has_rest=lambda: has_rest(step, slot.action_id, state, tools, loaded),
+            item=item,
+            meant=meant,
         )
     except CannotCall as error:
         return error.fault

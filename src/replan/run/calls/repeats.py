@@ -56,6 +56,24 @@ def is_one_of_several(
     return any(_may_be(parameters, tool, other, base, state) for tool, other in unread)
 
 
+def has_rest(step: StepState, action_id: ActionId | None, state: State, tools: Tools, loaded: Loaded) -> bool:
+    """True if not all that the step's list asks for had been done before it; what it has made itself had not."""
+    for slot, item in places(step, action_id, state, loaded):
+        own = step.calls.get(slot)
+        if own is not None and not own.reused:
+            return True
+        try:
+            meant = outline(step, slot, state, tools, loaded, item)
+        except KeyError:  # an output that is kept apart
+            return True
+        if meant.tool is None or meant.fault is not None:
+            return True
+        names = state.bases(meant.tool, meant.parameters)
+        if not state.ledger.is_done(state.known_base(names, meant.tool, meant.parameters)):
+            return True
+    return False
+
+
 def _may_be(parameters: JsonObject, tool: ToolSpec, other: JsonObject, base: str, state: State) -> bool:
     """True if the other call, whose references are not read yet, may come to this one."""
     if base not in state.bases(tool, parameters):

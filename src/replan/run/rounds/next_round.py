@@ -178,6 +178,7 @@ async def _by_planner(
         step.step_id: (step, written.get(step.step_id, step)) for step in plan.steps if step.step_id in names
     }
     """As they were made, and as they were planned: recovery may have made them in other words."""
+    over = {name for name, step in state.steps.items() if step.status == "succeeded" or step.moot}
     usable = earlier_schemas(run, without=())
 
     def new_plan(answer: JsonObject) -> Plan:
@@ -192,7 +193,7 @@ async def _by_planner(
     def in_place(read: Plan) -> Plan:
         if read.declined:
             return read
-        new = _new_steps(read.steps, staying, goes_on=started.continues)
+        new = _new_steps(read.steps, staying, over)
         if started.continues:
             _check_ids(run, read.steps, new)
         again = {name for step in plan.steps if step.step_id in helped for name in ids_of(step)}
@@ -271,11 +272,11 @@ def _tools_of(run: Run, step: Step) -> list[str]:
 
 
 def _new_steps(
-    steps: Sequence[Step], staying: Mapping[StepId, Sequence[Step]], *, goes_on: bool
+    steps: Sequence[Step], staying: Mapping[StepId, Sequence[Step]], over: Collection[StepId]
 ) -> list[Step]:
-    """The steps without the copies of what stays. In a next part (`goes_on`) none that waits for a new step is such a copy."""
+    """The steps without the copies of what stays. What is over waited for no new step: one that does is no such copy."""
     copied = {step.step_id for step in steps if _is_restated(step, staying)}
-    waiting = [step for step in steps if step.step_id in copied] if goes_on else []
+    waiting = [step for step in steps if step.step_id in copied & set(over)]
     names = {name for step in steps for name in ids_of(step)} - copied
     while later := {step.step_id for step in waiting if not names.isdisjoint(_goes_by(step))} & copied:
         copied -= later
