@@ -11,9 +11,9 @@ from pydantic import SecretStr
 from run_tasks import FakeTool, bench, plan, step, verdict
 
 from replan import Replan, tool
+from replan.core.data.pieces import MANY
 from replan.core.events import CancelRequested, PlanRejected, Record, TaskStarted, TaskSubmitted
 from replan.core.limits.policy import Policy
-from replan.run.session import context
 from replan.testing import MemoryStore, ScriptedModel, virtual_time
 
 pytestmark = pytest.mark.anyio
@@ -55,7 +55,7 @@ async def test_a_drive_that_is_cut_off_as_a_large_log_is_folded_gives_the_task_b
     async with Replan(tools=[look], db=tmp_path / "log.db", evaluation="steps") as replan:
         store = replan.service.parts.store
         await store.create("t", _submitted(), 0.0)
-        for at in range(2 * context.MANY):
+        for at in range(2 * MANY):
             await store.signal("t", CancelRequested(reason=f"{at}", until_resumed=True), float(at))
         for turns in range(12):
             driving = asyncio.ensure_future(replan.service.drive("t"))

@@ -12,7 +12,7 @@ from replan.core.plain_calls import PlainEnd, PlainStart, Recorded
 from replan.core.state.fold import fold
 from replan.errors import StoreUnusable
 from replan.ports import Claim
-from replan.run.session.context import Run
+from replan.run.session.opening import Claimed
 from replan.run.session.pages import PAGE, folded, pages
 from replan.testing import MemoryStore, virtual_time
 
@@ -61,7 +61,7 @@ async def opened(*events: Recorded) -> Any:
     store = MemoryStore()
     made = await bench({"t": FakeTool()}, store=store)
     await store.release(await with_log(store, *events))
-    async with Run.of("t", made.service.parts) as run:
+    async with Claimed("t", made.service.parts) as run:
         return run.state
 
 
