@@ -10,7 +10,7 @@ from run_tasks import Bench, FakeTool, Ran, bench, plan, step, verdict
 from test_run_recovery import READS, overall, reflection
 
 from replan.errors import InputError, TaskEnded
-from replan.testing import virtual_time
+from replan.testing import MemoryStore, virtual_time
 
 ONCE: dict[str, Any] = {"effect": "once"}
 CHAIN = plan(step("a", "read"), step("b", "read", "a"), step("c", "read", "b"))
@@ -96,6 +96,41 @@ def test_a_task_that_is_resumed_before_it_stands_still_goes_on() -> None:
     assert ran.result.is_success
     assert "task_waiting" not in ran.types()
     assert ran.times("step_completed") == {"a": 10, "b": 20, "c": 30}
+
+
+class SlowStore(MemoryStore):
+    """A log that takes a second to say that something is in it."""
+
+    def append(self, *args: Any, **more: Any) -> asyncio.Future[Any]:
+        async def later(landing: asyncio.Future[Any]) -> Any:
+            await asyncio.sleep(1)
+            return await landing
+
+        return asyncio.ensure_future(later(super().append(*args, **more)))
+
+
+@pytest.mark.parametrize("now", [False, True])
+@pytest.mark.parametrize("what", ["unpause", "cancel", "hint"])
+def test_a_task_goes_on_whenever_a_person_speaks_while_it_comes_to_stand_still(what: str, now: bool) -> None:
+    async def main(secs: float) -> Ran:
+        made = await bench(tools(), store=SlowStore())
+        task_id, driving = await begun(made)
+        await made.service.pause(task_id, now=now)
+        await asyncio.sleep(secs)
+        if what == "cancel":
+            await made.service.cancel(task_id)
+        else:
+            if what == "hint":
+                await made.service.hint(task_id, "look twice")
+            await made.service.unpause(task_id)
+        await driving
+        if (await made.store.summary(task_id)).status == "waiting":
+            await made.drive(task_id)
+        return (await made.ran(task_id)).check()
+
+    for tenth in range(0, 120, 4):
+        ran = virtual_time(main(tenth / 10))
+        assert ran.result.status == ("cancelled" if what == "cancel" else "succeeded"), ran.result.failure
 
 
 def test_a_paused_task_can_be_cancelled_and_answered() -> None:

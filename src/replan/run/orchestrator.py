@@ -68,8 +68,8 @@ async def drive(task_id: str, parts: Parts, *, steal: bool = False) -> State:
 
     A cancelled `drive` leaves the task where it is: it can be resumed.
     """
-    state, heard = None, 0
-    while state is None or await _spoken_since(state, heard, parts):
+    state, heard, again = None, 0, False
+    while state is None or again or await _spoken_since(state, heard, parts):
         people = People(task_id, parts)
         try:
             async with Claimed(task_id, parts, steal=steal and state is None) as run:
@@ -78,7 +78,7 @@ async def drive(task_id: str, parts: Parts, *, steal: bool = False) -> State:
                     if not run.state.ended and goes_on(run.state, run.now()):
                         await driving.attend()
                 finally:
-                    state, heard = run.state, driving.heard
+                    state, heard, again = run.state, driving.heard, driving.again
                     if state.ended:
                         parts.given.forget(state.name)
         except TaskHeld:
@@ -112,7 +112,7 @@ class Drive:
     the loop has let go.
     """
 
-    __slots__ = ("deadline", "drift", "failed", "heard", "people", "run")
+    __slots__ = ("again", "deadline", "drift", "failed", "heard", "people", "run")
 
     def __init__(self, run: Run, people: People) -> None:
         self.run = run
@@ -125,6 +125,8 @@ class Drive:
         """Up to where people's signals have been taken in."""
         self.drift: drift.Drift | None = None
         """What is otherwise than when the plan was made."""
+        self.again = False
+        """It was cut off for a pause that is over by now."""
         self.failed: Exception | None = None
         """What went wrong beside the loop, as people's words were taken in."""
 
@@ -153,8 +155,8 @@ class Drive:
                         await work
                 if run.state.waiting is None or run.stopping:
                     break
-                await run.settle()
                 paused = run.state.waiting.paused
+                await run.settle()  # people are heard meanwhile
                 await self._take_in()  # an answer may have come just now
                 if run.state.waiting is not None:
                     break
@@ -259,8 +261,11 @@ class Drive:
             close_running(run)
             run.record(TaskCancelled(failure=with_account(run.state, explain.cancelled(run.state))))
             return
-        if self._is_cut_off() and not self._is_late():
-            wishes.stand_still(run)  # what ran is taken up as after a crash
+        if not self._is_late():  # a person has paused it: what ran is taken up as after a crash
+            if self._is_cut_off():
+                wishes.stand_still(run)
+            else:
+                self.again = True
             return
         limit = run.state.policy.budget.task_timeout_secs or 0.0
         reason = explain.timed_out(run.state, limit).reason  # says what had not finished
