@@ -157,7 +157,7 @@ class PostgresServer:
     def close(self) -> None:
         self.stop(signal.SIGKILL)
         if self.limited:
-            subprocess.run(["umount", str(self.data)], check=False)
+            subprocess.run(["umount", "--lazy", str(self.data)], check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _binaries(self) -> Path:

@@ -6,7 +6,7 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +53,29 @@ class People:
                 self.did["handed in again"] += 1
                 await asyncio.sleep(0.5)
         self.plans[task_id] = plan
-        if chance.random() < 0.05:
+        whim = chance.random()
+        if whim < 0.05:
             await asyncio.sleep(chance.uniform(0, 1.5))
             await self._cancel(task_id)
+        elif whim < 0.12:
+            await asyncio.sleep(chance.uniform(0, 1.5))
+            await self._say(lambda: self._replan.service.pause(task_id, now=chance.random() < 0.5), "paused")
+            await asyncio.sleep(chance.uniform(0, 4.0))
+            await self._say(lambda: self._replan.service.unpause(task_id), "let go on")
+
+    async def _say(self, say: Callable[[], Awaitable[None]], what: str) -> None:
+        """Until it is heard, or is of no use any more."""
+        while True:
+            try:
+                await say()
+            except StoreError:
+                await asyncio.sleep(0.5)
+            except ReplanError as error:
+                self.did[f"not {what}: {type(error).__name__}"] += 1
+                return
+            else:
+                self.did[what] += 1
+                return
 
     async def _cancel(self, task_id: str) -> None:
         while True:
@@ -90,7 +110,7 @@ class People:
                     await self._decide(task_id, one.id)
                 elif one.kind == "outcome":
                     await self._settle(task_id, one)
-                else:
+                elif one.kind == "intervention":
                     self.did[f"asked for {one.kind}"] += 1
                     await self._cancel(task_id)
             except StoreError:

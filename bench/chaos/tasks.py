@@ -69,7 +69,7 @@ def some_tools(folder: Path) -> list[Any]:
 
 
 def plan_for(chance: random.Random) -> dict[str, Any]:
-    """A plan of one of five shapes. Every `put…` has its step's name as what it does."""
+    """A plan of one of six shapes. Every `put…` has its step's name as what it does."""
     steps: list[dict[str, Any]] = []
 
     def step(name: str, tool: str, *needs: str, **parameters: Any) -> str:
@@ -81,7 +81,7 @@ def plan_for(chance: random.Random) -> dict[str, Any]:
     def nap(name: str, *needs: str) -> str:
         return step(name, "nap", *needs, secs=round(chance.uniform(0.01, 0.2), 3))
 
-    shape = chance.choice(["chain", "wide", "kinds", "agreed", "large"])
+    shape = chance.choice(["chain", "wide", "kinds", "agreed", "large", "waits"])
     if shape == "chain":
         step("d", "put", step("c", "put", nap("b", step("a", "put"))))
     elif shape == "wide":
@@ -89,6 +89,12 @@ def plan_for(chance: random.Random) -> dict[str, Any]:
         step("z", "put", *naps)
     elif shape == "kinds":
         step("z", "put", step("k", "put_by_key"), nap("n", step("v", "put_seen")))
+    elif shape == "waits":
+        secs = round(chance.uniform(0.2, 4.0), 2)
+        wait = {"step_id": "w", "tool": "wait_for_time", "parameters": {"seconds": secs}}
+        step("a", "put")
+        steps.append({**wait, "dependencies": ["a"]})
+        step("z", "put", "w")
     elif shape == "large":
         step("z", "put_size", step("b", "big", step("a", "put")), of="${b.output}")
     else:
