@@ -337,3 +337,68 @@ def test_a_tool_is_never_taken_less_strictly_than_when_it_was_planned_with_or_th
     assert taken.parameters == now.parameters
     same = before.model_dump() == now.model_dump()
     assert (changed(version_of(before), version_of(now)) == ()) == same
+
+
+NAMES = ("a", "b", "c")
+releases = st.fixed_dictionaries(
+    {
+        name: st.none()
+        | st.fixed_dictionaries(
+            {
+                "effect": st.sampled_from(["reads", "repeatable", "once"]),
+                "honours_key": st.booleans(),
+                "parameters": st.sampled_from([ONE, OTHER]),
+            }
+        )
+        for name in NAMES
+    }
+)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    upgrades=st.lists(st.tuples(releases, st.integers(1, 60)), min_size=1, max_size=4),
+    needs=st.lists(st.booleans(), min_size=5, max_size=5),
+)
+def test_however_tools_change_on_the_way_no_effect_is_had_twice_and_the_task_ends(
+    upgrades: list[tuple[Any, int]], needs: list[bool]
+) -> None:
+    """A tool is called again only if, each time, it was said that this does no harm."""
+    steps = [
+        step(f"s{n}", NAMES[n % 3], *([f"s{n - 1}"] if after and n else []), parameters={"to": f"to {n}"})
+        for n, after in enumerate(needs)
+    ]
+    first = {name: {"effect": "once", "honours_key": False, "parameters": ONE} for name in NAMES}
+    made: list[tuple[str, str]] = []
+
+    def tool(name: str, release: JsonObject) -> FakeTool:
+        def call(given: JsonObject) -> str:
+            made.append((name, str(given)))
+            return "ok"
+
+        spec = {"honours_key": release["honours_key"]}
+        return FakeTool(
+            call, effect=release["effect"], parameters=release["parameters"], delay_secs=20, spec=spec
+        )
+
+    def tools(release: Any) -> dict[str, FakeTool]:
+        return {name: tool(name, one) for name, one in release.items() if one is not None}
+
+    async def main() -> tuple[Ran, Upgrade]:
+        upgrade = Upgrade(plan(*steps), parallel_max_concurrent=2)
+        task_id = await upgrade.begin(tools(first), for_secs=30)
+        for at, (release, secs) in enumerate(upgrades):
+            upgraded = await upgrade.bench(tools(release), str(at))
+            driving = asyncio.create_task(upgraded.service.drive(task_id))
+            await asyncio.sleep(secs)
+            driving.cancel()
+            await asyncio.wait({driving})
+        last = await upgrade.bench(tools(first), "last")
+        ended = await last.ran(task_id)
+        return (ended if ended.state.ended else await last.drive(task_id)).check(), upgrade
+
+    ran, upgrade = virtual_time(main())
+    assert ran.state.ended
+    assert len(made) == len(set(made)), "the plan was made for effects, and stays so"
+    begun = [(call.tool_id, str(call.parameters)) for source in upgrade.sources for call in source.calls]
+    assert len(begun) == len(set(begun)), "nor is one that was cut off begun again"
