@@ -9,31 +9,28 @@ from replan.core.types import Action, JsonObject, Step, ToolSpec
 SOURCE = "replan"
 """What rules know the source of these tools as."""
 LONGEST_SECS = 366 * 86_400.0
-EVERY_SECS, LIMIT_SECS = 10.0, 3600.0
+EVERY_SECS, LIMIT_SECS = 10, 3600
 """Of a condition, where the plan does not say."""
 
 
 def _spec(name: str, description: str, parameters: JsonObject, **more: object) -> ToolSpec:
-    required = parameters.pop("required", [])
-    schema = {
-        "type": "object",
-        "properties": parameters,
-        "required": required,
-        "additionalProperties": False,
-    }
+    required = parameters.pop("required", None)
+    schema: JsonObject = {"type": "object", "properties": parameters, "additionalProperties": False}
+    if required:
+        schema["required"] = required
     given = {"id": name, "name": name, "description": description, "parameters": schema, **more}
     return ToolSpec.model_validate({"effect": "reads", "source": SOURCE, **given})
 
 
-_SECS: JsonObject = {"type": "number", "minimum": 1, "maximum": LONGEST_SECS}
+_SECS: JsonObject = {"type": "number", "minimum": 1}
 
 WAIT_FOR_TIME = _spec(
     "wait_for_time",
     "Wait for so long, or until a point in time. Give seconds or until.",
     {
-        "seconds": {"type": "number", "minimum": 0, "maximum": LONGEST_SECS},
-        "until": {"type": "string", "description": "such as 2026-03-01T09:30 or 2026-03-01T09:30:00+02:00"},
-        "zone": {"type": "string", "description": "of until, where that names none: Europe/Berlin; else UTC"},
+        "seconds": {"type": "number", "minimum": 0},
+        "until": {"type": "string", "description": "2026-03-01T09:30 or 2026-03-01T09:30+02:00"},
+        "zone": {"type": "string", "description": "of until, else UTC: Europe/Berlin"},
     },
     output_schema={"type": "object", "properties": {"until": {"type": "string"}}, "required": ["until"]},
     waits="time",
@@ -41,12 +38,12 @@ WAIT_FOR_TIME = _spec(
 )
 WAIT_FOR_CONDITION = _spec(
     "wait_for_condition",
-    "Call a reading tool again and again, with growing pauses, until what it gives meets a condition; gives that output.",
+    "Call a reading tool again and again until what it gives meets a condition; gives that output.",
     {
         "tool": {"type": "string", "description": "the id of the reading tool"},
         "parameters": {"type": "object", "description": "its parameters"},
         "condition": {"type": "string", "description": "JMESPath over {output}: output.status == 'done'"},
-        "every_secs": {"type": "number", "minimum": 1, "maximum": 86_400, "default": EVERY_SECS},
+        "every_secs": {**_SECS, "default": EVERY_SECS},
         "limit_secs": {**_SECS, "default": LIMIT_SECS, "description": "then the step has failed"},
         "required": ["tool", "condition"],
     },
@@ -55,8 +52,7 @@ WAIT_FOR_CONDITION = _spec(
 )
 CREATE_CALLBACK = _spec(
     "create_callback",
-    "Make a token with which somebody outside can tell this task that something has happened: pass token and task_id to "
-    "the tool that has it done, then use wait_for_callback.",
+    "Make a token for somebody outside: pass token and task_id to the tool that has something done, then wait_for_callback.",
     {},
     output_schema={
         "type": "object",
@@ -68,12 +64,12 @@ CREATE_CALLBACK = _spec(
 )
 WAIT_FOR_CALLBACK = _spec(
     "wait_for_callback",
-    "Wait until somebody outside has used the token of create_callback; gives the data that came with it.",
+    "Wait until somebody outside has used the token; gives the data that came with it.",
     {
         "token": {"type": "string"},
         "limit_secs": {
             **_SECS,
-            "description": "then the step has failed; without it, it waits as long as it takes",
+            "description": "left out: as long as it takes",
         },
         "required": ["token"],
     },

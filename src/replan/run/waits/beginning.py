@@ -7,7 +7,7 @@ from typing import assert_never
 from replan.core.events import WaitStarted
 from replan.core.state.task import State
 from replan.core.types import ToolSpec
-from replan.core.waits.tools import BUILT_IN, CREATE_CALLBACK, LIMIT_SECS
+from replan.core.waits.tools import BUILT_IN, CREATE_CALLBACK, LIMIT_SECS, LONGEST_SECS
 from replan.ports import Tools
 from replan.run.calls.build import Call
 from replan.run.waits.moments import due_at
@@ -47,7 +47,7 @@ def begun(call: Call, state: State, now: float) -> WaitStarted:
 
 def _limit(call: Call, limit: float | None) -> float:
     given = [secs for secs in (limit, call.step.timeout_secs) if secs is not None]
-    return float(min(given))
+    return float(min(*given, LONGEST_SECS))
 
 
 def callbacks_of(state: State) -> list[str]:

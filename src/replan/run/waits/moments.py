@@ -18,7 +18,7 @@ def due_at(parameters: JsonObject, now: float) -> float:
     if (seconds is None) == (until is None):
         raise ValueError("give seconds or until, one of the two")
     if seconds is not None:
-        return now + float(seconds)
+        return now + _bounded(float(seconds), f"{seconds} seconds")
     zone = parameters.get("zone") or "UTC"
     try:
         known = UTC if zone == "UTC" else ZoneInfo(zone)
@@ -32,11 +32,14 @@ def due_at(parameters: JsonObject, now: float) -> float:
     except (ValueError, OverflowError):
         right = "2026-03-01, 2026-03-01T09:30 or 2026-03-01T09:30:00+02:00"
         raise ValueError(f"{str(until)[:100]!r} is not a date or time; right are {right}") from None
-    if due - now > LONGEST_SECS:
-        raise ValueError(
-            f"{until} is more than {LONGEST_SECS / 86_400:.0f} days away, which is as long as a step may wait"
-        )
-    return due
+    return now + _bounded(due - now, str(until))
+
+
+def _bounded(secs: float, what: str) -> float:
+    if secs > LONGEST_SECS:
+        days = f"{LONGEST_SECS / 86_400:.0f} days"
+        raise ValueError(f"{what} is more than {days} away, which is as long as a step may wait")
+    return secs
 
 
 def told(moment: float) -> str:
