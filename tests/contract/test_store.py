@@ -1069,3 +1069,27 @@ async def test_whoever_lost_the_task_redacts_nothing(store: Store) -> None:
     with pytest.raises(StaleWriter):
         await store.redact(claim, WithoutWord())
     assert (await store.read("t"))[0].event == submitted("say the word")
+
+
+async def test_what_comes_behind_a_large_output_keeps_its_place_and_others_need_not_wait(
+    store: Store,
+) -> None:
+    large, other = await claimed(store, "large"), await claimed(store, "other")
+    data = bytes(range(256)) * 40_000
+    appends = [
+        store.append(large, steps(1, 1), ts=2.0, round=1),
+        store.append(large, steps(2, 1), ts=2.0, round=1, artifacts=[NewArtifact("a", data)]),
+        store.append(large, steps(3, 1), ts=2.0, round=1),
+        store.append(large, steps(4, 1), ts=2.0, round=1, artifacts=[NewArtifact("b", data[1:])]),
+        store.append(other, steps(1, 1), ts=2.0, round=1),
+        store.append(large, steps(5, 1), ts=2.0, round=1),
+    ]
+    released = asyncio.ensure_future(store.release(large))
+    found = [await append for append in appends]
+    await released
+
+    assert [one.first for one in found] == [2, 3, 4, 5, 2, 6]
+    assert names(await store.read("large")) == ["s1", "s2", "s3", "s4", "s5"]
+    assert (await store.artifact("large", "a"), await store.artifact("large", "b")) == (data, data[1:])
+    with pytest.raises(StaleWriter):
+        await store.append(large, steps(6, 1), ts=2.0, round=1)

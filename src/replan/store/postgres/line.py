@@ -136,6 +136,12 @@ class Lines:
         for line in self._all:
             self._free.put_nowait(line)
 
+    async def ask(self, sql: str, params: Params | None = None, *, more_secs: float = 0.0) -> list[Row]:
+        """What one statement gives, by whatever line is free."""
+        async with self.one() as line:
+            rows: list[Row] = await line.ask(sql, params, more_secs=more_secs)
+            return rows
+
     @contextlib.asynccontextmanager
     async def one(self) -> Any:
         line = await self._free.get()

@@ -115,7 +115,7 @@ class PostgresStore:
         self._presence = Presence(self._address, self._ears, self._ask)
         await self._presence.enter()
         self._writer = Writer(
-            self._line, self.shown, self._home, busy_secs=self._busy_secs, changed=self._appended
+            self._line, self._lines, self.shown, self._home, busy_secs=self._busy_secs, changed=self._appended
         )
         for work in (self._writer.work, self._presence.stay, self._presence.look, self._presence.tell):
             self._home.spawn(work())
@@ -221,7 +221,7 @@ class PostgresStore:
 
         if self._closed:
             raise StoreError(f"the store {self.shown} is closed")
-        claiming = self._writer.queue(work)
+        claiming = self._writer.queue(work, of=task_id)
         try:
             claim: Claim = await asyncio.shield(claiming)
         except asyncio.CancelledError:
@@ -260,7 +260,7 @@ class PostgresStore:
                 if self._driven.get(claim.task_id) == claim.fence:
                     del self._driven[claim.task_id]
 
-        await self._writer.run(work)
+        await self._writer.run(work, of=claim.task_id)
 
     def append(
         self,
@@ -281,7 +281,7 @@ class PostgresStore:
         try:
             add.size = sum([len(row.data.encode()) for row in rows])
         except UnicodeEncodeError as error:
-            self._writer.submit(Work(self._writer.torn_by(claim, error), None, asked))
+            self._writer.submit(Work(self._writer.torn_by(claim, error), None, asked, claim.task_id))
             return asked.future
         self._writer.submit(add)
         return asked.future
@@ -290,7 +290,7 @@ class PostgresStore:
         async def work(line: Line) -> None:
             await redact.redact(line, claim, redaction)
 
-        return asyncio.ensure_future(self._writer.run(work, claim))
+        return asyncio.ensure_future(self._writer.run(work, claim, of=claim.task_id))
 
     async def signal(self, task_id: str, event: e.AnyEvent, ts: float) -> e.Record:
         if not event.signal:
@@ -351,7 +351,7 @@ class PostgresStore:
 
         if self._closed:
             raise StoreError(f"the store {self.shown} is closed")
-        used: list[bytes] = await self._writer.run(work)
+        used: list[bytes] = await self._writer.run(work, of=task_id)
         if used:
             await self._contents.unused(used)
 
@@ -579,7 +579,9 @@ class PostgresStore:
         await self._do(self._lined(lambda line: moving.admit(line, admissions, epochs)))
 
     async def give_away(self, claim: Claim, last_seq: int) -> None:
-        used = await self._writer.run(lambda line: moving.give_away(line, claim, last_seq), claim)
+        used = await self._writer.run(
+            lambda line: moving.give_away(line, claim, last_seq), claim, of=claim.task_id
+        )
         self._writer.over(claim)
         self._driven.pop(claim.task_id, None)
         self._appended(claim.task_id)

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from replan.errors import ReplanError, StaleWriter, StoreBusy, StoreError, TaskEnded, TaskNotFound
 from replan.ports import Appended, Claim, NewArtifact
 from replan.store.postgres.faults import FAULTS, passes, translated
+from replan.store.postgres.gates import Gates
 from replan.store.postgres.kept import artifacts
-from replan.store.postgres.line import Line, Params, Patience, Row, secs_for
+from replan.store.postgres.line import Line, Lines, Params, Patience, Row, secs_for
 from replan.store.postgres.statements import APPEND, APPEND_MANY, APPEND_ROW, LOOK, SEPARATOR
 from replan.store.postgres.worker_loop import WorkerLoop
 from replan.store.rows import EventRow
@@ -51,6 +52,8 @@ class Work:
     work: Callable[[Line], Awaitable[Any]]
     chain: Hashable
     asked: Waiter
+    of: str | None = None
+    """The task that it is about: behind all that was appended to that before."""
 
 
 @dataclass(slots=True)
@@ -78,9 +81,19 @@ class Writer:
     """The writing line. Everything but `submit` runs in the store's own loop."""
 
     def __init__(
-        self, line: Line, shown: str, home: WorkerLoop, *, busy_secs: float, changed: Callable[[str], None]
+        self,
+        line: Line,
+        lines: Lines,
+        shown: str,
+        home: WorkerLoop,
+        *,
+        busy_secs: float,
+        changed: Callable[[str], None],
     ) -> None:
+        """`lines`: by which large outputs go, beside the appends."""
         self._line = line
+        self._lines = lines
+        self._gates: Gates[Add | Work] = Gates(self._stored, self._queued, self._beside)
         self._shown = shown
         self._home = home
         self._busy_secs = busy_secs
@@ -100,19 +113,38 @@ class Writer:
         if self._closing:
             settle([(job.asked, None, StoreError(f"the store {self._shown} is closed"))])
             return
+        if isinstance(job, Add):
+            task_id, unready = job.claim.task_id, any(artifact.kept is None for artifact in job.artifacts)
+            if not unready:
+                job.digests = [
+                    bytes.fromhex(one.kept.digest) for one in job.artifacts if one.kept is not None
+                ]
+        else:
+            task_id, unready = job.of or "", False
+        if not self._gates.holds(task_id, job, unready=unready):
+            self._queued(job)
+
+    def _queued(self, job: Add | Work) -> None:
         self._jobs.append(job)
         if self._idle:
             self._idle = False
             self._home.loop.call_soon_threadsafe(self._news.set)
 
-    async def run(self, work: Callable[[Line], Awaitable[Any]], chain: Hashable = None) -> Any:
-        """Do it in its place among the appends; from any loop, and to its end if nobody waits any more."""
-        return await asyncio.shield(self.queue(work, chain))
+    def _beside(self, work: Coroutine[Any, Any, None]) -> None:
+        self._home.loop.call_soon_threadsafe(self._home.spawn, work)
 
-    def queue(self, work: Callable[[Line], Awaitable[Any]], chain: Hashable = None) -> asyncio.Future[Any]:
+    async def run(
+        self, work: Callable[[Line], Awaitable[Any]], chain: Hashable = None, *, of: str | None = None
+    ) -> Any:
+        """Do it in its place among the appends; from any loop, and to its end if nobody waits any more."""
+        return await asyncio.shield(self.queue(work, chain, of=of))
+
+    def queue(
+        self, work: Callable[[Line], Awaitable[Any]], chain: Hashable = None, *, of: str | None = None
+    ) -> asyncio.Future[Any]:
         """The same, for whoever does not wait at once."""
         asked = waiter()
-        self.submit(Work(work, chain, asked))
+        self.submit(Work(work, chain, asked, of))
         return asked.future
 
     def begins(self, claim: Claim) -> None:
@@ -137,7 +169,7 @@ class Writer:
         """Write what comes, until the store is closed and all of it is written."""
         while True:
             if not self._jobs:
-                if self._closing:
+                if self._closing and self._gates.empty:
                     self._ended.set()
                     return
                 self._idle = True
@@ -244,7 +276,6 @@ class Writer:
             if (row := _only_row(entries[0])) is not None:
                 rows = await self._line.ask(APPEND_ROW, row, more_secs=secs_for(entries[0].size))
                 return {entries[0].claim.task_id: rows[0][0]} if rows else {}
-            await self._store_artifacts(entries[0])
             rows = await self._line.ask(APPEND, _single(entries[0]), more_secs=secs_for(entries[0].size))
             return {entries[0].claim.task_id: rows[0][0]} if rows else {}
         with_artifacts = [entry for entry in entries if any(add.artifacts for add in entry.adds)]
@@ -257,22 +288,26 @@ class Writer:
                 )
             )
         for entry in with_artifacts:
-            await self._store_artifacts(entry)
             rows = await self._line.ask(APPEND, _single(entry), more_secs=secs_for(entry.size))
             if rows:
                 found[entry.claim.task_id] = rows[0][0]
         return found
 
-    async def _store_artifacts(self, entry: _Entry) -> None:
-        for add in entry.adds:
-            for artifact in add.artifacts[len(add.digests) :]:
-                kept = artifact.kept
-                digest = (
-                    await artifacts.put(self._line, artifact.data)
-                    if kept is None
-                    else bytes.fromhex(kept.digest)
-                )
-                add.digests.append(digest)
+    async def _stored(self, job: Add | Work) -> None:
+        """Store the artifacts of an append that comes next; what cannot be stored ends what is written under its claim."""
+        assert isinstance(job, Add)
+        patience = Patience(self._busy_secs)
+        for artifact in job.artifacts:
+            while job.claim not in self._torn:
+                try:
+                    if artifact.kept is None:
+                        job.digests.append(await artifacts.put(self._lines, artifact.data))
+                    else:
+                        job.digests.append(bytes.fromhex(artifact.kept.digest))
+                    break
+                except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to who asked
+                    if not (passes(error) and await patience.again()):
+                        self._torn.setdefault(job.claim, translated(error, self._shown))
 
     async def _looked_up(
         self, entries: list[_Entry], error: BaseException, patience: Patience

@@ -9,14 +9,14 @@ from psycopg.errors import ForeignKeyViolation, UniqueViolation
 
 from replan.errors import StoreError
 from replan.ports import Content
-from replan.store.postgres.line import LONG_SECS, Line, secs_for
+from replan.store.postgres.line import LONG_SECS, Line, Lines, secs_for
 
 PIECE = 1 << 20
 KEPT = "1 hour"
 """So long a content that no task uses yet is left alone: its task is about to."""
 
 
-async def put(line: Line, data: bytes) -> bytes:
+async def put(line: Line | Lines, data: bytes) -> bytes:
     """Store a content; its digest. What is there already is not written again; what nobody uses is removed later."""
     digest = hashlib.sha256(data).digest()
     known = await line.ask(
@@ -35,6 +35,7 @@ async def put(line: Line, data: bytes) -> bytes:
         await line.ask(
             "INSERT INTO artifact_piece VALUES (%(digest)s::bytea, %(n)s::int, %(data)s::bytea) ON CONFLICT DO NOTHING",
             {"digest": digest, "n": n, "data": data[at : at + PIECE]},
+            more_secs=secs_for(PIECE),
         )
     return digest
 
