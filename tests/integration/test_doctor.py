@@ -15,10 +15,12 @@ import pytest
 from cli_process import BY_STEPS, folder, one_step, replan
 
 from postgres_server import PostgresServer
+from replan.cli.doctor import asked
 from replan.cli.doctor.database import database
 from replan.cli.doctor.findings import Finding, guarded
 from replan.config import Settings
-from replan.core.events import CancelRequested, StepReady, TaskSubmitted, TaskWaiting
+from replan.core.events import CancelRequested, PlanGenerated, StepReady, TaskSubmitted, TaskWaiting
+from replan.core.types import Plan
 from replan.engine.procrastinate.queue import Queue
 from replan.store.inspection.sqlite import look_at_sqlite
 from replan.store.postgres import schema as postgres_schemas
@@ -217,6 +219,35 @@ async def test_consumers_that_fail_or_that_nobody_delivers_to_are_told(file: Pat
     assert (failing.state, "refused 3 times in a row: it is away" in failing.found) == ("problem", True)
     assert (left.state, "nobody delivers to it" in left.found) == ("problem", True)
     assert "replan outbox forget left" in left.todo
+
+
+async def test_tasks_that_cannot_go_on_here_are_told_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text('def dig(n: int) -> int:\n    """Dig."""\n    return n\n')
+    store = SqliteStore(tmp_path / "log.db")
+    await store.create("late", TaskSubmitted(description="x"), 1.0)
+    claim = await store.claim("late")
+    await store.append(claim, [TaskWaiting(reason="a while", until=5.0)], ts=2.0, round=1)
+    await store.create("digs", TaskSubmitted(description="x"), 1.0)
+    claim = await store.claim("digs")
+    plan = {
+        "plan_id": "p",
+        "task_description": "x",
+        "steps": [{"step_id": "s", "name": "s", "tool": "fly", "parameters": {}}],
+    }
+    await store.append(claim, [PlanGenerated(plan=Plan.model_validate(plan))], ts=2.0, round=1)
+    await store.aclose()
+
+    def told(*specs: str) -> dict[str, str]:
+        found = asked.tools(Settings(), specs, tmp_path / "log.db")
+        return {one.facts["tasks"][0]: one.found for one in found if one.name == "tasks"}
+
+    with_none = await asyncio.to_thread(told)
+    with_some = await asyncio.to_thread(told, str(tmp_path / "tools.py"))
+
+    assert set(with_none) == {"late"}, "tools come from where the log says"
+    assert set(with_some) == {"late", "digs"}
+    assert "nobody has taken it up since" in with_some["late"]
+    assert "'fly', not to be found" in with_some["digs"]
 
 
 def test_workers_need_a_server(file: Path) -> None:

@@ -8,10 +8,17 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from replan.cli.doctor.findings import Finding
-from replan.cli.terminal.words import counted
+from replan.cli.terminal.words import clean, counted
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from replan.config import Settings
+    from replan.run.service.resumable import CannotGoOn
+    from replan.tools.catalog.catalog import Catalog
+
+_LOOK_SECS = 10.0
+"""For the logs of tasks that have not ended."""
 
 
 def model(settings: Settings) -> Finding:
@@ -86,24 +93,26 @@ def _endpoint(endpoint: str, api_key: str | None, model: str | None) -> Finding:
     return Finding("model", "ok", f"{shown}, model {model or listed[0]}")
 
 
-def tools(settings: Settings, specs: Sequence[str]) -> Iterator[Finding]:
-    """A finding for each source, and one for each that cannot be used."""
+def tools(settings: Settings, specs: Sequence[str], where: str | Path | None = None) -> Iterator[Finding]:
+    """A finding for each source, one for each that cannot be used, and one for each task in the database `where` that cannot
+    go on with them."""
     import asyncio
 
     from replan.errors import ReplanError
     from replan.wiring import open_tools
 
-    async def listed() -> tuple[dict[str, int], list[str]]:
+    async def listed() -> tuple[dict[str, int], list[str], list[CannotGoOn]]:
         catalog = open_tools(list(specs), settings)
         try:
             await catalog.open()
             counts = Counter(spec.source for spec in catalog.specs())
-            return dict(counts), [str(problem) for problem in catalog.problems]
+            stuck = [] if where is None else await _cannot_go_on(where, settings, catalog)
+            return dict(counts), [str(problem) for problem in catalog.problems], stuck
         finally:
             await catalog.aclose()
 
     try:
-        counts, problems = asyncio.run(listed())
+        counts, problems, stuck = asyncio.run(listed())
     except ReplanError as error:
         yield Finding("tools", "problem", str(error), "correct [tools] sources, or --tools")
         return
@@ -115,3 +124,30 @@ def tools(settings: Settings, specs: Sequence[str]) -> Iterator[Finding]:
         yield Finding(f"tools {source}", "ok", counted(count, "tool"))
     for problem in problems:
         yield Finding("tools", "problem", problem)
+    for task in stuck:
+        if task.kind != "tools" or specs:  # else they are taken from where the task's log says
+            facts = {"kind": task.kind, "tasks": [task.task_id]}
+            yield Finding(
+                "tasks", "note", f"{task.task_id} cannot go on: {clean(task.why, 500)}", facts=facts
+            )
+
+
+async def _cannot_go_on(where: str | Path, settings: Settings, catalog: Catalog) -> list[CannotGoOn]:
+    import asyncio
+    import time
+
+    from replan.errors import ReplanError
+    from replan.run.service.resumable import cannot_go_on
+    from replan.wiring import open_store
+
+    try:
+        store = open_store(where, settings)
+    except ReplanError:  # which was told as what is wrong with the database
+        return []
+    try:
+        async with asyncio.timeout(_LOOK_SECS):
+            return await cannot_go_on(store, catalog, time.time)
+    except (ReplanError, TimeoutError):
+        return []
+    finally:
+        await store.aclose()

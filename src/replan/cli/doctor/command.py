@@ -49,7 +49,7 @@ def _well(findings: list[Finding]) -> bool:
 def examine(config: Path | None, db: str | None, tools: Sequence[str] = ()) -> Iterator[Finding]:
     """Every check in turn; one that fails does not stop the others."""
     from replan.cli.doctor import asked, here
-    from replan.cli.doctor.database import database
+    from replan.cli.doctor.database import database, place, usable
     from replan.cli.doctor.findings import guarded
     from replan.config import Settings
 
@@ -59,5 +59,7 @@ def examine(config: Path | None, db: str | None, tools: Sequence[str] = ()) -> I
     yield finding
     settings = loaded.settings if loaded else Settings()
     yield from guarded("model", lambda: [asked.model(settings)])
-    yield from guarded("store", lambda: database(settings, db))
-    yield from guarded("tools", lambda: asked.tools(settings, tools))
+    found = list(guarded("store", lambda: database(settings, db)))
+    yield from found
+    where = place(settings, db) if usable(found) else None
+    yield from guarded("tools", lambda: asked.tools(settings, tools, where))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,14 +22,29 @@ _AHEAD_SECS, _FAR_AHEAD_SECS = 1.0, 10.0
 _LONG_TRANSACTION_SECS = 600.0
 
 
+def place(settings: Settings, db: str | None) -> str | Path:
+    """Where the database is."""
+    from replan.wiring import database as named
+
+    return named(db if db is not None else settings.database_service.connection_string)
+
+
+def usable(findings: Iterable[Finding]) -> bool:
+    """Whether it holds tasks, and to open it changes nothing in it."""
+    by_name = {finding.name: finding for finding in findings if finding.name in ("store", "schema")}
+    store, form = by_name.get("store"), by_name.get("schema")
+    if store is None or form is None or store.state != "ok" or form.state == "problem":
+        return False
+    return bool(store.facts.get("tasks")) and form.facts["at"] >= form.facts["newest"]
+
+
 def database(settings: Settings, db: str | None) -> Iterator[Finding]:
     """What is found in the database that tasks would be kept in."""
     import asyncio
 
     from replan.cli.doctor.standing import consumers, queue, standing
-    from replan.wiring import database as named
 
-    where = named(db if db is not None else settings.database_service.connection_string)
+    where = place(settings, db)
     found = asyncio.run(examined(where))
     health = found.health
     yield _store(health)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
 
 from replan.core.events import misread
 from replan.core.state.fold import fold
 from replan.core.state.progress import TaskStatus
 from replan.core.state.task import State
 from replan.core.waits.tools import tools_of
-from replan.ports import Tools
-from replan.run.session.dependencies import Parts
+from replan.ports import Store, Tools
 from replan.run.waits.moments import told
 
 BY_HAND = "python"
@@ -49,34 +48,41 @@ class CannotGoOn(NamedTuple):
 
     task_id: str
     why: str
+    kind: Literal["log", "tools", "late"]
+    """Its log cannot be read; tools are missing here; it should have gone on by itself."""
 
 
-async def cannot_go_on(parts: Parts, limit: int = 200) -> list[CannotGoOn]:
+async def cannot_go_on(
+    store: Store, tools: Tools, now: Callable[[], float], limit: int = 200
+) -> list[CannotGoOn]:
     """Those of the newest unfinished tasks that nobody drives and that could not go on here, each with the reason.
 
     Tasks that wait for a worker are not among them: what those lack the queue says.
     """
-    rows = await parts.store.list_tasks(status=_UNFINISHED, limit=limit)
+    rows = await store.list_tasks(status=_UNFINISHED, limit=limit)
     return [
-        CannotGoOn(row.task_id, why)
+        found
         for row in rows
-        if not row.held and not row.queue and (why := await _why_not(row.task_id, parts))
+        if not row.held and not row.queue and (found := await _why_not(row.task_id, store, tools, now))
     ]
 
 
-async def _why_not(task_id: str, parts: Parts) -> str:
-    records = await parts.store.read(task_id)
+async def _why_not(task_id: str, store: Store, tools: Tools, now: Callable[[], float]) -> CannotGoOn | None:
+    records = await store.read(task_id)
     if odd := next((one for one in records if misread(one.event)), None):
-        return f"number {odd.seq} of its log ({odd.type}) is of another release of Replan: drive it with that"
+        why = f"number {odd.seq} of its log ({odd.type}) is of another release of Replan: drive it with that"
+        return CannotGoOn(task_id, why, "log")
     state = fold(records)
     if state.ended or state.cancel is not None:
-        return ""
-    if missing := tools_missing(state, parts.tools):
-        return f"it goes on with {_listed(missing)}, not to be found among the tools here: give those that it was submitted with"
+        return None
+    if missing := tools_missing(state, tools):
+        why = f"it goes on with {_listed(missing)}, not to be found among the tools here: give those that it was submitted with"
+        return CannotGoOn(task_id, why, "tools")
     waiting = state.waiting
-    if waiting is not None and waiting.until is not None and parts.clock.now() > waiting.until + OVERDUE_SECS:
-        return f"it waited until {told(waiting.until)}, and nobody has taken it up since: replan tasks resume {task_id}"
-    return ""
+    if waiting is not None and waiting.until is not None and now() > waiting.until + OVERDUE_SECS:
+        why = f"it waited until {told(waiting.until)}, and nobody has taken it up since: replan tasks resume {task_id}"
+        return CannotGoOn(task_id, why, "late")
+    return None
 
 
 def _listed(names: Sequence[str]) -> str:

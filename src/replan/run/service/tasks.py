@@ -408,7 +408,7 @@ class Service:
 
     def cannot_go_on(self, limit: int = 200) -> Coroutine[Any, Any, list[CannotGoOn]]:
         """Unfinished tasks that nobody drives and that could not go on here, each with the reason."""
-        return cannot_go_on(self.parts, limit)
+        return cannot_go_on(self.parts.store, self.parts.tools, self.parts.clock.now, limit)
 
     async def give_instead(self, task_id: str, instead: JsonObject) -> None:
         """What the task is driven with from here on in place of what its log says: the log is told when it is driven."""
