@@ -9,7 +9,7 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from picture_records import UNDER_WAY, call, fault, plan, records, step
+from picture_records import DIAMOND, UNDER_WAY, call, fault, plan, records, step
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -17,7 +17,8 @@ from replan.cli.live.draw import render
 from replan.cli.live.picture import PictureState
 from replan.cli.live.plain import PlainLines
 from replan.core import events as e
-from replan.core.state.fold import fold
+from replan.core.state.fold import apply, fold
+from replan.core.state.task import State
 from replan.core.types import Dimensions, Evaluation, Failure, Usage
 from thorough import examples
 
@@ -170,6 +171,63 @@ def test_the_counts_fit_the_steps_and_no_line_is_wider_than_the_terminal(
     assert set(view.failed) == {name for name, one in view.steps.items() if one.status == "failed"}
     for line in drawn(view, 200, width=max(width, 12), rows=rows, ascii_only=ascii_only):
         assert cell_len(line) <= max(width, 12)
+
+
+def _call(step_id: str, **more: object) -> dict[str, object]:
+    return call(step_id, **more, call_key=f"{step_id}.1")
+
+
+MORE = st.one_of(
+    st.sampled_from(["rome", "oslo", "compare"]).flatmap(
+        lambda name: st.sampled_from(
+            [
+                e.StepReady(step_id=name),
+                e.StepStarted(step_id=name),
+                e.CallStarted.model_validate(_call(name, effect="once", parameters={})),
+                e.OutcomeUnknown.model_validate(_call(name, reason="cut off")),
+                e.OutcomeSettled.model_validate(_call(name, by="person", happened=False)),
+                e.StepCompleted(step_id=name),
+                e.StepFailed(step_id=name, error=fault("no")),
+                e.StepSkipped(step_id=name, kind="dependency_failed", reason="it needs another one"),
+                e.RetryRequested(request_id=name, step_id=name),
+                e.RequestTaken(request_id=name),
+            ]
+        )
+    ),
+    st.sampled_from([(), ("rome",), ("rome", "compare")]).map(
+        lambda reset: e.PlanUpdated(plan=DIAMOND.model_copy(update={"version": 2}), reset=reset)
+    ),
+    st.just(e.PlanUpdated(plan=plan(step("oslo"), step("x", "oslo"), version=3))),
+)
+
+
+@given(st.lists(MORE, max_size=25))
+def test_every_step_is_as_far_as_the_core_says_after_each_record(events: list[e.AnyEvent]) -> None:
+    view, core = PictureState(), State()
+    for record in records([*UNDER_WAY, *((110.0 + n, event) for n, event in enumerate(events))]):
+        view.apply(record)
+        if record.seq:
+            apply(core, record.event, record.ts, record.round, record.seq)
+        assert {name: one.status for name, one in view.steps.items()} == {
+            name: one.status for name, one in core.steps.items()
+        }
+        assert view.done == len(core.steps) - core.open_steps
+
+
+def test_a_step_that_a_person_has_tried_again_is_due_with_all_that_was_left_out_for_it() -> None:
+    told: list[tuple[float, e.AnyEvent]] = [
+        *UNDER_WAY,
+        (104, e.StepFailed(step_id="oslo", error=fault("no"))),
+        (104, e.StepSkipped(step_id="compare", kind="dependency_failed", reason="it needs oslo")),
+    ]
+    again: list[tuple[float, e.AnyEvent]] = [
+        (110, e.RetryRequested(request_id="r", step_id="oslo")),
+        (111, e.RequestTaken(request_id="r")),
+    ]
+    before, after = PictureState.of(records(told)), PictureState.of(records([*told, *again]))
+    assert +before.counts == {"succeeded": 1, "failed": 1, "skipped": 1}
+    assert +after.counts == {"succeeded": 1, "pending": 2}
+    assert "it needs oslo" not in "\n".join(drawn(after, 112))
 
 
 # ── the drawing ───────────────────────────────────────────────────────────────

@@ -1,7 +1,8 @@
 """A running task as people see it: what the records add up to, kept small enough to draw many times a second.
 
-`PictureState.apply` takes one record (stored, or for watchers only) in constant time; only a new plan costs
-more. Nothing here draws: see `draw`.
+`PictureState.apply` takes one record (stored, or for watchers only) in constant time; only what touches many steps costs
+more. How far a step is says the core's fold of the same records; what is added here is what no log has to know: words, bars,
+what runs just now, and what only watchers are told. Nothing here draws: see `draw`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any
 from replan.cli.live.board import Board
 from replan.cli.live.story import action_words, sentence
 from replan.core import events as e
+from replan.core.state import fold
+from replan.core.state.task import State
 from replan.core.types import Evaluation
 from replan.core.words import in_digits
 
@@ -51,6 +54,8 @@ class PictureState(Board):
     evaluation: Evaluation | None = None
     cancelling: bool = False
     failure: str = ""
+    core: State = field(default_factory=State, compare=False, repr=False)
+    """The same task as the core knows it."""
 
     def apply(self, record: e.Record) -> None:
         """Take one record."""
@@ -62,6 +67,26 @@ class PictureState(Board):
         handler = _HANDLERS.get(type(record.event))
         if handler is not None:
             handler(self, record.event, record.ts)
+        if record.seq:
+            self._agree(record)
+
+    def _agree(self, record: e.Record) -> None:
+        """Each step is as far as the core says that it is."""
+        event = record.event
+        fold.apply(self.core, event, record.ts, record.round, record.seq)
+        if (own := getattr(event, "step_id", None)) is not None:
+            self._stands(own)
+        if isinstance(event, e.PlanUpdated) or self.core.open_steps != len(self.steps) - self.done:
+            for step_id in self.steps:  # more than one is due again
+                self._stands(step_id)
+
+    def _stands(self, step_id: str) -> None:
+        shown, known = self.steps.get(step_id), self.core.steps.get(step_id)
+        if shown is None or known is None or shown.status == known.status:
+            return
+        self.move(shown, known.status)
+        if known.status == "pending":
+            shown.message, shown.ended = "", None
 
     @classmethod
     def of(cls, records: Iterable[e.Record]) -> PictureState:
@@ -155,10 +180,6 @@ class PictureState(Board):
 
     def _updated(self, event: e.PlanUpdated, ts: float) -> None:
         self._planned(event, ts)
-        for step_id in event.reset:
-            if step := self.steps.get(step_id):
-                self.move(step, "pending")
-                step.message, step.ended = "", None
         self.notes.append(f"plan {event.plan.version}: {event.diff.words()}")
 
     def _repaired(self, event: e.StepRepaired, ts: float) -> None:
@@ -193,25 +214,14 @@ class PictureState(Board):
         if text := sentence(event):
             self.notes.append(text)
 
-    def _settled(self, event: e.OutcomeSettled, ts: float) -> None:
-        if (step := self.steps.get(event.step_id)) and step.status == "failed":
-            self.move(step, "pending")
-            step.message, step.ended = "", None
-        self._tell(event, ts)
-
     def _mode(self, event: e.ExecutionMode, ts: float) -> None:
         self.mode = event.mode
         self.mode_reason = event.reason
 
     # ── steps ──
 
-    def _ready(self, event: e.StepReady, ts: float) -> None:
-        if step := self.steps.get(event.step_id):
-            self.move(step, "ready")
-
     def _step_started(self, event: e.StepStarted, ts: float) -> None:
         if step := self.steps.get(event.step_id):
-            self.move(step, "running")
             step.items = event.items
             step.ended = None
             if step.started is None:
@@ -244,17 +254,14 @@ class PictureState(Board):
 
     def _step_completed(self, event: e.StepCompleted, ts: float) -> None:
         if step := self.steps.get(event.step_id):
-            self.move(step, "succeeded")
             step.message, step.progress, step.ended = "", None, ts
 
     def _step_failed(self, event: e.StepFailed, ts: float) -> None:
         if step := self.steps.get(event.step_id):
-            self.move(step, "failed")
             step.message, step.ended = event.error.message, ts
 
     def _step_skipped(self, event: e.StepSkipped, ts: float) -> None:
         if step := self.steps.get(event.step_id):
-            self.move(step, "skipped")
             step.message, step.ended = event.reason, ts
 
 
@@ -286,7 +293,7 @@ _HANDLERS: dict[type, Any] = {
     e.OverallReflectionTriggered: PictureState._reflecting,
     e.ReflectionCompleted: PictureState._tell,
     e.ReplanningStarted: PictureState._replanning,
-    e.OutcomeSettled: PictureState._settled,
+    e.OutcomeSettled: PictureState._tell,
     e.ApprovalRequested: PictureState._tell,
     e.ApprovalResolved: PictureState._heard,
     e.QuestionAsked: PictureState._tell,
@@ -294,7 +301,6 @@ _HANDLERS: dict[type, Any] = {
     e.CallbackReceived: PictureState._heard,
     e.TaskWaiting: PictureState._waits,
     e.ExecutionMode: PictureState._mode,
-    e.StepReady: PictureState._ready,
     e.StepStarted: PictureState._step_started,
     e.CallStarted: PictureState._call_started,
     e.CallCompleted: PictureState._call_completed,

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from replan.core import events as e
 from replan.core.plain_calls import Recorded
-from replan.core.state import fold_plans, fold_recovery, fold_steps, fold_task
+from replan.core.state import fold_people, fold_plans, fold_recovery, fold_steps, fold_task
 from replan.core.state.progress import status_of
 from replan.core.state.task import State
 
@@ -19,6 +19,7 @@ _HANDLERS = {
     **fold_plans.HANDLERS,
     **fold_steps.HANDLERS,
     **fold_recovery.HANDLERS,
+    **fold_people.HANDLERS,
 }
 
 

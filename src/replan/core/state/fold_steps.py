@@ -9,7 +9,7 @@ from replan.core import events as e
 from replan.core.calls.site import ONLY, READING, slot_of
 from replan.core.failures.faults import NOT_MADE
 from replan.core.plain_calls import PlainEnd, PlainStart
-from replan.core.state import fold_recovery
+from replan.core.state import fold_people, fold_recovery
 from replan.core.state.fold_plans import looked_at, reopen
 from replan.core.state.progress import CallState, Output, StepState, StepStatus
 from replan.core.state.step_recovery import Healing
@@ -268,7 +268,7 @@ def _step_failed(state: State, event: e.StepFailed, ts: float) -> None:
         looked_at(state, event.step_id)
         step.fault = event.error
         if event.error.kind == "approval":
-            fold_recovery.refused(state)
+            fold_people.refused(state)
         if state.modelled:
             fold_recovery.step_failed(state, step, event)
 

@@ -19,11 +19,11 @@ from replan.core.recovery.check_doubt import free_records, settled_output
 from replan.core.recovery.check_proposal import violations
 from replan.core.recovery.evidence import quoted, signs_of, sure
 from replan.core.recovery.failed import Failed
+from replan.core.recovery.known import stands_in
 from replan.core.recovery.same_cause import known_remedy
 from replan.core.references.refs import whole
 from replan.core.reflection import RETRIES, ActionType, StepReflection, SuggestedAction
 from replan.core.secrets import as_seen
-from replan.core.state.known import stands_in
 from replan.core.state.step_recovery import Healing
 from replan.core.state.task import CallState, Slot, StepState
 from replan.core.types import Effect, Fault, JsonObject, ToolSpec

@@ -8,8 +8,8 @@ from replan.core.plan.diff import diff_of
 from replan.core.plan.proposed import Proposed, proposal_violations
 from replan.core.plan.read import read_plan
 from replan.core.plan.repeats import marks, with_marks
+from replan.core.recovery.known import stands_in
 from replan.core.recovery.substitutes import EFFECT_WORDS, strongest
-from replan.core.state.known import stands_in
 from replan.core.state.step_recovery import Healing
 from replan.core.state.task import StepState, actions_of
 from replan.core.types import Fault, JsonObject, Plan, Step, ToolSpec

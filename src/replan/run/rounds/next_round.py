@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from replan.core.evaluation.outcome import default_strategy, forced, standing_of, violations
 from replan.core.events import PlanRejected, PlanUpdated, ReflectionCompleted, ReplanningStarted
 from replan.core.plan.check import Checked
 from replan.core.plan.diff import diff_of
-from replan.core.plan.index import references_of
 from replan.core.plan.new_ids import with_free_ids
 from replan.core.plan.read import PlanMisread, read_plan
 from replan.core.plan.repeats import with_marks
@@ -25,6 +24,7 @@ from replan.reasoning.planning.planner import Planned
 from replan.reasoning.planning.replanner import make_replan
 from replan.run.rounds.made_with import made_with
 from replan.run.rounds.more_tools import with_more_tools
+from replan.run.rounds.new_steps import check_ids, check_restated, new_steps
 from replan.run.rounds.no_plan import NothingNew, declined, stopped_by
 from replan.run.rounds.plan_checks import check, earlier_schemas
 from replan.run.rounds.still_owed import still_owed
@@ -193,13 +193,13 @@ async def _by_planner(
     def in_place(read: Plan) -> Plan:
         if read.declined:
             return read
-        new = _new_steps(read.steps, staying, over)
+        new = new_steps(read.steps, staying, over)
         if started.continues:
-            _check_ids(run, read.steps, new)
+            check_ids(run, read.steps, new)
         again = {name for step in plan.steps if step.step_id in helped for name in ids_of(step)}
         new = with_free_ids(new, state.ids_used() - again)
         if helps:
-            _check_restated(run, plan, helped, new)
+            check_restated(run, plan, helped, new)
             known = {step.step_id: step for step in plan.steps if step.step_id in helped}
             new = [with_marks(step, known.get(step.step_id, step), run.parts.tools.resolve) for step in new]
             try:
@@ -251,79 +251,6 @@ async def _by_planner(
         run.record(declined(planned.plan))
         return
     _record(run, started, planned.plan, planned.task_type, planned.corrections)
-
-
-def _check_restated(run: Run, plan: Plan, helped: Collection[StepId], new: Sequence[Step]) -> None:
-    """A helped step that is written again stays the call that it was: another tool would pass for it."""
-    known = {step.step_id: _tools_of(run, step) for step in plan.steps if step.step_id in helped}
-    if found := [
-        f"step {step.step_id!r} runs again after the new ones with its own tool, {' and '.join(known[step.step_id])}: "
-        "a call of another one is a step of its own, with an id of its own"
-        for step in new
-        if step.step_id in known and _tools_of(run, step) != known[step.step_id]
-    ]:
-        raise PlanInvalid(found)
-
-
-def _tools_of(run: Run, step: Step) -> list[str]:
-    names = [action.tool for action in step.actions] if step.actions else [step.tool]
-    found = [(name, run.parts.tools.resolve(name)) for name in names]
-    return sorted(tool.id if tool is not None else name for name, tool in found)
-
-
-def _new_steps(
-    steps: Sequence[Step], staying: Mapping[StepId, Sequence[Step]], over: Collection[StepId]
-) -> list[Step]:
-    """The steps without the copies of what stays. What is over waited for no new step: one that does is no such copy."""
-    copied = {step.step_id for step in steps if _is_restated(step, staying)}
-    waiting = [step for step in steps if step.step_id in copied & set(over)]
-    names = {name for step in steps for name in ids_of(step)} - copied
-    while later := {step.step_id for step in waiting if not names.isdisjoint(_goes_by(step))} & copied:
-        copied -= later
-        names |= later
-    return [step for step in steps if step.step_id not in copied]
-
-
-def _is_restated(step: Step, staying: Mapping[StepId, Sequence[Step]]) -> bool:
-    """True if a planner that was to write new steps only has copied one that stays, as it was planned or as it was made."""
-    return any(_does(step) == _does(known) for known in staying.get(step.step_id, ()))
-
-
-def _does(step: Step) -> tuple[object, ...]:
-    return step.tool, step.parameters, step.actions, step.for_each or "", step.when or "", step.repeat
-
-
-def _check_ids(run: Run, steps: Sequence[Step], new: Sequence[Step]) -> None:
-    """In a next part a reading under its old id may be meant as it was or anew: where that makes a difference, it has to be said."""
-    own = {step.step_id for step in new}
-    needed = {name for step in new for name in _goes_by(step)}
-    if found := [
-        f"step {step.step_id!r} is done under that id: leave it out if what it gave is meant (refer to it as it is); give it a new id, "
-        "and refer to that, if it is to be done anew"
-        for step in steps
-        if step.step_id not in own and _may_differ(run, step, needed=step.step_id in needed)
-    ]:
-        raise PlanInvalid(found)
-
-
-def _goes_by(step: Step) -> set[str]:
-    """The steps and actions that it waits for or refers to, as it is written."""
-    return {*step.dependencies, *(ref.head for ref in references_of(step))}
-
-
-def _may_differ(run: Run, step: Step, *, needed: bool) -> bool:
-    """True if a finished step that only reads may give something else by now."""
-    known = run.state.steps.get(step.step_id)
-    tools = [
-        run.parts.tools.resolve(name) for name in (step.tool, *(one.tool for one in step.actions)) if name
-    ]
-    if known is None or any(tool is None or tool.effect != "reads" for tool in tools):
-        return False
-    if any(tool is not None and tool.volatile for tool in tools):
-        return True
-    read = max((call.ended or 0.0 for call in known.calls.values()), default=0.0)
-    later = (call for one in run.state.every_step() for call in one.calls.values())
-    return needed and any(call.effect != "reads" and (call.ended or 0.0) >= read for call in later)
 
 
 def _record(run: Run, started: ReplanningStarted, plan: Plan, task_type: str, corrections: int) -> None:

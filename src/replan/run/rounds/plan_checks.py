@@ -8,8 +8,8 @@ from replan.core.plan.check import Checked, Toolbox, check_plan
 from replan.core.plan.proposed import Proposed, proposal_violations
 from replan.core.plan.repeats import marks
 from replan.core.recovery.guard import plan_repeats
+from replan.core.recovery.known import stands_in
 from replan.core.state.changes import planned_behind_a_change
-from replan.core.state.known import stands_in
 from replan.core.state.task import StepState
 from replan.core.types import JsonObject, Plan, Step, StepId, ToolId, ToolSpec
 from replan.core.waits.tools import tools_of
