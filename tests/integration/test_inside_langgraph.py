@@ -147,6 +147,26 @@ async def test_people_answer_through_interrupts_one_by_one(tmp_path: Path) -> No
         assert len(await replan.tasks()) == 1
 
 
+async def test_a_callback_is_an_interrupt_whose_value_is_what_came_of_it_and_a_time_is_none(
+    tmp_path: Path,
+) -> None:
+    steps = [
+        {"step_id": "pause", "tool": "wait_for_time", "parameters": {"seconds": 2}},
+        {"step_id": "hook", "tool": "create_callback", "dependencies": ["pause"]},
+        {"step_id": "said", "tool": "wait_for_callback", "parameters": {"token": "${hook.output.token}"}},
+    ]
+
+    def submit(state: Any) -> Any:
+        return {"plan": {"steps": steps}, "evaluation": "steps"}
+
+    async with Replan(db=tmp_path / "r.db") as replan:
+        app = _graph(langgraph_node(replan, submit=submit), InMemorySaver())
+        asked = (await app.ainvoke({"task": "wait"}, THREAD))["__interrupt__"]
+        assert [(one.value["kind"], one.value["id"][:3]) for one in asked] == [("callback", "cb_")]
+        done = await app.ainvoke(Command(resume={"n": 1}), THREAD)
+    assert done["result"] == {"n": 1}
+
+
 async def test_a_cancelled_graph_leaves_its_task_to_be_gone_on_with(tmp_path: Path) -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
     calls: list[str] = []

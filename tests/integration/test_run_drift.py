@@ -16,7 +16,7 @@ from replan.core.events import PlanGenerated, TaskSubmitted, VersionsChanged, du
 from replan.core.tools.versions import Versions, changed, stricter, version_of
 from replan.core.types import JsonObject, ToolSpec, strength_of
 from replan.errors import InputError
-from replan.testing import MemoryStore, ScriptedModel, virtual_time
+from replan.testing import MemoryStore, ScriptedModel, VirtualClock, virtual_time
 
 ONE = {
     "type": "object",
@@ -49,13 +49,15 @@ class Upgrade:
     def __init__(
         self, wanted: JsonObject = PLAN, answers: Mapping[str, Any] | None = None, **policy: Any
     ) -> None:
-        self.store = MemoryStore()
+        self.store, self.clock = MemoryStore(), VirtualClock()
         self.wanted, self.answers, self.policy = wanted, answers, policy
         self.sources: list[Any] = []
 
     async def bench(self, tools: Mapping[str, Any], version: str = "1") -> Bench:
         model = ScriptedModel(dict(self.answers or {}))
-        made = await bench({"slow": SLOW, "note": FakeTool(), **tools}, store=self.store, model=model)
+        made = await bench(
+            {"slow": SLOW, "note": FakeTool(), **tools}, store=self.store, model=model, clock=self.clock
+        )
         made.parts.version = version
         self.sources.append(made.source)
         return made
@@ -402,3 +404,18 @@ def test_however_tools_change_on_the_way_no_effect_is_had_twice_and_the_task_end
     assert len(made) == len(set(made)), "the plan was made for effects, and stays so"
     begun = [(call.tool_id, str(call.parameters)) for source in upgrade.sources for call in source.calls]
     assert len(begun) == len(set(begun)), "nor is one that was cut off begun again"
+
+
+def test_what_a_wait_asks_again_and_again_is_asked_no_more_once_it_has_an_effect() -> None:
+    asked = {"tool": "pay", "parameters": {"to": "Ann"}, "condition": "output.to == 'Bob'", "every_secs": 100}
+    upgrade = Upgrade(plan(step("poll", "wait_for_condition", parameters=asked)))
+
+    async def main() -> Ran:
+        task_id = await upgrade.begin({"pay": pay(effect="reads")})
+        await asyncio.sleep(500)
+        return await upgrade.go_on(task_id, {"pay": pay()})
+
+    ran = virtual_time(main())
+    assert len(upgrade.calls("pay")) == 1, "the first reading alone"
+    assert ran.events("versions_changed")[0].unfit.keys() == {"poll"}
+    assert "only a tool that reads" in str(ran.result.steps[0].error)
