@@ -71,25 +71,32 @@ def going_on(log: JsonObject, own: Settings, sections: Collection[str] = tuple(_
 def _section(name: str, model: type[S], log: JsonObject, own: S, *, keep: Collection[str] = ()) -> S:
     """A section as the log has it; `keep`: keys that are those of the configuration here."""
     found = log.get(name, {})
+    if isinstance(found, dict):
+        found = {key: value for key, value in found.items() if key in model.model_fields}  # of this release
+    _read(name, model, found)
     values: JsonObject = {}
     for key, value in found.items():
-        if key not in model.model_fields:
-            continue  # of another release
         mine, where = getattr(own, key), f"[{name}] {key}"
-        if isinstance(value, dict) and key in _HOLD_SECRETS[name]:
+        if key not in _HOLD_SECRETS[name]:
+            values[key] = value
+        elif isinstance(value, dict):
             values[key] = {one: _filled(f"{where}.{one}", each, mine.get(one)) for one, each in value.items()}
-        elif isinstance(value, list) and key in _HOLD_SECRETS[name]:
+        elif isinstance(value, list):
             values[key] = [_filled(where, each, *mine) for each in value]
         else:
-            values[key] = _filled(where, value, mine) if key in _HOLD_SECRETS[name] else value
+            values[key] = _filled(where, value, mine)
     values |= {key: getattr(own, key) for key in keep if key in own.model_fields_set}
+    return _read(name, model, values)
+
+
+def _read(name: str, model: type[S], values: Any) -> S:
     try:
         return model.model_validate_json(json.dumps(values))
     except ValidationError as error:
         wrong = error.errors(include_url=False)[0]
-        where = ".".join(map(str, wrong["loc"]))
+        where = " ".join([f"[{name}]", *map(str, wrong["loc"])])
         raise InputError(
-            f"the task was begun with [{name}] {where} in a form that this release does not take ({wrong['msg']}): resume it "
+            f"the task was begun with {where} in a form that this release does not take ({wrong['msg']}): resume it "
             "with the release that it was begun with, or give what it needs with --tools, --model and --endpoint"
         ) from None
 

@@ -101,5 +101,14 @@ def test_what_needs_a_yes_here_needs_it_for_a_task_whose_log_says_otherwise() ->
 def test_a_log_of_another_release_is_taken_as_far_as_it_is_known() -> None:
     on, _ = going_on({"llm": {"temperature": 0.3, "of_tomorrow": 1}, "of_tomorrow": {"a": 1}}, Settings())
     assert on.llm.temperature == 0.3
-    with pytest.raises(InputError, match="temperature in a form that this release does not take"):
-        going_on({"llm": {"temperature": "warm"}}, Settings())
+    odd: list[dict[str, Any]] = [
+        {"llm": {"temperature": "warm"}},
+        {"llm": [1]},
+        {"tools": "x"},
+        {"tools": {"sources": {"a": 1}}},
+        {"tools": {"mcp_servers": [1]}},
+        {"tools": {"rules": 5}},
+    ]
+    for log in odd:
+        with pytest.raises(InputError, match="in a form that this release does not take"):
+            going_on(log, Settings())

@@ -13,7 +13,6 @@ from replan.cli.terminal.task_ids import TaskName, full_id
 from replan.cli.terminal.terminal import Out, own_stdout, say
 
 if TYPE_CHECKING:
-    from replan.cli.terminal.going_on import Given
     from replan.config import Settings
     from replan.core.events import Record, TaskSubmitted
     from replan.core.report.result import TaskResult
@@ -65,7 +64,7 @@ def resume(
             past = await stored.history(await full_id(stored, task_id))
             found, submitted = past[0].task_id, _submitted(past)
             summary = await stored.summary(found)
-            by_workers = _are_workers_to_drive(settings, submitted, given)
+            by_workers = _are_workers_to_drive(settings, submitted, here=given.any or bool(secret))
             paused = fold(past).pause is not None
             if paused:
                 await stored.service.unpause(found, reason=reason, by=whoever(by))
@@ -76,14 +75,13 @@ def resume(
             engine = settings.engine.model_copy(update={"kind": "procrastinate"})
             return await _by_workers(settings.model_copy(update={"engine": engine}), found, past, out)
         begun = begun_with(past)
-        asks = submitted.plan is None or submitted.policy.evaluation == "model"
         secrets = _absolute(secrets_of(secret or []))
         place = database(db if db is not None else settings.database_service.connection_string)
         chosen = going_on(
             begun,
             settings,
             given,
-            asks=asks,
+            asks=fold(past).modelled,
             calls=not _is_to_end(past),
             seal_key=seal_key,
         )
@@ -137,13 +135,13 @@ def resume(
     raise typer.Exit(of_result(ended))
 
 
-def _are_workers_to_drive(settings: Settings, submitted: TaskSubmitted, given: Given) -> bool:
+def _are_workers_to_drive(settings: Settings, submitted: TaskSubmitted, *, here: bool) -> bool:
     """By the configuration; where that does not say, by how the task was submitted, unless an option is for driving it here."""
     from replan.core.limits.needs import WORK
 
     if "kind" in settings.engine.model_fields_set or WORK not in submitted.settings:
         return settings.engine.kind == "procrastinate"
-    return not given.any
+    return not here
 
 
 def _is_to_end(past: list[Record]) -> bool:

@@ -88,14 +88,21 @@ def going_on(
 
 def enter_folder(begun: Begun) -> str:
     """Go to where the task was begun, so that relative places mean what they meant there. What is to be said of it."""
-    sys.path += [folder for folder in begun.modules if folder not in sys.path and Path(folder).is_dir()]
+    sys.path += [folder for folder in begun.modules if folder not in sys.path and _is_folder(folder)]
     if begun.folder is None or begun.folder == str(Path.cwd()):
         return ""
     try:
         os.chdir(begun.folder)
-    except OSError:
+    except (OSError, ValueError):
         return f"the folder {begun.folder}, in which the task was begun, is not here: relative places are looked for in this one"
     return f"in {begun.folder}, where it was begun"
+
+
+def _is_folder(path: str) -> bool:
+    try:
+        return Path(path).is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def _tools_of(begun: Begun, *, calls: bool) -> list[str]:
