@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
+import sqlite3
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -192,6 +194,25 @@ async def test_a_process_that_is_gone_is_followed_by_another_at_once(place: Plac
 
     assert reading is not None
     assert numbers(await rest(other.outbox(), reading)) == {"a": [1, 2]}
+
+
+async def test_a_living_process_that_was_not_seen_for_long_is_taken_over(
+    place: Place, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    store, other = place
+    frozen = await begun(store.outbox())
+    if isinstance(store, SqliteStore):
+        with contextlib.closing(sqlite3.connect(tmp_path / "log.db")) as db:
+            db.execute("UPDATE outbox_consumer SET seen = seen - 60")
+            db.commit()
+    else:
+        server: PostgresServer = request.getfixturevalue("postgres_server")
+        name = request.getfixturevalue("postgres_schema").rpartition("%3D")[2]
+        server.sql(f"UPDATE {name}.outbox_consumer SET seen = seen - interval '60 s'")
+
+    assert await other.outbox().take("audit") is not None
+    with pytest.raises(StaleWriter):
+        await store.outbox().next(frozen)
 
 
 async def test_said_twice_a_cursor_moves_once(place: Place) -> None:

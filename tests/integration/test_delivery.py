@@ -109,6 +109,22 @@ async def test_a_consumer_that_fails_gets_the_batch_again_and_holds_up_no_other(
     assert failing.got == well.got == [("t", 1), ("t", 2), ("t", 3)]
 
 
+async def test_a_consumer_whose_own_work_was_cancelled_has_failed(store: SqliteStore) -> None:
+    await some(store, "t")
+
+    class Torn(Kept):
+        async def deliver(self, records: Sequence[Record]) -> None:
+            if self.wrong:
+                self.wrong -= 1
+                raise asyncio.CancelledError
+            await super().deliver(records)
+
+    torn = Torn(wrong=2)
+    async with delivering(store, torn):
+        await torn.enough.wait()
+    assert torn.got == [("t", 1), ("t", 2), ("t", 3)]
+
+
 async def test_a_batch_that_takes_long_is_not_taken_away(store: SqliteStore) -> None:
     await some(store, "t")
     go_on, other = asyncio.Event(), SqliteStore(store.path)

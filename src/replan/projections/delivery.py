@@ -134,7 +134,10 @@ class Delivery:
     async def _hand_over(self, reading: Reading, batch: Batch) -> bool:
         try:
             await self._consumer.deliver(batch.records)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the batch comes again
+        except (Exception, asyncio.CancelledError) as error:  # whatever it is, the batch comes again
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise  # else it is the consumer's own
             self._failures += 1
             self._error = self._hide(f"{type(error).__name__}: {error}")
             log.warning(

@@ -39,9 +39,10 @@ class JsonLines:
         self._keep = keep
 
     async def deliver(self, records: Sequence[Record]) -> None:
-        await asyncio.to_thread(self._write, [_line(record) for record in records])
+        await asyncio.to_thread(self._write, records)
 
-    def _write(self, lines: Sequence[bytes]) -> None:
+    def _write(self, records: Sequence[Record]) -> None:
+        lines = [_line(record) for record in records]
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         at = 0
         while at < len(lines):

@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
-from replan.core.events import TERMINAL
+from replan.core.events import TERMINAL, Record
 from replan.errors import InputError, StaleWriter, StoreBusy
 from replan.ports import MOST_BEHIND, Ask, Batch, ConsumerState, Database, Delivered, Reading
 from replan.store.outbox import BATCH_BYTES, STALE_SECS, STEP, TASK_ROWS, TASKS, checked
@@ -161,28 +163,7 @@ class PostgresOutbox:
 
     async def next(self, reading: Reading) -> Batch:
         rows = await self._do(self._next(reading))
-        records, reached = [], list[Delivered]()
-        start = 0
-        while start < len(rows):
-            end = start
-            while end < len(rows) and rows[end]["id"] == rows[start]["id"]:
-                end += 1
-            first = rows[start]
-            found = list(
-                records_of(
-                    first["task_id"],
-                    (
-                        (row["seq"], row["ts"], row["round"], row["type"], row["data"])
-                        for row in rows[start:end]
-                    ),
-                    first["after"],
-                )
-            )
-            records += found
-            last = found[-1]
-            reached.append(Delivered(first["id"], last.seq, last.ts, isinstance(last.event, TERMINAL)))
-            start = end
-        return Batch(records, reached)
+        return await asyncio.to_thread(_batch, rows)  # beside the event loop: it may be large
 
     async def _next(self, reading: Reading) -> list[dict[str, Any]]:
         name = reading.consumer
@@ -249,6 +230,16 @@ async def consumers_in(ask: Ask, mine: int = 0) -> list[ConsumerState]:
         )
         for row in await ask(_CONSUMERS, {"mine": mine})
     ]  # fmt: skip
+
+
+def _batch(rows: list[dict[str, Any]]) -> Batch:
+    records, reached = list[Record](), list[Delivered]()
+    for (number, task_id, after), some in groupby(rows, itemgetter("id", "task_id", "after")):
+        columns = ((row["seq"], row["ts"], row["round"], row["type"], row["data"]) for row in some)
+        records += records_of(task_id, columns, after)
+        last = records[-1]
+        reached.append(Delivered(number, last.seq, last.ts, isinstance(last.event, TERMINAL)))
+    return Batch(records, reached)
 
 
 def _named(reading: Reading) -> dict[str, Any]:
