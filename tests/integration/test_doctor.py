@@ -235,6 +235,12 @@ async def test_tasks_that_cannot_go_on_here_are_told_with_the_reason(tmp_path: P
         "steps": [{"step_id": "s", "name": "s", "tool": "fly", "parameters": {}}],
     }
     await store.append(claim, [PlanGenerated(plan=Plan.model_validate(plan))], ts=2.0, round=1)
+    await store.create("waits", TaskSubmitted(description="x"), 1.0)
+    claim = await store.claim("waits")
+    pause = {"step_id": "s", "name": "s", "tool": "wait_for_time", "parameters": {"seconds": 60}}
+    waits = Plan.model_validate({**plan, "steps": [pause]})
+    await store.append(claim, [PlanGenerated(plan=waits)], ts=2.0, round=1)
+    await store.append(claim, [TaskWaiting(reason="a while", until=time.time() + 60)], ts=2.0, round=1)
     await store.aclose()
 
     def told(*specs: str) -> dict[str, str]:

@@ -138,6 +138,7 @@ async def _cannot_go_on(where: str | Path, settings: Settings, catalog: Catalog)
 
     from replan.errors import ReplanError
     from replan.run.service.resumable import cannot_go_on
+    from replan.tools.catalog.waits import WithWaits
     from replan.wiring import open_store
 
     try:
@@ -146,7 +147,7 @@ async def _cannot_go_on(where: str | Path, settings: Settings, catalog: Catalog)
         return []
     try:
         async with asyncio.timeout(_LOOK_SECS):
-            return await cannot_go_on(store, catalog, time.time)
+            return await cannot_go_on(store, WithWaits(catalog, catalog.rules), time.time)
     except (ReplanError, TimeoutError):
         return []
     finally:
