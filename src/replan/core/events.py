@@ -342,6 +342,8 @@ class CallbackReceived(Event):
 class OutcomeUnknown(_OfCall):
     type: Literal["outcome_unknown"] = "outcome_unknown"
     reason: str
+    of_try: str = ""
+    """Of which try of another task, where it is that task's."""
 
 
 class OutcomeSettled(_OfCall):

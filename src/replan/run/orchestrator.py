@@ -112,7 +112,7 @@ class Drive:
     the loop has let go.
     """
 
-    __slots__ = ("again", "deadline", "drift", "failed", "heard", "people", "run")
+    __slots__ = ("again", "cut_off", "deadline", "drift", "failed", "heard", "late", "people", "run")
 
     def __init__(self, run: Run, people: People) -> None:
         self.run = run
@@ -125,8 +125,12 @@ class Drive:
         """Up to where people's signals have been taken in."""
         self.drift: drift.Drift | None = None
         """What is otherwise than when the plan was made."""
+        self.late = False
+        """Its time is up: nothing is begun any more."""
+        self.cut_off = False
+        """What ran was cut off for a pause."""
         self.again = False
-        """It was cut off for a pause that is over by now."""
+        """It was cut off, and may go on already."""
         self.failed: Exception | None = None
         """What went wrong beside the loop, as people's words were taken in."""
 
@@ -140,16 +144,16 @@ class Drive:
         await relatives.enter(run)
         self._begin()
         timer, loop = None, asyncio.get_running_loop()
-        late = self._is_late()  # nothing is begun any more
+        self.late = self.deadline is not None and loop.time() >= self.deadline
         if self.deadline is not None:
-            timer = loop.call_at(self.deadline, run.stop)
+            timer = loop.call_at(self.deadline, self._time_is_up)
         self.people.attend(self._take_in, self._fail)
         error: BaseException | None = None
         run.stoppable(task)
         try:
             if self.drift is not None:
                 await drift.record(run, self.drift)
-            while not late:
+            while not self.late:
                 while (work := self._next()) is not None:
                     with contextlib.suppress(Paused):
                         await work
@@ -180,7 +184,7 @@ class Drive:
             if task.cancelling() > cancels:
                 # Not the task's end: what runs is cut off, as by a crash, and goes on at the next start.
                 raise error if isinstance(error, asyncio.CancelledError) else asyncio.CancelledError
-            await self._conclude(error, stopped=run.stopped or late)
+            await self._conclude(error, stopped=run.stopped or self.late)
         finally:
             error = None  # it holds this frame
 
@@ -192,15 +196,16 @@ class Drive:
                 continue
             self.heard = record.seq
             apply(run.state, record.event, record.ts)
-        if run.state.cancel is not None or self._is_cut_off():
+        pause = run.state.pause
+        self.cut_off |= pause is not None and pause.now and run.state.waiting is None
+        if run.state.cancel is not None or self.cut_off:
             run.stop()
         wishes.take_hints(run)
         run.people_heard()
 
-    def _is_cut_off(self) -> bool:
-        """True if what runs is not to come to its end before the task stands still."""
-        pause = self.run.state.pause
-        return pause is not None and pause.now and self.run.state.waiting is None
+    def _time_is_up(self) -> None:
+        self.late = True
+        self.run.stop()
 
     async def _stands_still(self) -> bool:
         """True if the task is paused: nothing of it is begun, and the log says so."""
@@ -261,11 +266,10 @@ class Drive:
             close_running(run)
             run.record(TaskCancelled(failure=with_account(run.state, explain.cancelled(run.state))))
             return
-        if not self._is_late():  # a person has paused it: what ran is taken up as after a crash
-            if self._is_cut_off():
+        if self.cut_off and not self.late:  # what ran is taken up as after a crash
+            self.again = run.state.pause is None
+            if not self.again:
                 wishes.stand_still(run)
-            else:
-                self.again = True
             return
         limit = run.state.policy.budget.task_timeout_secs or 0.0
         reason = explain.timed_out(run.state, limit).reason  # says what had not finished
@@ -273,9 +277,6 @@ class Drive:
         failure = explain.timed_out(run.state, limit)
         failure = failure.model_copy(update={"reason": reason})
         run.record(TaskTimedOut(failure=with_account(run.state, failure)))
-
-    def _is_late(self) -> bool:
-        return self.deadline is not None and asyncio.get_running_loop().time() >= self.deadline
 
     def _failure(self, error: BaseException) -> Failure:
         state = self.run.state

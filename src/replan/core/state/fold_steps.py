@@ -160,6 +160,8 @@ def _outcome_unknown(state: State, event: e.OutcomeUnknown, ts: float) -> None:
     if call := _result_of(state, event, ts):
         call.status = "unknown"
         state.in_doubt[call.key] = call
+        if event.of_try:
+            state.tries_elsewhere = {**state.tries_elsewhere, call.key: (event.of_try, False)}
 
 
 def _outcome_settled(state: State, event: e.OutcomeSettled, ts: float) -> None:
@@ -181,6 +183,8 @@ def _outcome_settled(state: State, event: e.OutcomeSettled, ts: float) -> None:
         call.settled = state.any_settled = True
     else:
         call.status = "failed"
+        if (tried := state.tries_elsewhere.get(call.key)) is not None:
+            state.tries_elsewhere = {**state.tries_elsewhere, call.key: (tried[0], True)}
         state.undone[event.call_key] = state.undone.get(event.call_key, 0) + 1
         if step is not None and step.healing is None:
             step.healing = Healing()  # its next try is not its first

@@ -60,6 +60,7 @@ class TaskName(NamedTuple):
 _NOTHING: JsonObject = {}
 """Shared by all states: nobody writes into what was submitted."""
 _NOTHING_USED = Usage()
+_NO_TRIES: dict[CallKey, tuple[str, bool]] = {}
 _NO_FAULTS: dict[StepId, Fault] = {}
 _NO_WAITS: dict[CallKey, Wait] = {}
 _NO_CALLBACKS: dict[str, e.CallbackReceived] = {}
@@ -114,6 +115,8 @@ class State:
     """The record that each settled call was known by."""
     undone: dict[CallKey, int] = field(default_factory=dict)
     """How often it was found that a call had not happened."""
+    tries_elsewhere: dict[CallKey, tuple[str, bool]] = field(default_factory=lambda: _NO_TRIES)
+    """Of calls that another task has made and that are in doubt here: which try, and whether it was found that it did not happen."""
     ask_for: frozenset[ToolId] = frozenset()
     """Tools that a plan has wanted a person's yes for: what later plans, or recovery, call of them needs one too."""
     reworded: dict[str, list[tuple[int, Step]]] = field(default_factory=dict)

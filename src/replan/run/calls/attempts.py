@@ -268,7 +268,7 @@ class Attempts:
             reason = f"{found.named} has made this very call, and nobody knows whether it took effect"
             fault = Fault(category="external_error", kind="crashed", message=reason, happened="unknown")
             run.record(CallFailed(**call.labels(), error=fault))
-            run.record(OutcomeUnknown(**call.labels(), reason=reason))
+            run.record(OutcomeUnknown(**call.labels(), reason=reason, of_try=found.of_try))
             return fault
         output, value, stored = await relatives.copied(run, found)
         run.record(

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from replan.core.calls import verify
-from replan.core.events import OutcomeSettled
+from replan.core.events import OutcomeSettled, OutcomeUnknown
 from replan.core.failures.faults import may_retry
 from replan.core.ids import base_of, call_key
 from replan.core.recovery.ladder import MOST_SETTLED
@@ -98,7 +98,17 @@ class Doubts:
     async def _by_relatives(self, call: CallState, tool: ToolSpec) -> Settled | None:
         """What is known of the call in a task that shares the history in which it was begun."""
         found = await relatives.known_elsewhere(self._run, call.key)
-        if found is None or found.became == "in doubt":
+        if found is None:
+            return None
+        if found.became == "in doubt":  # what is found out here is about that try
+            if self._run.state.tries_elsewhere.get(call.key) != (found.of_try, False):
+                self._run.record(
+                    OutcomeUnknown(
+                        call_key=call.key, step_id=call.step_id, action_id=call.slot.action_id, index=call.slot.item,
+                        attempt=call.attempt, tool_id=call.tool_id, of_try=found.of_try,
+                        reason=f"{found.named} has made this very call, and nobody knows whether it took effect",
+                    )
+                )  # fmt: skip
             return None
         if found.became == "not made":
             self._record(call, happened=False, by=found.named)

@@ -65,6 +65,8 @@ async def place_of(parts: Parts, origin: str, wanted: Forking) -> tuple[int, Sta
     if not 1 <= at <= most:
         told = f" (number {end} is its end)" if end is not None else ""
         raise InputError(f"task {origin!r} has the events 1 to {most} to fork from, not {at}{told}")
+    while at < most and isinstance(records[at].event, OutcomeUnknown):
+        at += 1  # that it failed, and that nobody knows what came of it, is one fact
     shared = records[:at]
     state = await beside(fold, shared) if at > MANY else fold(shared)
     for step_id in wanted.retry:

@@ -12,7 +12,7 @@ from replan.core.events import CallStarted, ForkMade, QuestionAnswered
 from replan.core.secrets import lost
 from replan.core.state.task import Output, State
 from replan.errors import TaskNotFound
-from replan.ports import NewArtifact
+from replan.ports import NewArtifact, Taken
 from replan.run.session.context import Run
 from replan.run.session.outputs import read_back
 from replan.run.session.pages import folded, pages
@@ -28,6 +28,8 @@ class Theirs(NamedTuple):
     """Empty: it was deleted."""
     became: Literal["done", "not made", "under way", "in doubt"]
     output: Output | None = None
+    of_try: str = ""
+    """Which of its tries that is."""
 
     @property
     def named(self) -> str:
@@ -69,14 +71,18 @@ async def theirs(run: Run, key: str) -> Theirs | None:
             with run.pausing():
                 await run.parts.clock.sleep(wait)
             wait = min(2 * wait, LAST_LOOK_SECS)
-        elif found.became == "not made" or (found.became == "in doubt" and run.state.undone.get(key)):
-            # not made there, or somebody has told this task that it was not
+        elif found.became == "not made" or run.state.tries_elsewhere.get(key) == (_try_of(taken), True):
+            # not made there, or somebody has told this task so of this very try
             taken = await store.take(run.claim, key, over=taken)
             continue
         else:
-            return found
+            return found._replace(of_try=_try_of(taken))
         taken = await store.take(run.claim, key)
     return None
+
+
+def _try_of(taken: Taken) -> str:
+    return f"{taken.task_id}#{taken.times}"
 
 
 async def known_elsewhere(run: Run, key: str) -> Theirs | None:
@@ -85,7 +91,7 @@ async def known_elsewhere(run: Run, key: str) -> Theirs | None:
     while (taken := await run.parts.store.take(run.claim, key)).task_id != run.task_id:
         found = await _look(run, taken.task_id, key)
         if found.became != "under way":
-            return found
+            return found._replace(of_try=_try_of(taken))
         with run.pausing():
             await run.parts.clock.sleep(wait)
         wait = min(2 * wait, LAST_LOOK_SECS)
