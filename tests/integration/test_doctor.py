@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from cli_process import BY_STEPS, folder, one_step, replan
+from psycopg import AsyncConnection
 
 from postgres_server import PostgresServer
 from replan.cli.doctor import asked
@@ -22,8 +23,10 @@ from replan.config import Settings
 from replan.core.events import CancelRequested, PlanGenerated, StepReady, TaskSubmitted, TaskWaiting
 from replan.core.types import Plan
 from replan.engine.procrastinate.queue import Queue
+from replan.store import schema
 from replan.store.inspection.sqlite import look_at_sqlite
 from replan.store.postgres import schema as postgres_schemas
+from replan.store.postgres.address import Address
 from replan.store.postgres.store import PostgresStore
 from replan.store.sqlite import SqliteStore
 
@@ -98,6 +101,17 @@ def test_a_look_changes_nothing_in_an_older_database(file: Path) -> None:
     assert form.facts["at"] == 4
     after = {each.name: each.read_bytes() for each in file.parent.iterdir() if each.is_file()}
     assert {name: data for name, data in after.items() if not name.endswith(("-wal", "-shm"))} == before
+
+
+@pytest.mark.parametrize("at", range(1, len(schema.migrations())))
+def test_no_older_schema_is_a_problem(tmp_path: Path, at: int) -> None:
+    with closing(schema.connect(tmp_path / "log.db")) as db:
+        schema.prepare(db, tmp_path / "log.db", steps=schema.migrations()[:at])
+
+    found = examined(tmp_path / "log.db")
+
+    assert {one.state for some in found.values() for one in some} == {"ok", "note"}
+    assert the(found, "schema").facts["at"] == at
 
 
 @pytest.mark.parametrize(
@@ -371,6 +385,22 @@ def test_schemas_of_other_releases_and_half_of_one(made: str, run_sql: Sql) -> N
     assert (newer.state, newer.todo) == ("problem", "upgrade Replan")
     assert (older.state, "to come" in older.found) == ("note", True)
     assert (half.state, "seal_key is missing" in half.found) == ("problem", True)
+
+
+@pytest.mark.parametrize("at", range(1, len(postgres_schemas.migrations())))
+def test_nor_is_one_on_a_server(postgres_database: str, at: int) -> None:
+    async def make() -> None:
+        address = Address(postgres_database)
+        connection = await AsyncConnection.connect(**address.given, autocommit=True)
+        await postgres_schemas.prepare(connection, address, steps=postgres_schemas.migrations()[:at])
+        await connection.close()
+
+    asyncio.run(make())
+
+    found = examined(postgres_database)
+
+    assert {one.state for some in found.values() for one in some} == {"ok", "note"}
+    assert the(found, "schema").facts["at"] == at
 
 
 def test_a_table_that_somebody_has_locked_leaves_the_rest_of_the_look(

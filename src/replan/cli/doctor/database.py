@@ -63,8 +63,13 @@ def database(settings: Settings, db: str | None) -> Iterator[Finding]:
         yield from queue(found, expected=settings.engine.kind == "procrastinate")
     yield from standing(health)
     yield from consumers(health)
+    older = health.form is not None and health.form.at < health.form.newest
     for unseen in health.unseen:
-        yield Finding("store", "problem", f"a part of it could not be looked at: {unseen}")
+        told = f"a part of it could not be looked at: {unseen}"
+        if older:
+            yield Finding("store", "note", told, "it can once the database has been brought forward")
+        else:
+            yield Finding("store", "problem", told)
 
 
 def _store(health: Health) -> Finding:
