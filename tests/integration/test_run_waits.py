@@ -11,10 +11,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from run_tasks import Bench, FakeTool, Ran, action, bench, plan, step, verdict
 
+from replan.core.events import Record, TaskSubmitted
 from replan.core.tools.rules import ToolRules
 from replan.core.types import JsonObject
 from replan.errors import InputError, TaskEnded
-from replan.testing import ScriptedModel, VirtualClock, virtual_time
+from replan.testing import MemoryStore, ScriptedModel, VirtualClock, virtual_time
 
 STATUS: JsonObject = {"type": "object", "properties": {"job": {"type": "string"}}, "required": ["job"]}
 
@@ -657,3 +658,65 @@ def test_a_task_that_is_paused_as_it_waits_goes_on_with_its_wait_when_it_is_resu
     assert paused.statuses()["end"] == "pending", "due meanwhile, and still it stands"
     assert ran.result.is_success
     assert len(ran.events("wait_started")) == 1
+
+
+def test_wherever_the_log_of_a_task_that_waits_is_cut_off_it_goes_on_from_there() -> None:
+    wanted = plan(
+        step("hook", "create_callback"),
+        step("pause", "wait_for_time", parameters={"seconds": 30}),
+        step("poll", "wait_for_condition", parameters=until_done(every_secs=20)),
+        step(
+            "said",
+            "wait_for_callback",
+            "pause",
+            parameters={"token": "${hook.output.token}", "limit_secs": 500},
+        ),
+        step("note", "note", "poll", "said", parameters={"n": "${said.output}"}),
+    )
+
+    async def whole() -> tuple[str, Ran]:
+        made = await bench({"job": job(3), "note": FakeTool(effect="once")})
+        task_id = await made.submit(wanted)
+        driving = asyncio.create_task(made.drive_on(task_id))
+        await asyncio.sleep(40)
+        token = (await made.ran(task_id)).outputs()["hook"]["token"]
+        await made.service.signal(task_id, token, 7)
+        return token, (await driving).check()
+
+    async def from_there(records: list[Record]) -> tuple[Ran, int]:
+        store = MemoryStore()
+        task_id, submitted = records[0].task_id, records[0].event
+        assert isinstance(submitted, TaskSubmitted)
+        await store.create(task_id, submitted, records[0].ts)
+        claim = await store.claim(task_id)
+        for record in records[1:]:
+            if record.event.signal:
+                await store.signal(task_id, record.event, record.ts)
+            else:
+                await store.append(claim, [record.event], ts=record.ts, round=record.round)
+        await store.release(claim)
+        begun = sum(
+            getattr(one.event, "tool_id", "") == "note" for one in records if one.type == "call_started"
+        )
+        made = await bench(
+            {"job": job(3), "note": FakeTool(effect="once")}, store=store, clock=VirtualClock(records[-1].ts)
+        )
+        driving = asyncio.create_task(made.drive_on(task_id))
+        await asyncio.sleep(100)
+        ran = await made.ran(task_id)
+        if not ran.state.ended and not ran.state.callbacks:
+            await made.service.signal(task_id, ran.outputs()["hook"]["token"], 7)
+        return (await driving).check(), begun
+
+    token, ran = virtual_time(whole())
+    assert ran.result.is_success
+    assert token
+    for cut in range(1, len(ran.records)):
+        again, begun = virtual_time(from_there(ran.records[:cut]))
+        if begun and ran.records[cut - 1].type == "call_started":
+            assert again.result.failure is not None
+            assert again.result.failure.kind == "outcome_unknown", "the effect was under way"
+        else:
+            assert again.result.is_success, (cut, again.result.failure)
+            assert again.outputs()["said"] == 7
+        assert again.source.counts["note"] + begun == 1, cut
