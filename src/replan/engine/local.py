@@ -113,12 +113,13 @@ class LocalEngine:
 
     async def _take(self, task_id: str, stays: bool) -> State:
         state: State | None = None
-        _WITHIN.set((*_WITHIN.get(), (self, task_id)))
         while True:
             try:
                 has_place = await self._got_place(task_id)
                 if has_place:
                     self._placed[task_id] = next(self._count)
+                if not self.within(task_id):
+                    _WITHIN.set((*_WITHIN.get(), (self, task_id)))
                 try:
                     state = await self._drive(task_id)
                 finally:
