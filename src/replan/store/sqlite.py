@@ -25,6 +25,7 @@ from replan.errors import (
     InputError,
     ReplanError,
     StaleWriter,
+    StoreError,
     StoreUnusable,
     TaskEnded,
     TaskExists,
@@ -107,7 +108,8 @@ class SqliteStore:
         """The requests that were stored here lately and not read yet: when, and what."""
         self._closed = False
         self._identity = _identity(path)
-        self._outbox = SqliteOutbox(self._writer, self._reader, self._holders)
+        self._delivering: Reader | None = None
+        self._outbox: SqliteOutbox | None = None
 
     def _is_there(self) -> bool:
         """Whether the file that is written to is still the one of that name."""
@@ -119,13 +121,17 @@ class SqliteStore:
             return
         self._closed = True
         self._writer.stop()
-        self._reader.stop()
+        for reader in (self._reader, self._delivering):
+            if reader is not None:
+                reader.stop()
         await self._watchers.aclose()
         await asyncio.to_thread(self._shut)
 
     def _shut(self) -> None:
         self._writer.join()
-        self._reader.close()
+        for reader in (self._reader, self._delivering):
+            if reader is not None:
+                reader.close()
         self._prompt.close()
         with contextlib.suppress(sqlite3.Error):
             self._connection.execute("PRAGMA optimize")
@@ -506,7 +512,15 @@ class SqliteStore:
         return self._seal_key
 
     def outbox(self) -> SqliteOutbox:
-        """Where the log is delivered from."""
+        """Where the log is delivered from: by a reader of its own, since a look may take long."""
+        if self._outbox is None:
+            if self._closed:
+                raise StoreError(f"the store {self.path} is closed")
+            try:
+                self._delivering = Reader(schema.connect(self.path), self.path)
+            except sqlite3.Error as error:
+                raise translate(error, self.path) from None
+            self._outbox = SqliteOutbox(self._writer, self._delivering, self._holders)
         return self._outbox
 
     # ── tools ──
