@@ -292,3 +292,34 @@ def test_a_key_goes_where_the_settings_of_its_own_process_name_it_for(
     if code == 2:
         assert "key" in done.stderr
         assert OTHER_KEY not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"endpoint": "{url}", "models": {"evaluation": "m"}},
+        {"models": {"evaluation": "m"}, "config": {"llm": {"endpoint": "{url}"}}},
+        {"models": {"evaluation": "m"}, "config": {"llm": {"endpoint": "{own}", "fallback_endpoint": "{url}"}}},
+        {"endpoint": "{own}", "models": {"evaluation": "m"},
+         "config": {"llm": {"endpoint": "{own}", "fallback_endpoint": "{url}"}}},
+        {"endpoint": "{url}", "models": {"evaluation": "local"}, "proof": "0" * 32},
+        {"models": dict.fromkeys(("selection", "planning", "reflection", "evaluation"), "deepseek:m"), "config": {}},
+    ],
+)  # fmt: skip
+def test_a_forged_log_is_sent_no_key(
+    place: Path, endpoint: ScriptedEndpoint, settings: dict[str, Any]
+) -> None:
+    own = "http://127.0.0.1:9/v1"
+    text = json.dumps(settings).replace("{url}", endpoint.url).replace("{own}", own)
+    script = (
+        "import asyncio, json, sys\nfrom pathlib import Path\nfrom replan.core.events import TaskSubmitted\n"
+        "from replan.store.sqlite import SqliteStore\n"
+        "async def main():\n    store = SqliteStore(Path('log.db'))\n"
+        "    event = TaskSubmitted(description='x', tools=('tools.py',), settings=json.loads(sys.argv[1]))\n"
+        "    await store.create('t', event, 1.0)\n    await store.aclose()\nasyncio.run(main())\n"
+    )
+    subprocess.run([sys.executable, "-c", script, text], cwd=place, check=True, timeout=60)
+    env = {"APP_LLM_API_KEY": OTHER_KEY, "APP_LLM_ENDPOINT": own}
+    done = resume(place, away=False, env=env)
+    assert (done.returncode, "their key is not sent there" in done.stderr) == (2, True), done.stderr
+    assert endpoint.requests == []

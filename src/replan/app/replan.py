@@ -451,7 +451,11 @@ class Replan(Keeping, Intervening):
 
     async def begun(self) -> Begun:
         """What tasks are begun with here, as their logs have it."""
-        return self._begun.model_copy(update={"proof": await self._open.proof()})
+        proofs = {
+            "proof": await self._open.proof(),
+            "config_proof": await self._open.proof_of_config(self._begun.config),
+        }
+        return self._begun.model_copy(update=proofs)
 
     # ── tools ──
 

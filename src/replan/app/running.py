@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack
 
 from pydantic import SecretStr
 
-from replan.core.begun import begun_with, proof_of
+from replan.core.begun import begun_with, proof_of, proof_of_config
 from replan.core.events import Record, TaskSubmitted
 from replan.core.limits.policy import Policy
 from replan.core.report.result import TaskResult
 from replan.core.state.fold import fold
 from replan.core.state.task import ENDED, State
-from replan.core.types import Role
+from replan.core.types import JsonObject, Role
 from replan.engine.local import LocalEngine
 from replan.engine.procrastinate.queue import Queue
 from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld
@@ -123,7 +124,7 @@ class Running:
             wanted
         )  # what is wrong with it goes before what is wrong with the machine
         wanted = await self._with_proof(wanted)
-        if self.queue is not None and not self.by_workers:
+        if self.queue is not None and not self.by_workers and wanted.plan is None:
             ids = [spec.id for spec in self.service.parts.tools.specs()]
             wanted = wanted._replace(settings={**wanted.settings, "ids": ids})
         if self.by_workers:
@@ -173,7 +174,15 @@ class Running:
         key = self._models.key
         return "" if key is None else proof_of(await self.service.parts.store.seal_key(), key, places)
 
+    async def proof_of_config(self, config: JsonObject | None) -> str | None:
+        """Where it names variables of the environment: whoever goes on fills them in for nobody else's log."""
+        if config is None or "${" not in json.dumps(config):
+            return None
+        return proof_of_config(await self.service.parts.store.seal_key(), config)
+
     async def _with_proof(self, wanted: Submission) -> Submission:
+        if (proof := await self.proof_of_config(wanted.settings.get("config"))) is not None:
+            wanted = wanted._replace(settings={**wanted.settings, "config_proof": proof})
         asks = wanted.plan is None or wanted.policy.evaluation == "model"
         if not asks or (proof := await self.proof()) is None:
             return wanted

@@ -29,12 +29,15 @@ async def take_up(
 ) -> None:
     """Again and again: hand to the queue what a process has left that was there before."""
     known: dict[str, Needs] = {}  # looked at, and not for a worker that offers this
+    seen: set[str] = set()  # at the last look: a process whose connection was cut comes back before the next
     while True:
         await asyncio.sleep(every)
         now = offers()
         with contextlib.suppress(ReplanError):
             tried = [task_id for task_id, offered in known.items() if offered == now]
-            for task_id in await queue.left_behind(tried, stale):
+            left = set(await queue.left_behind(tried, stale))
+            due, seen = left & seen, left
+            for task_id in sorted(due):
                 work = to_take(await running.service.parts.store.read(task_id))
                 if work is not None and work.needs.answer is not None:
                     await look([work.needs.answer])

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import ValidationError
 
 from replan.config.sections import Llm, Section, Settings, ToolRuleTable, Tools, ToolService
+from replan.core.begun import destinations
 from replan.core.secrets import MASK, settings_without_secrets
 from replan.core.types import JsonObject
 from replan.errors import InputError
@@ -45,20 +46,31 @@ class GoesOn(NamedTuple):
     """Keys for which the configuration here says something else, which does not count."""
 
 
-def going_on(log: JsonObject, own: Settings, sections: Collection[str] = tuple(_HOLD_SECRETS)) -> GoesOn:
+def going_on(
+    log: JsonObject, own: Settings, sections: Collection[str] = tuple(_HOLD_SECRETS), *, trusted: bool = True
+) -> GoesOn:
     """The log's settings in these sections, with what only the configuration here has: keys, passwords, and what it forbids.
 
-    `InputError` for what the log had to leave a secret out of, where the configuration here has no such entry.
+    `trusted`: the log is this database's own. Of another the environment here is shown nothing, unless the configuration here
+    has the very same entry. `InputError` for what the log had to leave a secret out of, where the configuration here has no such entry.
     """
     changes: dict[str, Section] = {}
     if "llm" in sections:
         changes["llm"] = _section("llm", Llm, log, own.llm, keep=_NOT_OF_LLM)
     if "tools" in sections:
-        changes["tools"] = _restricted(_section("tools", Tools, log, own.tools), own.tools)
+        changes["tools"] = _restricted(_section("tools", Tools, log, own.tools, trusted=trusted), own.tools)
     if "tool_service" in sections:
-        changes["tool_service"] = _section(
-            "tool_service", ToolService, log, own.tool_service, keep=_NOT_OF_SERVICE
+        service = _section("tool_service", ToolService, log, own.tool_service, keep=_NOT_OF_SERVICE)
+        there, here = (
+            destinations(one.endpoint or one.fallback_endpoint, (), one.fallback_endpoint)
+            for one in (service, own.tool_service)
         )
+        if service.token and there - here:
+            raise InputError(
+                f"the task's log names the tool service {' and '.join(sorted(there - here))}, and the configuration here does "
+                "not: its token is not sent there. Name it as [tool_service] endpoint, or leave the token out"
+            )
+        changes["tool_service"] = service
     changed = (
         f"[{name}] {key}"
         for name, section in recorded(own).items()
@@ -68,7 +80,9 @@ def going_on(log: JsonObject, own: Settings, sections: Collection[str] = tuple(_
     return GoesOn(own.model_copy(update=changes), tuple(changed))
 
 
-def _section(name: str, model: type[S], log: JsonObject, own: S, *, keep: Collection[str] = ()) -> S:
+def _section(
+    name: str, model: type[S], log: JsonObject, own: S, *, keep: Collection[str] = (), trusted: bool = True
+) -> S:
     """A section as the log has it; `keep`: keys that are those of the configuration here."""
     found = log.get(name, {})
     if isinstance(found, dict):
@@ -80,11 +94,14 @@ def _section(name: str, model: type[S], log: JsonObject, own: S, *, keep: Collec
         if key not in _HOLD_SECRETS[name]:
             values[key] = value
         elif isinstance(value, dict):
-            values[key] = {one: _filled(f"{where}.{one}", each, mine.get(one)) for one, each in value.items()}
+            values[key] = {
+                one: _filled(f"{where}.{one}", each, mine.get(one), trusted=trusted)
+                for one, each in value.items()
+            }
         elif isinstance(value, list):
-            values[key] = [_filled(where, each, *mine) for each in value]
+            values[key] = [_filled(where, each, *mine, trusted=trusted) for each in value]
         else:
-            values[key] = _filled(where, value, mine)
+            values[key] = _filled(where, value, mine, trusted=trusted)
     values |= {key: getattr(own, key) for key in keep if key in own.model_fields_set}
     return _read(name, model, values)
 
@@ -108,13 +125,19 @@ def _shown(value: Any) -> Any:
     return settings_without_secrets(value)
 
 
-def _filled(where: str, kept: Any, *mine: Any) -> Any:
+def _filled(where: str, kept: Any, *mine: Any, trusted: bool) -> Any:
     """What the log has, or where a secret was left out of it the same of the configuration here."""
-    if not any(MASK in text for text in _texts(kept)):
+    masked = any(MASK in text for text in _texts(kept))
+    if not masked and (trusted or not any("${" in text for text in _texts(kept))):
         return kept
     for own in mine:
         if own is not None and settings_without_secrets(own) == kept:
             return own
+    if not masked:
+        raise InputError(
+            f"the task comes from another database, and its log has variables of the environment in {where} = "
+            f"{json.dumps(kept)[:300]}: they are filled in only where the configuration here has the very same entry"
+        )
     raise InputError(
         f"the task was begun with {where} = {json.dumps(kept)[:300]}, whose secret no log keeps, and the configuration here has "
         "no such entry: set it as it was, or give what it is for with --tools or --endpoint"

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from replan.core.events import Record, TaskForked, TaskResumed, TaskStarted, TaskSubmitted
+from replan.core.ids import canonical
 from replan.core.types import Frozen, JsonObject
 
 _DEFAULT_PORTS = {"https": 443, "http": 80}
@@ -34,6 +35,8 @@ class Begun(Frozen):
     answer_type: str | None = None
     """Whose validators its answer has to pass, by name."""
     replay: str | None = None
+    config_proof: str | None = None
+    """That the database which the log is in has had that of its own submitters (`proof_of_config`)."""
     config: JsonObject | None = None
     """What of the configuration a task goes on with. None: an earlier release, which did not say."""
     ids: tuple[str, ...] | None = None
@@ -74,7 +77,8 @@ def begun_with(records: Iterable[Record]) -> Begun:
 
 def given_instead(begun: Begun, now: Begun) -> JsonObject:
     """What an event has to say of a drive that goes on with something else."""
-    before, after = begun.model_dump(mode="json"), now.model_dump(mode="json")
+    of_the_task = {"ids", "answer_type"}
+    before, after = (one.model_dump(mode="json", exclude=of_the_task) for one in (begun, now))
     return {name: value for name, value in after.items() if before[name] != value}
 
 
@@ -93,6 +97,13 @@ def proof_of(seal_key: bytes, key: str, places: Iterable[str]) -> str:
     """That whoever has submitted a task had this very key, and sent it to these places: nobody else can make it."""
     text = "\x00".join([key, *sorted(places)])
     return hmac.new(seal_key, text.encode("utf-8", "surrogatepass"), "sha256").hexdigest()[:32]
+
+
+def proof_of_config(seal_key: bytes, config: JsonObject) -> str:
+    """That this was written by a process of this database: a log from elsewhere may say what it likes."""
+    return hmac.new(
+        seal_key, f"config\x00{canonical(config)}".encode("utf-8", "surrogatepass"), "sha256"
+    ).hexdigest()[:32]
 
 
 def _origin(address: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from replan.core.begun import Begun, destinations, proof_of
+from replan.core.begun import Begun, destinations, proof_of, proof_of_config
 from replan.errors import InputError
 
 if TYPE_CHECKING:
@@ -61,10 +61,14 @@ def going_on(
     Of what the log says nothing is taken for a key: which key there is, and where it may go, is for this process to say.
     """
     from replan.config.recorded import going_on as merged
+    from replan.wiring import Models
 
     elsewhere = given.is_elsewhere(begun)
     sections = ("tools", "tool_service") if elsewhere else ("llm", "tools", "tool_service")
-    settings, changed = (own, ()) if begun.config is None else merged(begun.config, own, sections)
+    trusted = begun.config is None or begun.config_proof == proof_of_config(seal_key, begun.config)
+    settings, changed = (
+        (own, ()) if begun.config is None else merged(begun.config, own, sections, trusted=trusted)
+    )
     tools = list(given.tools) or _tools_of(begun, calls=calls)
     endpoint, model = given.endpoint, given.model
     replay = None
@@ -73,10 +77,14 @@ def going_on(
         endpoint = given.endpoint or _endpoint_of(begun, settings)
         if begun.replay is not None and given.model is None:
             replay = _replay_of(begun.replay)
-        settings = _with_key(begun, settings, own, given, seal_key)
     choice: ModelChoice = model
     if choice is None and not (elsewhere and given.endpoint) and all(begun.models.values()):
         choice = begun.models or None  # type: ignore[assignment] # by role
+    if asks and not elsewhere and replay is None and not given.key and not given.endpoint:
+        wanted = Models(
+            settings, model=choice, endpoint=endpoint
+        ).destinations()  # what will be done, not what is said
+        settings = _with_key(begun, settings, own, wanted, seal_key)
     told = [_line(begun, given, settings, replay, models=asks and not elsewhere)]
     if changed:
         told.append(
@@ -154,10 +162,10 @@ def _replay_of(path: str) -> Path:
     return Path(path)
 
 
-def _with_key(begun: Begun, settings: Settings, own: Settings, given: Given, seal_key: bytes) -> Settings:
-    """The settings with a key that may go where the log says, or with none."""
-    if begun.replay is not None or given.key or given.endpoint:  # said for this task, now
-        return settings
+def _with_key(
+    begun: Begun, settings: Settings, own: Settings, wanted: frozenset[str], seal_key: bytes
+) -> Settings:
+    """The settings with a key that may go where it is `wanted`, or with none."""
     key = own.llm.api_key
     if not key:
         if begun.key_was_given or begun.proof:
@@ -166,8 +174,6 @@ def _with_key(begun: Begun, settings: Settings, own: Settings, given: Given, sea
                 "APP_LLM_API_KEY in the environment"
             )
         return settings
-    fallback = settings.llm.fallback_endpoint if begun.endpoint == settings.llm.endpoint else None
-    wanted = destinations(begun.endpoint, begun.models.values(), fallback)
     if not wanted - own_destinations(own) or begun.proof == proof_of(seal_key, key, wanted):
         return settings
     if begun.proof != "" and not _agreed(wanted):
@@ -207,6 +213,8 @@ def _agreed(wanted: frozenset[str]) -> bool:
 
 def _line(begun: Begun, given: Given, settings: Settings, replay: Path | None, *, models: bool) -> str:
     """What comes from the log."""
+    from replan.core.secrets import url_without_secrets
+
     parts = [] if given.tools else [f"--tools {spec}" for spec in begun.tools]
     if begun.config is not None:
         tools = settings.tools
@@ -221,6 +229,7 @@ def _line(begun: Begun, given: Given, settings: Settings, replay: Path | None, *
             parts.append(f"the answers of {replay}")
         elif names and not given.model:
             parts.append(f"the model {names}")
-        if begun.endpoint and not given.endpoint and replay is None:
-            parts.append(f"the endpoint {begun.endpoint}")
+        endpoint = begun.endpoint or settings.llm.endpoint
+        if endpoint and not given.endpoint and replay is None:
+            parts.append(f"the endpoint {url_without_secrets(endpoint)}")
     return f"from its log: {', '.join(parts)}" if parts else ""

@@ -38,7 +38,9 @@ _OLDEST = """SELECT extract(epoch FROM now() - greatest(j.scheduled_at, (SELECT 
 
 
 _LEFT = """SELECT task_id FROM left_behind WHERE task_id <> ALL(%(tried)s::text[])
- AND to_timestamp(updated) < now() - make_interval(secs => %(stale)s::float8) ORDER BY id LIMIT 20"""
+ AND to_timestamp(updated) < now() - make_interval(secs => %(stale)s::float8) AND pg_postmaster_start_time() < now() - make_interval(secs => %(stale)s::float8)
+ ORDER BY id LIMIT 20"""
+"""After a start of the server nobody has a lock yet."""
 
 
 class Worker(NamedTuple):
