@@ -448,7 +448,7 @@ def test_a_task_that_waits_is_cancelled_at_once(wanted: JsonObject) -> None:
     assert ran.records[-1].ts - ran.records[0].ts < 10
 
 
-def test_a_wait_and_a_person_are_waited_for_together() -> None:
+def test_a_task_that_waits_for_a_person_and_a_time_asks_first_and_waits_then() -> None:
     wanted = plan(
         step("pay", "pay"),
         step("pause", "wait_for_time", parameters={"seconds": 1000}),
@@ -458,11 +458,10 @@ def test_a_wait_and_a_person_are_waited_for_together() -> None:
     async def main() -> tuple[Ran, Ran]:
         made = await bench({"pay": FakeTool(effect="once"), "note": FakeTool()})
         task_id = await made.submit(wanted, interactive=True, approval="destructive")
-        first = await made.drive(task_id)
-        driving = asyncio.create_task(made.drive_on(task_id))
+        first = await made.drive_on(task_id)
         await asyncio.sleep(50)
         await made.service.resolve_approval(task_id, approved=True)
-        return first, (await driving).check()
+        return first, (await made.drive_on(task_id)).check()
 
     first, ran = virtual_time(main())
     assert {one.kind for one in first.result.waiting_for} == {"approval", "time"}

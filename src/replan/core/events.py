@@ -533,6 +533,11 @@ class TaskWaiting(Event):
     paused: bool = False
     """A person has paused it, and has to say that it may go on."""
 
+    @property
+    def by_itself(self) -> float | None:
+        """When it goes on by itself; None where a person is asked for something first, or nothing is due."""
+        return None if self.approvals or self.questions else self.until
+
 
 class EvaluationCompleted(Event):
     type: Literal["evaluation_completed"] = "evaluation_completed"

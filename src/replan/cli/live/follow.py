@@ -114,7 +114,7 @@ async def watch(
                 seen = record.seq
                 if events is not None:
                     events.json(record.wire(), compact=True)
-            waits = record.type == "task_waiting" and getattr(record.event, "until", None) is None
+            waits = record.type == "task_waiting" and getattr(record.event, "by_itself", None) is None
             if last is None and waits and await _is_left_waiting(replan, task_id):
                 break
     finally:

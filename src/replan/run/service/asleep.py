@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from replan.core.events import TaskWaiting
 from replan.core.state.task import State
 from replan.run.human_input.signals import People
 from replan.run.orchestrator import goes_on
@@ -16,10 +17,11 @@ OVERDUE_SECS = 10.0
 
 
 async def until_it_goes_on(state: State, parts: Parts) -> bool:
-    """Wait until the task is due, or somebody has spoken to it. False, at once, for one that no time wakes."""
-    if state.ended or state.waiting is None or state.waiting.until is None:
+    """Wait until the task is due, or somebody has spoken to it. False, at once, for one that waits for a person, or for no time."""
+    until = state.waiting.by_itself if state.waiting is not None else None
+    if state.ended or until is None:
         return False
-    task_id, until = state.task_id, state.waiting.until
+    task_id = state.task_id
     spoken = asyncio.Event()
     people = People(task_id, parts)
 
@@ -44,8 +46,8 @@ async def until_it_goes_on(state: State, parts: Parts) -> bool:
 async def due_by_itself(task_id: str, parts: Parts, last_seq: int) -> float | None:
     """Until when a task that nobody drives waits, if it then goes on by itself; None: it waits for people alone."""
     for record in reversed(await parts.store.read(task_id, max(0, last_seq - _MOST_BACK))):
-        if record.type == "task_waiting":
-            return getattr(record.event, "until", None)
+        if isinstance(record.event, TaskWaiting):
+            return record.event.by_itself
     return None
 
 
