@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from replan.core.events import Record
     from replan.core.report.result import StepResult, TaskResult
     from replan.errors import ReplanError, RetryLater
-    from replan.tools import ToolContext, tool
+    from replan.tools import File, ToolContext, tool
 
 _HOMES = {
+    "File": "replan.tools",
     "Replan": "replan.app",
     "run_sync": "replan.app",
     "Record": "replan.core.events",
@@ -35,6 +36,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "File",
     "Record",
     "Replan",
     "ReplanError",

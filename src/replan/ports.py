@@ -60,6 +60,26 @@ class Question(NamedTuple):
     json_schema: JsonObject
 
 
+class Content(NamedTuple):
+    """What `Contents.keep` has stored."""
+
+    digest: str
+    """SHA-256, as hex."""
+    size: int
+
+
+class KeptOutput(NamedTuple):
+    """What a source gives in place of a value that it has had stored piece by piece (`ToolCall.keep`)."""
+
+    content: Content
+    media_type: str
+    head: str = ""
+    tail: str = ""
+    shape: str = ""
+    masked: bool = False
+    """A secret was cut out of it."""
+
+
 class ToolCall(NamedTuple):
     """One call as a source gets it. `parameters` have passed the tool's schema."""
 
@@ -79,6 +99,10 @@ class ToolCall(NamedTuple):
     """The tool's effect as the user has decided it; None: as its source says. It binds a source that sends again."""
     late: Callable[[asyncio.Future[Any] | Future[Any]], None] | None = None
     """Told of what will end as the call's work ends, by a source whose work goes on after the call was stopped."""
+    keep: Callable[[AsyncIterable[bytes], str], Awaitable[KeptOutput]] | None = None
+    """Stores an output that comes piece by piece, of that media type; what it gives is what the call gives."""
+    open: Callable[[str], AsyncIterator[bytes]] | None = None
+    """The bytes of an artifact of the task, for a parameter that stands for one (`core.references.kept`)."""
 
 
 class ToolProblem(NamedTuple):
@@ -295,14 +319,6 @@ class Appended(NamedTuple):
 
     first: int
     last: int
-
-
-class Content(NamedTuple):
-    """What `keep` has stored."""
-
-    digest: str
-    """SHA-256, as hex."""
-    size: int
 
 
 class NewArtifact(NamedTuple):

@@ -24,6 +24,20 @@ class Keeping:
     @abstractmethod
     def service(self) -> Service: ...
 
+    async def output_pieces(
+        self, task_id: str, step_id: str, *, item: int | None = None
+    ) -> AsyncIterator[bytes]:
+        """The output of a step as bytes, piece by piece: as they are where it came as a stream, text as text, all else as JSON."""
+        from replan.tools.binary import as_bytes
+
+        service = self.service
+        streamed = await service.streamed_output(task_id, step_id, item)
+        if streamed is None:
+            yield as_bytes(await service.output(task_id, step_id, item))
+            return
+        async for piece in service.parts.store.pieces(task_id, streamed.artifact_id):
+            yield piece
+
     @contextlib.asynccontextmanager
     async def export_tasks(
         self, task_ids: Sequence[str], *, move: bool = False

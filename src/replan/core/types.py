@@ -272,10 +272,12 @@ class Artifact(Frozen):
 
     artifact_id: str
     size: int
-    """Bytes of its JSON text in UTF-8."""
+    """Bytes of its JSON text in UTF-8; of the bytes themselves where there is a `media_type`."""
     head: str = ""
     tail: str = ""
     shape: str = ""
+    media_type: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """It came as a stream: what is kept are the bytes as they are, not the JSON of a value."""
     masked: bool = Field(default=False, exclude_if=lambda value: not value)
     """A secret was cut out of what is kept."""
 

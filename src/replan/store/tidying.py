@@ -70,7 +70,8 @@ def shrinks(db: sqlite3.Connection) -> bool:
 
 def give_back(db: sqlite3.Connection) -> bool:
     """Give some free pages back; True if there are more."""
-    db.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
+    for _ in range(_PAGES):  # a step of the statement is a page, and `execute` makes one
+        db.execute("PRAGMA incremental_vacuum(1)")
     return int(db.execute("PRAGMA freelist_count").fetchone()[0]) > 0
 
 

@@ -9,11 +9,13 @@ if TYPE_CHECKING:
     from replan.tools.catalog.catalog import Catalog
     from replan.tools.functions.context import ToolContext, current
     from replan.tools.functions.decorator import tool
+    from replan.tools.functions.files import File
     from replan.tools.functions.source import FunctionSource
     from replan.tools.loading import load_tools
 
 _HOMES = {
     "Catalog": "replan.tools.catalog.catalog",
+    "File": "replan.tools.functions.files",
     "FunctionSource": "replan.tools.functions.source",
     "Progress": "replan.ports",
     "ToolContext": "replan.tools.functions.context",
@@ -22,7 +24,7 @@ _HOMES = {
     "tool": "replan.tools.functions.decorator",
 }
 
-__all__ = ["Catalog", "FunctionSource", "Progress", "ToolContext", "current", "load_tools", "tool"]
+__all__ = ["Catalog", "File", "FunctionSource", "Progress", "ToolContext", "current", "load_tools", "tool"]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
+from typing import Any
 
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w-]+=[^;,\s]+)*;base64,", re.ASCII)
 
@@ -22,3 +24,13 @@ def from_data_url(text: str) -> tuple[str, bytes] | None:
         return found[1] or "text/plain", base64.b64decode(text[found.end() :], validate=True)
     except ValueError:  # no base64, or no ASCII
         return None
+
+
+def as_bytes(value: Any) -> bytes:
+    """A value as a file has it: text as text, all else as JSON; a `data:` URL, also as the `data` of an object that only describes it, is decoded."""
+    held = value.get("data") if isinstance(value, dict) else value
+    if isinstance(held, str) and (found := from_data_url(held)) is not None:
+        return found[1]
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace")
+    return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "replace")

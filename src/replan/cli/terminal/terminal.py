@@ -123,6 +123,19 @@ class Out:
                 f"`{again('tasks', 'result')} ID` shows it"
             ) from None
 
+    def raw(self, data: bytes) -> bool:
+        """Bytes as they are; False if nobody reads them any more."""
+        if self._stream is None:
+            return False
+        try:
+            self._stream.buffer.write(data)  # type: ignore[attr-defined]
+            self._stream.buffer.flush()  # type: ignore[attr-defined]
+        except BrokenPipeError:
+            self._stream = None
+        except OSError as error:
+            raise InputError(f"stdout cannot be written: {error.strerror or error}") from None
+        return self._stream is not None
+
     def json(self, value: Any, *, compact: bool = False) -> None:
         """A JSON document: indented, or on one line."""
         value = secrets().masked(value)

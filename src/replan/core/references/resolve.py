@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from replan.core.references.kept import KeptBytes
 from replan.core.references.meter import Meter
 from replan.core.references.paths import PathError, select, static_steps
 from replan.core.references.refs import Reference, is_plain, parse
@@ -84,5 +85,7 @@ class _Filling:
             raise UnresolvedReference(raw, where="this plan", why=error.why) from None
 
     def _as_text(self, raw: str, value: Any) -> str:
+        if isinstance(value, KeptBytes):
+            raise UnresolvedReference(raw, where="this plan", why="it is too large to be put into a text")
         self._made(raw, value)
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -28,7 +28,7 @@ from replan.errors import StoreError, ToolCallError
 from replan.ports import Progress, ToolCall
 from replan.run.calls.build import Call, own_copy
 from replan.run.calls.in_time import failed, take_back_cancels, within
-from replan.run.calls.sealing import Sealed, may_be_sealed, sealed
+from replan.run.calls.sealing import Sealed, keep, may_be_sealed, sealed
 from replan.run.calls.shown import shown
 from replan.run.calls.slots import Place, Places, PlacesClosed
 from replan.run.session import relatives
@@ -418,6 +418,8 @@ class Attempts:
             None if ask is None else partial(ask, run.task_id, call.step.step_id),
             effect=call.tool.effect,
             late=partial(run.parts.late.expect, (run.name, call.key)) if once else None,
+            keep=partial(keep, run),
+            open=run.pieces,
         )
         if own is None or (left is not None and left <= own):
             return run.parts.tools.call(request)  # the task's own deadline stops it

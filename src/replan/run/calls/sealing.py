@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import codecs
+from collections.abc import AsyncIterable, AsyncIterator
 from typing import TYPE_CHECKING
 
-from replan.beside import seen_through
+from replan.beside import beside, seen_through
 from replan.core.data.pieces import weight
-from replan.core.secrets import KnownSecrets, may_say_secret, secrets_of_schema
+from replan.core.data.preview import HEAD, TAIL
+from replan.core.secrets import MASK, KnownSecrets, Pieces, may_say_secret, secrets_of_schema
 from replan.core.types import ToolSpec
-from replan.run.session.outputs import Packed, pack
+from replan.errors import ToolCallError
+from replan.ports import KeptOutput
+from replan.run.session.outputs import Packed, Streamed, pack
 
 if TYPE_CHECKING:
     from replan.run.session.context import Run
 
+MOST_BYTES = 64 * 2**30
+"""A stream that does not end fills no disk."""
 AT_ONCE = 32_768
 """Characters that are read in the event loop; more are read beside it, piece by piece."""
 
@@ -28,6 +35,9 @@ def may_be_sealed(run: Run, tool: ToolSpec) -> bool:
 
 async def sealed(packed: Packed, run: Run, tool: ToolSpec, limit: int) -> Packed:
     """The output with every secret in it masked; the same if there is none. References still find the real values."""
+    if isinstance(packed, Streamed):  # they were taken out on the way
+        masked = packed.artifact is not None and packed.artifact.masked
+        return Sealed(packed.value, packed.artifact, packed.stored) if masked else packed
     known = run.secrets
     small = packed.stored is None and weight(packed.value, AT_ONCE) <= AT_ONCE
     found = secrets_of_schema(tool.output_schema, packed.value)
@@ -52,3 +62,80 @@ def _masked(known: KnownSecrets, packed: Packed, limit: int) -> Packed:
     if again.artifact is None or again.stored is None:
         return Sealed(masked)
     return Sealed(masked, again.artifact.model_copy(update={"masked": True}), again.stored)
+
+
+async def keep(run: Run, stream: AsyncIterable[bytes], media_type: str) -> KeptOutput:
+    """Store what a tool gives piece by piece."""
+    seen = _Seen(run, stream)
+    content = await run.parts.store.keep(seen)
+    return KeptOutput(content, media_type, *seen.told(), masked=seen.masked)
+
+
+class _Seen:
+    """The stream without secrets, and what is to be told of it."""
+
+    def __init__(self, run: Run, stream: AsyncIterable[bytes]) -> None:
+        self._stream = stream
+        self._secrets = run.secrets
+        self._size = 0
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._text: codecs.IncrementalDecoder | None = codecs.getincrementaldecoder("utf-8")()
+        self.masked = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        clear = _Cleared(Pieces(self._secrets)) if self._secrets.any else None
+        async for piece in self._stream:
+            data = bytes(piece)
+            if clear is not None:
+                data = await beside(clear.take, data)
+            if data:
+                yield self._noted(data)
+        if clear is not None:
+            if data := clear.rest():
+                yield self._noted(data)
+            self.masked = clear.masked
+
+    def _noted(self, data: bytes) -> bytes:
+        self._size += len(data)
+        if self._size > MOST_BYTES:
+            raise ToolCallError(
+                f"the output is larger than {MOST_BYTES:,} bytes", kind="output", happened="unknown"
+            )
+        if len(self._head) < 4 * HEAD:
+            self._head += data[: 4 * HEAD]
+        self._tail = bytearray((self._tail + data[-4 * TAIL :])[-4 * TAIL :])
+        if self._text is not None:
+            try:
+                self._text.decode(data)
+            except UnicodeDecodeError:
+                self._text = None
+        return data
+
+    def told(self) -> tuple[str, str, str]:
+        """Head, tail and shape."""
+        if self._text is None:
+            return "", "", f"{self._size:,} bytes"
+        head = self._head.decode(errors="ignore")[:HEAD]
+        return head, self._tail.decode(errors="ignore")[-TAIL:], f"text of {self._size:,} bytes"
+
+
+class _Cleared:
+    """Bytes as text, whatever they are, so that secrets are found across pieces; and back."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        self._pieces = pieces
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self.masked = False
+
+    def take(self, data: bytes) -> bytes:
+        text = self._decoder.decode(data)
+        return self._told(self._pieces.take(text))
+
+    def rest(self) -> bytes:
+        text = self._decoder.decode(b"", final=True)
+        return self._told(self._pieces.take(text) + self._pieces.rest())
+
+    def _told(self, told: str) -> bytes:
+        self.masked = self.masked or MASK in told
+        return told.encode("utf-8", "surrogateescape")

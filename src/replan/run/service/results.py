@@ -15,7 +15,7 @@ from replan.core.state.task import Output, Slot, State, StepState
 from replan.core.types import Failure, StepId, unchecked
 from replan.errors import InputError
 from replan.ports import ArtifactStore
-from replan.run.session.outputs import Loaded, read_back
+from replan.run.session.outputs import Loaded, read_kept
 
 
 async def result_of(state: State, store: ArtifactStore) -> TaskResult:
@@ -27,7 +27,7 @@ async def result_of(state: State, store: ArtifactStore) -> TaskResult:
     if isinstance(outcome, TaskCompleted | TaskFailed):
         answer, score = outcome.final_output, outcome.score
         if outcome.artifact is not None:
-            answer = await read_back(await store.artifact(state.task_id, outcome.artifact.artifact_id))
+            answer = await read_kept(store, state.task_id, outcome.artifact)
     if outcome is not None and not isinstance(outcome, TaskCompleted):
         failure = outcome.failure
     return TaskResult(
@@ -199,6 +199,15 @@ def _calls(step: StepState) -> Iterator[CallResult]:
 
 def _named(output: Output) -> Any:
     return output.value if output.artifact is None else output.artifact.model_dump(mode="json")
+
+
+def step_of(state: State, step_id: str) -> StepState:
+    """A step of any plan."""
+    every = {step.step.step_id: step for step in state.every_step()}
+    if step_id not in every:
+        there = ", ".join(list(every)[:20]) or "none"
+        raise InputError(f"task {state.task_id!r} has no step {step_id!r}; it has: {there}")
+    return every[step_id]
 
 
 def part_of(step: StepState, item: int | None, loaded: Loaded) -> Any:

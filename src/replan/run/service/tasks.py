@@ -22,12 +22,13 @@ from replan.core.events import (
     TaskSubmitted,
 )
 from replan.core.limits.needs import Work, work_of
+from replan.core.references.kept import KeptBytes
 from replan.core.report.result import TaskResult
 from replan.core.secrets import NOTHING_SECRET, KnownSecrets, text_without_secrets
 from replan.core.state.fold import fold
 from replan.core.state.human_input import NoOutcome, outcome_of
 from replan.core.state.task import ENDED, State, TaskName
-from replan.core.types import JsonObject, Plan
+from replan.core.types import Artifact, JsonObject, Plan
 from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld
 from replan.ports import Listening
 from replan.run.calls.rivals import made_elsewhere
@@ -40,7 +41,7 @@ from replan.run.service.callbacks import receive
 from replan.run.service.event_stream import Line
 from replan.run.service.forking import Forking, Kin
 from replan.run.service.preview import plan_unstored
-from replan.run.service.results import open_approvals, part_of, result_of
+from replan.run.service.results import open_approvals, part_of, result_of, step_of
 from replan.run.service.resumable import CannotGoOn, cannot_go_on, tools_missing
 from replan.run.service.submission import Submission, check_submission, json_size
 from replan.run.session.dependencies import Parts
@@ -168,16 +169,27 @@ class Service:
         Of a `for_each` whose items partly failed, what the others gave.
         """
         state = await self.state(task_id)
-        every = {step.step.step_id: step for step in state.every_step()}
-        step = every.get(step_id)
-        if step is None:
-            raise InputError(
-                f"task {task_id!r} has no step {step_id!r}; it has: {', '.join(list(every)[:20]) or 'none'}"
-            )
+        step = step_of(state, step_id)
         loaded = Loaded()
         await loaded.load_steps(self.parts.store, task_id, [step])
         found = loaded.output_of(step) if item is None and step.has_output else part_of(step, item, loaded)
+        if isinstance(found, KeptBytes):
+            raise InputError(
+                f"the output of step {step_id!r} is too large for a value: write it to a file (`replan tasks output … -o FILE`), or "
+                "read it piece by piece (output_pieces)"
+            )
         return self._in_clear(state.submitted).masked(found)
+
+    async def streamed_output(self, task_id: str, step_id: str, item: int | None = None) -> Artifact | None:
+        """The output of the step, or of one item of it, if it came as a stream: its bytes are kept as they are."""
+        step = step_of(await self.state(task_id), step_id)
+        found = [
+            call.output.artifact
+            for call in step.every_call()
+            if call.output is not None and (item is None or call.slot.item == item - 1)
+        ]
+        one = found[0] if len(found) == 1 else None
+        return one if one is not None and one.media_type is not None else None
 
     async def history(self, task_id: str) -> list[Record]:
         """The task's log as it may be shown: without what an older release has kept in clear."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -322,9 +322,21 @@ class Run:
         on_the_way = [*self._flying] if self._batch is None else [*self._flying, self._batch]
         for batch in on_the_way:
             for made in batch.artifacts:
-                if made.artifact_id == artifact_id:
+                if made.artifact_id == artifact_id and made.kept is None:
                     return made.data
+        await self._landed_with(artifact_id)
         return await self.parts.store.artifact(task_id, artifact_id)
+
+    async def pieces(self, artifact_id: str) -> AsyncIterator[bytes]:
+        """An artifact of this task, also one whose event is still on its way to the log."""
+        await self._landed_with(artifact_id)
+        async for piece in self.parts.store.pieces(self.task_id, artifact_id):
+            yield piece
+
+    async def _landed_with(self, artifact_id: str) -> None:
+        for batch in [*self._flying] if self._batch is None else [*self._flying, self._batch]:
+            if any(made.artifact_id == artifact_id for made in batch.artifacts):
+                await self.durable(batch)
 
     async def settle(self) -> None:
         """Wait until everything recorded is in the log; raises what broke it."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from replan.core.data.read_json import Unreadable, candidates
 from replan.core.events import AnyEvent, TaskSubmitted
+from replan.core.references.kept import value_of
 from replan.core.references.refs import references
 from replan.core.secrets import (
     NOTHING_SECRET,
@@ -27,7 +28,7 @@ from replan.core.secrets import (
 )
 from replan.core.types import Artifact, JsonObject, ToolSpec
 from replan.ports import Tools
-from replan.run.session.outputs import pack, read_now
+from replan.run.session.outputs import STREAMED, pack, read_now
 
 Resolve = Callable[[str], ToolSpec | None]
 _TOOL, _PARAMETERS = ("tool", "tool_id", "tool_name", "name"), ("parameters", "params", "arguments", "args")
@@ -216,6 +217,8 @@ class LateSecrets:
         """What the artifacts stood for that were changed: this process goes on with it."""
 
     def artifact(self, artifact_id: str, data: bytes) -> bytes:
+        if artifact_id.startswith(STREAMED):
+            return self._stream(artifact_id, data)
         value = read_now(data)
         masked = self._known.masked(value)
         if masked is value:
@@ -223,6 +226,14 @@ class LateSecrets:
         self.kept[artifact_id] = value
         again = pack(masked, 0)
         return data if again.stored is None else again.stored.data
+
+    def _stream(self, artifact_id: str, data: bytes) -> bytes:
+        text = data.decode("utf-8", "surrogateescape")
+        shown = self._known.hide(text)
+        if shown == text:
+            return data
+        self.kept[artifact_id] = value_of(data, "application/octet-stream")
+        return shown.encode("utf-8", "surrogateescape")
 
     def event(self, event: AnyEvent) -> AnyEvent:
         made = self._known.masked_stored(event)

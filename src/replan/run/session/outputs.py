@@ -14,13 +14,14 @@ from replan.core.data.preview import artifact_of, holds_binary
 from replan.core.data.strict_json import not_storable, read_strictly
 from replan.core.ids import digest_of
 from replan.core.json_reader import read_in_pieces
+from replan.core.references.kept import MOST_VALUE, KeptBytes, value_of
 from replan.core.references.meter import opened
-from replan.core.secrets import lost
+from replan.core.secrets import Masked, lost
 from replan.core.state.progress import artifacts_of, compose
 from replan.core.state.task import Output, StepState
 from replan.core.types import Artifact, JsonObject, ToolSpec
 from replan.errors import ToolCallError
-from replan.ports import ArtifactStore, NewArtifact
+from replan.ports import ArtifactStore, KeptOutput, NewArtifact
 
 
 class Packed(NamedTuple):
@@ -44,7 +45,38 @@ def pack_small(value: Any) -> Packed | None:
 
 async def packed(value: Any, limit: int) -> Packed:
     """`pack`, beside the event loop where the value is large."""
+    if isinstance(value, KeptOutput):
+        return _streamed(value)
     return await seen_through(pack, value, limit) if is_large(value) else pack(value, limit)
+
+
+STREAMED = "bin_"
+"""So begin the ids of artifacts that are bytes as they came, and no JSON."""
+
+
+class Streamed(Packed):
+    """An output that was stored as it came, without secrets."""
+
+
+def _streamed(kept: KeptOutput) -> Streamed:
+    content = kept.content
+    artifact = Artifact(
+        artifact_id=STREAMED + content.digest[:32], size=content.size, head=kept.head, tail=kept.tail, shape=kept.shape,
+        media_type=kept.media_type, masked=kept.masked,
+    )  # fmt: skip
+    name = KeptBytes.of(artifact.artifact_id)
+    return Streamed(name, artifact, NewArtifact(artifact.artifact_id, kept=content))
+
+
+async def read_kept(store: ArtifactStore, task_id: str, artifact: Artifact) -> Any:
+    """The value that an artifact stands for; the name of one that is too large for a value."""
+    if artifact.media_type is None:
+        return await read_back(await store.artifact(task_id, artifact.artifact_id), masked=artifact.masked)
+    if artifact.size > MOST_VALUE:
+        name = KeptBytes.of(artifact.artifact_id)
+        return Masked(name) if artifact.masked else name
+    value = value_of(await store.artifact(task_id, artifact.artifact_id), artifact.media_type)
+    return lost(value) if artifact.masked else value
 
 
 def pack(value: Any, limit: int) -> Packed:
@@ -124,9 +156,7 @@ class Loaded:
                 if artifact.artifact_id in kept:
                     self._values[artifact.artifact_id] = kept[artifact.artifact_id]
                     continue
-                data = await store.artifact(task_id, artifact.artifact_id)
-                value = await read_back(data, masked=artifact.masked)
-                self._values[artifact.artifact_id] = value
+                self._values[artifact.artifact_id] = await read_kept(store, task_id, artifact)
 
     async def load_steps(self, store: ArtifactStore, task_id: str, steps: Iterable[StepState]) -> None:
         for step in steps:

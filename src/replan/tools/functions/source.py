@@ -18,7 +18,7 @@ from replan.core.data.pieces import is_large
 from replan.core.types import VERIFY, JsonObject, ToolSpec, Verifier
 from replan.errors import ToolCallError, ToolDefinitionError
 from replan.ports import Progress, ToolCall
-from replan.tools.bounds import unknown_tool
+from replan.tools.bounds import MAX_RESULT_BYTES, too_large, unknown_tool
 from replan.tools.functions import docstring
 from replan.tools.functions.annotations import Yields, evaluate, gives_items, result_of, yielded_result_of
 from replan.tools.functions.context import CURRENT, ToolContext, unasked_end
@@ -33,6 +33,7 @@ from replan.tools.functions.decorator import (
     tool_name,
     underlying,
 )
+from replan.tools.functions.files import File
 from replan.tools.functions.returned import UNREADABLE, PlainSchema, Returned
 from replan.tools.functions.signature import read_signature
 from replan.tools.functions.threads import DaemonThreads
@@ -191,17 +192,25 @@ class FunctionTool:
         context = ToolContext.of(call, asyncio.get_running_loop())
         arguments = self._arguments
         positional, named = _NOTHING_IN_ORDER, arguments.read(call.parameters)
+        keep, loop = call.keep, asyncio.get_running_loop()
+        if call.open is not None:
+            for value in named.values():
+                if isinstance(value, File):
+                    value.bind(call.open, loop)
         if arguments.injected or arguments.positional:
             positional, named = arguments.given(named, context)
         token = CURRENT.set(context)
         try:
             if self._kind == "sync":
-                return await self._in_thread(positional, named, context)
+                result = await self._in_thread(positional, named, context)
+                return await self._kept(result, keep) if isinstance(result, File) else result
             begun = self.function(*positional, **named)
             del call, positional, named  # while it waits, the function alone keeps its parameters
             result = await (begun if self._kind == "async" else self._exhausted(begun, context))
             if type(result) in self._returned.taken_whole:
                 return result
+            if isinstance(result, File):
+                return await self._kept(result, keep)
             return self._returned.plain(result) if type(result) in _SCALARS else await self._plain(result)
         except (asyncio.CancelledError, SystemExit) as error:
             if (fault := unasked_end(error, context, self.spec.id)) is None:
@@ -228,14 +237,26 @@ class FunctionTool:
                 result = self._drained(result, context)
             elif isinstance(result, AsyncGeneratorType) or hasattr(type(result), "__await__"):
                 return _Unfinished(result)
-            return self._returned.plain(result)
+            return result if isinstance(result, File) else self._returned.plain(result)
 
         result = await self._threads.run(work, context.goes_on)
         if isinstance(result, _Unfinished):  # a plain function around an async one
             value = result.value
             is_generator = isinstance(value, AsyncGeneratorType)
-            return await self._plain(await (self._exhausted(value, context) if is_generator else value))
+            value = await (self._exhausted(value, context) if is_generator else value)
+            return value if isinstance(value, File) else await self._plain(value)
         return result
+
+    async def _kept(self, file: File, keep: Callable[..., Awaitable[Any]] | None) -> Any:
+        """What was returned piece by piece, stored; as a value where nobody stores it."""
+        if keep is not None:
+            return await keep(file, file.media_type)
+        data = bytearray()
+        async for piece in file:
+            data += piece
+            if len(data) > MAX_RESULT_BYTES:
+                raise too_large(self.spec.id, MAX_RESULT_BYTES)
+        return self._returned.plain(bytes(data))
 
     async def _plain(self, result: Any) -> Any:
         return (

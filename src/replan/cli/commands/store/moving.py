@@ -47,21 +47,21 @@ def export(
         why = "what is given away has to be safe first" if move else "a terminal cannot show it"
         raise InputError(f"{why}: write it to a file, with -o FILE")
 
-    async def write(out: BinaryIO, safe: Callable[[], None]) -> list[str]:
+    async def write(take: Callable[[bytes], object], safe: Callable[[], None]) -> list[str]:
         async with open_stored(settings_of(config), db) as replan:
             found = [await full_id(replan, name) for name in task_ids]
             async with replan.export_tasks(found, move=move) as pieces:
                 async for piece in pieces:
-                    out.write(piece)
+                    take(piece)
                 safe()
             return found
 
-    with own_stdout():
+    with own_stdout() as out:
         if file is None:
-            asyncio.run(write(sys.stdout.buffer, sys.stdout.buffer.flush))
+            asyncio.run(write(out.raw, lambda: None))
             return
-        with _new_file(file) as (out, safe):
-            found = asyncio.run(write(out, safe))
+        with _new_file(file) as (given, safe):
+            found = asyncio.run(write(given.write, safe))
         what = found[0] if len(found) == 1 else f"{len(found)} tasks"
         say(f"{file}: {what}, {file.stat().st_size:,} bytes{'; gone from here' if move else ''}")
 
