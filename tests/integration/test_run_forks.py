@@ -252,6 +252,28 @@ def test_a_fork_of_a_failed_task_goes_on_with_a_hint() -> None:
     assert all("a hint (Ann): look in the attic" in text for text in asked)
 
 
+def test_whoever_plans_on_in_a_fork_is_told_what_the_other_task_has_done_since() -> None:
+    answers = {
+        "execution_plan": [
+            plan(step("s", "send", parameters={"to": "Ann"})),
+            plan(step("a", "read")),
+        ],
+        "evaluation": verdict(90),
+    }
+
+    async def main() -> Ran:
+        made = await bench(tools(), answers)
+        ran = (await made.run(None)).check()
+        return (await made.drive(await forked(made, ran.result.task_id, at=2))).check()
+
+    fork = virtual_time(main())
+    (planned,) = [
+        one.event.text for one in own(fork) if getattr(one.event, "schema_name", "") == "execution_plan"
+    ]
+    assert 'send({"to": "Ann"})' in planned or 'send({"to":"Ann"})' in planned
+    assert fork.source.counts["send"] == 1
+
+
 def test_a_failed_step_of_an_ended_task_is_tried_again_in_a_fork() -> None:
     made_of: list[int] = []
 

@@ -9,9 +9,11 @@ from typing import Any, Unpack
 from replan.app.checked import checked
 from replan.app.running import Running
 from replan.config.options import Options, listed, mapping, policy_with, text_of
+from replan.config.values import found
 from replan.config.whoever import whoever
 from replan.core.begun import Begun
 from replan.core.limits.policy import Policy, within
+from replan.errors import InputError
 from replan.run.service.forking import Forking, Kin
 from replan.run.service.tasks import Service
 
@@ -82,6 +84,9 @@ class Intervening:
         a `hint`, by another `plan`, with failed steps to `retry`, or to `judge` what was done and nothing else; and with other
         `options`, or else those of the other task.
         """
+        if at is not None and (isinstance(at, bool) or not isinstance(at, int)):
+            raise InputError(f"at: expected the number of an event, found {found(at)}")
+        retry = [retry] if isinstance(retry, str) else retry
         wanted = Forking(
             at=at, task_id=None if fork_id is None else text_of("fork_id", fork_id), hint=text_of("the hint", hint),
             plan=None if plan is None else mapping("plan", plan, {"steps": []}), retry=tuple(map(str, listed(retry))),

@@ -98,10 +98,14 @@ class TaskForked(Event):
     """Failed steps that are due again."""
     judge: bool = False
     """What was done is judged anew."""
+    since: tuple[str, ...] = ()
+    """Effects that the other task had had by then after that event, in words: for whoever plans on."""
 
     def request(self) -> str:
         """What was asked, in one digest."""
-        return digest(canonical(self.model_dump(mode="json", exclude={"settings", "tools", "masked"})))
+        return digest(
+            canonical(self.model_dump(mode="json", exclude={"settings", "tools", "since", "masked"}))
+        )
 
     def check_place(self, last: int, *, ended: bool) -> None:
         """`InputError` unless there is such an event of the other task, which has so many, to go on from."""

@@ -195,6 +195,9 @@ def _forked(state: State, event: e.TaskForked, ts: float) -> None:
         state.given, state.replanning = True, None
         _open_verdict(state)
     state.modelled = not state.given or state.policy.evaluation == "model"
+    if event.since:
+        asked = "what has the task that this one was forked from done after that? It is not to be done again"
+        state.mending().said.append(Said(asked, "; ".join(event.since), event.origin))
     if event.hint:
         _hear(state, event.hint, event.by)
         if not event.judge:

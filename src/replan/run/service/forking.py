@@ -12,7 +12,9 @@ from replan.core.decide import why_not
 from replan.core.events import (
     TERMINAL,
     AnyEvent,
+    CallCompleted,
     CallFailed,
+    CallStarted,
     CancelRequested,
     ForkMade,
     LlmCallCompleted,
@@ -30,11 +32,15 @@ from replan.core.limits.policy import Policy
 from replan.core.state.fold import fold
 from replan.core.state.task import State, TaskName
 from replan.core.types import JsonObject
+from replan.core.words import beginning, text_of
 from replan.errors import InputError
 from replan.run.service.interventions import checked_hint
 from replan.run.service.submission import json_size
 from replan.run.session.dependencies import Parts
 from replan.run.session.known_secrets import known_to
+
+MOST_SINCE = 30
+"""Effects after the event that a fork is told of."""
 
 
 class Forking(NamedTuple):
@@ -91,10 +97,11 @@ async def fork(
     at, state = place or await place_of(parts, origin, wanted)
     task_id = wanted.task_id or parts.ids.new("task")
     line = await parts.store.rests_on(origin)
+    since = done_since(await parts.store.read(origin, at))
     event = TaskForked(
         origin=origin, at=at, root=line[0].task_id if line else origin,
         by=storable(wanted.by), reason=storable(wanted.reason), hint=wanted.hint, policy=wanted.policy, plan=wanted.plan,
-        tools=wanted.tools, settings=wanted.settings, retry=wanted.retry, judge=wanted.judge,
+        tools=wanted.tools, settings=wanted.settings, retry=wanted.retry, judge=wanted.judge, since=since,
     )  # fmt: skip
     if state.submitted is not None:
         whole = parts.given.restored(state.name, state.submitted)
@@ -105,6 +112,20 @@ async def fork(
     if new and work is None:
         parts.given.pass_on(state.name, TaskName(task_id, now))
     return task_id, new
+
+
+def done_since(records: Sequence[Record]) -> tuple[str, ...]:
+    """The calls with an effect that have succeeded, in words; of many the latest."""
+    begun = {
+        one.event.call_key: one.event
+        for one in records
+        if isinstance(one.event, CallStarted) and one.event.effect != "reads"
+    }
+    done = [one.event.call_key for one in records if isinstance(one.event, CallCompleted)]
+    calls = [begun[key] for key in dict.fromkeys(done) if key in begun]
+    return tuple(
+        f"{call.tool_id}({beginning(text_of(call.parameters), 300)})" for call in calls[-MOST_SINCE:]
+    )
 
 
 def _check(wanted: Forking) -> None:
