@@ -112,6 +112,10 @@ class PostgresServer:
         if how is signal.SIGKILL:
             (self.data / "postmaster.pid").unlink(missing_ok=True)
 
+    def pids(self) -> list[int]:
+        """Its processes."""
+        return [] if self._process is None else [self._process.pid, *_children(self._process.pid)]
+
     def kill_child(self, chance: random.Random) -> None:
         """Kill one of its processes: it ends all others, recovers, and goes on, or ends."""
         if self._process is None:

@@ -1,6 +1,6 @@
 """Thousands of tasks while everything around them is killed, frozen, cut, filled and woken.
 
-    python -m bench.chaos                       2,000 tasks, 130 blows, about ten minutes; a new seed each time
+    python -m bench.chaos                       2,000 tasks, 131 blows, about ten minutes; a new seed each time
     python -m bench.chaos --seed 7 --keep       the same again; what was written is kept
 
 Tasks have effects in a world outside, a server with a journal on disk that loses some questions and some answers.
@@ -27,7 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Chaos: tasks go on whatever befalls workers and database.")
     parser.add_argument("--seed", type=int, help="a number drawn by chance if left out")
     parser.add_argument("--tasks", type=int, default=2_000)
-    parser.add_argument("--blows", type=int, default=130)
+    parser.add_argument("--blows", type=int, default=131)
     parser.add_argument("--secs", type=float, default=480.0, help="so long blows fall")
     parser.add_argument(
         "--only",

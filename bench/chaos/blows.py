@@ -27,18 +27,25 @@ SHARES = {
     "no answers": 6,
     "slow answers": 8,
     "new connections refused": 5,
+    "server away for long": 1,
 }
-"""How many there are of each in a whole run, 130 in all; a shorter one has them in the same parts."""
+"""How many there are of each in a whole run, 131 in all; a shorter one has them in the same parts."""
 LIVING = 4
+_AWAY_SECS = 75.0
+"""Longer than a drive waits for its database."""
 _FALLS_SECS = 4.0
 """The longest that a way stays shut, or the disk full."""
 
 
 def drawn(count: int, chance: random.Random, only: Collection[str] = ()) -> list[str]:
-    """So many blows, shuffled; of each kind at least one."""
+    """So many blows, shuffled; of each kind at least one, but for what takes long."""
     shares = {kind: share for kind, share in SHARES.items() if not only or kind in only}
     whole = sum(shares.values())
-    parts = [kind for kind, share in shares.items() for _ in range(max(1, round(share * count / whole)))]
+    parts = [
+        kind
+        for kind, share in shares.items()
+        for _ in range(max(int(share > 1 or kind in only), round(share * count / whole)))
+    ]
     chance.shuffle(parts)
     return parts
 
@@ -75,6 +82,7 @@ class Blows:
             "worker told to end": self._tell_to_end,
             "server killed": lambda: self._restart(signal.SIGKILL),
             "server stopped": lambda: self._restart(signal.SIGINT),
+            "server away for long": lambda: self._restart(signal.SIGKILL, _AWAY_SECS),
             "server's child killed": self._kill_child,
             "disk full": self._fill_disk,
             "connections cut": self._cut,
@@ -170,9 +178,9 @@ class Blows:
 
         self._later(self._chance.uniform(*self._freeze_secs), wake)
 
-    async def _restart(self, how: signal.Signals) -> None:
+    async def _restart(self, how: signal.Signals, secs: float | None = None) -> None:
         await asyncio.to_thread(self._server.stop, how)
-        await asyncio.sleep(self._chance.uniform(0, _FALLS_SECS))
+        await asyncio.sleep(self._chance.uniform(0, _FALLS_SECS) if secs is None else secs)
         await asyncio.to_thread(self._server.start)
 
     async def _kill_child(self) -> None:

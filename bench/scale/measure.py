@@ -7,7 +7,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -52,6 +52,15 @@ def rss_kib() -> float:
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1024
+
+
+def cpu_secs(pids: Iterable[int]) -> float:
+    """What these processes, and those of theirs that have ended, have used so far."""
+    ticks = 0
+    for pid in pids:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += sum(map(int, words[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def row(label: str, cells: Sequence[object], width: int = 11) -> None:
