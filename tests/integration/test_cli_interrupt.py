@@ -321,9 +321,11 @@ def test_a_killed_run_is_resumed_from_its_log_and_finished_steps_do_not_run_agai
     assert resumed.returncode == 0, resumed.stderr
     assert json.loads(resumed.stdout)["final_output"] == "there"
     assert (tmp_path / "notes.txt").read_text() == "noted\n"
+    (tmp_path / "tools.py").unlink()
     again = replan("tasks", "resume", "t-1", cwd=tmp_path)
     assert again.returncode == 2
     assert "ended" in again.stderr
+    assert "what it was begun with" not in again.stderr
 
 
 def test_ctrl_c_while_watching_leaves_the_task_alone(tmp_path: Path) -> None:

@@ -64,6 +64,9 @@ def resume(
             past = await stored.history(await full_id(stored, task_id))
             found, submitted = past[0].task_id, _submitted(past)
             summary = await stored.summary(found)
+            state = fold(past)
+            if state.ended:
+                await stored.service.check_resumable(found)  # which says so, and what can be done
             by_workers = _are_workers_to_drive(settings, submitted, here=given.any or bool(secret))
             paused = fold(past).pause is not None
             if paused:
@@ -81,7 +84,7 @@ def resume(
             begun,
             settings,
             given,
-            asks=fold(past).modelled,
+            asks=state.modelled,
             calls=not _is_to_end(past),
             seal_key=seal_key,
         )
