@@ -392,6 +392,34 @@ def test_the_first_word_of_a_callback_counts_and_the_same_again_is_no_error() ->
     assert len(ran.events("callback_received")) == 1
 
 
+@pytest.mark.parametrize(
+    ("data", "wrong"),
+    [
+        (float("nan"), "data cannot be kept as JSON"),
+        ("\ud800", "data cannot be kept as JSON"),
+        ({"n": object()}, "data cannot be kept as JSON"),
+        ("x" * 10_000_000, "at most"),
+    ],
+)
+def test_what_a_callback_brings_has_to_be_json_of_some_size(data: Any, wrong: str) -> None:
+    async def main() -> None:
+        made, task_id, token = await waiting_for_callback()
+        with pytest.raises(InputError, match=wrong):
+            await made.service.signal(task_id, token, data)
+
+    virtual_time(main())
+
+
+def test_a_key_that_a_callback_brings_is_not_kept() -> None:
+    async def main() -> Ran:
+        made, task_id, token = await waiting_for_callback()
+        made.parts.secrets.add_all([("api_key", "sk-very-secret-key")])
+        await made.service.signal(task_id, token, {"n": "sk-very-secret-key"})
+        return (await made.drive(task_id)).check()
+
+    assert "sk-very-secret-key" not in repr(virtual_time(main()).records)
+
+
 def test_a_callback_wakes_a_task_that_waits_for_a_limit_too_and_the_limit_fails_it() -> None:
     limited = plan(
         step("hook", "create_callback"),

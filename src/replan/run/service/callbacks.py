@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from replan.core.data.strict_json import storable
 from replan.core.events import CallbackReceived
 from replan.core.ids import canonical
 from replan.core.state.task import State
@@ -25,7 +26,7 @@ async def receive(parts: Parts, state: State, token: str, data: Any, by: str) ->
     if token not in (known := callbacks_of(state)):
         there = ", ".join(known) or "none"
         raise InputError(f"task {task_id!r} has no callback {token[:100]!r}; it has: {there}")
-    said = CallbackReceived(token=token, data=data, by=by)
+    said = CallbackReceived(token=token, data=parts.secrets.masked(data), by=storable(by))
     if (first := state.callbacks.get(token)) is not None:
         return _unless_the_same(first, said, task_id)
     record = await parts.store.signal(task_id, said, parts.clock.now())
