@@ -158,6 +158,10 @@ class PostgresServer:
         command = [str(self._bin / "psql"), "-qAtX", "-v", "ON_ERROR_STOP=1", self.url(database), *given]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
+    def program(self, name: str) -> Path:
+        """One of its programs, such as pg_dump."""
+        return self._bin / name
+
     def close(self) -> None:
         self.stop(signal.SIGKILL)
         if self.limited:
