@@ -345,3 +345,27 @@ def test_a_persons_yes_settles_each_further_one_in_parts_of_its_own(between: boo
     assert asked == 2
     assert ran.result.succeeded
     assert ran.source.counts["command"] == 3
+
+
+@pytest.mark.parametrize("behind", [(), ("two",)], ids=["by itself", "behind a new effect"])
+def test_what_a_plan_before_has_done_whose_steps_are_gone_is_asked_about_too(behind: tuple[str, ...]) -> None:
+    """A first part, a plan made anew in its place, and the part after that."""
+    first = {**plan(copy("copy_one"), step("look", "broken", "copy_one")), "more": "copy it again"}
+    anew = {**plan(step("stock", "stock")), "more": "copy it again"}
+    ran = run(
+        [
+            first,
+            anew,
+            plan(write("two", "2"), copy("copy_two", *behind)),
+            plan(write("two", "2"), copy("copy_two", *behind, **WHY)),
+        ],
+        tools={"broken": FakeTool(fail=["broken"] * 9, **READS)},
+        answers={
+            "step_reflection": reflection("trigger_overall_reflection", {"summary": "it is broken"}),
+            "overall_reflection": overall(True, replanning_strategy={"type": "full_replan"}),
+        },
+    )
+    (said,) = refusals(ran)
+    assert "'copy_one' of an earlier plan has made" in said
+    assert ran.source.counts["command"] == 2
+    assert ran.result.is_success

@@ -116,17 +116,22 @@ class Desk:
         return {"id": len(self.tickets)}
 
     def run(self, *plans: Sequence[dict[str, Any]], **more: Any) -> Ran:
+        return self.run_plans(*(plan(*steps) for steps in plans), **more)
+
+    def run_plans(
+        self, *plans: dict[str, Any], create: Any = None, answers: dict[str, Any] | None = None, **more: Any
+    ) -> Ran:
         reads = {"effect": "reads", "spec": {"volatile": True}}
         tools = {
             "login": FakeTool(output=self.login, **reads),
             "refresh": FakeTool(output=self.login, **reads),
             "open": FakeTool(output=self.open, **reads),
-            "create": FakeTool(output=self.create, effect="once", parameters=TICKET),
+            "create": FakeTool(output=create or self.create, effect="once", parameters=TICKET),
             "look": FakeTool(output=refused, **READS),
         }
 
         async def main() -> Ran:
-            one = await bench(tools, {"execution_plan": [plan(*steps) for steps in plans], **ANEW})
+            one = await bench(tools, {"execution_plan": list(plans), **ANEW, **(answers or {})})
             return (await one.run(evaluation="steps", max_rounds=len(plans), **more)).check()
 
         return virtual_time(main())
@@ -190,6 +195,96 @@ def test_a_reading_that_chooses_something_else_is_another_effect(
     desk = Desk()
     desk.run(begun(), [step("l2", "refresh", parameters=reading), create("c2", "l2", title=title, **said)])
     assert len(desk.tickets) == 2
+
+
+def test_nor_does_one_whose_reading_says_that_it_is_made_again() -> None:
+    """That mark is the reading's."""
+    desk = Desk()
+    ran = desk.run(begun(), [step("l2", "login", repeat=True), create("c2", "l2")])
+    assert desk.tickets == [("A", "S1")]
+    assert {one.error.kind for one in ran.events("step_reflected") if one.step_id == "c2"} == {"repeated"}
+
+
+@pytest.mark.parametrize("ids", ["cl", "de"])
+@pytest.mark.parametrize("shape", ["step", "list", "actions"])
+def test_nor_does_one_of_a_next_part_that_has_a_value_of_its_own(shape: str, ids: str) -> None:
+    desk = Desk()
+    first = {**plan(step("l", "login"), create("c", "l", shape)), "more": "ticket B"}
+    then = [step(ids[1], "login"), create(ids[0], ids[1], shape), create("b", ids[1], title="B")]
+    desk.run_plans(first, plan(*then))
+    assert [title for title, _ in desk.tickets].count("A") == 1
+
+
+def test_what_only_readings_tell_is_another_one_in_a_next_part() -> None:
+    desk = Desk()
+
+    def one(name: str, reads: str) -> list[dict[str, Any]]:
+        words = {"title": f"${{{reads}.output[0].title}}", "session": f"${{{reads}.output[0].by}}"}
+        return [step(reads, "open"), step(name, "create", parameters=words)]
+
+    ran = desk.run_plans({**plan(*one("c", "o")), "more": "the next one"}, plan(*one("d", "p")))
+    assert desk.tickets == [("A", "x"), ("B", "y")]
+    assert ran.result.is_success
+
+
+def test_nor_does_one_that_was_mended_by_writing_its_step_anew() -> None:
+    desk = Desk()
+    expired = {"S1"}
+
+    def create_unless_expired(parameters: Any) -> Any:
+        if parameters["session"] in expired:
+            raise ToolCallError("session: expired, give S9", kind="tool")
+        return desk.create(parameters)
+
+    diagnoses = [
+        {
+            "root_cause_category": "parameter_error",
+            "is_recoverable": True,
+            "confidence": 90,
+            "suggested_action": {"type": "repair_step", "data": {"hint": "another session"}},
+        },
+        *[ANEW["step_reflection"]] * 3,
+    ]
+    ran = desk.run_plans(
+        plan(*begun()),
+        plan(step("l2", "login"), create("c2", "l2")),
+        create=create_unless_expired,
+        answers={
+            "step_reflection": diagnoses,
+            "step_repair": step("c", "create", parameters={"title": "A", "session": "S9"}),
+        },
+    )
+    assert desk.tickets == [("A", "S9")]
+    assert not ran.result.is_success
+
+
+@pytest.mark.parametrize("kind", ["full_replan", "replan_from_step"])
+def test_nor_do_the_first_words_of_one_whose_place_a_new_plan_has_given_to_another(kind: str) -> None:
+    desk = Desk()
+
+    def closed(parameters: Any) -> Any:
+        if parameters["title"] == "A" and not desk.tickets:
+            raise ToolCallError("title: closed today, give A2", kind="tool")
+        return desk.create(parameters)
+
+    def made(name: str, title: str, *needs: str) -> dict[str, Any]:
+        return step(name, "create", *needs, parameters={"title": title, "session": "s"})
+
+    strategy = {"type": kind, "step_id": "c", "reason": "it helps"}
+    ran = desk.run_plans(
+        plan(made("c", "A")),
+        plan(made("d", "A2"), step("z", "look", "d")),
+        plan(made("e", "A")),
+        create=closed,
+        answers={
+            "overall_reflection": [
+                {**ANEW["overall_reflection"], "replanning_strategy": strategy},
+                *[ANEW["overall_reflection"]] * 2,
+            ]
+        },
+    )
+    assert desk.tickets == [("A2", "s")]
+    assert not ran.result.is_success
 
 
 def test_nor_does_one_that_comes_by_several_steps_or_by_a_value_that_was_seen() -> None:

@@ -29,6 +29,17 @@ def with_free_ids(new: Sequence[Step], taken: Collection[str]) -> list[Step]:
     return [_renamed(step, names) for step in new]
 
 
+def renamed(written: Sequence[Step], steps: Sequence[Step]) -> dict[str, str]:
+    """The ids that these steps have by now, each with that under which it was written, where that is another."""
+    pairs = zip(written, steps, strict=True)
+    return {
+        new: old
+        for one, other in pairs
+        for old, new in zip(_ids(one), _ids(other), strict=True)
+        if old != new
+    }
+
+
 def _ids(step: Step) -> Iterator[str]:
     yield step.step_id
     for action in step.actions:

@@ -93,10 +93,13 @@ def behind_a_change(
     base: str,
     state: State,
     has_rest: Callable[[], bool],
+    *,
+    is_answered: bool,
 ) -> str:
     """Why this call is neither made nor answered with what a like one gave; empty if it may be.
 
-    A list that `has_rest` goes on with it: an item that is done is asked about only where the change is about the same thing.
+    A list that `has_rest` goes on with it: an item that is done is asked about only where the change is about the same thing. What
+    goes on from a first part is one plan with all before it: a call of that is no other's answer, changed or not.
     """
     if step.former is not None or is_meant_again(step.step, slot.action_id):
         return ""  # what a step has had itself before it was due again stays its own
@@ -107,11 +110,16 @@ def behind_a_change(
         step.behind = state.plans, changes_before(state, step.step.step_id)
     changes: Changes = step.behind[1]
     change = changes.since(made[-1])
-    if change is not None and slot.item is not None:
+    if slot.item is not None and (change is not None or step.meant in state.continued):
         if changes.goes_on is None:
             changes.goes_on = has_rest()
-        change = changes.of_one_thing(made[-1], parameters) if changes.goes_on else change
+        if change is not None and changes.goes_on:
+            change = changes.of_one_thing(made[-1], parameters)
     if change is None:
+        alone = slot.item is None or not changes.goes_on
+        maker = _maker(state, tool.id, base)
+        if alone and step.meant in state.continued and maker not in state.steps and is_answered:
+            return made_before(step.step.step_id, tool.id, maker)
         return ""
     return _told(step.step.step_id, tool.id, _maker(state, tool.id, base), change.step_id, change.tool_id)
 
@@ -146,6 +154,28 @@ def planned_behind_a_change(
         if change is not None:
             maker = _maker(state, found.tool.id, bases[name])
             yield _told(name, found.tool.id, maker, change, acts[change].tool.id)
+
+
+def planned_before(
+    state: State, new: Collection[Step], constants: Mapping[StepId, ConstantCall]
+) -> Iterator[str]:
+    """The new steps of a next part that make a call which a plan has made whose steps are gone, as far as their words tell it."""
+    for step in new:
+        found = constants.get(step.step_id)
+        if found is None or found.tool.effect != "once" or step.repeat:
+            continue
+        base = state.constant_base(found)
+        if state.ledger.is_done(base) and (maker := _maker(state, found.tool.id, base)) not in state.steps:
+            yield made_before(step.step_id, found.tool.id, maker)
+
+
+def made_before(name: StepId, tool_id: ToolId, maker: StepId) -> str:
+    """Asks what is meant by a call that was made before."""
+    return (
+        f"step {name!r} makes the call of {tool_id!r} that {f'step {maker!r} of' if maker else ''} an earlier plan has made, which has an "
+        "effect; leave it out if that is the effect that is wanted, or set `repeat: true` on it, with its `repeat_reason`, if it is "
+        "wanted once more"
+    )
 
 
 def _maker(state: State, tool_id: ToolId, base: str) -> StepId:

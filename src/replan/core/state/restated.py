@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
 
-from replan.core.calls.site import Slot
+from replan.core.calls.site import ONLY, Slot
 from replan.core.ids import base_of, canonical, digest
 from replan.core.references.refs import Reference, has_references, meaning, references, rewritten
 from replan.core.state.progress import CallState, StepState
@@ -69,16 +69,22 @@ class Restated:
         """A call that a plan before this version has made in the same words, where only what they refer to has changed.
 
         Each parameter is the same or is written the same; what comes from the item of a list has to be the same, since it is what tells
-        the items apart. `made`: the calls of this tool, in their order, each in the words of its time; `now`: the version of the plan. `goes_on`: the step makes up for nothing; what goes by a reading
-        is not the same where that gave something else.
+        the items apart. `made`: the calls of this tool, in their order, each in the words of its time; `now`: the version of the plan. Of a call with no value
+        of its own, only readings tell which it is: one that is read again as the plan says, or by a part that makes up for nothing (`goes_on`),
+        and gives something else, makes it another call.
         """
         mine = self._written(step.step, now, slot, parameters)
         if not any(form.shown for form in mine.values()):
             return None  # nothing is referred to: another value is another call
+        words = _words(step.step, slot)
+        by_readings = all(name in mine and mine[name].shown for name in parameters)
+        if by_readings and self._reads_again(words):
+            return None
         self._learn(tool.id, made)
         for at in self._like(tool, mine, parameters, len(made)):
             call = made[at]
-            if call.plan >= before or call.status not in ("succeeded", "unknown"):
+            done = self._done(call)
+            if call.plan >= before or done is None:
                 continue
             theirs = self._forms[tool.id, at]
             differing = []
@@ -88,12 +94,20 @@ class Restated:
                 form = mine.get(name)
                 if form is None or form.text != theirs.get(name, _NO_FORM).text:
                     break
-                if goes_on and self._goes_by_reading(_words(step.step, slot).get(name)):
+                if goes_on and by_readings and self._goes_by_reading(words.get(name)):
                     break
                 differing.append(f"{name} ({form.shown})")
             else:
-                return Again(call, tuple(sorted(differing)))
+                return Again(done, tuple(sorted(differing)))
         return None
+
+    def _done(self, call: CallState) -> CallState | None:
+        """The effect that this call had, or may have had; where it failed, what its step was made with in its place."""
+        if call.status in ("succeeded", "unknown"):
+            return call
+        step = self.steps(call.step_id) if call.status == "failed" else None
+        mends = (one for one in (step.every_call() if step is not None else ()) if one.slot == call.slot)
+        return next((one for one in mends if _has_effect(one) and one.plan >= call.plan), None)
 
     def _like(
         self, tool: ToolSpec, mine: dict[str, _Form], parameters: JsonObject, count: int
@@ -139,10 +153,14 @@ class Restated:
         known = self.steps(step.step_id) if len(calls) == 1 and not step.for_each else None
         return (
             known is not None
-            and bool(known.calls)
-            and all(call.effect == "reads" for call in known.calls.values())
+            and _only_reads(known)
             and all(has_references(value) for value in calls[0][1].values())
         )
+
+    def _reads_again(self, written: Any) -> bool:
+        """True if what is written refers to a reading that the plan says it makes again."""
+        known = (self.steps(ref.head) for ref in references(written))
+        return any(one is not None and one.step.repeat and _only_reads(one) for one in known)
 
     def _goes_by_reading(self, written: Any, depth: int = 0) -> bool:
         """True if what is written refers to a reading, or to what goes by one."""
@@ -182,7 +200,7 @@ class Restated:
         return of
 
     def _label(self, step: Step, version: int, action: Action | None, depth: int) -> str:
-        """What the step, or one action of it, calls, with what. One that says `repeat` means another effect, and is none again."""
+        """What the step, or one action of it, calls, with what. An effect that says `repeat` is another one, and is none again."""
         name = action.action_id if action is not None else step.step_id
         if (known := self._labels.get((version, name))) is not None:
             return known
@@ -190,13 +208,23 @@ class Restated:
         calls = [[one.tool, one.parameters] for one in meant]
         if self._chooses_nothing(step, calls):  # a session made anew by another tool is still the session
             calls = []
-        again = name if step.repeat or any(one.repeat for one in meant) else ""
+        known_step = self.steps(name)
+        repeats = step.repeat or any(one.repeat for one in meant)
+        again = name if repeats and not (known_step is not None and _only_reads(known_step)) else ""
         text = digest(canonical([rewritten([*calls, step.for_each or ""], self._ref(version, depth)), again]))
         self._labels[version, name] = text
         return text
 
 
 _NO_FORM = _Form("", "")
+
+
+def _has_effect(call: CallState) -> bool:
+    return call.effect != "reads" and call.status in ("succeeded", "unknown") and not call.reused
+
+
+def _only_reads(step: StepState) -> bool:
+    return bool(step.calls) and all(call.effect == "reads" for call in step.calls.values())
 
 
 def _words(step: Step, slot: Slot) -> JsonObject:
@@ -228,6 +256,8 @@ def mended(step: StepState, bases: Collection[str]) -> list[CallState]:
     if mine is None or mine.tried().isdisjoint(bases):
         return []
     places = {slot for slot in mine.slots() if any(one.base in bases for one in mine.failures(slot))}
+    if len(step.calls) == 1 and any(one.base in bases and one.slot == ONLY for one in mine.earlier):
+        places.add(ONLY)  # it has the place of the step that failed with it
     # written anew, it may have other places
     anywhere = bool(places) and mine.repairs > mine.repairs_before and step.status == "succeeded"
     return [

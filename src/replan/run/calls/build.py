@@ -136,7 +136,14 @@ def prepare(
     if step.meant > 1 and tool.effect == "once":
         changed = step.healing is not None and slot in step.healing.overrides
         if state.ledger.is_done(base):
-            text = "" if changed else behind_a_change(step, slot, tool, parameters, base, state, has_rest)
+            answered = state.reusable(call_key(base, number), tool, step.step) is not None
+            text = (
+                ""
+                if changed
+                else behind_a_change(
+                    step, slot, tool, parameters, base, state, has_rest, is_answered=answered
+                )
+            )
         else:
             text = "" if changed else restated(step, slot, tool, parameters, state)
             text = text or mended_before(step, slot, tool, {base, *names}, state)

@@ -70,12 +70,17 @@ def mended_before(step: StepState, slot: Slot, tool: ToolSpec, bases: Collection
         call = next((one for one in mended(before, bases) if one.plan < step.meant), None)
         if call is None or before.healing is None:
             continue
-        failed = next(one for one in before.healing.failures() if one.base in bases)
+        tried = (*before.healing.failures(), *before.healing.earlier)
+        failed = next(one for one in tried if one.base in bases)
+        stands = (
+            before.step.step_id in state.steps
+        )  # whoever writes it again has its effect twice, or nothing
+        go_on = "" if stands else "write it as it was made to go on with it, "
         return (
             f"step {call.step_id!r} has meant this very call of {tool.id!r} already, which failed "
             f"({beginning(failed.error.message, _SHOWN)}) and was made as {call.tool_id} "
             f"{beginning(text_of(call.parameters), _SHOWN)} in its place: leave it out if that is the effect that is wanted, "
-            "write it as it was made to go on with it, or say `repeat: true` if another one is meant"
+            f"{go_on}or say `repeat: true` if another one is meant"
         )
     return ""
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from replan.core.evaluation.outcome import default_strategy, forced, standing_of, violations
 from replan.core.events import PlanRejected, PlanUpdated, ReflectionCompleted, ReplanningStarted
 from replan.core.plan.check import Checked
 from replan.core.plan.diff import diff_of
-from replan.core.plan.new_ids import with_free_ids
+from replan.core.plan.new_ids import renamed, with_free_ids
 from replan.core.plan.read import PlanMisread, read_plan
 from replan.core.plan.repeats import with_marks
 from replan.core.recovery import strategies
@@ -180,6 +180,8 @@ async def _by_planner(
     """As they were made, and as they were planned: recovery may have made them in other words."""
     over = {name for name, step in state.steps.items() if step.status == "succeeded" or step.moot}
     usable = earlier_schemas(run, without=())
+    given: dict[str, str] = {}
+    """What the new steps of the latest answer are called, where that is not as they were written."""
 
     def new_plan(answer: JsonObject) -> Plan:
         plan_id = run.parts.ids.new("plan")
@@ -197,7 +199,10 @@ async def _by_planner(
         if started.continues:
             check_ids(run, read.steps, new)
         again = {name for step in plan.steps if step.step_id in helped for name in ids_of(step)}
-        new = with_free_ids(new, state.ids_used() - again)
+        free = with_free_ids(new, state.ids_used() - again)
+        given.clear()
+        given.update(renamed(new, free))
+        new = free
         if helps:
             check_restated(run, plan, helped, new)
             known = {step.step_id: step for step in plan.steps if step.step_id in helped}
@@ -221,6 +226,10 @@ async def _by_planner(
     def checked(draft: Plan, tools: list[ToolSpec]) -> Checked:
         nonlocal latest
         latest = check(run, draft, tools, kept=kept, proposed=True)
+        if given:
+            latest = latest._replace(
+                violations=tuple(_with_written(text, given) for text in latest.violations)
+            )
         return latest
 
     def rejected(found: tuple[str, ...], attempt: int) -> None:
@@ -251,6 +260,12 @@ async def _by_planner(
         run.record(declined(planned.plan))
         return
     _record(run, started, planned.plan, planned.task_type, planned.corrections)
+
+
+def _with_written(text: str, given: Mapping[str, str]) -> str:
+    """What is wrong, with what the steps that it names were called as they were written."""
+    told = [f"{new!r} is {old!r} as you wrote it" for new, old in given.items() if repr(new) in text]
+    return f"{text} (ids that are used already are given to nothing new: {', '.join(told)})" if told else text
 
 
 def _record(run: Run, started: ReplanningStarted, plan: Plan, task_type: str, corrections: int) -> None:

@@ -9,7 +9,7 @@ from replan.core.plan.proposed import Proposed, proposal_violations
 from replan.core.plan.repeats import marks
 from replan.core.recovery.guard import plan_repeats
 from replan.core.recovery.known import stands_in
-from replan.core.state.changes import planned_behind_a_change
+from replan.core.state.changes import planned_before, planned_behind_a_change
 from replan.core.state.task import StepState
 from replan.core.types import JsonObject, Plan, Step, StepId, ToolId, ToolSpec
 from replan.core.waits.tools import tools_of
@@ -92,9 +92,13 @@ def check(
         proposal = Proposed(checked.plan.steps, new, state.plan is None, stands_in(state), held=held)
         found += proposal_violations(proposal, resolve)
         goes_on = state.replanning is not None and state.replanning.continues
-        if state.ledger.any_deeds and checked.graph is not None and not goes_on:
+        if state.ledger.any_deeds and checked.graph is not None:
             fresh = [step for step in checked.plan.steps if step.step_id in new]
-            found += planned_behind_a_change(state, fresh, checked.graph, checked.constants)
+            found += (
+                planned_before(state, fresh, checked.constants)
+                if goes_on
+                else planned_behind_a_change(state, fresh, checked.graph, checked.constants)
+            )
     if not checked.plan.steps and policy.evaluation == "steps":
         found.append(
             "the plan has no steps, and with evaluation = steps there is no model to answer by itself"
