@@ -265,3 +265,104 @@ def test_an_item_names_what_was_changed_in_a_word_of_its_command_too(name: str) 
     assert "item 1" in failed.error.message
     assert "item 2" not in failed.error.message
     assert not ran.result.is_success
+
+
+# ── what a plan made anew writes under ids that were used ─────────────────────
+
+
+STRATEGIES = ["replan_from_step", "add_remediation_steps"]
+
+
+def paid(ran: Ran) -> list[Any]:
+    return [event.parameters["to"] for event in ran.events("call_started") if event.tool_id == "pay"]
+
+
+@pytest.mark.parametrize("kind", STRATEGIES)
+@pytest.mark.parametrize("shape", ["list", "condition"])
+def test_what_goes_by_a_new_step_under_its_old_id_is_no_copy_of_what_went_by_the_old_one(
+    kind: str, shape: str
+) -> None:
+    def page(parameters: Any) -> list[str]:
+        return [["Ann"], ["Bob"], []][parameters["n"]]
+
+    def written(n: int) -> list[dict[str, Any]]:
+        items: dict[str, Any] = {"parameters": {"to": "${item}"}, "for_each": "${l.output}"}
+        if shape == "condition":
+            items = {"parameters": {"to": "Bob"}, "when": "length(l.output) == `1`"}
+        return [step("l", "page", parameters={"n": n}), step("p", "pay", "l", **items)]
+
+    first = plan(*written(0 if shape == "list" else 2), step("look", "broken", "p"))
+    ran = run(
+        plan(*written(1)),
+        plan(*written(1)),
+        first=first,
+        strategy={"type": kind, "step_id": "look"},
+        tools={
+            "page": FakeTool(output=page, **READS),
+            "pay": FakeTool(output="paid", effect="once"),
+            "broken": FakeTool(fail=["broken"], output="seen", **READS),
+        },
+    )
+    assert paid(ran) == (["Ann", "Bob"] if shape == "list" else ["Bob"])
+    assert ran.result.is_success
+
+
+@pytest.mark.parametrize("kind", STRATEGIES)
+def test_a_reading_under_its_old_id_is_asked_about_where_it_may_give_something_else(kind: str) -> None:
+    shown = iter(["1", "2"])
+    first = plan(write("one", "1"), step("seen", "show", "one"), step("look", "broken", "seen"))
+    post = step("post", "pay", parameters={"to": "${seen.output}"})
+    ran = run(
+        plan(write("two", "2"), step("seen", "show"), post),
+        plan(
+            write("two", "2"),
+            step("seen_2", "show", "two"),
+            {**post, "parameters": {"to": "${seen_2.output}"}},
+        ),
+        first=first,
+        strategy={"type": kind, "step_id": "look"},
+        tools={
+            "show": FakeTool(output=lambda p: next(shown), **READS),
+            "pay": FakeTool(output="paid", effect="once"),
+            "broken": FakeTool(fail=["broken"], output="seen", **READS),
+        },
+    )
+    (said,) = refusals(ran)
+    assert "is done under that id" in said
+    assert paid(ran) == ["2"]
+
+
+@pytest.mark.parametrize("mark", ["requires_approval", "allow_failed_items"])
+def test_a_copy_of_what_is_still_to_run_brings_what_it_asks_for_beside_its_call(mark: str) -> None:
+    items = {"parameters": {"to": "${item}"}, "for_each": ["Ann", "Bob"]}
+    first = plan(step("look", "broken"), step("p", "pay", "look", **items))
+    ran = run(
+        plan(step("fix", "path"), step("p", "pay", "look", **items, **{mark: True})),
+        first=first,
+        strategy={"type": "add_remediation_steps", "step_id": "look"},
+        tools={
+            "pay": FakeTool(output="paid", effect="once"),
+            "broken": FakeTool(fail=["broken"], output="seen", **READS),
+        },
+    )
+    assert getattr(ran.state.steps["p"].step, mark)
+    assert paid(ran) == ([] if mark == "requires_approval" else ["Ann", "Bob"])
+
+
+@pytest.mark.parametrize("judge", ["model", "steps"])
+@pytest.mark.parametrize("kind", ["full_replan", "replan_from_step"])
+def test_what_was_announced_makes_nothing_good_that_failed(kind: str, judge: str) -> None:
+    def pay(name: str, to: str, **more: Any) -> dict[str, Any]:
+        return step(name, "pay", parameters={"to": to, "amount": 5}, expected_output="a receipt", **more)
+
+    first = {**plan(pay("p", "Ann")), "more": "pay Bob, tell the boss"}
+    ran = run(
+        {**plan(pay("q", "Bob")), "more": "tell the boss"},
+        plan(step("m", "command", parameters={"program": "tell"})),
+        first=first,
+        strategy={"type": kind, "step_id": "p"},
+        tools={"pay": FakeTool(output="paid", fail=["to: closed"], effect="once")},
+        evaluation=judge,
+    )
+    assert paid(ran) == ["Ann", "Bob"]
+    assert not ran.result.is_success

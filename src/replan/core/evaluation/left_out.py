@@ -72,7 +72,8 @@ def left_out(state: State, resolve: Resolve) -> LeftOut:
     own = _versions(spare, effects)
     known = state.recovery
     found = [*(_gone(known, effects, spare) if known is not None else ()), *_of_steps(effects, state)]
-    found = _by_like_calls(_once_each(found), effects, spare)
+    announced = known.after_more if known is not None else frozenset[int]()
+    found = _by_like_calls(_once_each(found), effects, spare, announced)
     return LeftOut(found, _versions(spare, effects), effects.by_name, own)
 
 
@@ -183,13 +184,21 @@ def _of_steps(effects: Effects, state: State) -> Iterator[Undone]:
 
 
 def _by_like_calls(
-    found: Sequence[Undone], effects: Effects, spare: Mapping[StepId, list[CallState]]
+    found: Sequence[Undone],
+    effects: Effects,
+    spare: Mapping[StepId, list[CallState]],
+    announced: frozenset[int],
 ) -> list[Undone]:
-    """What is left where each effect of the same tool that stands for no other stands for one that is like it."""
+    """What is left where each effect of the same tool that stands for no other stands for one that is like it.
+
+    Not for one of a plan that had left more to be planned (`announced`: those after it): the later ones may be that.
+    """
     left = list(found)
     made = _Spare(effects, spare)
     for alike in (True, False):
         for n, one in enumerate(left):
+            if one.step.gone in announced:
+                continue
             owed = [lost for lost in one.lost if not made.take(lost, one, alike=alike)]
             left[n] = one._replace(lost=owed)
     made.leave()

@@ -10,8 +10,10 @@ _MOST_PAIRS = 10_000
 """Of one tool; beyond that they are taken in plan order."""
 
 
-def replacements(new: Sequence[Step], gone: Sequence[Step]) -> dict[StepId, StepId]:
-    """New step → the one whose place it takes; each at most once.
+def replacements(
+    new: Sequence[Step], gone: Sequence[Step], *, same_call: bool = False
+) -> dict[StepId, StepId]:
+    """New step → the one whose place it takes; each at most once. `same_call`: only one that makes the same call.
 
     It calls the same tools. Of several that do, the likeliest: the same name or expected output, then most parameters
     in common, then plan order. So an unlike step of the same tool is a replacement too, where nothing liker is there.
@@ -21,6 +23,9 @@ def replacements(new: Sequence[Step], gone: Sequence[Step]) -> dict[StepId, Step
     for tools, steps in _by_tools(new).items():
         before = olds.get(tools, [])
         if not before or not tools:
+            continue
+        if same_call:
+            found.update(_of_one_call(steps, before))
             continue
         if len(steps) * len(before) > _MOST_PAIRS:
             found.update((one.step_id, old.step_id) for one, old in zip(steps, before, strict=False))
@@ -36,6 +41,21 @@ def replacements(new: Sequence[Step], gone: Sequence[Step]) -> dict[StepId, Step
                 taken_old.add(n)
                 found[steps[at].step_id] = before[n].step_id
     return found
+
+
+def _of_one_call(new: Sequence[Step], gone: Sequence[Step]) -> dict[StepId, StepId]:
+    left, found = list(gone), dict[StepId, StepId]()
+    for one in new:
+        same = (old for old in left if _call(one) == _call(old))
+        if (old := next(same, None)) is not None:
+            found[one.step_id] = old.step_id
+            left.remove(old)
+    return found
+
+
+def _call(step: Step) -> tuple[object, ...]:
+    called = tuple((action.tool, action.parameters) for action in step.actions)
+    return step.tool, step.parameters, step.for_each, called
 
 
 def _by_tools(steps: Sequence[Step]) -> dict[tuple[str, ...], list[Step]]:

@@ -279,7 +279,10 @@ def _updated(state: State, event: e.PlanUpdated, ts: float) -> None:
         if not step.closed:
             reason = f"plan {event.plan.version} left it out before it was started"
             step.status, step.skip = "skipped", e.StepSkipped(step_id=name, kind="left_out", reason=reason)
-    _inherit(state, known, [step for name, step in state.steps.items() if name not in before])
+    if more or continues:
+        known.after_more = known.after_more | {state.plans}
+    new = [step for name, step in state.steps.items() if name not in before]
+    _inherit(state, known, new, announced=bool(more or continues))
     due = [state.steps[name] for name in event.reset if name in state.steps]
     for step in due:
         if step.healing is not None:
@@ -291,11 +294,14 @@ def _updated(state: State, event: e.PlanUpdated, ts: float) -> None:
     state.replanning = state.escalation = None
 
 
-def _inherit(state: State, known: Recovery, new: list[StepState]) -> None:
-    """What was tried in vain for a step is known to the one that takes its place, whatever that is called."""
+def _inherit(state: State, known: Recovery, new: list[StepState], *, announced: bool) -> None:
+    """What was tried in vain for a step is known to the one that takes its place, whatever that is called.
+
+    `announced`: the new steps may be what the plan before had left to be planned: none is taken for another call than its own.
+    """
     left = [step for name, step in known.dropped.items() if name not in known.replaced]
     gone = [step.step for step in sorted(left, key=lambda step: step.status != "failed")]
-    for name, old in replacements([step.step for step in new], gone).items():
+    for name, old in replacements([step.step for step in new], gone, same_call=announced).items():
         known.replaced[old] = name
         tried = known.dropped[old].healing
         if tried is not None:

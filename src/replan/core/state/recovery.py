@@ -119,6 +119,8 @@ class Recovery:
     dropped: dict[StepId, StepState] = field(default_factory=dict)
     """Steps that a later plan has left out without their having succeeded."""
     replaced: dict[StepId, StepId] = field(default_factory=dict)
+    after_more: frozenset[int] = frozenset()
+    """The versions of the plan that came after one which had left more to be planned."""
     """Of those, the step of a later plan that took the place of each (`core.plan.lineage`)."""
     unplanned: Unplanned | None = None
     reflections: int = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from replan.core.plan.index import references_of
+from replan.core.references.conditions import roots
 from replan.core.state.task import ids_of
 from replan.core.types import Plan, Step, StepId
 from replan.errors import PlanInvalid
@@ -42,6 +43,25 @@ def new_steps(
     return [step for step in steps if step.step_id not in copied]
 
 
+def with_marks_of_copies(
+    plan: Plan, steps: Sequence[Step], staying: Mapping[StepId, Sequence[Step]], over: Collection[StepId]
+) -> Plan:
+    """The plan with what a copy of a step that is still to run asks for beside its call: a yes, or to do without items."""
+    asked = {step.step_id: step for step in steps if step.step_id not in over and _is_restated(step, staying)}
+    changed = tuple([_marked(step, asked.get(step.step_id)) for step in plan.steps])
+    return plan if changed == plan.steps else plan.model_copy(update={"steps": changed})
+
+
+def _marked(step: Step, copy: Step | None) -> Step:
+    if copy is None:
+        return step
+    marks = {name: True for name in _MARKS if getattr(copy, name) and not getattr(step, name)}
+    return step.model_copy(update=marks) if marks else step
+
+
+_MARKS = ("requires_approval", "allow_failed_items")
+
+
 def _is_restated(step: Step, staying: Mapping[StepId, Sequence[Step]]) -> bool:
     """True if a planner that was to write new steps only has copied one that stays, as it was planned or as it was made."""
     return any(_does(step) == _does(known) for known in staying.get(step.step_id, ()))
@@ -52,7 +72,7 @@ def _does(step: Step) -> tuple[object, ...]:
 
 
 def check_ids(run: Run, steps: Sequence[Step], new: Sequence[Step]) -> None:
-    """In a next part a reading under its old id may be meant as it was or anew: where that makes a difference, it has to be said."""
+    """A reading under its old id may be meant as it was or anew: where that makes a difference, it has to be said."""
     own = {step.step_id for step in new}
     needed = {name for step in new for name in _goes_by(step)}
     if found := [
@@ -65,8 +85,9 @@ def check_ids(run: Run, steps: Sequence[Step], new: Sequence[Step]) -> None:
 
 
 def _goes_by(step: Step) -> set[str]:
-    """The steps and actions that it waits for or refers to, as it is written."""
-    return {*step.dependencies, *(ref.head for ref in references_of(step))}
+    """The steps and actions that it waits for, refers to or goes by in its condition, as it is written."""
+    looked_at = (name for name, _ in roots(step.when or "''"))
+    return {*step.dependencies, *(ref.head for ref in references_of(step)), *looked_at}
 
 
 def _may_differ(run: Run, step: Step, *, needed: bool) -> bool:
@@ -77,8 +98,10 @@ def _may_differ(run: Run, step: Step, *, needed: bool) -> bool:
     ]
     if known is None or any(tool is None or tool.effect != "reads" for tool in tools):
         return False
-    if any(tool is not None and tool.volatile for tool in tools):
-        return True
+    volatile = any(tool is not None and tool.volatile for tool in tools)
+    if not needed or volatile:
+        goes_on = run.state.replanning is not None and run.state.replanning.continues
+        return volatile and (needed or goes_on)
     read = max((call.ended or 0.0 for call in known.calls.values()), default=0.0)
     later = (call for one in run.state.every_step() for call in one.calls.values())
-    return needed and any(call.effect != "reads" and (call.ended or 0.0) >= read for call in later)
+    return any(call.effect != "reads" and (call.ended or 0.0) >= read for call in later)

@@ -24,7 +24,7 @@ from replan.reasoning.planning.planner import Planned
 from replan.reasoning.planning.replanner import make_replan
 from replan.run.rounds.made_with import made_with
 from replan.run.rounds.more_tools import with_more_tools
-from replan.run.rounds.new_steps import check_ids, check_restated, new_steps
+from replan.run.rounds.new_steps import check_ids, check_restated, new_steps, with_marks_of_copies
 from replan.run.rounds.no_plan import NothingNew, declined, stopped_by
 from replan.run.rounds.plan_checks import check, earlier_schemas
 from replan.run.rounds.still_owed import still_owed
@@ -196,8 +196,8 @@ async def _by_planner(
         if read.declined:
             return read
         new = new_steps(read.steps, staying, over)
-        if started.continues:
-            check_ids(run, read.steps, new)
+        check_ids(run, read.steps, new)
+        based = with_marks_of_copies(plan, read.steps, staying, over)
         again = {name for step in plan.steps if step.step_id in helped for name in ids_of(step)}
         free = with_free_ids(new, state.ids_used() - again)
         given.clear()
@@ -208,11 +208,11 @@ async def _by_planner(
             known = {step.step_id: step for step in plan.steps if step.step_id in helped}
             new = [with_marks(step, known.get(step.step_id, step), run.parts.tools.resolve) for step in new]
             try:
-                made = strategies.with_remediation(plan, helped, new)
+                made = strategies.with_remediation(based, helped, new)
             except StrategyRefused as refused:
                 raise PlanInvalid([str(refused)]) from refused
         else:
-            made = strategies.with_suffix(plan, kept, new)
+            made = strategies.with_suffix(based, kept, new)
         changed = read.model_copy(update={"steps": made.steps})
         if read.more or started.continues:
             return changed
