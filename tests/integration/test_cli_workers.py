@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from cli_process import COMMAND, PLAN, environment, folder, one_step, replan
 
@@ -86,6 +87,9 @@ def test_a_task_is_handed_in_waited_for_and_told_by_every_command(place: Place) 
         well = place.do("doctor", "--json")
         (workers,) = [one["found"] for one in json.loads(well.stdout)["checks"] if one["name"] == "workers"]
         assert workers == "1 worker, 0 of 10 places taken"
+        with psycopg.connect(place.address) as database:
+            (ahead,) = database.execute("SELECT ahead FROM replan.worker").fetchone() or (None,)
+        assert abs(ahead) < 60, "a worker tells how far its clock is from the database's"
 
         detached = place.do("run", *BY_STEPS, "--detach", "--task-id", "t3")
         assert (detached.returncode, detached.stdout) == (0, "t3\n"), detached.stderr

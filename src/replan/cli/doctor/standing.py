@@ -18,7 +18,11 @@ _LONG_WAIT_SECS = 600.0
 _LATE_SECS = 300.0
 _KINDS = {
     "interrupted": ("note", "nobody drives {them}, as whoever did is gone", "replan tasks resume {id}"),
-    "answered": ("note", "a person has answered {them}, and nobody goes on", "replan tasks resume {id}"),
+    "answered": (
+        "note",
+        "a person has written to {them} since, and nobody goes on",
+        "replan tasks resume {id}",
+    ),
     "lost": (
         "problem",
         "workers should drive {them}, and none was told or the one that was is gone",
