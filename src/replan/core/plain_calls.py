@@ -89,7 +89,7 @@ class PlainEnd(_End):
         return (
             f'["call_completed",{{"call_key":"{self.call_key}","step_id":"{step}","action_id":null,"index":null,"attempt":1,'
             f'"tool_id":{encode_basestring(self.tool_id)},"output":{output if type(output) is int else _json(output)},"artifact":null,'
-            f'"reused":false,"duration_secs":{self.duration_secs!r}}}],'
+            f'"reused":false,"of_task":"","duration_secs":{self.duration_secs!r}}}],'
             f'["step_completed",{{"step_id":"{step}","metadata":{{}},"failed_items":[]}}]'
         )
 
