@@ -94,7 +94,10 @@ class Play:
     async def _drive(self, task_id: str) -> None:
         with contextlib.suppress(TaskHeld):
             left = await self._made.service.drive(task_id)
-            again = fold(await self._made.store.read(task_id))
+            records = await self._made.store.read(task_id)
+            if not all(one.event.signal for one in records[left.last_seq :]):
+                return  # another drive has gone on with it
+            again = fold(records)
             assert again.steps == left.steps
             assert again.status == left.status
             if not left.ended:  # else somebody spoke as the end was on its way
