@@ -74,7 +74,14 @@ class Unframed:
 
     async def next(self) -> tuple[str, int]:
         self.before = self._hashed.hexdigest()
-        block = await self._exactly(BLOCK)
+        try:
+            block = await self._exactly(BLOCK)
+        except Cut:
+            if self.count:
+                raise
+            raise InputError(
+                "it is nothing that `replan tasks export` has written, or cut off in its beginning"
+            ) from None
         try:
             info = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
         except (tarfile.HeaderError, ValueError) as error:
