@@ -61,6 +61,19 @@ class Place:
                 assert (process.returncode, "Traceback" in told) == (0, False), told
 
 
+@contextmanager
+def followed(place: Place, *args: str) -> Iterator[subprocess.Popen[str]]:
+    """A command that goes on while the test does other things; it does not outlive a test that fails."""
+    with subprocess.Popen(
+        [*COMMAND, *args], cwd=place.path, env=environment(place.path, place.env), text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 @pytest.fixture
 def place(tmp_path: Path, postgres_database: str) -> Place:
     return Place(tmp_path, postgres_database)
@@ -105,11 +118,8 @@ def test_a_task_says_which_tool_it_waits_for_while_somebody_follows_it(place: Pl
     (place.path / "other.py").write_text('def greet(name: str) -> str:\n    """Greet."""\n    return name\n')
     place.plan(one_step("greet", name="Ada"))
     with place.worker("--tools", "tools.py"):
-        command = [*COMMAND, "run", "--plan", "plan.json", "--evaluation", "steps", "--tools", "other.py"]
-        with subprocess.Popen(
-            [*command, "--task-id", "t"], cwd=place.path, env=environment(place.path, place.env), text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        ) as follower:  # fmt: skip
+        command = ["run", "--plan", "plan.json", "--evaluation", "steps", "--tools", "other.py"]
+        with followed(place, *command, "--task-id", "t") as follower:
             assert follower.stderr is not None
             said = next(line for line in follower.stderr if "no worker has taken" in line)
             assert re.search(r"for \d+ s: it waits for a worker that has the tool 'greet'", said)
@@ -158,10 +168,7 @@ def test_a_worker_lets_a_task_end_at_sigterm(place: Place, postgres_server: Post
     place.plan(one_step("wait_for_ever"))
     with place.worker("--tools", "tools.py", "--grace", "0.1") as process:
         place.do("submit", *BY_STEPS, "--task-id", "t")
-        with subprocess.Popen(
-            [*COMMAND, "tasks", "watch", "t"], cwd=place.path, env=environment(place.path, place.env), text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        ) as follower:  # fmt: skip
+        with followed(place, "tasks", "watch", "t") as follower:
             assert follower.stderr is not None
             next(line for line in follower.stderr if "only started" in line)
             process.send_signal(signal.SIGTERM)
@@ -178,21 +185,15 @@ def test_ctrl_c_at_a_task_that_is_followed_cancels_it_whether_a_worker_has_it_or
     place: Place, taken: bool
 ) -> None:
     place.plan(one_step("wait_for_ever"))
-    with place.worker(*(("--tools", "tools.py") if taken else ())):
-        command = [*COMMAND, "run", *BY_STEPS, "--task-id", "t"]
-        with subprocess.Popen(
-            command, cwd=place.path, env=environment(place.path, place.env), text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        ) as follower:  # fmt: skip
-            assert follower.stderr is not None
-            next(
-                line
-                for line in follower.stderr
-                if ("only started" if taken else "no worker has taken") in line
-            )
-            follower.send_signal(signal.SIGINT)
-            _, told = follower.communicate(timeout=60)
-            assert follower.returncode == 3, told
+    with (
+        place.worker(*(("--tools", "tools.py") if taken else ())),
+        followed(place, "run", *BY_STEPS, "--task-id", "t") as follower,
+    ):
+        assert follower.stderr is not None
+        next(line for line in follower.stderr if ("only started" if taken else "no worker has taken") in line)
+        follower.send_signal(signal.SIGINT)
+        _, told = follower.communicate(timeout=60)
+        assert follower.returncode == 3, told
     assert "cancelled" in place.do("tasks", "show", "t").stdout
 
 
