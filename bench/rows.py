@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from bench.ending import clear_up_when_told
+
 Layers = list[list[str]]
 AFTER_SECS = 0.05
 """How long after its end a run is still charged for CPU: what it left to its threads."""
@@ -235,6 +237,7 @@ def main(
         f"Python {platform.python_version()}, {platform.machine()}, SQLite {sqlite3.sqlite_version}, "
         f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {given.rounds} rounds"
     )
+    clear_up_when_told()
     preparing = prepare() if prepare is not None else None
     found = {graph: measure(module, rows, names, graph, given.rounds, preparing) for graph in GRAPHS}
     tell_times(rows, names, found)

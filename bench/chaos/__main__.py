@@ -21,6 +21,7 @@ import time
 
 from bench.chaos.blows import SHARES
 from bench.chaos.run import Outcome, Size, run
+from bench.ending import clear_up_when_told
 
 
 def main() -> None:
@@ -40,6 +41,7 @@ def main() -> None:
     given = parser.parse_args()
     seed = given.seed if given.seed is not None else random.SystemRandom().randrange(1_000_000)
     begun = time.monotonic()
+    clear_up_when_told()
     print(f"seed {seed}; Python {platform.python_version()}, {os.cpu_count()} cores", flush=True)
 
     def say(text: str) -> None:

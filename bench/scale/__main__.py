@@ -21,6 +21,7 @@ import platform
 import sqlite3
 from collections.abc import Callable
 
+from bench.ending import clear_up_when_told
 from bench.scale import idle, log, people, queue, resume, steps, store, throughput
 from bench.scale.measure import Sizes
 
@@ -50,6 +51,7 @@ def main() -> None:
         f"Python {platform.python_version()}, {platform.machine()}, SQLite {sqlite3.sqlite_version}, "
         f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
     )
+    clear_up_when_told()
     for name, run in TOPICS.items():
         if not given.only or name in given.only:
             run(sizes)

@@ -22,6 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from bench.ending import clear_up_when_told
 from bench.workers import Workers
 
 LONG_SECS = 3_600.0
@@ -39,6 +40,7 @@ def main() -> None:
         f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; "
         f"{given.kills} kills, takeover_secs {given.takeover_secs:g}"
     )
+    clear_up_when_told()
     found = asyncio.run(measure(given.kills, given.takeover_secs, given.idle))
     ordered = sorted(found)
     print(f"taken over: {len(found)} of {given.kills}; seconds from the kill to the call made again")
