@@ -63,7 +63,7 @@ def read_plan(answer: JsonObject, *, plan_id: str, version: int = 1, task: str =
         steps = [_step(raw, f"steps[{at}]", at, faults) for at, raw in enumerate(raw_steps)]
     if declined and steps:
         faults.append(
-            f"a plan that says `{next(iter(declined))}` has no steps: write the steps, or why there are none"
+            f"a plan that says `{next(iter(declined))}` has no steps: leave that field out beside steps, or say in it why there are none"
         )
     plan = Plan(
         plan_id=plan_id,
