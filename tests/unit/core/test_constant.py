@@ -126,7 +126,13 @@ class Here:
 
 def prepared(state: State, step_id: str, tools: Any) -> Call:
     return prepare(
-        state.steps[step_id], ONLY, state, tools, Loaded(), one_of_several=lambda base, parameters: False
+        state.steps[step_id],
+        ONLY,
+        state,
+        tools,
+        Loaded(),
+        one_of_several=lambda *_: False,
+        has_rest=lambda: True,
     )
 
 

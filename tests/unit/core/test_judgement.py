@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from histories import FOUND, OPENED, PLANNED, state_of, submitted
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,6 +42,7 @@ JUDGEMENTS = st.builds(
 SAYS = {
     "wrong": "wrong is: ",
     "left_out": "nothing makes good what was left out",
+    "parts_too_low": "contradict each other",
     "score_too_low": "contradict each other",
     "score_too_high": "contradict each other",
 }
@@ -72,6 +74,16 @@ def test_a_yes_with_an_excellent_answer_does_not_contradict_a_poor_score() -> No
     assert contradiction(Policy(), judged) is None
     poorer = judged.model_copy(update={"dimensions": fine.model_copy(update={"completeness": 79.0})})
     assert contradiction(Policy(), poorer) == "score_too_low"
+
+
+@pytest.mark.parametrize(("complete", "right"), [(100, 0), (100, 49), (0, 100), (0, 0)])
+def test_a_yes_of_which_nothing_is_done_or_little_is_right_contradicts_itself(
+    complete: float, right: float
+) -> None:
+    parts = Dimensions(completeness=complete, correctness=right, efficiency=100, reliability=100)
+    judged = Evaluation(overall_score=95, is_successful=True, dimensions=parts)
+    assert contradiction(Policy(), judged) == "parts_too_low"
+    assert ("correctness" in at_odds(Policy(), judged)) == (right < 50)
 
 
 def test_the_status_of_a_task_is_what_its_events_bring_and_stays_when_it_has_ended() -> None:

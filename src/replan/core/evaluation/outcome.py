@@ -11,7 +11,7 @@ from replan.core.limits.policy import Policy
 from replan.core.recovery.guard import must_stop
 from replan.core.recovery.strategies import Standing, refusal
 from replan.core.reflection import OverallReflection, Strategy
-from replan.core.report.judgement import COMPLETE, contradiction, is_excellent
+from replan.core.report.judgement import COMPLETE, HALF_RIGHT, contradiction, is_excellent
 from replan.core.state.task import Slot, State, StepState, actions_of
 from replan.core.types import Evaluation
 
@@ -56,6 +56,16 @@ def at_odds(policy: Policy, evaluation: Evaluation) -> str:
             return (
                 f"is_successful is true, and wrong_results says: {'; '.join(evaluation.wrong_results)[:300]}: what was done or "
                 "answered wrongly is no success; if none of it is wrong, wrong_results is empty"
+            )
+        case "parts_too_low" if evaluation.dimensions.correctness < HALF_RIGHT:
+            return (
+                f"is_successful is true with a correctness of {evaluation.dimensions.correctness:g} of 100: where the answer is right, "
+                "say so in correctness; where it is not, is_successful is false"
+            )
+        case "parts_too_low":
+            return (
+                "is_successful is true with a completeness of 0 of 100: where what was asked for is done, say so in completeness; where it "
+                "is not, is_successful is false"
             )
         case "score_too_low":
             return (

@@ -142,6 +142,12 @@ def judged_failed(state: State, evaluation: Evaluation) -> Failure:
         reason = f"{judged}, and wrong is: {_cut(wrong[0])}"
     elif found == "left_out":
         reason = f"{judged}, and nothing makes good what was left out: {_cut(missing[0])}"
+    elif found == "parts_too_low":
+        parts = evaluation.dimensions
+        reason = (
+            f"{judged} and successful, with a correctness of {parts.correctness:g} and a completeness of {parts.completeness:g}, which "
+            "contradict each other"
+        )
     elif found is not None:
         flag = "successful" if evaluation.is_successful else "not successful"
         reason = f"{judged} and {flag}, which contradict each other: {enough:g} and more counts as success"

@@ -10,8 +10,12 @@ from replan.core.types import Evaluation
 COMPLETE = 80.0
 """Completeness without which nothing is done."""
 
-Contradiction: TypeAlias = Literal["left_out", "wrong", "score_too_low", "score_too_high"]
-"""A yes with an effect that is not accounted for, with a wrong result, or with a score that says no; a no with one that says yes."""
+HALF_RIGHT = 50.0
+"""Correctness below which nothing is a success, whatever the overall score."""
+
+Contradiction: TypeAlias = Literal["left_out", "wrong", "parts_too_low", "score_too_low", "score_too_high"]
+"""A yes with an effect that is not accounted for, with a wrong result, of which nothing is done or less than half is right, or with a
+score that says no; a no with one that says yes."""
 
 
 def contradiction(policy: Policy, evaluation: Evaluation) -> Contradiction | None:
@@ -23,6 +27,8 @@ def contradiction(policy: Policy, evaluation: Evaluation) -> Contradiction | Non
         return "left_out"
     if evaluation.wrong_results:
         return "wrong"
+    if evaluation.dimensions.correctness < HALF_RIGHT or not evaluation.dimensions.completeness:
+        return "parts_too_low"
     return None if enough or is_excellent(policy, evaluation) else "score_too_low"
 
 

@@ -49,12 +49,6 @@ _NOTHING: Final = object()
 _MISSING = "final_output is missing: write the answer to the user"
 _WITH_A_SHORTFALL = 80.0
 """Judged by steps, what has all its effects and lacks a reading."""
-_LEAST_CORRECTNESS = 50.0
-"""A small model's success below this says two things at once."""
-_CONTRADICTION = (
-    "is_successful is true with a correctness of {:g} of 100: where the answer is right, say so in correctness; "
-    "where it is not, is_successful is false"
-)
 _BESIDE = (
     "is_successful is true beside {!r}, which says no: if you mean the yes, answer with the object alone; if not, is_successful is "
     "false"
@@ -266,12 +260,8 @@ def _plan_note(plan: Plan, unplanned: str) -> str:
 
 def _doubts(found: Evaluation, task: TaskView, steps: Sequence[StepReport]) -> list[str]:
     """What speaks against a success that a small model has told."""
-    doubts: list[str] = []
-    if found.dimensions.correctness < _LEAST_CORRECTNESS:
-        doubts.append(_CONTRADICTION.format(found.dimensions.correctness))
-    if strange := ungrounded(found.final_output, task, steps):
-        doubts.append(_GROUNDING.format(", ".join(strange)))
-    return doubts
+    strange = ungrounded(found.final_output, task, steps)
+    return [_GROUNDING.format(", ".join(strange))] if strange else []
 
 
 # ── reading ───────────────────────────────────────────────────────────────────
