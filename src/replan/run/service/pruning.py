@@ -128,9 +128,11 @@ class Tidying:
             self._task = asyncio.get_running_loop().create_task(self._go_on())
 
     async def aclose(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        task = self._task
+        if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
+            return  # a loop that has ended has taken it along
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
     async def _go_on(self) -> None:
         await asyncio.sleep(_FIRST_SECS)
