@@ -67,7 +67,7 @@ async def one(db: str | Path, steps: int) -> tuple[int, float]:
 
 
 def run(_: Sizes) -> None:
-    row("a task taken up again", ["events", "ms", "µs an event"])
+    row("a task taken up again", ["events", "ms", " µs an event"])
 
     def tell(name: str, found: tuple[int, float]) -> None:
         row(f"  {name}", [f"{found[0]:,}", found[1] * 1e3, found[1] / found[0] * 1e6])
