@@ -355,3 +355,26 @@ def test_no_text_makes_it_raise_anything_else(text: str) -> None:
 def test_it_reads_what_the_shared_view_holds(failure_view: Callable[..., FailureView]) -> None:
     found = read_step_reflection(suggested("retry_with_tool", "stamp it"), failure_view())
     assert found.suggested_action.data == {"tool_id": "stamp"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {**suggested("retry_with_params", {"size": "A4"}), "is_recoverable": True, "isRecoverable": False},
+        suggested("retry_with_params", {"size": "A4"}, Type="trigger_overall_reflection"),
+        suggested("retry_with_params", {"size": "A4"}, Data={"size": "A5"}),
+        {
+            **suggested("retry_with_params", {"size": "A4"}),
+            "suggestedAction": {"type": "replan", "data": "no"},
+        },
+    ],
+    ids=["a judgement", "a type", "data", "an action"],
+)
+def test_two_spellings_of_one_field_that_say_two_things_are_no_diagnosis(said: Any) -> None:
+    with pytest.raises(Violations, match="which is the same field"):
+        read(said)
+
+
+def test_two_spellings_that_say_the_same_are_one() -> None:
+    said = {**suggested("retry_with_params", {"size": "A4"}), "is_recoverable": True, "isRecoverable": True}
+    assert read(said).suggested_action.type == "retry_with_params"

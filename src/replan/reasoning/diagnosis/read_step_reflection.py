@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, get_args
 
+from replan.core.data.spellings import one_spelling
 from replan.core.data.taken_back import Beside, said_beside
 from replan.core.plan.fields import INSTEAD_OF_STEPS, STEP_FIELDS
 from replan.core.reflection import (
@@ -95,6 +96,7 @@ def read_step_reflection(answer: Any, view: FailureView) -> StepReflection:
     """The diagnosis of a step. The shape of the action's data is as `SuggestedAction` says, or it is refused."""
     answer = inside(answer, _STEP_FIELDS, "suggested_action")
     found = named(answer, _STEP_FIELDS)
+    _check_spellings(answer, opened(found.get("suggested_action")))
     if noes := _beside_retry(answer).denying:
         raise Violations(
             [
@@ -117,6 +119,15 @@ def read_step_reflection(answer: Any, view: FailureView) -> StepReflection:
         alternative_solutions=texts(found.get("alternative_solutions")),
         improvement_suggestions=texts(found.get("improvement_suggestions")),
     )
+
+
+def _check_spellings(answer: JsonObject, action: Any) -> None:
+    """`Violations` where two spellings of one field say two things: whether a call is made must not hang on which is read."""
+    _, twice = one_spelling(answer, ("suggested_action", "is_recoverable"))
+    if isinstance(action, dict):
+        twice += [f"suggested_action with {fault}" for fault in one_spelling(action, ("type", "data"))[1]]
+    if twice:
+        raise Violations([f"the diagnosis has {fault}" for fault in twice])
 
 
 def _category(value: Any) -> Category:
