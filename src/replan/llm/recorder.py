@@ -88,7 +88,7 @@ class RecordingModel:
             self._write(request, {"error": kind})
             raise
         self.name = self._model.name
-        kept = reply if request.hide is None else reply.model_copy(update={"text": request.hide(reply.text)})
+        kept = reply if request.hide is None else _hidden(reply, request.hide)
         try:
             self._write(request, {"reply": kept.model_dump(mode="json")})
         except RecordingError:
@@ -125,6 +125,12 @@ class RecordingModel:
                     f"the recording {self._path} cannot be written: {why}; what the model has said last is not kept: make room, or "
                     "record to another file"
                 ) from error
+
+
+def _hidden(reply: ModelReply, hide: Callable[[str], str]) -> ModelReply:
+    """Without secrets, wherever an endpoint has put them: also in the name that it gives itself."""
+    texts = {name: hide(value) for name, value in reply if isinstance(value, str)}
+    return reply.model_copy(update=texts)
 
 
 class ReplayModel:

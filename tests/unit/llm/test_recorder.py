@@ -215,6 +215,23 @@ def _leads_to(descriptor: str, folder: Path) -> bool:
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the system does not tell what is open")
+class Echoes(ScriptedModel):
+    """An endpoint that gives back the key as its own name."""
+
+    async def ask(self, request: ModelRequest, on_text: Any = None) -> ModelReply:
+        reply = await super().ask(request, on_text)
+        return reply.model_copy(update={"model": "tiny-hush", "endpoint": "http://hush.example"})
+
+
+async def test_no_secret_of_an_answer_is_recorded_whatever_field_it_stands_in(tmp_path: Path) -> None:
+    file = tmp_path / "run.jsonl"
+    recorder = RecordingModel(Echoes({"execution_plan": ["hush"]}), file)
+    reply = await recorder.ask(request(hide=lambda text: text.replace("hush", "***")))
+    await recorder.aclose()
+    assert reply.model == "tiny-hush"
+    assert "hush" not in file.read_text()
+
+
 async def test_a_recording_is_closed_also_where_its_model_cannot_be(tmp_path: Path) -> None:
     class Stuck(ScriptedModel):
         async def aclose(self) -> None:
