@@ -366,3 +366,27 @@ def test_what_was_announced_makes_nothing_good_that_failed(kind: str, judge: str
     )
     assert paid(ran) == ["Ann", "Bob"]
     assert not ran.result.is_success
+
+
+@pytest.mark.parametrize("kind", STRATEGIES)
+def test_a_volatile_reading_that_is_stated_again_is_asked_about_with_what_goes_by_it(kind: str) -> None:
+    states = iter(["busy", "ready"])
+
+    def polled(reads: str, name: str) -> list[dict[str, Any]]:
+        when = f"{reads}.output == 'ready'"
+        return [step(reads, "status"), step(name, "pay", reads, parameters={"to": "Ann"}, when=when)]
+
+    ran = run(
+        plan(*polled("s", "p")),
+        plan(*polled("s_2", "p_2")),
+        first=plan(*polled("s", "p"), step("look", "broken", "p")),
+        strategy={"type": kind, "step_id": "look"},
+        tools={
+            "status": FakeTool(output=lambda p: next(states), effect="reads", spec={"volatile": True}),
+            "pay": FakeTool(output="paid", effect="once"),
+            "broken": FakeTool(fail=["broken"], output="seen", **READS),
+        },
+    )
+    assert any("is done under that id" in one for one in refusals(ran))
+    assert paid(ran) == ["Ann"]
+    assert ran.result.is_success

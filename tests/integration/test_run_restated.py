@@ -287,6 +287,27 @@ def test_nor_do_the_first_words_of_one_whose_place_a_new_plan_has_given_to_anoth
     assert not ran.result.is_success
 
 
+def test_nor_does_an_item_of_a_list_whose_place_a_new_plan_has_given_to_another() -> None:
+    desk = Desk()
+
+    def closed(parameters: Any) -> Any:
+        if parameters["title"] == "B":
+            raise ToolCallError("title: closed today, give B2", kind="tool")
+        return desk.create(parameters)
+
+    words = {"title": "${item}", "session": "s"}
+    listed = step("c", "create", parameters=words, for_each='["A", "B"]')
+    other = step("d", "create", parameters={"title": "B2", "session": "s"})
+    ran = desk.run_plans(
+        plan(listed),
+        plan(other, step("z", "look", "d")),
+        plan({**listed, "step_id": "e"}, step("y", "login")),
+        create=lambda parameters: closed(parameters) if len(desk.tickets) < 2 else desk.create(parameters),
+    )
+    assert desk.tickets == [("A", "s"), ("B2", "s")]
+    assert not ran.result.is_success
+
+
 def test_nor_does_one_that_comes_by_several_steps_or_by_a_value_that_was_seen() -> None:
     desk = Desk()
     first = [step("o", "open"), step("l", "login", parameters={"user": "${o.output[0].by}"})]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
 
-from replan.core.calls.site import ONLY, Slot
+from replan.core.calls.site import Slot
 from replan.core.ids import base_of, canonical, digest
 from replan.core.references.refs import Reference, has_references, meaning, references, rewritten
 from replan.core.state.progress import CallState, StepState
@@ -256,8 +256,9 @@ def mended(step: StepState, bases: Collection[str]) -> list[CallState]:
     if mine is None or mine.tried().isdisjoint(bases):
         return []
     places = {slot for slot in mine.slots() if any(one.base in bases for one in mine.failures(slot))}
-    if len(step.calls) == 1 and any(one.base in bases and one.slot == ONLY for one in mine.earlier):
-        places.add(ONLY)  # it has the place of the step that failed with it
+    lost = {one.base for one in mine.earlier if one.fresh and one.base}
+    if len(step.calls) == 1 and len(lost) == 1 and not lost.isdisjoint(bases):
+        places.update(step.calls)  # it has the place of the step that failed with it, and of nothing else
     # written anew, it may have other places
     anywhere = bool(places) and mine.repairs > mine.repairs_before and step.status == "succeeded"
     return [

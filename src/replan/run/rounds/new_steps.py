@@ -98,10 +98,10 @@ def _may_differ(run: Run, step: Step, *, needed: bool) -> bool:
     ]
     if known is None or any(tool is None or tool.effect != "reads" for tool in tools):
         return False
-    volatile = any(tool is not None and tool.volatile for tool in tools)
-    if not needed or volatile:
-        goes_on = run.state.replanning is not None and run.state.replanning.continues
-        return volatile and (needed or goes_on)
+    if any(tool is not None and tool.volatile for tool in tools):
+        return True
+    if not needed:
+        return False
     read = max((call.ended or 0.0 for call in known.calls.values()), default=0.0)
     later = (call for one in run.state.every_step() for call in one.calls.values())
     return any(call.effect != "reads" and (call.ended or 0.0) >= read for call in later)
