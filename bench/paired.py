@@ -19,7 +19,10 @@ HERE = Path(__file__).parents[1]
 ONE = """
 import asyncio, json, tempfile, time
 from bench.overhead import nothing, plan_of
-from bench.rows import chain, wide
+try:
+    from bench.rows import chain, wide
+except ImportError:  # an older checkout
+    from bench.overhead import chain, wide
 from replan import Replan
 from replan.config import Settings
 

@@ -390,3 +390,27 @@ def test_a_volatile_reading_that_is_stated_again_is_asked_about_with_what_goes_b
     assert any("is done under that id" in one for one in refusals(ran))
     assert paid(ran) == ["Ann"]
     assert ran.result.is_success
+
+
+@pytest.mark.parametrize("shape", ["one", "a longer list"])
+def test_the_very_call_that_failed_counts_in_whatever_shape_its_step_is_planned_again(shape: str) -> None:
+    items: dict[str, Any] = {"parameters": {"to": "${item}"}}
+    closed = {"Bob": 1}
+
+    def pay(parameters: Any) -> str:
+        if closed.pop(parameters["to"], 0):
+            raise ValueError("to: closed until noon")
+        return "paid"
+
+    again = (
+        step("x", "pay", parameters={"to": "Bob"})
+        if shape == "one"
+        else step("x", "pay", for_each=["Ann", "Bob", "Dan"], **items)
+    )
+    ran = run(
+        plan(again),
+        first={**plan(step("p", "pay", for_each=["Ann", "Bob"], **items)), "more": "tell the boss"},
+        tools={"pay": FakeTool(output=pay, effect="once")},
+    )
+    assert paid(ran).count("Ann") == 1
+    assert ran.result.is_success

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import NamedTuple
 
@@ -191,15 +192,14 @@ def _by_like_calls(
 ) -> list[Undone]:
     """What is left where each effect of the same tool that stands for no other stands for one that is like it.
 
-    Not for one of a plan that had left more to be planned (`announced`: those after it): the later ones may be that.
+    For one of a plan that had left more to be planned (`announced`: those after it) only the very call counts: another may be that.
     """
     left = list(found)
     made = _Spare(effects, spare)
     for alike in (True, False):
         for n, one in enumerate(left):
-            if one.step.gone in announced:
-                continue
-            owed = [lost for lost in one.lost if not made.take(lost, one, alike=alike)]
+            take = made.take_the_same if one.step.gone in announced else partial(made.take, alike=alike)
+            owed = [lost for lost in one.lost if not take(lost, one)]
             left[n] = one._replace(lost=owed)
     made.leave()
     return [one for one, before in zip(left, found, strict=True) if one.lost or not before.lost]
@@ -217,12 +217,15 @@ class _Spare:
         self._same: dict[ToolId, list[ToolId]] = {}
         """By the tool that was planned: those that have had its effect."""
         self._plans: set[int] = set()
+        self._same_call: dict[str, list[tuple[int, int]]] = {}
+        """By what was called with what: which of them, and the plan that each came with."""
         place = 0
         for calls in spare.values():
             for call in calls:
                 plan = effects.came(call)
                 self._plans.add(plan)
                 self._tools[call.tool_id] = None
+                self._same_call.setdefault(base_of(call.key), []).append((place, plan))
                 for value in (None, *Lost.of(call.tool_id, call.parameters).values):
                     self._at.setdefault((value, call.tool_id, plan), deque()).append(place)
                 place += 1
@@ -236,6 +239,14 @@ class _Spare:
         values = lost.values if alike else (None,)
         found = [self._first(key) for key in product(values, tools, plans)]
         place = min((one for one in found if one is not None), default=None)
+        if place is not None:
+            self._taken.add(place)
+        return place is not None
+
+    def take_the_same(self, lost: Lost, one: Undone) -> bool:
+        """The same of the very call that the lost one was."""
+        made = (which for base in lost.bases for which in self._same_call.get(base, ()))
+        place = min((at for at, plan in made if at not in self._taken and plan >= one.since), default=None)
         if place is not None:
             self._taken.add(place)
         return place is not None
