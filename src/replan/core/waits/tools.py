@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from replan.core.types import Action, JsonObject, Step, ToolSpec
 
@@ -87,8 +87,12 @@ def asked(tool: str, parameters: JsonObject) -> Iterator[str]:
         yield other
 
 
-def tools_of(step: Step | Action) -> Iterator[str]:
+def tools_of(step: Step | Action) -> Sequence[str]:
     """The tools that a step, or one of its actions, needs, as it names them."""
-    yield from asked(step.tool, step.parameters)
-    for action in step.actions if isinstance(step, Step) else ():
-        yield from asked(action.tool, action.parameters)
+    actions = step.actions if isinstance(step, Step) else ()
+    if not actions and step.tool != WAIT_FOR_CONDITION.id:  # as nearly every step
+        return (step.tool,) if step.tool else ()
+    found = list(asked(step.tool, step.parameters))
+    for action in actions:
+        found += asked(action.tool, action.parameters)
+    return found
