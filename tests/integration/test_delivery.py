@@ -285,13 +285,16 @@ def test_the_command_writes_what_is_there_and_what_comes_until_it_is_told_to_end
         [*COMMAND, "outbox", "write", "out/log.jsonl", "--db", "log.db", "--name", "files"],
         cwd=cwd, env=environment(cwd, {}), stdout=PIPE, stderr=PIPE, text=True,
     ) as process:  # fmt: skip
-        assert replan(*BY_STEPS, "--task-id", "two", "--db", "log.db", cwd=cwd).returncode == 0
-        written = cwd / "out" / "log.jsonl"
-        while not (written.exists() and written.read_text().count('"task_completed"') == 2):
-            assert process.poll() is None
-            time.sleep(0.05)
-        process.send_signal(signal.SIGTERM)
-        _, told = process.communicate(timeout=60)
+        try:
+            assert replan(*BY_STEPS, "--task-id", "two", "--db", "log.db", cwd=cwd).returncode == 0
+            written = cwd / "out" / "log.jsonl"
+            while not (written.exists() and written.read_text().count('"task_completed"') == 2):
+                assert process.poll() is None
+                time.sleep(0.05)
+            process.send_signal(signal.SIGTERM)
+            _, told = process.communicate(timeout=60)
+        finally:
+            process.kill()  # else a test that fails would wait for it
     assert (process.returncode, told) == (0, "stopped\n")
 
     lines = [json.loads(line) for line in (cwd / "out" / "log.jsonl").read_text().splitlines()]
