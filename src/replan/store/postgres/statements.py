@@ -77,18 +77,23 @@ SELECT last_seq, round, pg_notify('{CHANNEL}', %(told)s::text), wake(task_id, qu
 SIGNALLED = """SELECT event.seq, event.round FROM task JOIN signal ON signal.task = task.id
  JOIN event ON event.task = task.id AND event.seq = signal.seq WHERE task_id = %(task)s::text AND mark = %(mark)s::text"""
 
-DELETE = f"""WITH t AS (
- SELECT id FROM task WHERE task_id = %(task)s::text AND (ended OR %(unfinished)s::bool) AND NOT (
-  (coalesce(holder, 0) = %(mine)s::int AND epoch = %(driven)s::bigint)
-  OR (holder IS NOT NULL AND holder <> %(mine)s::int AND {ALIVE.format(holder="holder")}))
- AND NOT EXISTS (SELECT FROM task f WHERE f.parent = task.id) FOR UPDATE),
-o AS (UPDATE effect SET owner = NULL FROM t WHERE effect.owner = t.id AND effect.family <> t.id),
+ALL_OF_T = """o AS (UPDATE effect SET owner = NULL FROM t WHERE effect.owner = t.id AND effect.family <> t.id),
 p AS (DELETE FROM effect USING t WHERE effect.family = t.id),
 e AS (DELETE FROM event USING t WHERE event.task = t.id),
 s AS (DELETE FROM signal USING t WHERE signal.task = t.id),
 a AS (DELETE FROM artifact_use USING t WHERE artifact_use.task = t.id RETURNING digest),
 d AS (DELETE FROM task USING t WHERE task.id = t.id)
 SELECT id, (SELECT array_agg(digest) FROM a) FROM t"""
+"""What deletes the task `t` with all that is its own; gives its contents, which others may have too."""
+DELETE = (
+    f"""WITH t AS (
+ SELECT id FROM task WHERE task_id = %(task)s::text AND (ended OR %(unfinished)s::bool) AND NOT (
+  (coalesce(holder, 0) = %(mine)s::int AND epoch = %(driven)s::bigint)
+  OR (holder IS NOT NULL AND holder <> %(mine)s::int AND {ALIVE.format(holder="holder")}))
+ AND NOT EXISTS (SELECT FROM task f WHERE f.parent = task.id) FOR UPDATE),
+"""
+    + ALL_OF_T
+)
 """Foreign keys are looked at when the statement ends, so that the order in it does not matter."""
 
 _HELD = f"(holder IS NOT NULL AND {ALIVE.format(holder='holder')})"

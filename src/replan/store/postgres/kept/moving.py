@@ -12,7 +12,7 @@ from replan.core.data.strict_json import storable
 from replan.errors import StaleWriter, TaskExists, TaskNotFound, TaskShared
 from replan.ports import Admission, Claim, Content, StoredRow, StoredTask
 from replan.store.postgres.line import LONG_SECS, Line, Params
-from replan.store.postgres.statements import FORKS, SEPARATOR
+from replan.store.postgres.statements import ALL_OF_T, FORKS, SEPARATOR
 
 EPOCH_BITS = 48
 """Where a task's fences begin is random: an id that comes again, for another task, has none of the fences that it had."""
@@ -39,15 +39,12 @@ _LAST = "UPDATE task SET updated = %(ts)s::float8, last_seq = %(seq)s::bigint, a
 _TAKE = """INSERT INTO effect SELECT f.id, %(key)s::text, (SELECT id FROM task WHERE task_id = %(owner)s::text), %(times)s::int
  FROM task f WHERE f.task_id = %(task)s::text ON CONFLICT DO NOTHING"""
 _WAKE = "SELECT wake(task_id, queue, priority) FROM task WHERE id = %(id)s::bigint"
-GIVE_AWAY = """WITH t AS (SELECT id FROM task WHERE task_id = %(task)s::text AND epoch = %(epoch)s::bigint AND last_seq = %(last)s::bigint
+GIVE_AWAY = (
+    """WITH t AS (SELECT id FROM task WHERE task_id = %(task)s::text AND epoch = %(epoch)s::bigint AND last_seq = %(last)s::bigint
  AND NOT EXISTS (SELECT FROM task f WHERE f.parent = task.id) FOR UPDATE),
-o AS (UPDATE effect SET owner = NULL FROM t WHERE effect.owner = t.id AND effect.family <> t.id),
-p AS (DELETE FROM effect USING t WHERE effect.family = t.id),
-e AS (DELETE FROM event USING t WHERE event.task = t.id),
-s AS (DELETE FROM signal USING t WHERE signal.task = t.id),
-a AS (DELETE FROM artifact_use USING t WHERE artifact_use.task = t.id RETURNING digest),
-d AS (DELETE FROM task USING t WHERE task.id = t.id)
-SELECT id, (SELECT array_agg(digest) FROM a) FROM t"""
+"""
+    + ALL_OF_T
+)
 
 
 async def stored(line: Line, task_id: str) -> StoredTask:
