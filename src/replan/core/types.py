@@ -314,8 +314,10 @@ class LeftOutEffect(Frozen):
     """What became of it, in words."""
     made_good_by: StepId = ""
     """The step whose effect it accepts in its place, where that can be so."""
+    and_by: tuple[StepId, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Where several effects of the step were not had: the other steps whose effects it accepts in their place."""
     not_needed: str = ""
-    """Why the task is done without it."""
+    """Why the task is done without it; beside steps that made some of it good: without the rest."""
     in_one: str = Field(default="", exclude_if=lambda value: not value)
     """Why the one effect of that step is several that were planned."""
     refused: str = ""
@@ -329,8 +331,10 @@ class LeftOutEffect(Frozen):
     def told(self) -> str:
         """What became of it and how it is accounted for, in words."""
         if self.made_good_by:
+            by = ["it" if name == self.step_id else name for name in (self.made_good_by, *self.and_by)]
             how = f", several in one: {self.in_one}" if self.in_one else ""
-            return f"{self.what}; made good by {'it' if self.made_good_by == self.step_id else self.made_good_by}{how}"
+            rest = f"; the rest is not needed: {self.not_needed}" if self.not_needed else ""
+            return f"{self.what}; made good by {' and '.join(by)}{how}{rest}"
         return f"{self.what}; not needed: {self.not_needed}" if self.not_needed else self.what
 
     @property

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from replan.core.data import schemas as json_schemas
-from replan.core.data.nothing import is_filler
 from replan.core.data.read_json import Unreadable, read_json
 from replan.core.data.spellings import one_spelling
 from replan.core.data.taken_back import Beside, said_beside
 from replan.core.evaluation.accounts import Claim
 from replan.core.types import Dimensions, Evaluation, JsonObject, LeftOutEffect, Plan, StepId, ToolSpec
+from replan.reasoning.evaluation.claims import read_claims
 from replan.reasoning.evaluation.grounding import ungrounded
 from replan.reasoning.evaluation.scores import read_scores
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
@@ -95,7 +95,7 @@ async def evaluate(
         if judged.final_output is not None or judged.is_successful:
             found = _checked(found, check_answer)
         if asked:
-            said = account(_claims(answer.get("left_out_effects")))
+            said = account(read_claims(answer.get("left_out_effects")))
             found = _Judged(found.evaluation.model_copy(update={"left_out": said}), found.faults)
         checked = talk.style == "small" and judged.is_successful and bool(steps) and not found.faults
         if checked and (doubts := _doubts(judged, task, steps)):
@@ -224,8 +224,8 @@ def _left_out_note(left_out: Sequence[LeftOutEffect]) -> str:
         f"Effects that were planned and not had:\n{told}\n"
         'Account for each in `left_out_effects`, with `{"step": "...", "made_good_by": "...", "not_needed": "...", "in_one": null}`. '
         "`made_good_by`: the later step whose own effect the user has in its place; a reading is none, nor is an effect that "
-        f"was planned for something else.{itself} One effect makes good one; where a step has really done several in one call, "
-        "`in_one` says how. `not_needed`: why the user has what was asked for without it. Where neither holds "
+        f"was planned for something else.{itself} One effect makes good one: where several effects of a step were not had, it is a list of "
+        "the steps that had theirs; where a step has really done several in one call, `in_one` says how. `not_needed`: why the user has what was asked for without it. Where neither holds "
         "both are null, and `is_successful` is false."
     )
 
@@ -331,24 +331,6 @@ def _wrong_results(answer: Mapping[str, Any], *, success: bool) -> tuple[str, ..
     if success or "wrong_results" in answer:
         return spoken(answer.get("wrong_results"))
     return tuple(failure for failure in texts(answer.get("failures")) if _WRONG.search(failure))
-
-
-def _claims(value: Any) -> dict[StepId, Claim]:
-    """What is said of the effects that were left out, by step; what has another form says nothing."""
-    if isinstance(value, Mapping):
-        value = [{"step": step, **said} for step, said in value.items() if isinstance(said, Mapping)]
-    said = [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
-    return {
-        str(one.get("step") or one.get("step_id")): Claim(
-            _words(one.get("made_good_by")), _words(one.get("not_needed")), _words(one.get("in_one"))
-        )
-        for one in said
-    }
-
-
-def _words(value: Any) -> str:
-    text = value.strip() if isinstance(value, str) else ""
-    return "" if is_filler(text) else text
 
 
 def _final_output(

@@ -312,7 +312,8 @@ def evaluation_schema(
 def _accounts(left_out: Sequence[StepId]) -> JsonObject:
     maybe: JsonObject = {"type": ["string", "null"]}
     names = list(dict.fromkeys(left_out))
-    account = {"step": {"enum": names}, "made_good_by": maybe, "not_needed": maybe}
+    by: JsonObject = {"anyOf": [{"type": "string"}, TEXTS, {"type": "null"}]}
+    account = {"step": {"enum": names}, "made_good_by": by, "not_needed": maybe}
     one = {"type": "object", "properties": {**account, "in_one": maybe}, "required": list(account)}
     return {"type": "array", "items": one}
 
