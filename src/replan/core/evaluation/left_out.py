@@ -68,11 +68,13 @@ def left_out(state: State, resolve: Resolve) -> LeftOut:
     another step counts without a word where it is of the same tool, or of one that is declared to do the same, and was made with
     something that the lost one was to be made with, or came with the very plan that left that one out.
     """
-    effects = Effects(state, resolve)
+    effects, known = Effects(state, resolve), state.recovery
+    of_steps = list(_of_steps(effects, state))
+    if known is None and not of_steps:  # as most rounds: nothing has to be made good
+        return LeftOut([], {}, effects.by_name, {})
     spare = {name: effects.own(step) for name, step in effects.by_name.items()}
     own = _versions(spare, effects)
-    known = state.recovery
-    found = [*(_gone(known, effects, spare) if known is not None else ()), *_of_steps(effects, state)]
+    found = [*(_gone(known, effects, spare) if known is not None else ()), *of_steps]
     announced = known.after_more if known is not None else frozenset[int]()
     found = _by_like_calls(_once_each(found), effects, spare, announced)
     return LeftOut(found, _versions(spare, effects), effects.by_name, own)
@@ -171,6 +173,8 @@ def _of_steps(effects: Effects, state: State) -> Iterator[Undone]:
         if step.status == "skipped" and not step.moot and (lost := effects.lost(step)):
             yield Undone(step, lost, step.meant + 1, _never_ran(step))
     for step in (*state.earlier.values(), *state.steps.values()):
+        if step.healing is None and step.items is None:  # it has done all that it was for, or nothing
+            continue
         if (step.status == "succeeded" or (step.status == "skipped" and step.moot)) and _has_lost(
             step, effects
         ):

@@ -35,7 +35,9 @@ class Older(NamedTuple):
 
 def older_than_a_change(state: State, steps: list[StepState] | None = None) -> list[Older]:
     """Of each step (all of the plan, unless told) the first such call, rather one that meets what was changed."""
-    found = []
+    found: list[Older] = []
+    if not state.any_reused:
+        return found
     for step in list(state.steps.values()) if steps is None else steps:
         reused = [call for call in step.calls.values() if call.reused and call.effect == "once"]
         if reused and (one := _first(state, step, reused)) is not None:

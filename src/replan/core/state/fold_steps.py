@@ -89,6 +89,7 @@ def _call_completed(state: State, event: e.CallCompleted, ts: float) -> None:
 
 def _reused(state: State, event: e.CallCompleted, output: Output, ts: float) -> None:
     slot = slot_of(event.action_id, event.index)
+    state.any_reused = True
     state.ledger.occupy(event.call_key, (event.step_id, slot))
     entry = state.ledger.entries.get(event.call_key)
     if step := state.steps.get(event.step_id):

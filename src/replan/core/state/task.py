@@ -103,6 +103,8 @@ class State:
     kept_apart: bool = False
     """Some output is an artifact."""
     any_skipped: bool = False
+    any_reused: bool = False
+    """Some step has the output of a call that was made before it."""
     in_doubt: dict[str, CallState] = field(default_factory=dict)
     took_effect: dict[CallKey, CallState] = field(default_factory=dict)
     """Every `once` call of the task that has succeeded, whatever became of its step."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from replan.core.types import Action, JsonObject, Step, ToolSpec
 
@@ -96,3 +96,14 @@ def tools_of(step: Step | Action) -> Sequence[str]:
     for action in actions:
         found += asked(action.tool, action.parameters)
     return found
+
+
+def names_of_tools(steps: Iterable[Step]) -> list[str]:
+    """The same of all these steps, each name once."""
+    found: dict[str, None] = {}
+    for step in steps:
+        if step.actions or step.tool == WAIT_FOR_CONDITION.id:
+            found |= dict.fromkeys(tools_of(step))
+        elif step.tool:
+            found[step.tool] = None
+    return list(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from replan.core.data import schemas as json_schemas
@@ -372,20 +372,23 @@ def evaluate_by_steps(
     plan: Plan,
     steps: Sequence[StepReport],
     *,
+    used: Collection[StepId] = (),
     undone: Sequence[str] = (),
     missing: Sequence[str] = (),
     without: Sequence[str] = (),
 ) -> Evaluation:
     """Success when every step succeeded (or was left out by its condition); the answer is what the last steps gave.
 
-    `undone`: effects that were planned, and that nothing made up for: with one of them it is no success. `missing`:
-    readings of that kind, which are a shortfall. `without`: what the plan lets steps do without; it is told, and costs
-    nothing.
+    `used`: the other steps, where all have succeeded: what they gave has gone on. `undone`: effects that were planned, and that
+    nothing made up for: with one of them it is no success. `missing`: readings of that kind, which are a shortfall. `without`:
+    what the plan lets steps do without; it is told, and costs nothing.
     One final step: its output. Several: `{step_id: output}`. A plan without steps has nothing to answer with.
     """
     reports = {step.step_id: step for step in steps}
     done = [
-        s.step_id for s in plan.steps if s.step_id in reports and reports[s.step_id].status == "succeeded"
+        name
+        for name in [s.step_id for s in plan.steps]
+        if name in used or (name in reports and reports[name].status == "succeeded")
     ]
     skipped = [
         s.step_id for s in plan.steps if s.step_id in reports and reports[s.step_id].status == "skipped"

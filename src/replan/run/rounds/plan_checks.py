@@ -12,7 +12,7 @@ from replan.core.recovery.known import stands_in
 from replan.core.state.changes import planned_before, planned_behind_a_change
 from replan.core.state.task import StepState
 from replan.core.types import JsonObject, Plan, Step, StepId, ToolId, ToolSpec
-from replan.core.waits.tools import tools_of
+from replan.core.waits.tools import names_of_tools
 from replan.run.session.context import Run
 from replan.run.waits.beginning import waits_of
 
@@ -62,7 +62,8 @@ def check(
         name for step in draft.steps if step.step_id in staying for name in _ids(step.step_id, state.steps)
     }
     named = [tool for name in kept if (step := state.steps.get(name)) for tool in _called(run, step)]
-    if missed := _missed(run, draft, {tool.id for tool in (*tools, *named)}):
+    meant = list(map(run.parts.tools.resolve, names_of_tools(draft.steps)))
+    if missed := _missed(meant, {tool.id for tool in (*tools, *named)}):
         raise NotSelected(missed)
     checked = check_plan(
         draft,
@@ -78,7 +79,7 @@ def check(
         ran=stand_ins(run),
     )
     found = list(checked.violations)
-    if any(run.parts.tools.resolve(name) is None for name in _tool_names(draft)):
+    if any(tool is None for tool in meant):
         found += [f"a source of tools cannot be used: {problem}" for problem in run.parts.tools.problems[:5]]
     if proposed:
         before = {step.step_id: step for step in state.plan.steps} if state.plan is not None else {}
@@ -105,9 +106,9 @@ def check(
         )
     if draft.more:
         found += _part_problems(run, {step.step_id for step in checked.plan.steps} - done)
-    volatile = {tool.id for tool in run.parts.tools.specs() if tool.volatile}
     repeat = ""
-    if not (found or _is_the_end(run, checked.plan)):
+    if state.recovery is not None and not (found or _is_the_end(run, checked.plan)):
+        volatile = {tool.id for tool in run.parts.tools.specs() if tool.volatile}
         due = [step for step in checked.plan.steps if step.step_id not in done]
         repeat = plan_repeats(
             state,
@@ -185,15 +186,9 @@ def _sets_again(run: Run, steps: Sequence[Step]) -> bool:
     )
 
 
-def _missed(run: Run, draft: Plan, known: Collection[ToolId]) -> list[ToolId]:
+def _missed(meant: Sequence[ToolSpec | None], known: Collection[ToolId]) -> list[ToolId]:
     """The tools that the plan names and that exist beside the known ones."""
-    found = map(run.parts.tools.resolve, _tool_names(draft))
-    return list(dict.fromkeys(tool.id for tool in found if tool is not None and tool.id not in known))
-
-
-def _tool_names(draft: Plan) -> list[str]:
-    """The tools that a plan names, as it names them."""
-    return list(dict.fromkeys(name for step in draft.steps for name in tools_of(step)))
+    return list(dict.fromkeys(tool.id for tool in meant if tool is not None and tool.id not in known))
 
 
 def _ids(step_id: StepId, steps: dict[StepId, StepState]) -> list[str]:

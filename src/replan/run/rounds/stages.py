@@ -243,9 +243,12 @@ def _by_steps(run: Run, loaded: Loaded, final: list[StepState]) -> Evaluation:
     asked = (
         state.recovery is not None and state.recovery.unplanned is not None and state.recovery.unplanned.asked
     )
+    last = {step.step.step_id for step in final}
+    whole = {step.status for step in state.steps.values()} == {"succeeded"}
     verdict = evaluate_by_steps(
         state.plan,
-        reports(run, loaded, whole={step.step.step_id for step in final}),
+        reports(run, loaded, final if whole else state.steps.values(), whole=last),
+        used=state.steps.keys() - last if whole else (),
         undone=[one.what for one in left if one.effect and not (one.stand_in or one.allowed)],
         missing=[*(one.what for one in left if not one.effect), *([rest] if rest and not asked else [])],
         without=list(

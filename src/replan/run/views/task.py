@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
 
 from replan.core.calls.site import items_in_words
@@ -52,13 +52,14 @@ def _metadata_before(run: Run, step: StepState) -> JsonObject:
     return merged
 
 
-def reports(run: Run, loaded: Loaded, whole: Collection[str] = ()) -> list[StepReport]:
-    """Every step of the plan as code judges it; outputs kept apart stand for themselves but for those in `whole`."""
-    state = run.state
+def reports(
+    run: Run, loaded: Loaded, steps: Iterable[StepState], whole: Collection[str] = ()
+) -> list[StepReport]:
+    """Steps of the plan as code judges them; outputs kept apart stand for themselves but for those in `whole`."""
     return [
         _plain_report(step)
-        or report_of(step, loaded, whole=step.step.step_id in whole, state=state, told=False)
-        for step in state.steps.values()
+        or report_of(step, loaded, whole=step.step.step_id in whole, state=run.state, told=False)
+        for step in steps
     ]
 
 
