@@ -68,6 +68,26 @@ def test_no_end_is_better_than_what_judge_and_reflector_allow(
         assert ran.result.failure.question == "ask Bob"
 
 
+def test_what_a_judge_tells_as_failures_beside_a_yes_is_in_the_shortfall_and_asked_about_where_nothing_failed() -> (
+    None
+):
+    blemish = judgement(95, True, 95, 95, "nothing was said of the date")
+    well = run({"execution_plan": plan(step("a", "pay_by_card")), "evaluation": blemish})
+    assert well.result.is_success
+    assert well.result.shortfall == ("nothing was said of the date",)
+    assert [one.schema_name for one in well.model.requests].count("evaluation") == 2
+    known = run(
+        {
+            "execution_plan": [plan(step("a", "look")), plan(step("b", "find"))],
+            "step_reflection": [GIVE_UP] * 3,
+            "overall_reflection": [replan("full_replan")],
+            "evaluation": judgement(95, True, 95, 95, "the first reading failed"),
+        }
+    )
+    assert known.result.shortfall == ("the first reading failed",)
+    assert [one.schema_name for one in known.model.requests].count("evaluation") == 1
+
+
 def test_a_judge_that_says_no_with_a_good_score_is_asked_once_more() -> None:
     ran = run(
         {

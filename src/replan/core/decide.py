@@ -230,8 +230,7 @@ def _verdict(state: State) -> Decision:
     if judged is not None and evaluation is None:
         return Finish(TaskFailed(failure=with_account(state, unjudged(state))))
     if judged is not None and evaluation is not None and satisfied(state, evaluation):
-        missing = evaluation.failures if judged.by == "steps" else _left_out(state, evaluation)
-        return _completed(state, evaluation, missing)
+        return _completed(state, evaluation, _shortfall(state, evaluation))
     if not state.reflects:
         return _failed(state, _why(state))
     if state.reflection is None:
@@ -247,8 +246,7 @@ def _verdict(state: State) -> Decision:
     if evaluation is None and (reflection.done_in_substance or _is_outdated(state)):
         return Evaluate()  # whether it is so the judge says, with all that a person has said
     if reflection.done_in_substance and evaluation is not None and done_in_substance(state, evaluation):
-        missing = tuple(dict.fromkeys((*evaluation.failures, *_left_out(state, evaluation))))
-        return _completed(state, evaluation, missing)
+        return _completed(state, evaluation, _shortfall(state, evaluation))
     return _ask_or_fail(state, needs_a_person(state))
 
 
@@ -302,6 +300,12 @@ def _why(state: State) -> Failure:
     evaluation = state.evaluation.evaluation if state.evaluation else None
     broken = any(step.status == "failed" for step in state.steps.values())
     return judged_failed(state, evaluation) if evaluation is not None and not broken else steps_failed(state)
+
+
+def _shortfall(state: State, evaluation: Evaluation) -> tuple[str, ...]:
+    """What is missing of a success: what the judge found, and what code knows beside that."""
+    by_steps = state.evaluation is not None and state.evaluation.by == "steps"  # then code has said it all
+    return tuple(dict.fromkeys((*evaluation.failures, *(() if by_steps else _left_out(state, evaluation)))))
 
 
 def _left_out(state: State, evaluation: Evaluation) -> tuple[str, ...]:

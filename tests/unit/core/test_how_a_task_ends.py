@@ -38,6 +38,7 @@ LEFT_OUT: dict[str, tuple[LeftOutEffect, ...]] = {
     "one of two missing": (_GONE.model_copy(update={"made_good_by": "x"}), _GONE),
 }
 MISSING = ("missing", "one of two missing")
+FAILURES = ("nothing is wrong with the amount",)
 
 
 class Case(NamedTuple):
@@ -58,13 +59,12 @@ class Case(NamedTuple):
         each = Dimensions(
             completeness=self.completeness, correctness=self.correctness, efficiency=90, reliability=90
         )
-        failures = ("nothing is wrong with the amount",)
         return e.EvaluationCompleted(
             evaluation=Evaluation(
                 overall_score=self.score,
                 is_successful=self.flag,
                 dimensions=each,
-                failures=failures,
+                failures=FAILURES,
                 wrong_results=("12 for 21",) if self.wrong == "told" else (),
                 left_out=LEFT_OUT[self.left_out],
                 final_output=self.answer,
@@ -150,8 +150,9 @@ def test_no_end_is_better_than_what_each_of_them_allows() -> None:
         decision = end_of(case)
         success = isinstance(decision, Finish) and isinstance(decision.event, e.TaskCompleted)
         assert success == (case.may_succeed_at_once() or case.may_be_done_in_substance()), case
-        if success and (case.left_out != "nothing" or not case.may_succeed_at_once()):
-            assert decision.event.shortfall, case
+        if success:
+            told = LEFT_OUT[case.left_out]
+            assert decision.event.shortfall == (*FAILURES, *(one.told for one in told)), case
         if not success and not isinstance(decision, Replan):
             assert isinstance(decision, Finish), case
             assert decision.event.failure.reason, case

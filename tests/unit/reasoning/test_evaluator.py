@@ -483,6 +483,38 @@ async def test_a_success_that_is_not_correct_is_asked_about_once(script: Any, st
     assert contradiction(Policy(), kept) == "parts_too_low"
 
 
+PAID_NOTHING = {**answer(95), "failures": ["nothing was paid"]}
+
+
+@pytest.mark.parametrize("second", [PAID_NOTHING, answer(20, False, None), answer(95)])
+async def test_a_yes_with_failures_where_nothing_has_failed_is_asked_about_once(
+    script: Any, second: Any
+) -> None:
+    talk = script(PAID_NOTHING, second)
+    found = await judge(talk, all_went_well=True)
+    assert "failures says: nothing was paid" in talk.asked[1].request.turns[-1].text
+    assert len(talk.asked) == 2
+    assert found.is_successful == second["is_successful"]
+    assert found.failures == tuple(second["failures"] or ())
+
+
+@pytest.mark.parametrize(
+    ("said", "well", "style"),
+    [
+        pytest.param(PAID_NOTHING, False, "standard", id="something has failed"),
+        pytest.param(PAID_NOTHING, True, "small", id="a small model"),
+        pytest.param({**answer(20, False), "failures": ["nothing was paid"]}, True, "standard", id="a no"),
+        pytest.param({**answer(95), "failures": ["none", "N/A", ""]}, True, "standard", id="words for none"),
+    ],
+)
+async def test_failures_beside_a_yes_may_be_those_that_are_known(
+    script: Any, said: Any, well: bool, style: str
+) -> None:
+    talk = script(said, style=style)
+    await judge(talk, all_went_well=well)
+    assert len(talk.asked) == 1
+
+
 # ── without a model ───────────────────────────────────────────────────────────
 
 

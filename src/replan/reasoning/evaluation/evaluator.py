@@ -59,6 +59,12 @@ _GROUNDING = (
 )
 
 
+_FAILURES_BESIDE = (
+    "is_successful is true, and failures says: {}, though no step has failed: if the user lacks what was asked for, is_successful is "
+    "false, with a score that says so; if it is a blemish, and no more, say the same again"
+)
+
+
 async def evaluate(
     talk: Talk,
     *,
@@ -66,6 +72,7 @@ async def evaluate(
     plan: Plan,
     steps: Sequence[StepReport],
     unplanned: str = "",
+    all_went_well: bool = False,
     output_schema: JsonObject | None = None,
     at_odds: Callable[[Evaluation], str] = lambda _: "",
     check_answer: Callable[[Any], Sequence[str]] = lambda _: (),
@@ -77,7 +84,8 @@ async def evaluate(
 
     A successful evaluation has a `final_output`: a text, or what matches `output_schema` (null where that allows it)
     and passes `check_answer`; where the model wrote none, it is what the final steps gave. An answer of another form,
-    and a judgement that is `at_odds` with itself, go back once; an answer that has still not the form is no success.
+    and a judgement that is `at_odds` with itself, go back once; an answer that has still not the form is no success. So does a yes
+    with failures where `all_went_well` (nothing in the whole task has failed): said again, it is a yes with a shortfall.
     `account` tells the effects that were planned and not had, with what the judge says of each; a small model is not asked
     about them, nor told what is `unplanned`, what the `tools` of the steps do, and which score is `enough`. `evaluation_id` is left to the caller.
     """
@@ -103,8 +111,11 @@ async def evaluate(
         return found
 
     def doubts(found: _Judged) -> list[str]:
-        strange = at_odds(found.evaluation)
-        return [*found.faults, *([strange] if strange else [])]
+        judged = found.evaluation
+        strange = [at_odds(judged)]
+        if all_went_well and judged.is_successful and judged.failures and talk.style != "small":
+            strange.append(_FAILURES_BESIDE.format("; ".join(judged.failures)[:300]))
+        return [*found.faults, *filter(None, strange)]
 
     found = await ask_typed(
         talk,
@@ -301,7 +312,7 @@ def _read(answer: Any, output_schema: JsonObject | None, fallback: Any) -> _Judg
         is_successful=success,
         dimensions=Dimensions(**{name: scores[name] for name in DIMENSIONS}),
         successes=texts(answer.get("successes")),
-        failures=texts(answer.get("failures")),
+        failures=spoken(answer.get("failures")),
         improvement_suggestions=texts(answer.get("improvement_suggestions")),
         wrong_results=_wrong_results(answer, success=success),
         final_output=output,

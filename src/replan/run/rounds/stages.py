@@ -287,6 +287,7 @@ async def _ask_judge(run: Run, loaded: Loaded) -> Evaluation | None:
                 task=view_of(run),
                 plan=state.plan,
                 unplanned=unplanned(state),
+                all_went_well=not any(map(_has_failed, state.every_step())),
                 steps=steps,
                 output_schema=state.policy.output_schema,
                 at_odds=lambda found: at_odds(state.policy, found),
@@ -299,6 +300,11 @@ async def _ask_judge(run: Run, loaded: Loaded) -> Evaluation | None:
             reason = str(error)
     run.record(EvaluationCompleted(evaluation=None, reason=reason))
     return None
+
+
+def _has_failed(step: StepState) -> bool:
+    """True if something in it has failed, whatever became of it."""
+    return step.fault is not None or (step.healing is not None and bool(step.healing.failures()))
 
 
 def _checked_shape(run: Run, verdict: Evaluation) -> Evaluation:
