@@ -218,6 +218,14 @@ class Watcher(Protocol):
         """A request goes out now, `because` the one before came to nothing. Raises what forbids it."""
         ...
 
+    def room(self) -> int | None:
+        """About how many tokens the answer to the request under way may have by the limits; None where none is set."""
+        ...
+
+    def came(self, tokens: int) -> None:
+        """So many tokens of that answer have come, by estimate. Raises what forbids more."""
+        ...
+
     def used(self, usage: Usage) -> None:
         """What a request has used whose answer is no answer."""
         ...

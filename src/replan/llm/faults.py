@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 from replan.core.failures.transport import status_passes
@@ -13,11 +13,15 @@ class AnswerTooLarge(Exception):
     """No answer is that large."""
 
 
+class Endless(AnswerTooLarge):
+    """A model goes on and on: asked in another way it would cost as much again."""
+
+
 class EndpointError(ModelUnavailable):
     """A model's endpoint failed or refused.
 
     `status`: HTTP status, if any; `code`: the error's own code, if it has one; `retry_after`: seconds it asked for.
-    `in_stream`: the answer had begun to stream; `lost`: the connection broke.
+    `in_stream`: the answer had begun to stream; `lost`: the connection broke; `endless`: the model said more than any answer has.
     """
 
     def __init__(
@@ -32,11 +36,62 @@ class EndpointError(ModelUnavailable):
         lost: bool = False,
     ) -> None:
         super().__init__(message, transient=transient, setup=setup, refused=status in (401, 403))
+        self.setup = setup
         self.status = status
         self.code = code
         self.retry_after = retry_after
         self.lost = lost
         self.in_stream = False
+        self.endless = False
+
+
+def explained(error: Exception, where: str, *, at_address: bool, key: str) -> EndpointError:
+    """What a library has raised, as the fault that it is. `at_address`: of an endpoint that was named by its address."""
+    from httpx2 import TooManyRedirects
+    from pydantic_ai.exceptions import (
+        ModelAPIError,
+        ModelConnectionError,
+        ModelHTTPError,
+        ModelQuotaExceededError,
+        ModelRequestTimeout,
+    )
+
+    if (own := _under(error, EndpointError)) is not None:
+        return own
+    if (large := _under(error, AnswerTooLarge)) is not None:
+        fault = EndpointError(f"{where} does not answer as a chat model does: {large}")
+        fault.endless = isinstance(large, Endless)
+        return fault
+    if _under(error, TooManyRedirects) is not None:
+        return EndpointError(
+            f"{where} leads on and on (HTTP redirects), and answers nowhere: is the address right?",
+            setup=True,
+        )
+    if isinstance(error, ModelHTTPError):
+        return of_status(where, error, quota=isinstance(error, ModelQuotaExceededError), key=key)
+    if isinstance(error, ModelRequestTimeout):
+        return EndpointError(f"{where} did not answer in time: {error}", transient=True)
+    if isinstance(error, ModelConnectionError) or (isinstance(error, OSError) and not at_address):
+        return EndpointError(unreachable(where, error), transient=True, lost=True)
+    if isinstance(error, ModelAPIError):
+        return EndpointError(f"{where} broke off its answer: {error}", transient=True)
+    return EndpointError(
+        f"{where} did not answer as a chat model does ({error}): is this the address of an OpenAI-compatible API?"
+        if at_address
+        else f"{where} gave an answer that cannot be read: {error}",
+        transient=True,
+    )
+
+
+E = TypeVar("E", bound=BaseException)
+
+
+def _under(error: BaseException, kind: type[E]) -> E | None:
+    """The error of this kind that libraries have made another one of."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, kind):
+        cause = cause.__cause__ or cause.__context__
+    return cause
 
 
 def of_status(where: str, error: Any, *, quota: bool, key: str) -> EndpointError:
@@ -68,21 +123,44 @@ def unreachable(where: str, error: BaseException) -> str:
     return f"{where} cannot be reached ({detail}): is the server running there, and is the address right?"
 
 
-def leads_elsewhere(asked: str, location: str) -> EndpointError | None:
-    """The fault that a redirect of an endpoint is; None if it stays at the same scheme, host and port.
+REDIRECTS = (301, 302, 303, 307, 308)
+_ASKS_THE_SAME = (307, 308)
+"""After the others a question would be asked without its words."""
+_OPERATION = "/chat/completions"
+
+
+def leads_astray(method: str, asked: str, status: int, location: str | None) -> EndpointError | None:
+    """The fault that a redirect of an endpoint is; None if it may be followed: to the same scheme, host and port, and with what was asked.
 
     What is asked holds the task and goes with a key: both are for whom the user has named alone.
     """
+    here = urlsplit(asked)
+    said = f"{_shown(here)}{here.path} answers with a redirect (HTTP {status})"
+    if not location:
+        return EndpointError(f"{said} that does not say where to: is the address right?", setup=True)
     try:
         there = urlsplit(urljoin(asked, location))
-        if _origin(there) == _origin(urlsplit(asked)):
-            return None
+        same = _origin(there) == _origin(here)
         shown = _shown(there)
     except ValueError:  # no address
-        shown = repr(location[:100])
+        same, shown = False, repr(location[:100])
+    if not same:
+        return EndpointError(
+            f"{_shown(here)} leads on to {shown} (an HTTP redirect), which was not asked: a model's endpoint is followed to no other "
+            "address; if that is the right one, name it as the endpoint",
+            setup=True,
+        )
+    if method == "GET" or status in _ASKS_THE_SAME:
+        return None
+    base = there.path.rstrip("/").removesuffix(_OPERATION)
+    moved = there.path.rstrip("/") == base + _OPERATION != here.path
     return EndpointError(
-        f"{_shown(urlsplit(asked))} leads on to {shown} (an HTTP redirect), which was not asked: a model's endpoint is followed to no other "
-        "address; if that is the right one, name it as the endpoint",
+        f"{said} to {there.path}, and does not say that it may be asked the same there (as HTTP 307 and 308 do): it is not followed; "
+        + (
+            f"name {shown}{base} as the endpoint"
+            if moved
+            else f"is {shown}{here.path.removesuffix(_OPERATION)} the base URL of its API?"
+        ),
         setup=True,
     )
 

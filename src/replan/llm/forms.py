@@ -76,6 +76,20 @@ def piece_of(event: Any) -> str:
             return ""
 
 
+def said_by(event: Any) -> str:
+    """The same, or a piece of a thought."""
+    from pydantic_ai import messages as m
+
+    match event:
+        case (
+            m.PartStartEvent(part=m.ThinkingPart(content=text))
+            | m.PartDeltaEvent(delta=m.ThinkingPartDelta(content_delta=str() as text))
+        ):
+            return text
+        case _:
+            return piece_of(event)
+
+
 def withheld(response: ModelResponse) -> str | None:
     """Why there is no answer and no other way of asking brings one: the model refused, or a filter took it away."""
     if response.finish_reason != "content_filter":

@@ -26,6 +26,9 @@ _ABOUT_THIS_SCHEMA = re.compile(
     r"(invalid|unsupported|failed|error)[^.]{0,60}(schema|grammar)", re.IGNORECASE
 )
 _ABOUT_SAMPLING = re.compile(r"temperature|top_p", re.IGNORECASE)
+_ABOUT_LENGTH = re.compile(
+    r"max_?(?:completion_|output_|new_)?tokens|(?:completion|output) tokens|in the completion", re.IGNORECASE
+)
 _ABOUT_STREAMING = re.compile(r"stream", re.IGNORECASE)
 _ABOUT_SYSTEM = re.compile(r"\bsystem\b|developer (?:role|message|instruction)|roles? must", re.IGNORECASE)
 
@@ -46,6 +49,8 @@ class Way(NamedTuple):
     """`temperature` and `top_p` are sent."""
     system: bool = True
     """The instructions are a message of the system; else the head of the user's."""
+    bounded: bool = True
+    """What the task has left for the answer is sent as its `max_tokens`."""
 
     @property
     def weaker(self) -> Mode | None:
@@ -61,7 +66,7 @@ class Way(NamedTuple):
     @property
     def plain(self) -> Way:
         """The same mode without anything that could be left out."""
-        return Way(self.mode, streamed=False, sampled=False, system=False)
+        return Way(self.mode, streamed=False, sampled=False, system=False, bounded=False)
 
 
 class Ladder:
@@ -76,9 +81,18 @@ class Ladder:
         """What worked after such answers."""
         self.lost_streams = 0
 
-    def climb(self, schema_name: str, fields: Sequence[str], *, streamed: bool, unread: int = 0) -> Climb:
+    def climb(
+        self,
+        schema_name: str,
+        fields: Sequence[str],
+        *,
+        streamed: bool,
+        bounded: bool = True,
+        unread: int = 0,
+    ) -> Climb:
         """One question's way down, from where the last one like it has found its answer.
 
+        `bounded`: a limit is set that an answer could be told.
         `unread`: so many ways have brought answers that could not be used, though the endpoint took them for such.
         """
         own = self.by_schema.get(schema_name, self.way)
@@ -86,7 +100,7 @@ class Ladder:
         # The same once more may be enough; each further try is made in the next mode.
         position = MODES.index(mode) + max(0, self.stumbles.get(schema_name, 0) - 1)
         mode = MODES[min(position, len(MODES) - 1)]
-        first = own._replace(mode=mode, streamed=own.streamed and streamed)
+        first = own._replace(mode=mode, streamed=own.streamed and streamed, bounded=own.bounded and bounded)
         return Climb(self, schema_name, fields, first, unread)
 
 
@@ -177,6 +191,8 @@ class Climb:
         way = self.way
         if status not in _REFUSING and status not in _REFUSING_IN_WORDS:
             return
+        if way.bounded and _ABOUT_LENGTH.search(said):
+            yield way._replace(bounded=False)
         if way.streamed and _ABOUT_STREAMING.search(said):
             yield way._replace(streamed=False)
         if way.sampled and status != 500 and _ABOUT_SAMPLING.search(said):
@@ -205,6 +221,8 @@ class Climb:
             way = self._first._replace(mode=way.mode)
         if not self._first.streamed or (self._lost and self._ladder.lost_streams < _LOST_STREAMS):
             way = way._replace(streamed=self._ladder.way.streamed)
+        if not self._first.bounded:
+            way = way._replace(bounded=self._ladder.way.bounded)
         return way
 
     def _remember(self) -> None:

@@ -17,7 +17,8 @@ from replan.core.secrets import url_without_secrets
 from replan.core.types import Usage
 from replan.errors import ModelUnavailable
 from replan.llm import address, faults, forms, opening
-from replan.llm.faults import AnswerTooLarge, EndpointError
+from replan.llm.coming import MOST_TOKENS, asked_for
+from replan.llm.faults import EndpointError
 from replan.llm.ladder import Ladder, Mode, Way
 from replan.llm.relay import Relay
 from replan.llm.retry import RetryingModel
@@ -121,7 +122,11 @@ class ProviderModel:
         relay = None if on_text is None else Relay(on_text)
         fields = tuple(request.json_schema.get("properties", ()))
         climb = self._ladder.climb(
-            request.schema_name, fields, streamed=relay is not None, unread=request.unread
+            request.schema_name,
+            fields,
+            streamed=relay is not None,
+            bounded=_room(request) is not None,
+            unread=request.unread,
         )
         because = ""
         while True:
@@ -146,8 +151,10 @@ class ProviderModel:
             cut = response.finish_reason == "length"
             form = await _form_of(text, fields)
             if cut and watcher is not None and form != "good":
+                left = _room(request) if way.bounded else None
                 watcher.tell(
-                    f"{self.name} stopped at its limit of output tokens before its answer was whole: allow it more there",
+                    f"{self.name} stopped at its limit of output tokens before its answer was whole: "
+                    + ("allow it more there" if left is None else f"the task's limits leave it {left:,}"),
                     once=True,
                 )
             if not climb.answered(text, form, cut=cut):
@@ -232,27 +239,40 @@ class ProviderModel:
         messages, parameters = forms.messages(request, way), forms.parameters(request, way.mode)
         settings = self._settings(request, way)
         begun = told = False
-        try:
-            if on_text is None:
-                return await model_request(
+        with asked_for(request.watcher) as coming:
+            try:
+                if on_text is None:
+                    return await model_request(
+                        library, messages, model_settings=settings, model_request_parameters=parameters
+                    )
+                async with model_request_stream(
                     library, messages, model_settings=settings, model_request_parameters=parameters
+                ) as stream:
+                    begun = True
+                    async for event in stream:
+                        if self._url is None and (said := forms.said_by(event)):
+                            coming.said(said)  # else the transport tells, which hears more
+                        if piece := forms.piece_of(event):
+                            told = True
+                            on_text(piece)
+                    return stream.get()
+            except (
+                Exception
+            ) as error:  # libraries raise what they like about an answer that they did not expect
+                if coming.forbidden is not None:
+                    raise coming.forbidden from None
+                explained = faults.explained(
+                    error, self._where(), at_address=self._url is not None, key=self._key_advice()
                 )
-            async with model_request_stream(
-                library, messages, model_settings=settings, model_request_parameters=parameters
-            ) as stream:
-                begun = True
-                async for event in stream:
-                    if piece := forms.piece_of(event):
-                        told = True
-                        on_text(piece)
-                return stream.get()
-        except Exception as error:  # libraries raise what they like about an answer that they did not expect
-            explained = self._explained(error)
-            # An error of the server in the middle of a stream: what had come is lost, as with a connection.
-            explained.lost = explained.lost or (told and (explained.status or 0) >= 500)
-            explained.in_stream = on_text is not None and (explained.status is None or explained.lost)
-            explained.in_stream = explained.in_stream and (begun or not explained.lost)
-            raise explained from error
+                # An error of the server in the middle of a stream: what had come is lost, as with a connection.
+                explained.lost = explained.lost or (told and (explained.status or 0) >= 500)
+                explained.in_stream = (
+                    on_text is not None
+                    and (explained.status is None or explained.lost)
+                    and (begun or not explained.lost)
+                    and not (explained.setup or explained.endless)
+                )
+                raise explained from error
 
     def _settings(self, request: ModelRequest, way: Way) -> Any:
         temperature = self._sampling.temperature if request.temperature is None else request.temperature
@@ -260,7 +280,9 @@ class ProviderModel:
             "max_retries": 0,  # the library's own layer would retry below ours
             "temperature": temperature if way.sampled else None,
             "top_p": self._sampling.top_p if way.sampled else None,
-            "max_tokens": request.max_tokens,
+            "max_tokens": min(
+                _set(request.max_tokens, _room(request) if way.bounded else None), default=None
+            ),
             "request_timeout": request.timeout_secs,
         }
         return {key: value for key, value in wanted.items() if value is not None}
@@ -268,53 +290,17 @@ class ProviderModel:
     def _used(self, request: ModelRequest, response: ModelResponse, text: str) -> Usage:
         """What the endpoint says was used; estimated where it says nothing."""
         usage, price = forms.usage_of(response), self._configured_price()
-        if not usage.input_tokens and not usage.output_tokens:
+        said = dict.fromkeys((text, forms.thoughts_of(response)))
+        estimate = {"input_tokens": request.tokens, "output_tokens": tokens_in(said)}
+        if missing := {name: about for name, about in estimate.items() if about and not getattr(usage, name)}:
             price = self.price()
-            estimate = {"input_tokens": request.tokens, "output_tokens": tokens_in((text,))}
-            usage = usage.model_copy(update=estimate)
+            usage = usage.model_copy(update=missing)
             if request.watcher is not None:
                 request.watcher.tell(
                     f"{self.name} does not say how many tokens it uses: they are estimated by the length of the texts",
                     once=True,
                 )
         return usage if price is None else usage.model_copy(update={"cost_usd": price.of(usage)})
-
-    def _explained(self, error: Exception) -> EndpointError:
-        from pydantic_ai.exceptions import (
-            ModelAPIError,
-            ModelConnectionError,
-            ModelHTTPError,
-            ModelQuotaExceededError,
-            ModelRequestTimeout,
-        )
-
-        where = self._where()
-        ended = _ended_by(error)
-        if isinstance(ended, EndpointError):
-            return ended
-        if ended is not None:
-            return EndpointError(f"{where} does not answer as a chat model does: {ended}")
-        if _leads_in_circles(error):
-            return EndpointError(
-                f"{where} leads on and on (HTTP redirects), and answers nowhere: is the address right?",
-                setup=True,
-            )
-        if isinstance(error, ModelHTTPError):
-            return faults.of_status(
-                where, error, quota=isinstance(error, ModelQuotaExceededError), key=self._key_advice()
-            )
-        if isinstance(error, ModelRequestTimeout):
-            return EndpointError(f"{where} did not answer in time: {error}", transient=True)
-        if isinstance(error, ModelConnectionError) or (isinstance(error, OSError) and not self._url):
-            return EndpointError(faults.unreachable(where, error), transient=True, lost=True)
-        if isinstance(error, ModelAPIError):
-            return EndpointError(f"{where} broke off its answer: {error}", transient=True)
-        return EndpointError(
-            f"{where} did not answer as a chat model does ({error}): is this the address of an OpenAI-compatible API?"
-            if self._url
-            else f"{where} gave an answer that cannot be read: {error}",
-            transient=True,
-        )
 
     def _where(self) -> str:
         return f"{self._shown} (model {self._name!r})" if self._url else f"model {self._name!r}"
@@ -340,21 +326,14 @@ class ProviderModel:
         return EndpointError(f"{error}; it serves: {', '.join(near)}", status=404, setup=True)
 
 
-def _ended_by(error: BaseException) -> BaseException | None:
-    """What of our own ended the reading of an answer, under what libraries made of it."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, AnswerTooLarge | EndpointError):
-        cause = cause.__cause__ or cause.__context__
-    return cause
+def _set(*bounds: int | None) -> list[int]:
+    return [one for one in bounds if one is not None]
 
 
-def _leads_in_circles(error: BaseException) -> bool:
-    from httpx2 import TooManyRedirects
-
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, TooManyRedirects):
-        cause = cause.__cause__ or cause.__context__
-    return cause is not None
+def _room(request: ModelRequest) -> int | None:
+    """What an answer may have by the limits of the task, where that is less than any answer may have."""
+    room = request.watcher.room() if request.watcher is not None else None
+    return room if room is not None and room < MOST_TOKENS else None
 
 
 async def _form_of(text: str, fields: Sequence[str]) -> Form:

@@ -120,6 +120,8 @@ class ScriptedEndpoint:
             return "this model does not support tools"
         if body.get("stream") and not self.streaming:
             return "streaming is not supported: 'stream' has to be false"
+        if not self.habits.max_tokens and "max_tokens" in body:
+            return f"max_tokens is too large: {body['max_tokens']}"
         if not self.habits.system_role and any(turn["role"] == "system" for turn in body["messages"]):
             return "Conversation roles must be user and assistant"
         return ""

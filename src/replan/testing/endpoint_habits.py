@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from replan.core.types import JsonObject
 
@@ -53,18 +53,22 @@ class Habits:
 
     `schema`, `tool`, `words`: what comes back when it is asked with a JSON schema, a tool, or in words.
     `stream`: `noisy` puts ids, comments and empty data between the events; `unfinished` gives no reason for its end;
-    `broken` sends what cannot be read; `cumulative` the whole text so far, each time; `two_choices` another answer besides. `content_type` of whole answers. `arguments`: those of a call are sent as text, or as an object. `usage`: it says what was used, or this. `system_role`: it takes a message of the system.
+    `broken` sends what cannot be read; `cumulative` the whole text so far, each time; `two_choices` another answer besides; `endless` says its answer over and over. `content_type` of whole answers. `arguments`: those of a call are sent as text, or as an object. `usage`: it says what was used, or this. `system_role`: it takes a message of the system;
+    `max_tokens`: a limit of tokens.
     `bare_refusals`: it does not say what it refuses.
     """
 
     schema: Odd = "right"
     tool: Odd = "right"
     words: Odd = "right"
-    stream: Literal["right", "noisy", "unfinished", "broken", "cumulative", "two_choices"] = "right"
+    stream: Literal["right", "noisy", "unfinished", "broken", "cumulative", "two_choices", "endless"] = (
+        "right"
+    )
     content_type: str = "application/json"
     arguments: Literal["text", "object"] = "text"
-    usage: bool | JsonObject = True
+    usage: Any = True
     system_role: bool = True
+    max_tokens: bool = True
     bare_refusals: bool = False
 
     def answer_to(self, body: JsonObject) -> Odd:

@@ -182,6 +182,10 @@ class Handler(BaseHTTPRequestHandler):
             self._chunk(b"")
             return
         sent = text if fault is None else text[: len(text) // 2]
+        while habits.stream == "endless" and not self._end.stopping.is_set():
+            for delta, finish in self._deltas(sent, function, habits.answer_to(body)):
+                if finish is None:
+                    self._event({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}, body)
         for delta, finish in self._deltas(sent, function, habits.answer_to(body)):
             if finish is not None and (fault is not None or habits.stream == "unfinished"):
                 break
@@ -232,7 +236,7 @@ class Handler(BaseHTTPRequestHandler):
             yield {"tool_calls": [{"index": 0, "function": {"arguments": piece}}]}, None
         yield {}, "tool_calls"
 
-    def _usage(self, body: JsonObject, text: str) -> JsonObject:
+    def _usage(self, body: JsonObject, text: str) -> Any:
         told = self._end.habits.usage
         return _counted(body, text) if isinstance(told, bool) else told
 

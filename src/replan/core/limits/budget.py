@@ -86,6 +86,15 @@ def limit_reached(
     return None
 
 
+def exceeded(budget: Budget, usage: Usage) -> Reached | None:
+    """The limit of model calls of which more is used than it allows; None if there is none."""
+    for one in _BEFORE["llm"]:
+        allowed = getattr(budget, one.name)
+        if allowed is not None and one.used(usage, 0, 0) > allowed:
+            return Reached(one.name, allowed)
+    return None
+
+
 class Limit(NamedTuple):
     """One limit that is set: its name, what it counts, how much was used, and how much is allowed."""
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from replan.core.types import Frozen, Usage
 
-_BYTES = 4
-"""Of a token, about: four letters of English, a letter and a third of Chinese."""
+BYTES_OF_TOKEN = 4
+"""About: four letters of English, a letter and a third of Chinese."""
 
 
 class Price(Frozen):
@@ -26,7 +26,7 @@ FREE = Price(input=0, output=0)
 
 def tokens_in(texts: Iterable[str]) -> int:
     """About how many tokens these texts are."""
-    return sum(len(text.encode("utf-8", "replace")) for text in texts) // _BYTES
+    return sum(len(text.encode("utf-8", "replace")) for text in texts) // BYTES_OF_TOKEN
 
 
 def total(usages: Iterable[Usage]) -> Usage:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from replan.core.events import CallFailed, LlmCallCompleted, OutcomeUnknown, StepFailed, StepSkipped
+from replan.core.limits.prices import total
 from replan.core.state.task import CallState
-from replan.core.types import Fault, ToolSpec
+from replan.core.types import Fault, ToolSpec, Usage
 from replan.run.session.context import Run
 
 
@@ -48,6 +49,7 @@ def close_running(run: Run) -> None:
         run.record(
             LlmCallCompleted(
                 call_id=asked.call_id, role=asked.role, model=asked.model, duration_secs=took, error="it was stopped",
+                usage=total((Usage(llm_calls=1), run.asking.pop(asked.call_id, Usage()))),
             )
         )  # fmt: skip
     for call in run.state.running_calls():

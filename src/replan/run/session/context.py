@@ -114,7 +114,7 @@ class Run:
         self.stopping = False
         """Nothing new is begun: what runs is being stopped."""
         self.asking: dict[object, Usage] = {}
-        """What each model call under way has used beyond its first request."""
+        """What each model call under way has used beyond its first request; of one that was cut off, by its id."""
         self._pauses: dict[object, Callable[[], bool]] = {}
         """What waits, and whether time alone ends that."""
         self.unheard: Callable[[], Awaitable[None]] | None = None

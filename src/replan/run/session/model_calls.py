@@ -14,7 +14,7 @@ from replan.core.data.strict_json import storable
 from replan.core.events import LlmCallCompleted, LlmCallStarted, LlmToken, ProgressUpdate
 from replan.core.failures.transport import status_of, status_passes, transport_kind
 from replan.core.secrets import Pieces
-from replan.core.types import Role, Usage
+from replan.core.types import Role
 from replan.errors import ModelUnavailable, RecordingError, ReplanError
 from replan.ports import Model, ModelReply, ModelRequest, Turn
 from replan.reasoning.prompting.prompts import Rendered
@@ -76,7 +76,7 @@ class RoleTalk:
 
         started = time.perf_counter()
         streaming = run.state.policy.enable_streaming
-        with asking.under_way():
+        with asking.under_way(call_id):
             try:
                 watched = request.model_copy(update={"watcher": asking})
                 reply = await self._answer(model, watched, on_text if streaming else None)
@@ -88,7 +88,7 @@ class RoleTalk:
                 await self._take_out()
                 run.record(
                     LlmCallCompleted(
-                        call_id=call_id, role=role, model=model.name, usage=asking.with_all(Usage()),
+                        call_id=call_id, role=role, model=model.name, usage=asking.in_vain(),
                         duration_secs=time.perf_counter() - started, error=storable(f"{error}{before}"),
                     )
                 )  # fmt: skip

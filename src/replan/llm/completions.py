@@ -1,0 +1,203 @@
+"""Chat completions, whole or in pieces, brought into the protocol's own form: no answer is lost by what stands around it.
+
+An error inside an answer of status 200 gets its status; an answer without `choices` becomes an empty one; the arguments of a call
+are text, also where they came as an object; what was used is told in whole numbers; of several answers the first counts; a field
+of another kind than the protocol's, which nobody here needs, is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from replan.core.types import JsonObject
+
+HEAD: Mapping[str, Any] = {"id": "", "object": "chat.completion", "created": 0, "model": ""}
+"""What every answer, and every piece of one, has beside what it says; and what stands for what is no such value."""
+_CHUNK = "chat.completion.chunk"
+_NEEDED_BY_NOBODY = ("system_fingerprint", "service_tier")
+_IN_CHOICES = ("logprobs",)
+_IN_MESSAGES: Mapping[str, type] = {
+    "refusal": str, "tool_calls": list, "function_call": dict, "reasoning_content": str, "reasoning": str,
+}  # fmt: skip
+_BESIDE_WORDS = ("audio", "annotations")
+_ENDS = ("stop", "length", "tool_calls", "content_filter", "function_call")
+_IS_CUT = re.compile("length|max_tokens", re.IGNORECASE)
+_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
+_MOST_DIGITS = 20
+_UNKNOWN = 502
+"""The status of an error that tells none: the other side could not do it now."""
+
+
+def completion(content: bytes) -> tuple[int, bytes]:
+    """The status and the body that a whole answer of status 200 means."""
+    try:
+        body = json.loads(content)
+    except ValueError:
+        return 200, content
+    if not isinstance(body, dict):
+        return 200, content
+    if body.get("choices"):
+        changed = [
+            _of_first_choice(body),
+            _head_in_form(body, HEAD["object"]),
+            _choices_in_form(body),
+            _arguments_made_text(body),
+            _usage_counted(body),
+        ]
+        return 200, json.dumps(body).encode() if any(changed) else content
+    if error := body.get("error"):
+        return status_of(error), content
+    nothing = {"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}
+    _head_in_form(body, HEAD["object"])
+    _usage_counted(body)
+    return 200, json.dumps({**body, "choices": [nothing]}).encode()
+
+
+def status_of(error: Any) -> int:
+    """The HTTP status that an error object speaks of."""
+    found = error if isinstance(error, Mapping) else {}
+    for name in ("status", "code", "status_code", "http_status"):
+        value = found.get(name)
+        number = int(value) if isinstance(value, str) and value.isdigit() else value
+        if isinstance(number, int) and not isinstance(number, bool) and 400 <= number <= 599:
+            return number
+    return _UNKNOWN
+
+
+def chunk_in_form(event: Any) -> tuple[bool, bool]:
+    """Bring a piece of a stream into its form; whether that changed it, and whether anything of the one answer is left."""
+    fewer = _of_first_choice(event, strict=True)
+    if fewer and not event["choices"] and not event.get("usage"):
+        return True, False
+    changed = [
+        fewer,
+        _head_in_form(event, _CHUNK),
+        _choices_in_form(event),
+        _arguments_made_text(event),
+        _usage_counted(event),
+    ]
+    return any(changed), True
+
+
+def ends(event: Any) -> bool:
+    """True if a piece of a stream says that the answer is whole."""
+    return any(isinstance(one, dict) and one.get("finish_reason") for one in _listed(event, "choices"))
+
+
+def _head_in_form(body: Any, kind: str) -> bool:
+    """Put something in the place of what is no value of its field, and of what a whole answer lacks."""
+    wanted = (
+        {**HEAD, "object": kind}
+        if kind != _CHUNK
+        else {name: none for name, none in HEAD.items() if name in body}
+    )
+    odd = {name: none for name, none in wanted.items() if type(body.get(name)) is not type(none)}
+    if body.get("object", kind) != kind:
+        odd["object"] = kind
+    body.update(odd)
+    left_out = [name for name in _NEEDED_BY_NOBODY if body.get(name) is not None]
+    for name in left_out:
+        del body[name]
+    return bool(odd or left_out)
+
+
+def _choices_in_form(body: Any) -> bool:
+    """The same of what stands around what a model says. A reason to end that nobody knows is an end."""
+    changed = False
+    for choice in _listed(body, "choices"):
+        if not isinstance(choice, dict):
+            continue
+        message = _held(choice, "message") or _held(choice, "delta") or {}
+        odd = [name for name, kind in _IN_MESSAGES.items() if not isinstance(message.get(name), kind | None)]
+        odd += [name for name in _BESIDE_WORDS if message.get(name) is not None]
+        for name in odd:
+            del message[name]
+        around = [name for name in _IN_CHOICES if choice.get(name) is not None]
+        for name in around:
+            del choice[name]
+        right: JsonObject = {}
+        if type(choice.get("index", 0)) is not int:
+            right["index"] = 0
+        if choice.get("finish_reason") and choice["finish_reason"] not in _ENDS:
+            right["finish_reason"] = "length" if _IS_CUT.search(str(choice["finish_reason"])) else "stop"
+        choice.update(right)
+        spoken: JsonObject = {}
+        if message and message.get("role", "assistant" if "delta" in choice else None) != "assistant":
+            spoken["role"] = "assistant"
+        if isinstance(content := message.get("content"), dict):
+            spoken["content"] = json.dumps(content, ensure_ascii=False)
+        message.update(spoken)
+        changed = changed or bool(odd or around or right or spoken)
+    return changed
+
+
+def _of_first_choice(body: Any, *, strict: bool = False) -> bool:
+    """Leave out further answers that nobody has asked for, and say whether there were any.
+
+    Unless `strict`, one that is the only one is the answer whatever its number.
+    """
+    choices = _listed(body, "choices")
+    first = [one for one in choices if not isinstance(one, dict) or one.get("index") in (0, None)]
+    if len(first) == len(choices) or not (first or strict):
+        return False
+    body["choices"] = first
+    return True
+
+
+def _arguments_made_text(body: Any) -> bool:
+    """Write the arguments of calls as text, and say whether any had to be."""
+    made = False
+    for choice in _listed(body, "choices"):
+        for call in _listed(_held(choice, "message") or _held(choice, "delta"), "tool_calls"):
+            function = _held(call, "function")
+            if function is not None and not isinstance(arguments := function.get("arguments", ""), str):
+                function["arguments"] = "" if arguments is None else json.dumps(arguments)
+                made = True
+    return made
+
+
+def _usage_counted(body: Any) -> bool:
+    """Write what was used as whole numbers, and say whether it was told otherwise; what counts nothing is 0."""
+    if not isinstance(body, dict) or body.get("usage") is None:
+        return False
+    usage = _held(body, "usage")
+    if usage is None:
+        body["usage"] = None  # it tells nothing
+        return True
+    odd = {name: usage.get(name) for name in _COUNTS if not _is_count(usage.get(name))}
+    usage.update({name: _counted(told) for name, told in odd.items()})
+    details = [name for name, told in usage.items() if name.endswith("_tokens_details") and _are_odd(told)]
+    for name in details:
+        del usage[name]
+    return bool(odd or details)
+
+
+def _are_odd(details: Any) -> bool:
+    if details is None:
+        return False
+    return not isinstance(details, dict) or not all(one is None or _is_count(one) for one in details.values())
+
+
+def _is_count(told: Any) -> bool:
+    return type(told) is int and told >= 0
+
+
+def _counted(told: Any) -> int:
+    if isinstance(told, str) and told.isascii() and told.isdigit() and len(told) < _MOST_DIGITS:
+        return int(told)
+    fits = isinstance(told, int | float) and not isinstance(told, bool) and 0 <= told < math.inf
+    return math.ceil(told) if fits else 0
+
+
+def _held(value: Any, name: str) -> dict[str, Any] | None:
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else None
+
+
+def _listed(value: Any, name: str) -> list[Any]:
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, list) else []

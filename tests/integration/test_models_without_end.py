@@ -1,0 +1,194 @@
+"""Answers that do not end: what the task has left bounds them while they come, and what has come is counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replan import Replan, tool
+from replan.config import Settings
+from replan.core.limits.policy import Budget
+from replan.core.types import Usage
+from replan.errors import ModelUnavailable
+from replan.llm.coming import MOST_TOKENS, Coming, words_of
+from replan.llm.faults import Endless
+from replan.llm.provider import open_model
+from replan.ports import ModelRequest, Turn
+from replan.testing import EndpointFault, Habits, ScriptedEndpoint
+
+pytestmark = pytest.mark.anyio
+
+PLAN: dict[str, Any] = {"steps": [{"step_id": "a", "tool": "weather", "parameters": {"city": "Oslo"}}]}
+VERDICT: dict[str, Any] = {
+    "overall_score": 95,
+    "is_successful": True,
+    "dimensions": dict.fromkeys(("completeness", "correctness", "efficiency", "reliability"), 95),
+    "final_output": "rain",
+}
+SCRIPT = {"execution_plan": PLAN, "evaluation": VERDICT}
+LONG = {"execution_plan": {**PLAN, "reasoning": "and again " * 200}, "evaluation": VERDICT}
+ENDLESS = Habits(stream="endless")
+
+
+@tool(effect="reads")
+def weather(city: str) -> str:
+    """The weather in a city."""
+    return "rain"
+
+
+def replan(server: ScriptedEndpoint, tmp_path: Path, **more: Any) -> Replan:
+    return Replan(None, [weather], db=tmp_path / "db", endpoint=server.url, **more)
+
+
+@pytest.mark.parametrize(
+    "habits",
+    [
+        pytest.param(ENDLESS, id="words"),
+        pytest.param(Habits(stream="endless", schema="thoughts"), id="thoughts"),
+        pytest.param(Habits(stream="endless", schema="blank"), id="blanks"),
+    ],
+)
+async def test_an_answer_without_an_end_is_stopped_where_nothing_is_left_for_it(
+    habits: Habits, tmp_path: Path
+) -> None:
+    with ScriptedEndpoint(LONG, habits=habits, piece=200) as server:
+        async with replan(server, tmp_path, budget=Budget(max_tokens=8_000)) as made:
+            result = await made.run("Weather in Oslo?")
+    assert result.failure is not None
+    assert result.failure.limit == "max_tokens"
+    assert len(server.requests) == result.usage.llm_calls == 1
+    assert 8_000 <= result.usage.input_tokens + result.usage.output_tokens < 12_000
+
+
+async def test_one_that_a_limit_in_dollars_is_too_small_for_is_stopped_too(tmp_path: Path) -> None:
+    priced = Settings.model_validate({"llm": {"prices": {"*": {"input": 0.0, "output": 1_000.0}}}})
+    with ScriptedEndpoint(LONG, habits=ENDLESS, piece=200) as server:
+        async with replan(server, tmp_path, budget=Budget(max_cost_usd=2.0), settings=priced) as made:
+            result = await made.run("Weather in Oslo?")
+    assert result.failure is not None
+    assert result.failure.limit == "max_cost_usd"
+    assert server.requests[0]["max_tokens"] == 2_000
+    assert 2.0 <= result.usage.cost_usd < 4.0
+
+
+async def test_what_has_come_counts_where_the_time_is_up_before_the_end(tmp_path: Path) -> None:
+    with ScriptedEndpoint(SCRIPT, habits=ENDLESS) as server:
+        async with replan(server, tmp_path) as made:
+            result = await made.run("Weather in Oslo?", timeout=1.5)
+    assert result.status == "timed_out"
+    assert result.usage.llm_calls == len(server.requests) == 1
+    assert result.usage.output_tokens > 100
+    assert result.usage.input_tokens > 1_000
+
+
+async def test_what_has_come_of_a_stream_that_broke_counts_beside_the_answer_that_came_then(
+    tmp_path: Path,
+) -> None:
+    with ScriptedEndpoint(LONG, faults=[EndpointFault("cut")]) as server:
+        async with replan(server, tmp_path) as made:
+            result = await made.run("Weather in Oslo?")
+        async with replan(server, tmp_path) as made:
+            whole = await made.run("Weather in Oslo?")
+    assert result.succeeded
+    assert result.usage.llm_calls == 3
+    assert result.usage.output_tokens > whole.usage.output_tokens + 200
+
+
+async def test_an_answer_says_how_much_is_left_for_it_where_a_limit_is_set(tmp_path: Path) -> None:
+    with ScriptedEndpoint(SCRIPT) as server:
+        async with replan(server, tmp_path, budget=Budget(max_tokens=20_000)) as made:
+            result = await made.run("Weather in Oslo?")
+        first, second = (body["max_tokens"] for body in server.requests)
+        assert result.succeeded
+        assert 10_000 < second < first < 20_000
+        async with replan(server, tmp_path) as made:
+            assert (await made.run("Weather in Oslo?")).succeeded
+        async with replan(server, tmp_path, budget=Budget(max_tokens=10_000_000)) as made:
+            assert (await made.run("Weather in Oslo?")).succeeded
+    assert not any("max_tokens" in body for body in server.requests[2:]), "no answer has so much"
+
+
+async def test_an_endpoint_that_takes_no_such_limit_is_asked_without_it_from_then_on(tmp_path: Path) -> None:
+    with ScriptedEndpoint(SCRIPT, habits=Habits(max_tokens=False)) as server:
+        async with replan(server, tmp_path, budget=Budget(max_tokens=20_000)) as made:
+            assert (await made.run("Weather in Oslo?")).succeeded
+    assert ["max_tokens" in body for body in server.requests] == [True, False, False]
+
+
+async def test_without_any_limit_an_answer_is_read_up_to_what_the_largest_models_say() -> None:
+    asked = ModelRequest(
+        role="planning",
+        schema_name="execution_plan",
+        json_schema={"type": "object", "properties": {"steps": {"type": "array"}}, "required": ["steps"]},
+        instructions="Plan.",
+        turns=(Turn(role="user", text="Weather?"),),
+    )
+    with ScriptedEndpoint(LONG, habits=ENDLESS, piece=2_000) as server:
+        model = open_model("scripted", endpoint=server.url, max_retries=1)
+        with pytest.raises(ModelUnavailable, match="its answer has no end") as told:
+            await model.ask(asked, lambda _: None)
+        await model.aclose()
+    assert not told.value.transient
+    assert len(server.requests) == 1, "in another way it would cost as much again"
+
+
+class Watch:
+    """A `Watcher` that only keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+
+    def sending(self, because: str = "") -> None: ...
+
+    def room(self) -> int | None:
+        return None
+
+    def came(self, tokens: int) -> None:
+        self.tokens = tokens
+
+    def used(self, usage: Usage) -> None: ...
+
+    def tell(self, message: str, *, once: bool = False) -> None: ...
+
+
+def test_pieces_count_by_their_length_and_silent_ones_as_a_token_each() -> None:
+    watch = Watch()
+    coming = Coming(watch)
+    for _ in range(100):
+        coming.said("a")
+    assert watch.tokens == 25, "a server that sends single letters has not said more"
+    for _ in range(50):
+        coming.said("")
+    assert watch.tokens == 75
+    with pytest.raises(Endless):
+        coming.said("x" * 4 * MOST_TOKENS)
+
+
+def test_a_stream_that_says_the_whole_again_each_time_counts_once() -> None:
+    watch = Watch()
+    coming = Coming(watch)
+    whole = "abcdefgh" * 100
+    for end in range(8, len(whole) + 1, 8):
+        coming.said(whole[:end])
+    assert watch.tokens == len(whole) // 4
+    for _ in range(10):
+        coming.said("bla bla ")
+    assert watch.tokens == (len(whole) + 80) // 4, "the same piece again is said again"
+
+
+@pytest.mark.parametrize(
+    ("delta", "words"),
+    [
+        ({"role": "assistant", "content": "abc"}, "abc"),
+        ({"content": None, "reasoning_content": "hm"}, "hm"),
+        ({"reasoning": "hm", "reasoning_details": [{"type": "reasoning.text", "text": "hm"}]}, "hm"),
+        ({"tool_calls": [{"index": 0, "id": "x", "function": {"name": "f", "arguments": '{"a"'}}]}, '{"a"'),
+        ({"content": [{"type": "text", "text": "abc"}]}, "abc"),
+        ({}, ""),
+        (None, ""),
+    ],
+)
+def test_what_a_piece_says_is_heard_wherever_it_stands(delta: Any, words: str) -> None:
+    assert words_of([{"index": 0, "delta": delta, "finish_reason": None}]) == words

@@ -1,0 +1,76 @@
+"""Answers whose surroundings are not as the protocol has them: none is lost by that."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replan.llm.completions import HEAD, chunk_in_form, completion, ends
+
+pytest.importorskip("openai")
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.floats(allow_nan=False) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+heads = st.dictionaries(st.sampled_from([*HEAD, "system_fingerprint", "service_tier", "usage"]), values)
+of_choices = st.dictionaries(st.sampled_from(["finish_reason", "logprobs"]), values)
+of_messages = st.dictionaries(
+    st.sampled_from(["role", "refusal", "audio", "annotations", "function_call", "reasoning_content"]), values
+).filter(lambda told: not isinstance(told.get("function_call"), dict) or not told["function_call"])
+
+
+@given(head=heads, of_choice=of_choices, of_message=of_messages)
+def test_whatever_stands_around_a_whole_answer_it_is_read(
+    head: dict[str, Any], of_choice: dict[str, Any], of_message: dict[str, Any]
+) -> None:
+    of_message.pop("function_call", None)
+    choice = {"index": 0, "finish_reason": "stop", **of_choice, "message": {"content": "{}", **of_message}}
+    status, body = completion(json.dumps({**head, "choices": [choice]}).encode())
+    told = json.loads(body)
+    told["choices"][0]["finish_reason"] = (
+        told["choices"][0]["finish_reason"] or "stop"
+    )  # the library mends this
+    assert status == 200
+    assert ChatCompletion.model_validate(told).choices[0].message.content == "{}"
+
+
+@given(head=heads, of_choice=of_choices, of_message=of_messages)
+def test_whatever_stands_around_a_piece_of_a_stream_it_is_read(
+    head: dict[str, Any], of_choice: dict[str, Any], of_message: dict[str, Any]
+) -> None:
+    of_message.pop("function_call", None)
+    choice = {"index": 0, "finish_reason": None, **of_choice, "delta": {"content": "{}", **of_message}}
+    event = {**head, "choices": [choice]}
+    ending = ends(event)
+    _, told = chunk_in_form(event)
+    assert told
+    assert ends(event) == ending
+    event["choices"][0]["finish_reason"] = event["choices"][0]["finish_reason"] or None
+    assert (
+        ChatCompletionChunk.model_validate({**HEAD, "object": "chat.completion.chunk", **event})
+        .choices[0]
+        .delta.content
+        == "{}"
+    )
+
+
+def test_an_answer_that_comes_as_an_object_is_its_text() -> None:
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": {"steps": []}}}
+    _, body = completion(json.dumps({"choices": [choice]}).encode())
+    assert json.loads(json.loads(body)["choices"][0]["message"]["content"]) == {"steps": []}
+
+
+@pytest.mark.parametrize(
+    ("told", "read"), [("eos", "stop"), ("max_tokens", "length"), ("MAX_TOKENS", "length")]
+)
+def test_another_word_for_the_end_is_an_end(told: str, read: str) -> None:
+    choice = {"index": 0, "finish_reason": told, "message": {"role": "assistant", "content": "{}"}}
+    _, body = completion(json.dumps({"choices": [choice]}).encode())
+    assert json.loads(body)["choices"][0]["finish_reason"] == read
