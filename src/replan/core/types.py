@@ -218,6 +218,8 @@ class Step(Frozen):
     """Why it is meant again."""
     allow_failed_items: bool = False
     """Of a `for_each`: items that fail are left out of its output, as long as one succeeds."""
+    instead_of: tuple[StepId, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """The steps of earlier plans for whose effects, which they have not had, those of this one stand."""
     unread: bool = Field(default=False, exclude=True, repr=False)
     """Of its own call, as of an action's."""
     order: float | None = Field(default=None, exclude=True, repr=False)

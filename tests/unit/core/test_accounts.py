@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from replan.core.evaluation.accounts import Claim, accounted
 from replan.core.evaluation.effects_had import Lost
-from replan.core.evaluation.left_out import LeftOut, Undone
+from replan.core.evaluation.undone import LeftOut, Undone
 from replan.core.state.progress import StepState
 from replan.core.types import Step
 

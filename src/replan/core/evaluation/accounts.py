@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from replan.core.evaluation.left_out import LeftOut, Undone
+from replan.core.evaluation.undone import LeftOut, Undone
 from replan.core.report.explain import step_words
 from replan.core.types import LeftOutEffect, StepId
 
@@ -37,7 +37,8 @@ def accounted(left: LeftOut, claims: Mapping[StepId, Claim]) -> tuple[LeftOutEff
 
     It is one that came later, or that the step itself has had by another tool, and it makes good one only, unless the judge says
     why it is several in one. Each step that is named has to make good one, and all of them together as many as are missing, but for those
-    that are not needed. Of what the judge says nothing at all, the reason counts for which a reflection left out this very step.
+    that are not needed. Of what the judge says nothing at all, the word of a plan counts for the step that stands for it, or the reason for which a
+    reflection left out this very step.
     """
     said = {one.step.step.step_id: (one, _claim(one, claims)) for one in left.undone if one.effect}
     refused = _Free(left).refused(list(said.values()))
@@ -61,7 +62,7 @@ def _claim(one: Undone, claims: Mapping[StepId, Claim]) -> Claim:
     """What is said of the step, and of those of earlier plans that are without the same."""
     found = [claims[name] for name in (one.step.step.step_id, *one.also) if name in claims]
     if not found:
-        return Claim(not_needed=one.reason)
+        return Claim(one.instead) if one.instead else Claim(not_needed=one.reason)
     claim = found[0]
     for more in found[1:]:
         claim = claim.and_also(more)
@@ -82,7 +83,18 @@ class _Free:
         """
         found = [("", False)] * len(said)
         owed = [0] * len(said)
+        by_word = {
+            at
+            for at, (one, claim) in enumerate(said)
+            if one.instead and set(claim.made_good_by) == set(one.instead)
+        }
+        for at in by_word:  # what stands for it is counted already
+            one, count = said[at][0], len(said[at][0].lost)
+            for name in one.instead:
+                count -= self._take(one, name, count)
         for at, (one, claim) in enumerate(said):
+            if at in by_word:
+                continue
             reason = next(filter(None, (self._refused(one, name, claim) for name in claim.made_good_by)), "")
             found[at] = (reason, False)
             if claim.made_good_by and not reason:

@@ -6,54 +6,17 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import NamedTuple
 
+from replan.core.evaluation.by_word import by_word
 from replan.core.evaluation.effects_had import NOT_LOST, Effects, Lost, Resolve
 from replan.core.evaluation.stand_ins import by_other_tools, in_words
+from replan.core.evaluation.undone import LeftOut, Undone
 from replan.core.ids import base_of
 from replan.core.report.explain import step_words, without_items
 from replan.core.state.progress import CallState, Slot, StepState
 from replan.core.state.recovery import Recovery
 from replan.core.state.task import State
 from replan.core.types import StepId, ToolId
-
-
-class Undone(NamedTuple):
-    """A step that was planned, and in whose place nothing was done, or something that may be another thing."""
-
-    step: StepState
-    lost: Sequence[Lost]
-    """The effects that it was to have; none: it was to read."""
-    since: int
-    """The version of the plan from which on something may make up for it."""
-    what: str
-    """What became of it, in words."""
-    reason: str = ""
-    """Why a reflection has left out this very step, where one has."""
-    stand_in: bool = False
-    """The step has had an effect in its place itself, by another tool: whoever judges says whether that is the same thing."""
-    allowed: bool = False
-    """The plan has said beforehand that it does without such items: by steps that will do."""
-    first: int = 0
-    """From which version on a judge may say that something made up for it, where earlier plans were without it too; 0: as `since`."""
-    also: tuple[StepId, ...] = ()
-    """The steps of those plans: what is said of one of them is said of this."""
-
-    @property
-    def effect(self) -> bool:
-        """It was to have an effect; else it was to read."""
-        return bool(self.lost)
-
-
-class LeftOut(NamedTuple):
-    """What was planned and not done, and what may still make it good."""
-
-    undone: list[Undone]
-    free: Mapping[StepId, list[int]]
-    """The effects of each step that stand for no other, as the versions of the plan that they came with."""
-    steps: Mapping[StepId, StepState]
-    own: Mapping[StepId, list[int]]
-    """The effects that each step has had itself."""
 
 
 def left_out(state: State, resolve: Resolve) -> LeftOut:
@@ -76,7 +39,7 @@ def left_out(state: State, resolve: Resolve) -> LeftOut:
     own = _versions(spare, effects)
     found = [*(_gone(known, effects, spare) if known is not None else ()), *of_steps]
     announced = known.after_more if known is not None else frozenset[int]()
-    found = _by_like_calls(_once_each(found), effects, spare, announced)
+    found = by_word(_by_like_calls(_once_each(found), effects, spare, announced), effects, spare, known)
     return LeftOut(found, _versions(spare, effects), effects.by_name, own)
 
 
@@ -102,12 +65,7 @@ def _once_each(found: Sequence[Undone]) -> list[Undone]:
                 still.append(lost)
                 continue
             taken.add(later)
-            other = left[later[0]]
-            left[later[0]] = other._replace(
-                allowed=other.allowed and one.allowed,
-                first=min(other.first or other.since, one.first or one.since),
-                also=tuple(dict.fromkeys([*other.also, *one.also, one.step.step.step_id])),
-            )
+            left[later[0]] = left[later[0]].told_with(one)
         left[n] = left[n]._replace(lost=still)
     return [one for one, before in zip(left, found, strict=True) if one.lost or not before.lost]
 

@@ -40,6 +40,14 @@ STEP_FIELDS: dict[str, tuple[str, ...]] = {
     "estimated_secs": ("estimated_duration", "estimated_time", "duration"),
     "requires_approval": ("needs_approval", "approval", "approval_required", "require_approval"),
     "allow_failed_items": ("allow_item_failures", "skip_failed_items"),
+    "instead_of": (
+        "replaces",
+        "in_place_of",
+        "in_stead_of",
+        "stands_for",
+        "takes_place_of",
+        "takes_the_place_of",
+    ),
 }
 DECLINING: dict[str, tuple[str, ...]] = {
     "cannot": ("cannot_because", "cannot_reason", "impossible", "impossible_because"),
@@ -62,7 +70,7 @@ _PLAN_FIELDS: dict[str, tuple[str, ...]] = {
 }
 _TOLD_ONCE = frozenset({
     "tool", "parameters", "dependencies", "when", "requires_approval", "steps", "more", "actions", "for_each", "repeat",
-    "timeout_secs", "allow_failed_items",
+    "timeout_secs", "allow_failed_items", "instead_of",
 })  # fmt: skip
 """Fields of which two values would be two meanings; of a guess of how long a step takes its own is taken."""
 _MATTERS = _TOLD_ONCE | set(DECLINING)

@@ -15,8 +15,9 @@ def replacements(
 ) -> dict[StepId, StepId]:
     """New step → the one whose place it takes; each at most once. `same_call`: only one that makes the same call.
 
-    It calls the same tools. Of several that do, the likeliest: the same name or expected output, then most parameters
-    in common, then plan order. So an unlike step of the same tool is a replacement too, where nothing liker is there.
+    It calls the same tools. Of several that do, the one that it says it is in place of (`instead_of`); else the likeliest: the same name or
+    expected output, then most parameters in common, then plan order. So an unlike step of the same tool is a replacement too, where nothing
+    liker is there.
     """
     found: dict[StepId, StepId] = {}
     olds = _by_tools(gone)
@@ -24,6 +25,10 @@ def replacements(
         before = olds.get(tools, [])
         if not before or not tools:
             continue
+        if not same_call and (said := in_place_of(steps, before)):
+            found.update(said)
+            steps = [one for one in steps if one.step_id not in said]
+            before = [old for old in before if old.step_id not in said.values()]
         if same_call:
             found.update(_of_one_call(steps, before))
             continue
@@ -40,6 +45,18 @@ def replacements(
                 taken_new.add(at)
                 taken_old.add(n)
                 found[steps[at].step_id] = before[n].step_id
+    return found
+
+
+def in_place_of(new: Sequence[Step], gone: Sequence[Step]) -> dict[StepId, StepId]:
+    """New step → the one of the same tools that it says it is in place of; each at most once."""
+    found: dict[StepId, StepId] = {}
+    olds = {old.step_id: _tools(old) for old in gone}
+    for one in new:
+        named = (name for name in one.instead_of if olds.get(name) == _tools(one))
+        if (old := next(named, None)) is not None:
+            found[one.step_id] = old
+            del olds[old]
     return found
 
 
@@ -61,9 +78,13 @@ def _call(step: Step) -> tuple[object, ...]:
 def _by_tools(steps: Sequence[Step]) -> dict[tuple[str, ...], list[Step]]:
     found: dict[tuple[str, ...], list[Step]] = {}
     for step in steps:
-        tools = sorted(action.tool for action in step.actions) if step.actions else [step.tool]
-        found.setdefault(tuple(filter(None, tools)), []).append(step)
+        found.setdefault(_tools(step), []).append(step)
     return found
+
+
+def _tools(step: Step) -> tuple[str, ...]:
+    tools = sorted(action.tool for action in step.actions) if step.actions else [step.tool]
+    return tuple(filter(None, tools))
 
 
 def _likeness(one: Step, other: Step) -> float:

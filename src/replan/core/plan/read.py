@@ -298,9 +298,13 @@ def _names(raw: Any, name: str, where: str, faults: list[str]) -> tuple[str, ...
         raw = [part.strip() for part in raw.strip("[]").split(",") if part.strip()]
     names = [_text(item) for item in raw] if isinstance(raw, list) else [""]
     if not all(names):
-        faults.append(f"{where}: `dependencies` has to be a list of step ids")
+        faults.append(f"{where}: `{name}` has to be a list of step ids")
         return ()
     return tuple(dict.fromkeys(names))
+
+
+def _names_of_steps(raw: Any, name: str, where: str, faults: list[str]) -> tuple[str, ...]:
+    return tuple(one for one in _names(raw, name, where, faults) if not is_filler(one))
 
 
 def _condition(raw: Any, name: str, where: str, faults: list[str]) -> str | None:
@@ -363,6 +367,7 @@ _READERS: dict[str, Callable[[Any, str, str, list[str]], Any]] = {
     "estimated_secs": _estimate,
     "requires_approval": _truth,
     "allow_failed_items": _truth,
+    "instead_of": _names_of_steps,
     "repeat": _truth,
     "repeat_reason": _free_text,
 }

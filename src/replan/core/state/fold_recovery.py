@@ -10,7 +10,7 @@ from replan.core.calls.site import READING, Slot, slot_of
 from replan.core.failures.signature import normalized, signature
 from replan.core.ids import canonical, digest
 from replan.core.plan.fingerprint import labels_of, prints_of
-from replan.core.plan.lineage import replacements
+from replan.core.plan.lineage import in_place_of, replacements
 from replan.core.reflection import NEW_STEPS, RETRIES, SuggestedAction
 from replan.core.state.fold_plans import (
     add_versions,
@@ -297,15 +297,27 @@ def _updated(state: State, event: e.PlanUpdated, ts: float) -> None:
 def _inherit(state: State, known: Recovery, new: list[StepState], *, announced: bool) -> None:
     """What was tried in vain for a step is known to the one that takes its place, whatever that is called.
 
-    `announced`: the new steps may be what the plan before had left to be planned: none is taken for another call than its own.
+    `announced`: the new steps may be what the plan before had left to be planned: none is taken for another call than its own, unless it
+    says so (`instead_of`); and then it has not taken the place unseen, so that who judges is told.
     """
-    left = [step for name, step in known.dropped.items() if name not in known.replaced]
+    again = {name for step in known.dropped.values() for name in step.step.instead_of}
+    """What a later one was in place of that failed too: whoever takes the place of that one takes theirs."""
+    left = [step for name, step in known.dropped.items() if name not in known.replaced and name not in again]
     gone = [step.step for step in sorted(left, key=lambda step: step.status != "failed")]
     for name, old in replacements([step.step for step in new], gone, same_call=announced).items():
         known.replaced[old] = name
-        tried = known.dropped[old].healing
-        if tried is not None:
-            state.steps[name].healing = tried.heir()
+        _know_what_was_tried(state, known, name, old)
+    if announced:
+        rest = [step for step in gone if step.step_id not in known.replaced]
+        for name, old in in_place_of([step.step for step in new], rest).items():
+            if state.steps[name].healing is None:
+                _know_what_was_tried(state, known, name, old)
+
+
+def _know_what_was_tried(state: State, known: Recovery, name: StepId, old: StepId) -> None:
+    tried = known.dropped[old].healing
+    if tried is not None:
+        state.steps[name].healing = tried.heir()
 
 
 def _succeeded(state: State) -> set[StepId]:

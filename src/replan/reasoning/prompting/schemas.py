@@ -72,6 +72,10 @@ def _plan(tools: Sequence[ToolSpec]) -> JsonObject:
             "repeat": {"type": "boolean"},
             "repeat_reason": {"type": "string", "description": "with `repeat`: why the task wants it again"},
             "allow_failed_items": {"type": "boolean"},
+            "instead_of": {
+                **TEXTS,
+                "description": "the failed steps of an earlier plan that this one is in place of",
+            },
         },
         "required": ["step_id", "name"],
     }

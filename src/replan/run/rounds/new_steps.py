@@ -46,16 +46,25 @@ def new_steps(
 def with_marks_of_copies(
     plan: Plan, steps: Sequence[Step], staying: Mapping[StepId, Sequence[Step]], over: Collection[StepId]
 ) -> Plan:
-    """The plan with what a copy of a step that is still to run asks for beside its call: a yes, or to do without items."""
-    asked = {step.step_id: step for step in steps if step.step_id not in over and _is_restated(step, staying)}
-    changed = tuple([_marked(step, asked.get(step.step_id)) for step in plan.steps])
+    """The plan with what a copy of a step that is still to run asks for beside its call: a yes, or to do without items.
+
+    And with what a copy of any step says that it stands for.
+    """
+    asked = {step.step_id: step for step in steps if _is_restated(step, staying)}
+    changed = tuple([_marked(step, asked.get(step.step_id), over) for step in plan.steps])
     return plan if changed == plan.steps else plan.model_copy(update={"steps": changed})
 
 
-def _marked(step: Step, copy: Step | None) -> Step:
+def _marked(step: Step, copy: Step | None, over: Collection[StepId]) -> Step:
     if copy is None:
         return step
-    marks = {name: True for name in _MARKS if getattr(copy, name) and not getattr(step, name)}
+    marks: dict[str, object] = {
+        name: True
+        for name in _MARKS
+        if step.step_id not in over and getattr(copy, name) and not getattr(step, name)
+    }
+    if stands := tuple(name for name in copy.instead_of if name not in step.instead_of):
+        marks["instead_of"] = step.instead_of + stands
     return step.model_copy(update=marks) if marks else step
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from replan.core.plan.check import Checked, Toolbox, check_plan
 from replan.core.plan.proposed import Proposed, proposal_violations
@@ -104,6 +104,7 @@ def check(
         found.append(
             "the plan has no steps, and with evaluation = steps there is no model to answer by itself"
         )
+    found += _instead_of_nothing(run, checked.plan)
     if draft.more:
         found += _part_problems(run, {step.step_id for step in checked.plan.steps} - done)
     repeat = ""
@@ -119,6 +120,20 @@ def check(
             acts_again=_acts_again(run, due),
         )
     return checked._replace(violations=(repeat,) if repeat else tuple(found), tried_before=bool(repeat))
+
+
+def _instead_of_nothing(run: Run, plan: Plan) -> Iterator[str]:
+    """The steps that say they are in place of one that no earlier plan has."""
+    if not any(step.instead_of for step in plan.steps):
+        return
+    every = run.state.every_step()
+    known = {step.step.step_id for step in every}
+    failed = [step.step.step_id for step in every if step.status in ("failed", "skipped")]
+    there = f"these have failed: {', '.join(failed[:20])}" if failed else "none has failed"
+    for step in plan.steps:
+        for name in step.instead_of:
+            if name not in known:
+                yield f"step {step.step_id!r} says `instead_of` {name!r}, which is no step of an earlier plan ({there}): leave it out, or name the one"
 
 
 def _part_problems(run: Run, new: Collection[StepId]) -> list[str]:

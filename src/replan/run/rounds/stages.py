@@ -249,7 +249,7 @@ def _by_steps(run: Run, loaded: Loaded, final: list[StepState]) -> Evaluation:
         state.plan,
         reports(run, loaded, final if whole else state.steps.values(), whole=last),
         used=state.steps.keys() - last if whole else (),
-        undone=[one.what for one in left if one.effect and not (one.stand_in or one.allowed)],
+        undone=[one.what for one in left if one.effect and not one.will_do],
         missing=[*(one.what for one in left if not one.effect), *([rest] if rest and not asked else [])],
         without=list(
             dict.fromkeys(
@@ -259,7 +259,7 @@ def _by_steps(run: Run, loaded: Loaded, final: list[StepState]) -> Evaluation:
                         for step in state.steps.values()
                         if step.items is not None and step.status == "succeeded" and step.left_out
                     ),
-                    *(one.what for one in left if one.stand_in or one.allowed),
+                    *(one.what for one in left if one.will_do),
                     *([rest] if asked else []),
                     *(one.told for one in older_than_a_change(state) if one.meets),
                 ]

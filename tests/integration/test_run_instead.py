@@ -1,0 +1,167 @@
+"""A plan says which failed step a new one is in place of, where what was announced hides it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from run_tasks import Ran, bench, plan, verdict
+from test_run_left_out import ANEW, BY_STEPS_AND_MODEL, GIVE_UP, TOOLS, both, each, run, some, to
+from test_run_recovery import overall
+
+from replan.testing import virtual_time
+
+MORE = "tell the boss"
+BY_WORD = "by its plan step"
+BOSS = to("m", "tell", "Boss")
+
+
+def parts(*plans: tuple[list[dict[str, Any]], str], said: Any = None, last: Any = None, **way: Any) -> Ran:
+    """Plans, each with what it leaves to be planned: one that fails, then others."""
+
+    async def main() -> Ran:
+        made = await bench(
+            TOOLS,
+            {
+                "execution_plan": [{**plan(*steps), "more": more} for steps, more in plans],
+                "step_reflection": [GIVE_UP] * 9,
+                "overall_reflection": [*[ANEW] * (len(plans) - 1), last or overall(False)],
+                "evaluation": verdict() if said is None else {**verdict(), "left_out_effects": said},
+            },
+        )
+        return (await made.run(**way)).check()
+
+    return virtual_time(main())
+
+
+def instead(step: dict[str, Any], *of: str) -> dict[str, Any]:
+    return {**step, "instead_of": list(of)}
+
+
+@BY_STEPS_AND_MODEL
+@pytest.mark.parametrize(
+    ("first", "second", "succeeds"),
+    [
+        pytest.param([to("p", "pay", "Bad")], [instead(to("x", "pay", "Ann"), "p")], True, id="a step by a step"),
+        pytest.param([to("p", "pay", "Bad")], [to("x", "pay", "Ann")], False, id="which does not say so"),
+        pytest.param([to("p", "pay", "Bad")], [instead(to("p", "pay", "Ann"), "p")], True, id="under its own id"),
+        pytest.param([to("p", "pay", "Bad")], [instead(to("x", "tell", "Ann"), "p")], False, id="by another tool"),
+        pytest.param([to("p", "pay", "Bad")], [instead(to("x", "look", "Ann"), "p")], False, id="by a reading"),
+        pytest.param([to("p", "pay", "Bad"), to("z", "pay", "Zoe")], [instead(to("z", "pay", "Zoe"), "p")], False, id="by a step of before"),
+        pytest.param([to("p", "pay", "Bad")], [to("l", "look", "Ann"), instead(to("x", "pay", "Ann", when="l.output.open"), "p")], False,
+                     id="by one that is skipped"),
+        pytest.param([each("p", "Bad", "Bad2")], [instead(to("x", "pay", "Ann"), "p"), instead(to("y", "pay", "Bob"), "p")], True, id="a list by two"),
+        pytest.param([each("p", "Bad", "Bad2")], [instead(to("x", "pay", "Ann"), "p")], False, id="a list by one"),
+        pytest.param([each("p", "Bad", "Bob", "Cid")], [instead(each("x", "Ann", "Bob", "Cid"), "p")], True, id="one item of a list that is restated"),
+        pytest.param([each("p", "Bad", "Bad2")], [instead(each("x", "Ann", "Bob"), "p")], True, id="a list by a list"),
+        pytest.param([to("p", "pay", "Bad"), to("q", "pay", "Bad2")], [instead(each("x", "Ann", "Bob"), "p", "q")], True, id="two steps by a list"),
+        pytest.param([to("p", "pay", "Bad"), to("q", "pay", "Bad2")], [instead(to("x", "pay", "Ann"), "p", "q")], False, id="two steps by one"),
+        pytest.param([both("p", "Bad", "Bob")], [instead(both("x", "Ann", "Bob"), "p")], True, id="actions"),
+        pytest.param([to("p", "pay", "Bad")], [{**to("x", "pay", "Ann"), "replaces": "p"}], True, id="in another spelling"),
+    ],
+)  # fmt: skip
+def test_after_a_plan_with_more_a_step_stands_for_a_failed_one_where_its_plan_says_so(
+    first: list[dict[str, Any]], second: list[dict[str, Any]], succeeds: bool, way: dict[str, Any]
+) -> None:
+    ran = parts((first, MORE), ([*second, BOSS], ""), **way)
+    assert ran.result.is_success == succeeds
+    if succeeds:
+        assert any(BY_WORD in one for one in ran.result.shortfall)
+        assert ran.source.counts["tell"] == 1
+
+
+@given(st.integers(1, 3), st.integers(1, 3), st.booleans(), st.booleans())
+def test_by_steps_as_many_effects_have_to_say_it_as_were_missed(
+    lost: int, made: int, as_list: bool, more: bool
+) -> None:
+    bad, good = [f"Bad{n}" for n in range(lost)], [f"Ann{n}" for n in range(made)]
+    first = [each("p", *bad)] if as_list else [to(f"p{n}", "pay", name) for n, name in enumerate(bad)]
+    names = ["p"] if as_list else [f"p{n}" for n in range(lost)]
+    then = [instead(to(f"x{n}", "pay", name), *names) for n, name in enumerate(good)]
+    last = [([BOSS], "")] if more else []
+    ran = parts(
+        (first, MORE), (then if more else [*then, BOSS], MORE if more else ""), *last, evaluation="steps"
+    )
+    assert ran.result.is_success == (made >= lost)
+
+
+FAILED = ([to("p", "pay", "Bad")], MORE)
+
+
+@BY_STEPS_AND_MODEL
+@pytest.mark.parametrize(
+    ("plans", "succeeds", "told"),
+    [
+        pytest.param([([instead(to("x", "pay", "Bad2"), "p")], MORE), ([instead(to("y", "pay", "Ann"), "x"), BOSS], "")], True, "x",
+                     id="corrected twice"),
+        pytest.param([([instead(to("x", "pay", "Bad2"), "p")], MORE), ([instead(to("y", "pay", "Ann"), "p"), BOSS], "")], False, "",
+                     id="the first alone"),
+        pytest.param([([instead(to("x", "pay", "Bad2"), "p")], MORE), ([instead(to("y", "pay", "Ann"), "p", "x"), BOSS], "")], True, "x",
+                     id="both are named"),
+        pytest.param([([instead(to("x", "pay", "Bad2"), "p"), BOSS], ""), ([to("y", "pay", "Ann")], "")], True, "p",
+                     id="the second has taken the place of the first"),
+        pytest.param([([instead(to("x", "pay", "Bad2"), "p"), BOSS], ""), ([to("y", "look", "Ann")], "")], False, "", id="by a reading"),
+        pytest.param([([instead(to("x", "pay", "Bad2"), "p"), BOSS], ""), ([to("l", "look", "Ann"), to("y", "pay", "Ann", when="l.output.open")], "")],
+                     False, "", id="by one that is skipped"),
+        pytest.param([([to("x", "pay", "Ann"), BOSS], ""), ([instead(to("x", "pay", "Ann"), "p"), BOSS], "")], True, "p", id="it is said later"),
+        pytest.param([([to("x", "pay", "Ann"), BOSS], ""), ([to("x", "pay", "Ann"), BOSS], "")], False, "", id="or never"),
+    ],
+)  # fmt: skip
+def test_it_holds_over_several_plans(
+    plans: list[tuple[list[dict[str, Any]], str]], succeeds: bool, told: str, way: dict[str, Any]
+) -> None:
+    ran = parts(FAILED, *plans, **way)
+    assert ran.result.is_success == succeeds
+    assert ran.source.counts["pay"] <= len(plans) + 1
+    if succeeds:
+        [line] = [one for one in ran.result.shortfall if BY_WORD in one]
+        assert line.startswith(f"step {told!r} (pay) of an earlier plan failed")
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "wrong"),
+    [
+        pytest.param([to("p", "pay", "Bad")], [instead(to("x", "pay", "Ann"), "q")], "'q', which is no step of an earlier plan (these have failed: p)",
+                     id="an unknown step"),
+        pytest.param([to("p", "pay", "Bad")], [instead(to("x", "pay", "Ann"), "x")], "'x', which is no step", id="itself"),
+        pytest.param([instead(to("p", "pay", "Bad"), "q")], [to("x", "pay", "Ann")], "'q', which is no step of an earlier plan (none has failed)",
+                     id="in a first plan"),
+    ],
+)  # fmt: skip
+def test_a_step_that_is_in_place_of_nothing_is_a_violation(first: Any, then: Any, wrong: str) -> None:
+    ran = parts((first, MORE), (then, ""), (then, ""), evaluation="steps")
+    turns = [one.turns[-1].text for one in ran.model.requests if one.schema_name == "execution_plan"]
+    assert any(wrong in text for text in turns)
+
+
+def test_a_judge_may_say_otherwise() -> None:
+    plans = (FAILED, ([instead(to("x", "pay", "Ann"), "p"), BOSS], ""))
+    shown = parts(*plans, said=[])
+    asked = [one.turns[0].text for one in shown.model.requests if one.schema_name == "evaluation"]
+    assert "by its plan step 'x' (pay) stands for it" in asked[0]
+    assert shown.result.is_success
+    assert any(one.endswith("made good by x") for one in shown.result.shortfall)
+    assert not parts(*plans, said=[{"step": "p", "made_good_by": None, "not_needed": None}]).result.is_success
+
+
+def test_what_a_list_does_without_may_be_made_good_by_a_word() -> None:
+    looks = to("r", "look", "Bad", "p")
+    plans = (([some("p", "Bad", "Bob"), looks], MORE), ([instead(to("x", "pay", "Ann"), "p"), BOSS], ""))
+    ran = parts(*plans, evaluation="steps")
+    assert ran.result.is_success
+    assert any(
+        "without item 1, which failed; by its plan step 'x' (pay) stands for it" in one
+        for one in ran.result.shortfall
+    )
+
+
+@BY_STEPS_AND_MODEL
+def test_without_more_the_word_tells_which_of_several_is_meant(way: dict[str, Any]) -> None:
+    first = [to("p", "pay", "Bad"), to("q", "pay", "Bad2")]
+    ran = run(first, [instead(to("x", "pay", "Ann"), "q"), instead(to("y", "pay", "Bob"), "p")], **way)
+    assert ran.result.is_success
+    assert ran.result.shortfall == ()
+    replaced = {step.step_id: step.replaced_by for step in ran.result.steps if step.replaced_by}
+    assert replaced == {"p": "y", "q": "x"}
