@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -50,6 +51,44 @@ def test_a_paused_task_lets_what_runs_end_and_starts_nothing() -> None:
     assert ran.result.is_success
     assert ran.source.counts["read"] == 3
     assert [one.by for one in ran.events("resume_requested")] == ["Bob"]
+
+
+class DeafStore(MemoryStore):
+    """Nobody is told that people have written: it is seen in the log only."""
+
+    def listen(self, task_id: str, tell: Callable[[], None]) -> Any:
+        return super().listen(task_id, lambda: None)
+
+
+ONE_AFTER = plan(step("a", "read"), step("b", "send", "a"), step("c", "send", "b", parameters={"to": "Bo"}))
+LIST_AFTER = plan(
+    step("a", "read"), step("b", "send", "a", for_each=["Ann", "Bo"], parameters={"to": "${item}"})
+)
+
+
+@pytest.mark.parametrize("wanted", [ONE_AFTER, LIST_AFTER], ids=["one", "list"])
+@pytest.mark.parametrize("what", ["pause", "cancel", "hint"])
+def test_an_effect_that_begins_after_a_pause_or_a_cancel_is_not_made_whenever_its_driver_hears_of_that(
+    what: str, wanted: dict[str, Any]
+) -> None:
+    async def main() -> tuple[Ran, Ran]:
+        made = await bench(tools(send=FakeTool(output="sent", **ONCE)), store=DeafStore())
+        task_id, driving = await begun(made, wanted)
+        await getattr(made.service, what)(task_id, **({"text": "look twice"} if what == "hint" else {}))
+        first = await made.ran(task_id, await driving)
+        sent.append(made.source.counts["send"])
+        if what != "pause":
+            return first.check(), first
+        await made.service.unpause(task_id)
+        return first, (await made.drive(task_id)).check()
+
+    sent: list[int] = []
+    first, ran = virtual_time(main())
+    assert first.result.status == {"pause": "waiting", "cancel": "cancelled", "hint": "succeeded"}[what]
+    assert sent == [2 if what == "hint" else 0]
+    assert (ran.source.counts["send"], ran.result.is_success) == (
+        (0, False) if what == "cancel" else (2, True)
+    )
 
 
 def test_a_task_that_is_paused_now_is_cut_off_and_goes_on_as_after_a_crash() -> None:

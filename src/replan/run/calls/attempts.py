@@ -255,9 +255,14 @@ class Attempts:
     async def _elsewhere(self, call: Call) -> JsonObject | Fault | None:
         """What a call has come to in another task that shares its history; None: it is made here, or by nobody else."""
         run = self._run
-        if (hear := run.unheard) is not None:  # of a fork, it may be
-            run.unheard = None
-            await hear()
+        if (
+            seen := run.unheard
+        ) and run.hear is not None:  # of a fork, it may be, or that the task is to stop
+            await run.hear()
+            if run.unheard == seen:
+                run.unheard = 0
+        if run.state.pause is not None or run.state.cancel is not None:
+            raise asyncio.CancelledError
         if not run.state.kin:
             return None
         found = await relatives.theirs(run, call.key)

@@ -117,8 +117,8 @@ class Run:
         """What each model call under way has used beyond its first request; of one that was cut off, by its id."""
         self._pauses: dict[object, Callable[[], bool]] = {}
         """What waits, and whether time alone ends that."""
-        self.unheard: Callable[[], Awaitable[None]] | None = None
-        """Takes in what people have written, where the log shows that they have, and nobody has looked yet."""
+        self.unheard = 0
+        """Up to where people have written, as the log shows, and what they wrote has not been taken in; 0: it has."""
         self.told: set[str] | None = None
         """Sentences for people that are said once."""
         self._batch: Batch | None = None
@@ -284,7 +284,7 @@ class Run:
         self._flying.remove(batch)
         first, last = future.result()
         if first > self.state.last_seq + 1:  # others have numbers between: people have written
-            self.unheard = self.hear
+            self.unheard = first - 1
         self.state.last_seq = last
         for waiter in batch.waiters:
             if not waiter.done():
