@@ -63,16 +63,21 @@ async def _write(replan: Replan, consumer: Consumer, *, from_now: bool) -> None:
     import asyncio
     import signal
 
+    from replan.cli.terminal.lasting import last
+
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with replan:
+
+    async def deliver() -> None:
         delivering = asyncio.create_task(replan.deliver(consumer, from_now=from_now))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait({delivering, stopping}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
         if delivering.done():
             delivering.result()
+
+    await last(replan, stop, deliver)
     say("stopped")
 
 

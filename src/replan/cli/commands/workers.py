@@ -157,8 +157,10 @@ async def _work(
     import asyncio
     import os
     import signal
+    from functools import partial
 
     from replan.cli.terminal.exits import INTERRUPTED
+    from replan.cli.terminal.lasting import last
     from replan.cli.terminal.opening import tell_tool_problems
     from replan.cli.terminal.words import counted
 
@@ -172,17 +174,19 @@ async def _work(
         say(f"taking no more tasks; those that run may end for {in_digits(grace)} s (told so again: at once)")
         stop.set()
 
-    def ready() -> None:
+    def ready(count: int) -> None:
         if json:
             out.json({"pid": os.getpid(), "tools": count, "queues": queues}, compact=True)
         else:
             where = f"the queues {', '.join(queues)}" if queues else "all queues"
             out.line(f"taking tasks of {where}, with {counted(count, 'tool')}")
 
+    async def work() -> None:
+        tell_tool_problems(replan)
+        at_work = partial(ready, len(await replan.tools()))
+        await replan.work(concurrency=concurrency, queues=queues, grace_secs=grace, stop=stop, ready=at_work)
+
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end)
-    async with replan:
-        tell_tool_problems(replan)
-        count = len(await replan.tools())
-        await replan.work(concurrency=concurrency, queues=queues, grace_secs=grace, stop=stop, ready=ready)
+    await last(replan, stop, work)
