@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import secrets
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 import thorough
-from postgres_server import PostgresServer, missing
+from postgres_server import PostgresServer, end_shared, missing, new_folder, sql_at
 
 gc.disable()  # while tests are collected: all that is made then stays
 
@@ -38,6 +40,20 @@ def pytest_xdist_auto_num_workers() -> int | None:
         return None
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return cores + (cores + 1) // 2
+
+
+SHARED_SERVER = "REPLAN_TESTS_POSTGRES"
+"""The variable that tells every test process of a run in which folder the database server is that they share."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # not one of several processes, or what starts them
+        os.environ[SHARED_SERVER] = str(new_folder())
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput") and (folder := os.environ.pop(SHARED_SERVER, None)):
+        end_shared(Path(folder))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -74,30 +90,83 @@ def no_weights(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
-    """A server of this test process, started by the first test that wants it."""
+def postgres_server() -> PostgresServer:
+    """A server that all test processes share, started by the first test that wants it. Who kills one starts his own."""
     if (why := missing()) is not None:
         pytest.skip(why)
-    server = PostgresServer()
-    yield server
-    server.close()
+    return PostgresServer.shared(Path(os.environ[SHARED_SERVER]))
+
+
+@pytest.fixture(scope="session")
+def postgres_admin(postgres_server: PostgresServer) -> Iterator[Callable[[str], object]]:
+    """Does what makes and removes databases, over one connection."""
+    import psycopg
+
+    with psycopg.connect(postgres_server.url(), autocommit=True) as connection:
+        yield lambda statement: connection.execute(statement.encode())
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: PostgresServer, postgres_admin: Callable[[str], object]) -> str:
+    """The name of a database that has every table, of the log and of the queue, and is copied for each test."""
+    from replan.engine.procrastinate.queue import Queue
+    from replan.store.postgres.store import PostgresStore
+
+    async def prepare(store: PostgresStore) -> None:
+        await Queue(store.shared()).prepare()
+        await store.aclose()
+
+    made = postgres_server.folder / "template"
+    with FileLock(postgres_server.folder / "lock"):
+        if not made.exists():
+            postgres_admin(f"CREATE DATABASE {made.name}")
+            asyncio.run(prepare(PostgresStore(postgres_server.url(made.name))))
+            made.touch()
+    return made.name
 
 
 @pytest.fixture
-def postgres_database(postgres_server: PostgresServer) -> Iterator[str]:
-    """The address of a new database, removed when the test is over: one takes seven megabytes."""
+def postgres_database(
+    postgres_server: PostgresServer, postgres_admin: Callable[[str], object], postgres_template: str
+) -> Iterator[str]:
+    """The address of a database of the test's own, with all tables; it takes seven megabytes until the test is over."""
     name = f"d{secrets.token_hex(6)}"
-    postgres_server.sql(f"CREATE DATABASE {name}")
+    postgres_admin(f"CREATE DATABASE {name} TEMPLATE {postgres_template} STRATEGY file_copy")
     yield postgres_server.url(name)
-    postgres_server.sql(f"DROP DATABASE {name} WITH (FORCE)")
+    postgres_admin(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture
-def postgres_schema(postgres_server: PostgresServer) -> str:
+def postgres_new_database(
+    postgres_server: PostgresServer, postgres_admin: Callable[[str], object]
+) -> Iterator[str]:
+    """The same without any table."""
+    name = f"d{secrets.token_hex(6)}"
+    postgres_admin(f"CREATE DATABASE {name} STRATEGY file_copy")
+    yield postgres_server.url(name)
+    postgres_admin(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def new_postgres_schema(
+    postgres_server: PostgresServer, postgres_admin: Callable[[str], object]
+) -> Callable[[], str]:
+    """Gives addresses of new schemas, all in a database that only tests of this process use."""
+    database = postgres_server.url(f"p{os.getpid()}")
+    postgres_admin(f"CREATE DATABASE {database.rpartition('/')[2]} STRATEGY file_copy")
+
+    def new() -> str:
+        name = f"s{secrets.token_hex(6)}"
+        sql_at(database, f"CREATE SCHEMA {name}")
+        return f"{database}?options=-c%20search_path%3D{name}"
+
+    return new
+
+
+@pytest.fixture
+def postgres_schema(new_postgres_schema: Callable[[], str]) -> str:
     """The address of a new schema, in a database that others have schemas in, too."""
-    name = f"s{secrets.token_hex(6)}"
-    postgres_server.sql(f"CREATE SCHEMA {name}")
-    return f"{postgres_server.url()}?options=-c%20search_path%3D{name}"
+    return new_postgres_schema()
 
 
 def pytest_collection_finish() -> None:

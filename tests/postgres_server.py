@@ -1,8 +1,9 @@
-"""A PostgreSQL server for tests: started, killed and started again by them, on a port and a socket of its own."""
+"""A PostgreSQL server for tests, on a port and a socket of its own: one that all share, or one to kill and start again."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pwd
 import random
@@ -15,6 +16,12 @@ import tempfile
 import time
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from filelock import FileLock
+
+if TYPE_CHECKING:  # most test processes need no server
+    import psycopg
 
 
 def missing() -> str | None:
@@ -32,10 +39,15 @@ class PostgresServer:
     """One server with its data in a temporary folder."""
 
     def __init__(
-        self, *, fsync: bool = False, settings: dict[str, str] | None = None, disk_bytes: int | None = None
+        self,
+        folder: Path | None = None,
+        *,
+        fsync: bool = False,
+        settings: dict[str, str] | None = None,
+        disk_bytes: int | None = None,
     ) -> None:
         """`disk_bytes`: a disk in memory of that size for its data, where one may be mounted (see `limited`)."""
-        self.folder = Path(tempfile.mkdtemp(prefix="rpg", dir="/tmp"))  # short: a socket's path is
+        self.folder = folder or new_folder()
         self._user = _other_user()
         self._bin = self._binaries()
         self.data = self.folder / "data"
@@ -69,6 +81,20 @@ class PostgresServer:
             conf.writelines(f"{name} = '{value}'\n" for name, value in given.items())
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
+
+    @classmethod
+    def shared(cls, folder: Path) -> Self:
+        """The server that lives in this folder, whoever started it; it is started where nobody has yet."""
+        made = folder / "made"
+        folder.mkdir(exist_ok=True)
+        with FileLock(folder / "lock"):
+            if not made.exists():
+                server = cls(folder)
+                server._left_alone()
+                made.write_text(json.dumps({"port": server.port, "bin": str(server._bin)}))
+        found, server = json.loads(made.read_text()), cls.__new__(cls)
+        server.folder, server.port, server._bin = folder, found["port"], Path(found["bin"])
+        return server
 
     def url(self, database: str = "postgres", *, port: int | None = None) -> str:
         return f"postgresql://replan@127.0.0.1:{port or self.port}/{database}"
@@ -153,10 +179,8 @@ class PostgresServer:
         (self.data / "ballast").unlink(missing_ok=True)
 
     def sql(self, *statements: str, database: str = "postgres") -> str:
-        """What psql prints for these statements."""
-        given = [part for statement in statements for part in ("-c", statement)]
-        command = [str(self._bin / "psql"), "-qAtX", "-v", "ON_ERROR_STOP=1", self.url(database), *given]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        """The rows that these statements give: a line for each, with `|` between its values."""
+        return sql_at(self.url(database), *statements)
 
     def program(self, name: str) -> Path:
         """One of its programs, such as pg_dump."""
@@ -167,6 +191,11 @@ class PostgresServer:
         if self.limited:
             subprocess.run(["umount", "--lazy", str(self.data)], check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _left_alone(self) -> None:
+        """It goes on when this process ends."""
+        assert self._process is not None
+        self._process.returncode = 0
 
     def _binaries(self) -> Path:
         """The server's programs, where the user that it runs as can read them."""
@@ -211,6 +240,43 @@ class PostgresServer:
         )
         if done.returncode:
             raise RuntimeError(f"{name}: {done.stderr or done.stdout}")
+
+
+def new_folder() -> Path:
+    """Where a server may live."""
+    return Path(tempfile.mkdtemp(prefix="rpg", dir="/tmp"))  # short: a socket's path is
+
+
+def end_shared(folder: Path) -> None:
+    """End the server that tests have shared in this folder, if they have, and remove the folder."""
+    with contextlib.suppress(FileNotFoundError):
+        postmaster = int((folder / "data" / "postmaster.pid").read_text().splitlines()[0])
+        for pid in (postmaster, *_children(postmaster)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def sql_at(address: str, *statements: str) -> str:
+    """The same of the database with this address."""
+    import psycopg
+
+    with psycopg.connect(address, autocommit=True) as connection:
+        return "".join(asked(connection, statement) for statement in statements)
+
+
+def asked(connection: psycopg.Connection, statement: str) -> str:
+    """What a statement, or several, gives: a line for each row, with `|` between its values, as the server writes them."""
+    cursor, lines = connection.execute(statement.encode()), []
+    more: bool | None = True
+    while more:
+        result = cursor.pgresult
+        assert result is not None
+        for row in range(result.ntuples):
+            values = [result.get_value(row, column) or b"" for column in range(result.nfields)]
+            lines.append(b"|".join(values).decode() + "\n")
+        more = cursor.nextset()
+    return "".join(lines)
 
 
 def _other_user() -> tuple[int, int] | None:

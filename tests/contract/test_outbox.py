@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
 import sqlite3
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
@@ -15,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from postgres_server import PostgresServer
+from postgres_server import PostgresServer, sql_at
 from replan.core.events import (
     AnyEvent,
     CancelRequested,
@@ -206,9 +205,8 @@ async def test_a_living_process_that_was_not_seen_for_long_is_taken_over(
             db.execute("UPDATE outbox_consumer SET seen = seen - 60")
             db.commit()
     else:
-        server: PostgresServer = request.getfixturevalue("postgres_server")
-        name = request.getfixturevalue("postgres_schema").rpartition("%3D")[2]
-        server.sql(f"UPDATE {name}.outbox_consumer SET seen = seen - interval '60 s'")
+        address = request.getfixturevalue("postgres_schema")
+        sql_at(address, "UPDATE outbox_consumer SET seen = seen - interval '60 s'")
 
     assert await other.outbox().take("audit") is not None
     with pytest.raises(StaleWriter):
@@ -518,10 +516,8 @@ def test_whatever_happens_nothing_is_passed_over(
 
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(deeds=DEEDS)
-def test_nor_on_a_server(deeds: list[tuple[str, int, int]], postgres_server: PostgresServer) -> None:
-    name = f"s{secrets.token_hex(6)}"
-    postgres_server.sql(f"CREATE SCHEMA {name}")
-    address = f"{postgres_server.url()}?options=-c%20search_path%3D{name}"
+def test_nor_on_a_server(deeds: list[tuple[str, int, int]], new_postgres_schema: Callable[[], str]) -> None:
+    address = new_postgres_schema()
     asyncio.run(_on(deeds, lambda: PostgresStore(address)))
 
 

@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,17 @@ def replan(
 ) -> subprocess.CompletedProcess[str]:
     """Run the command to its end, in a process that starts warm; stdout and stderr apart, as UTF-8."""
     return warm_command.run(args, cwd, environment(cwd, env), stdin, timeout=120)
+
+
+@contextmanager
+def going_on(*args: str, cwd: Path, env: Mapping[str, str] | None = None) -> Iterator[warm_command.Process]:
+    """The command while the test does other things. It does not outlive the test."""
+    process = warm_command.Process(args, cwd, environment(cwd, env))
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def replan_from_cold(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 from pathlib import Path
 from typing import Any
 
-from cli_process import BY_STEPS, COMMAND, environment, folder, replan
+from cli_process import BY_STEPS, folder, going_on, replan
 
 
 def wait(name: str, tool: str, *needs: str, **parameters: Any) -> dict[str, Any]:
@@ -20,20 +19,12 @@ COUNT = {"step_id": "count", "tool": "count", "parameters": {"text": "abc"}, "de
 
 def test_a_run_that_is_killed_as_it_sleeps_is_resumed_and_waits_on(tmp_path: Path) -> None:
     folder(tmp_path, {"steps": [wait("pause", "wait_for_time", seconds=4), COUNT]})
-    running = subprocess.Popen(
-        [*COMMAND, *BY_STEPS, "--task-id", "t", "--events", "--quiet"],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert running.stdout is not None
-    for line in running.stdout:
-        if json.loads(line)["type"] == "task_waiting":
-            break
-    running.send_signal(signal.SIGKILL)
-    running.wait()
-    running.stdout.close()
+    with going_on(*BY_STEPS, "--task-id", "t", "--events", "--quiet", cwd=tmp_path) as running:
+        for line in running.stdout:
+            if json.loads(line)["type"] == "task_waiting":
+                break
+        running.send_signal(signal.SIGKILL)
+        running.wait()
     shown = replan("tasks", "show", "t", cwd=tmp_path)
     assert "waiting" in shown.stdout
     assert "time: step pause: until 2" in shown.stdout

@@ -6,14 +6,16 @@ import json
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from cli_process import COMMAND, PLAN, environment, folder, one_step, replan
+from cli_process import PLAN, folder, going_on, one_step, replan
+from warm_command import Process
 
 from postgres_server import PostgresServer
 from replan.testing import ScriptedEndpoint
@@ -42,36 +44,22 @@ class Place:
         (self.path / "plan.json").write_text(json.dumps(plan))
 
     @contextmanager
-    def worker(self, *args: str, **env: str) -> Iterator[subprocess.Popen[str]]:
+    def worker(self, *args: str, **env: str) -> Iterator[Process]:
         """A worker that is at work, and is told to end."""
-        command = [*COMMAND, "worker", "--json", *args]
-        with subprocess.Popen(
-            command, cwd=self.path, env=environment(self.path, {**self.env, **env}), text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        ) as process:  # fmt: skip
+        with self.follow("worker", "--json", *args, **env) as process:
+            said = process.stdout.readline()
+            assert said, process.stderr.read()
+            assert json.loads(said)["pid"] == process.pid
             try:
-                assert process.stdout is not None
-                said = process.stdout.readline()
-                assert said, process.stderr.read() if process.stderr else ""
-                assert json.loads(said)["pid"] == process.pid
                 yield process
             finally:
                 process.send_signal(signal.SIGTERM)
                 _, told = process.communicate(timeout=60)
                 assert (process.returncode, "Traceback" in told) == (0, False), told
 
-
-@contextmanager
-def followed(place: Place, *args: str) -> Iterator[subprocess.Popen[str]]:
-    """A command that goes on while the test does other things; it does not outlive a test that fails."""
-    with subprocess.Popen(
-        [*COMMAND, *args], cwd=place.path, env=environment(place.path, place.env), text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as process:  # fmt: skip
-        try:
-            yield process
-        finally:
-            process.kill()
+    def follow(self, *args: str, **env: str) -> AbstractContextManager[Process]:
+        """A command that goes on while the test does other things."""
+        return going_on(*args, cwd=self.path, env={**self.env, **env})
 
 
 @pytest.fixture
@@ -119,8 +107,7 @@ def test_a_task_says_which_tool_it_waits_for_while_somebody_follows_it(place: Pl
     place.plan(one_step("greet", name="Ada"))
     with place.worker("--tools", "tools.py"):
         command = ["run", "--plan", "plan.json", "--evaluation", "steps", "--tools", "other.py"]
-        with followed(place, *command, "--task-id", "t") as follower:
-            assert follower.stderr is not None
+        with place.follow(*command, "--task-id", "t") as follower:
             said = next(line for line in follower.stderr if "no worker has taken" in line)
             assert re.search(r"for \d+ s: it waits for a worker that has the tool 'greet'", said)
             sick = place.do("doctor", "--json")
@@ -168,8 +155,7 @@ def test_a_worker_lets_a_task_end_at_sigterm(place: Place, postgres_server: Post
     place.plan(one_step("wait_for_ever"))
     with place.worker("--tools", "tools.py", "--grace", "0.1") as process:
         place.do("submit", *BY_STEPS, "--task-id", "t")
-        with followed(place, "tasks", "watch", "t") as follower:
-            assert follower.stderr is not None
+        with place.follow("tasks", "watch", "t") as follower:
             next(line for line in follower.stderr if "only started" in line)
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) == 0
@@ -180,6 +166,44 @@ def test_a_worker_lets_a_task_end_at_sigterm(place: Place, postgres_server: Post
     assert left == "0\n"
 
 
+def test_a_worker_and_a_deliverer_wait_for_a_database_that_is_started_after_them(
+    tmp_path: Path, postgres_server: PostgresServer
+) -> None:
+    server = PostgresServer()
+    try:
+        server.stop()
+        place = Place(tmp_path, server.url())
+        with (
+            place.follow("worker", "--tools", "tools.py") as worker,
+            place.follow("outbox", "write", "log.jsonl") as deliverer,
+            place.follow("worker", "--tools", "tools.py") as unlucky,
+        ):
+            for process in (worker, deliverer, unlucky):
+                said = process.stderr.readline()
+                assert said.startswith("waiting for the database: the database postgresql://127.0.0.1:"), said
+                assert "Connection refused" in said
+            unlucky.send_signal(signal.SIGTERM)
+            _, told = unlucky.communicate(timeout=60)
+            assert (unlucky.returncode, told.splitlines()[-1]) == (0, "stopped")
+            server.start()
+            assert worker.stdout.readline() == "taking tasks of all queues, with 5 tools\n"
+            assert place.do("run", *BY_STEPS, "--task-id", "t").stdout == "7\n"
+            written = place.path / "log.jsonl"
+            while not (written.exists() and '"task_completed"' in written.read_text()):
+                time.sleep(0.05)
+            for process in (worker, deliverer):
+                process.send_signal(signal.SIGTERM)
+                _, told = process.communicate(timeout=60)
+                assert (process.returncode, told.splitlines()[-1]) == (0, "stopped")
+    finally:
+        server.close()
+
+
+def test_a_worker_does_not_wait_for_what_cannot_come(place: Place) -> None:
+    done = place.do("worker", APP_DATABASE_SERVICE_CONNECTION_STRING="postgresql://[nowhere")
+    assert (done.returncode, "cannot be read" in done.stderr) == (2, True), done.stderr
+
+
 @pytest.mark.parametrize("taken", [True, False])
 def test_ctrl_c_at_a_task_that_is_followed_cancels_it_whether_a_worker_has_it_or_not(
     place: Place, taken: bool
@@ -187,9 +211,8 @@ def test_ctrl_c_at_a_task_that_is_followed_cancels_it_whether_a_worker_has_it_or
     place.plan(one_step("wait_for_ever"))
     with (
         place.worker(*(("--tools", "tools.py") if taken else ())),
-        followed(place, "run", *BY_STEPS, "--task-id", "t") as follower,
+        place.follow("run", *BY_STEPS, "--task-id", "t") as follower,
     ):
-        assert follower.stderr is not None
         next(line for line in follower.stderr if ("only started" if taken else "no worker has taken") in line)
         follower.send_signal(signal.SIGINT)
         _, told = follower.communicate(timeout=60)

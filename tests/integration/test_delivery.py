@@ -10,10 +10,9 @@ import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
-from subprocess import PIPE, Popen
 
 import pytest
-from cli_process import BY_STEPS, COMMAND, environment, folder, one_step, replan
+from cli_process import BY_STEPS, folder, going_on, one_step, replan
 
 from postgres_server import PostgresServer
 from replan import Replan
@@ -281,20 +280,14 @@ def test_the_command_writes_what_is_there_and_what_comes_until_it_is_told_to_end
     (cwd / "plan.json").write_text(json.dumps(one_step("add", a=3, b=4)))
     assert replan(*BY_STEPS, "--task-id", "one", "--db", "log.db", cwd=cwd).returncode == 0
 
-    with Popen(
-        [*COMMAND, "outbox", "write", "out/log.jsonl", "--db", "log.db", "--name", "files"],
-        cwd=cwd, env=environment(cwd, {}), stdout=PIPE, stderr=PIPE, text=True,
-    ) as process:  # fmt: skip
-        try:
-            assert replan(*BY_STEPS, "--task-id", "two", "--db", "log.db", cwd=cwd).returncode == 0
-            written = cwd / "out" / "log.jsonl"
-            while not (written.exists() and written.read_text().count('"task_completed"') == 2):
-                assert process.poll() is None
-                time.sleep(0.05)
-            process.send_signal(signal.SIGTERM)
-            _, told = process.communicate(timeout=60)
-        finally:
-            process.kill()  # else a test that fails would wait for it
+    writing = ("outbox", "write", "out/log.jsonl", "--db", "log.db", "--name", "files")
+    with going_on(*writing, cwd=cwd) as process:
+        assert replan(*BY_STEPS, "--task-id", "two", "--db", "log.db", cwd=cwd).returncode == 0
+        written = cwd / "out" / "log.jsonl"
+        while not (written.exists() and written.read_text().count('"task_completed"') == 2):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        _, told = process.communicate(timeout=60)
     assert (process.returncode, told) == (0, "stopped\n")
 
     lines = [json.loads(line) for line in (cwd / "out" / "log.jsonl").read_text().splitlines()]

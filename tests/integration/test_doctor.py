@@ -331,11 +331,11 @@ def test_a_database_that_is_well(made: str) -> None:
     }, found  # fmt: skip
 
 
-def test_a_new_database_is_not_made(postgres_database: str, postgres_server: PostgresServer) -> None:
-    found = examined(postgres_database)
+def test_a_new_database_is_not_made(postgres_new_database: str, postgres_server: PostgresServer) -> None:
+    found = examined(postgres_new_database)
 
     assert "nothing of Replan's" in the(found, "store").found
-    name = postgres_database.rpartition("/")[2]
+    name = postgres_new_database.rpartition("/")[2]
     tables = postgres_server.sql("SELECT count(*) FROM pg_tables WHERE schemaname = 'replan'", database=name)
     assert tables.strip() == "0"
 
@@ -388,16 +388,16 @@ def test_schemas_of_other_releases_and_half_of_one(made: str, run_sql: Sql) -> N
 
 
 @pytest.mark.parametrize("at", range(1, len(postgres_schemas.migrations())))
-def test_nor_is_one_on_a_server(postgres_database: str, at: int) -> None:
+def test_nor_is_one_on_a_server(postgres_new_database: str, at: int) -> None:
     async def make() -> None:
-        address = Address(postgres_database)
+        address = Address(postgres_new_database)
         connection = await AsyncConnection.connect(**address.given, autocommit=True)
         await postgres_schemas.prepare(connection, address, steps=postgres_schemas.migrations()[:at])
         await connection.close()
 
     asyncio.run(make())
 
-    found = examined(postgres_database)
+    found = examined(postgres_new_database)
 
     assert {one.state for some in found.values() for one in some} == {"ok", "note"}
     assert the(found, "schema").facts["at"] == at

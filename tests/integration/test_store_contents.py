@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from postgres_server import PostgresServer
+from postgres_server import sql_at
 from replan.core.events import StepReady, TaskSubmitted
 from replan.errors import StoreDamaged
 from replan.ports import NewArtifact
@@ -81,14 +81,10 @@ def place(
 
         return str(path), lambda: SqliteStore(path), ask
     address: str = request.getfixturevalue("postgres_schema")
-    server: PostgresServer = request.getfixturevalue("postgres_server")
-    schema = address.rpartition("%3D")[2]
 
     def ask_server(sql: str) -> list[Any]:
         old = sql.replace("OLD", "now() - interval '2 hours'")
-        return [
-            int(line) for line in server.sql(f"SET search_path TO {schema}", old).split() if line.isdigit()
-        ]
+        return [int(line) for line in sql_at(address, old).split()]
 
     return address, lambda: PostgresStore(address), ask_server
 

@@ -63,10 +63,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str, s
         if kind == "sqlite":
             return tmp_path / f"{name}.db"
         if name not in schemas:
-            server = request.getfixturevalue("postgres_server")
-            schema = f"s{hashlib.sha256(str(tmp_path / name).encode()).hexdigest()[:12]}"
-            server.sql(f"CREATE SCHEMA {schema}")
-            schemas[name] = f"{server.url()}?options=-c%20search_path%3D{schema}"
+            schemas[name] = request.getfixturevalue("new_postgres_schema")()
         return schemas[name]
 
     return make

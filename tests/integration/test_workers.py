@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
 from pydantic import SecretStr
+from workers_here import JOBS, Here, ended, here_on, submitted
 
 import workers as world
 from postgres_server import PostgresServer
@@ -21,80 +18,9 @@ from replan.engine.procrastinate.queue import Queue
 from replan.errors import ConfigError, InputError, TaskHeld
 from replan.store.postgres.store import PostgresStore
 from tcp_proxy import TcpProxy
-from workers import SECS, Gate, step
+from workers import SECS, step
 
 pytestmark = pytest.mark.anyio
-
-
-class Here:
-    """Workers in the test's own process, on a database of their own."""
-
-    def __init__(self, folder: Path, address: str, server: PostgresServer) -> None:
-        self.spec = {"folder": str(folder), "address": address}
-        self.gate = Gate(folder / "gate")
-        self.folder = folder
-        self.address = address
-        self._server = server
-
-    def replan(self, *tools: str, **spec: Any) -> Any:
-        return world.replan({**self.spec, "tools": tools, **spec})
-
-    @asynccontextmanager
-    async def worker(
-        self, *tools: str, spec: dict[str, Any] | None = None, **options: Any
-    ) -> AsyncIterator[Any]:
-        """A worker that is at work."""
-        stop, at_work = asyncio.Event(), asyncio.Event()
-        async with self.replan(*tools, **(spec or {})) as made:
-            working = asyncio.create_task(made.work(stop=stop, ready=at_work.set, **options))
-            async with asyncio.timeout(SECS):
-                await at_work.wait()
-            try:
-                yield made
-            finally:
-                stop.set()
-                await working
-
-    def sql(self, statement: str) -> str:
-        return self._server.sql(
-            f"SET search_path = replan; {statement}", database=self.address.rsplit("/", 1)[1]
-        )
-
-    def done(self) -> list[str]:
-        path = self.folder / "journal"
-        return [line.split('"')[3] for line in path.read_text().splitlines()] if path.exists() else []
-
-    async def until(self, statement: str, found: str) -> None:
-        """Wait until the database says so."""
-        async with asyncio.timeout(SECS):
-            while (said := await asyncio.to_thread(self.sql, statement)) != found:
-                assert said is not None
-
-    async def arrives(self) -> world.Arrival:
-        return await asyncio.to_thread(self.gate.next)
-
-
-@pytest.fixture
-def here(postgres_database: str, postgres_server: PostgresServer) -> Iterator[Here]:
-    with TemporaryDirectory(prefix="rpw", dir="/tmp") as folder:  # short: a socket's path is
-        made = Here(Path(folder), postgres_database, postgres_server)
-        try:
-            yield made
-        finally:
-            made.gate.close()
-
-
-async def submitted(replan: Any, *steps: dict[str, Any], **options: Any) -> str:
-    task_id: str = await replan.submit("do it", plan={"steps": list(steps)}, **options)
-    return task_id
-
-
-async def ended(replan: Any, task_id: str) -> Any:
-    async with asyncio.timeout(SECS):
-        return await replan.wait(task_id)
-
-
-JOBS = "SELECT lock, priority, status FROM procrastinate_jobs ORDER BY id"
 
 
 # ── wake-ups ──
@@ -143,20 +69,20 @@ async def test_a_wake_up_is_there_if_and_only_if_its_event_is(
             await store.aclose()
 
 
-async def test_a_database_without_workers_needs_no_queue(here: Here) -> None:
-    store = PostgresStore(here.address)
+async def test_a_database_without_workers_needs_no_queue(here_anew: Here) -> None:
+    store = PostgresStore(here_anew.address)
     try:
         await store.create("t", TaskSubmitted(description="do it"), 1.0)
         await store.signal("t", CancelRequested(), 2.0)
-        assert here.sql("SELECT to_regclass('procrastinate_jobs') IS NULL") == "t\n"
+        assert here_anew.sql("SELECT to_regclass('procrastinate_jobs') IS NULL") == "t\n"
     finally:
         await store.aclose()
 
 
 async def test_a_task_that_was_stored_before_there_was_a_queue_is_found_by_the_first_worker(
-    here: Here,
+    here_anew: Here,
 ) -> None:
-    store = PostgresStore(here.address)
+    store = PostgresStore(here_anew.address)
     try:
         plan = {"steps": [step("a", "do")]}
         settings = {WORK: Work().model_dump(mode="json")}
@@ -166,7 +92,7 @@ async def test_a_task_that_was_stored_before_there_was_a_queue_is_found_by_the_f
         await store.create("t", asked, 1.0)
     finally:
         await store.aclose()
-    async with here.worker(spec={"takeover": 0.3}) as worker:
+    async with here_anew.worker(spec={"takeover": 0.3}) as worker:
         assert (await ended(worker, "t")).status == "succeeded"
 
 
@@ -176,11 +102,11 @@ async def test_one_replan_works_once_at_a_time(here: Here) -> None:
             await worker.work()
 
 
-async def test_many_processes_make_the_queue_at_once(here: Here) -> None:
-    stores = [PostgresStore(here.address) for _ in range(4)]
+async def test_many_processes_make_the_queue_at_once(here_anew: Here) -> None:
+    stores = [PostgresStore(here_anew.address) for _ in range(4)]
     try:
         await asyncio.gather(*(Queue(store.shared()).prepare() for store in stores))
-        assert here.sql("SELECT count(*) FROM procrastinate_jobs") == "0\n"
+        assert here_anew.sql("SELECT count(*) FROM procrastinate_jobs") == "0\n"
     finally:
         await asyncio.gather(*(store.aclose() for store in stores))
 
@@ -251,8 +177,7 @@ async def test_a_server_that_takes_no_writes_for_a_while_does_not_end_a_worker()
         )
 
     try:
-        with TemporaryDirectory(prefix="rpw", dir="/tmp") as folder:
-            here = Here(Path(folder), server.url(), server)
+        with here_on(server.url(), server) as here:
             async with here.replan() as replan, here.worker():
                 first = await submitted(replan, step("a", "hold"))
                 arrival = await here.arrives()
@@ -262,7 +187,6 @@ async def test_a_server_that_takes_no_writes_for_a_while_does_not_end_a_worker()
                 writes(True)
                 assert (await ended(replan, first)).status == "succeeded"
                 assert (await ended(replan, await submitted(replan, step("b", "do")))).status == "succeeded"
-            here.gate.close()
     finally:
         server.close()
 

@@ -5,33 +5,19 @@ from __future__ import annotations
 import asyncio
 import importlib
 import sys
-from collections.abc import Iterator
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
-from test_workers import Here, ended
+from workers_here import Here, ended
 
-from postgres_server import PostgresServer
 from replan.errors import InputError
 from replan.run.service.typed import answer_check, name_of_type, type_named
 from workers import Loud, step
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def here(postgres_database: str, postgres_server: PostgresServer) -> Iterator[Here]:
-    with TemporaryDirectory(prefix="rpw", dir="/tmp") as folder:  # short: a socket's path is
-        made = Here(Path(folder), postgres_database, postgres_server)
-        try:
-            yield made
-        finally:
-            made.gate.close()
 
 
 async def test_a_worker_holds_an_answer_to_the_validators_of_its_type(here: Here) -> None:

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from test_workers import Here, ended, submitted
+from workers_here import Here, ended, submitted
 
-from postgres_server import PostgresServer
 from replan.core.limits.needs import FORKS
 from replan.errors import InputError
 from workers import SECS, step
 
 pytestmark = pytest.mark.anyio
 WAITING = "SELECT status, holder IS NULL FROM task WHERE task_id = 't'"
-
-
-@pytest.fixture
-def here(postgres_database: str, postgres_server: PostgresServer) -> Iterator[Here]:
-    with TemporaryDirectory(prefix="rpw", dir="/tmp") as folder:
-        made = Here(Path(folder), postgres_database, postgres_server)
-        try:
-            yield made
-        finally:
-            made.gate.close()
 
 
 async def resumed(replan: Any, task_id: str) -> Any:

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
-from test_workers import JOBS, Here, ended, submitted
+from workers_here import JOBS, Here, ended, submitted
 
-from postgres_server import PostgresServer
 from workers import step
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def here(postgres_database: str, postgres_server: PostgresServer) -> Iterator[Here]:
-    with TemporaryDirectory(prefix="rpw", dir="/tmp") as folder:  # short: a socket's path is
-        made = Here(Path(folder), postgres_database, postgres_server)
-        try:
-            yield made
-        finally:
-            made.gate.close()
 
 
 def local(here: Here, *tools: str) -> Any:

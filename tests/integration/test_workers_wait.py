@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from test_workers import Here, ended, submitted
+from workers_here import Here, ended, submitted
 
-from postgres_server import PostgresServer
 from workers import SECS, Workers, step
 
 pytestmark = pytest.mark.anyio
@@ -21,16 +19,6 @@ pytestmark = pytest.mark.anyio
 
 def wait(name: str, tool: str, *needs: str, **parameters: Any) -> dict[str, Any]:
     return {"step_id": name, "tool": tool, "parameters": parameters, "dependencies": list(needs)}
-
-
-@pytest.fixture
-def here(postgres_database: str, postgres_server: PostgresServer) -> Iterator[Here]:
-    with TemporaryDirectory(prefix="rpw", dir="/tmp") as folder:
-        made = Here(Path(folder), postgres_database, postgres_server)
-        try:
-            yield made
-        finally:
-            made.gate.close()
 
 
 async def test_a_worker_lets_go_of_a_task_that_waits_and_takes_it_again_when_it_is_due(here: Here) -> None:
