@@ -165,3 +165,36 @@ def test_without_more_the_word_tells_which_of_several_is_meant(way: dict[str, An
     assert ran.result.shortfall == ()
     replaced = {step.step_id: step.replaced_by for step in ran.result.steps if step.replaced_by}
     assert replaced == {"p": "y", "q": "x"}
+
+
+def test_by_steps_a_person_whose_words_change_nothing_is_told_the_word_that_does_and_a_plan_may_say_it() -> (
+    None
+):
+    async def main(words: str, reflected: Any) -> Ran:
+        made = await bench(
+            TOOLS,
+            {
+                "execution_plan": [
+                    {**plan(to("p", "pay", "Bad")), "more": MORE},
+                    plan(to("x", "pay", "Ann"), BOSS),
+                    plan(instead(to("x", "pay", "Ann"), "p"), BOSS),
+                ],
+                "step_reflection": [GIVE_UP] * 9,
+                "overall_reflection": [ANEW, overall(False), reflected, overall(False)],
+            },
+        )
+        task = await made.submit(interactive=True, evaluation="steps")
+        ran = await made.drive(task)
+        [question] = ran.result.waiting_for
+        assert "The word done alone ends the task as it is" in question.background
+        assert "no plan says that step 'x' (pay) stands for it (`instead_of`)" in question.background
+        await made.service.answer(task, words, question.id)
+        return await made.drive(task)
+
+    words = "the payment to Ann stands for it"
+    assert virtual_time(main(words, overall(False))).result.status == "waiting"
+    assert virtual_time(main("done", overall(False))).result.is_success
+    ran = virtual_time(main(words, ANEW))
+    assert ran.result.is_success
+    assert any(BY_WORD in one for one in ran.result.shortfall)
+    assert (ran.source.counts["pay"], ran.source.counts["tell"]) == (2, 1)

@@ -263,7 +263,10 @@ def _ask_or_fail(state: State, failure: Failure) -> Decision:
         return Wait(failure.reason)
     question = failure.question or "How is the task to go on?"
     rest = [advice for advice in failure.advice if advice != question]
-    return Wait(failure.reason, question, background=sentences(failure.reason, *rest))
+    return Wait(failure.reason, question, background=sentences(failure.reason, *rest, _WORDS))
+
+
+_WORDS = "The word done alone ends the task as it is, with what is missing as its shortfall; stop ends it as failed"
 
 
 def _ended_by_word(state: State) -> Decision:

@@ -17,6 +17,7 @@ from replan.core.state.progress import CallState, Slot, StepState
 from replan.core.state.recovery import Recovery
 from replan.core.state.task import State
 from replan.core.types import StepId, ToolId
+from replan.core.words import some
 
 
 def left_out(state: State, resolve: Resolve) -> LeftOut:
@@ -40,6 +41,7 @@ def left_out(state: State, resolve: Resolve) -> LeftOut:
     found = [*(_gone(known, effects, spare) if known is not None else ()), *of_steps]
     announced = known.after_more if known is not None else frozenset[int]()
     found = by_word(_by_like_calls(_once_each(found), effects, spare, announced), effects, spare, known)
+    found = [_unsaid(one, effects, spare) if one.step.gone in announced else one for one in found]
     return LeftOut(found, _versions(spare, effects), effects.by_name, own)
 
 
@@ -226,6 +228,24 @@ class _Spare:
             count = len(calls)
             calls[:] = [call for at, call in enumerate(calls, place) if at not in self._taken]
             place += count
+
+
+def _unsaid(one: Undone, effects: Effects, spare: Mapping[StepId, list[CallState]]) -> Undone:
+    """With the effects of the same tool that no plan says are in its place, where only a word can tell."""
+    if one.instead or not one.effect:
+        return one
+    since, tools = one.first or one.since, {lost.tool_id for lost in one.lost}
+    like = [
+        step_words(effects.by_name[name])
+        for name, calls in spare.items()
+        if any(
+            effects.came(call) >= since and any(effects.by_same(tool, call.tool_id) for tool in tools)
+            for call in calls
+        )
+    ]
+    if not like:
+        return one
+    return one._replace(what=f"{one.what}; no plan says that {some(like, 3)} stands for it (`instead_of`)")
 
 
 def _left(step: StepState, end: StepState, *, added: bool) -> str:

@@ -239,6 +239,7 @@ def _by_steps(run: Run, loaded: Loaded, final: list[StepState]) -> Evaluation:
     state = run.state
     assert state.plan is not None
     left = left_out(state, run.parts.tools.resolve).undone
+    told = {one.step.step.step_id for one in left if one.will_do}
     rest = unplanned(state)
     asked = (
         state.recovery is not None and state.recovery.unplanned is not None and state.recovery.unplanned.asked
@@ -257,7 +258,10 @@ def _by_steps(run: Run, loaded: Loaded, final: list[StepState]) -> Evaluation:
                     *(
                         without_items(step)
                         for step in state.steps.values()
-                        if step.items is not None and step.status == "succeeded" and step.left_out
+                        if step.items is not None
+                        and step.status == "succeeded"
+                        and step.left_out
+                        and step.step.step_id not in told
                     ),
                     *(one.what for one in left if one.will_do),
                     *([rest] if asked else []),
