@@ -25,10 +25,11 @@ from replan.core.limits.needs import Work
 from replan.core.limits.prices import Price as Price
 from replan.core.limits.prices import tokens_in
 from replan.core.plain_calls import Recorded
+from replan.core.references.kept import id_of, name_of
 from replan.core.secrets import KnownSecrets
 from replan.core.state.task import ENDED
 from replan.core.tools.stats import ToolKey, ToolStats
-from replan.core.types import Effect, Frozen, JsonObject, Role, ToolId, ToolSpec, Usage
+from replan.core.types import Artifact, Effect, Frozen, JsonObject, Role, ToolId, ToolSpec, Usage
 
 
 class Clock(Protocol):
@@ -79,6 +80,18 @@ class KeptOutput(NamedTuple):
     masked: bool = False
     """A secret was cut out of it."""
 
+    @property
+    def name(self) -> str:
+        """What stands for it in a value that holds it (`WithFiles`)."""
+        return name_of(id_of(self.content.digest))
+
+
+class WithFiles(NamedTuple):
+    """What a source gives whose value holds files: they stand in it by their names."""
+
+    value: Any
+    files: tuple[KeptOutput, ...]
+
 
 class ToolCall(NamedTuple):
     """One call as a source gets it. `parameters` have passed the tool's schema."""
@@ -103,6 +116,8 @@ class ToolCall(NamedTuple):
     """Stores an output that comes piece by piece, of that media type; what it gives is what the call gives."""
     open: Callable[[str], AsyncIterator[bytes]] | None = None
     """The bytes of an artifact of the task, for a parameter that stands for one (`core.references.kept`)."""
+    known_file: Callable[[str], Artifact | None] | None = None
+    """What is known of such an artifact: how large it is, and of which type."""
 
 
 class ToolProblem(NamedTuple):

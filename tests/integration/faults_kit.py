@@ -97,7 +97,7 @@ def _request(
         server = _Server()
         await server.start()
         rules = AddressRules(allow_hosts=(f"127.0.0.1:{server.port}",))
-        source = http(rules, methods=["GET", "POST"], most_bytes=1_000_000)
+        source = http(rules, methods=["GET", "POST"], most_bytes=1_000_000, most_file_bytes=4_000_000)
         url = f"http://127.0.0.1:{server.port}"
         broken = Broken(source, f"http_{method}", {"url": url + path}, frozenset(kinds), happened)
         if kill_before:

@@ -25,15 +25,20 @@ class Keeping:
     def service(self) -> Service: ...
 
     async def output_pieces(
-        self, task_id: str, step_id: str, *, item: int | None = None
+        self, task_id: str, step_id: str, *, item: int | None = None, path: str | None = None
     ) -> AsyncIterator[bytes]:
-        """The output of a step as bytes, piece by piece: as they are where it came as a stream, text as text, all else as JSON."""
+        """The output of a step as bytes, piece by piece: as they are where it is a file, text as text, all else as JSON.
+
+        `path`: a part of it (JMESPath), such as a file that stands in it.
+        """
+        from replan.run.service.results import part_at
         from replan.tools.binary import as_bytes
 
         service = self.service
-        streamed = await service.streamed_output(task_id, step_id, item)
+        streamed = await service.streamed_output(task_id, step_id, item, path)
         if streamed is None:
-            yield as_bytes(await service.output(task_id, step_id, item))
+            value = await service.output(task_id, step_id, item)
+            yield as_bytes(value if path is None else part_at(value, path))
             return
         async for piece in service.parts.store.pieces(task_id, streamed.artifact_id):
             yield piece

@@ -304,11 +304,13 @@ class CallStarted(_OfCall):
 
 
 class CallCompleted(_OfCall):
-    sealed: ClassVar[frozenset[str]] = frozenset({"output", "artifact"})
+    sealed: ClassVar[frozenset[str]] = frozenset({"output", "artifact", "files"})
     """What was cleared of secrets when it came: it may be large, and is not looked through again."""
     type: Literal["call_completed"] = "call_completed"
     output: Any = None
     artifact: Artifact | None = None
+    files: tuple[Artifact, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """The files that stand in the output by their names."""
     reused: bool = False
     of_task: str = ""
     """The task that has made it: this one is a fork of it, or the other way round."""
@@ -356,6 +358,8 @@ class OutcomeSettled(_OfCall):
     output: Any = None
     artifact: Artifact | None = None
     """Holds the output, where that is large."""
+    files: tuple[Artifact, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """The files that stand in the output by their names."""
     by: str = ""
     record: str = ""
     """The digest of the record that shows it: it settles no other call."""
@@ -860,6 +864,8 @@ def _fields(event: AnyEvent) -> JsonObject:
     del fields["type"]
     if not fields["masked"]:
         del fields["masked"]
+    if not fields.get("files", True):
+        del fields["files"]
     if isinstance(event, TaskSubmitted) and not event.secrets:
         del fields["secrets"]
     return fields

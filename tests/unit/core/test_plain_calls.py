@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 from replan.core import events as e
 from replan.core.plain_calls import PlainEnd, PlainStart, Recorded, dump_together, spelled_out
 from replan.core.state.fold import apply
-from replan.core.state.task import State
+from replan.core.state.task import Output, State
 from replan.core.types import Step
 from replan.store.rows import MOST, TOGETHER, records_of, rows_of
 
@@ -90,7 +90,7 @@ def test_a_plain_call_from_its_start_to_its_end_is_one_step_done(between: list[e
     state = state_after(recorded)
     assert state == spelled_state(recorded)
     assert (state.steps["find"].status, state.open_steps, state.tool_calls) == ("succeeded", 1, 1)
-    assert state.steps["find"].calls.popitem()[1].output == (7, None, False)
+    assert state.steps["find"].calls.popitem()[1].output == Output(7)
     assert list(state.took_effect) == ["k.1"]
     assert not state.in_doubt
 

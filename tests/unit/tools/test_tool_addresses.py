@@ -24,7 +24,8 @@ from replan.core.failures.faults import classify, may_retry
 from replan.core.types import ToolSpec
 from replan.errors import InputError, ToolCallError
 from replan.tools.network.addresses import AddressRules
-from replan.tools.network.client import guarded_client, read_limited
+from replan.tools.network.body import read_limited
+from replan.tools.network.client import guarded_client
 
 PUBLIC = AddressRules()
 PRIVATE = AddressRules(allow_private=True)

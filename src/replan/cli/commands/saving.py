@@ -12,25 +12,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from replan.core.references.paths import PathError, check_path, select
 from replan.errors import InputError
 from replan.tools.binary import as_bytes
 
 if TYPE_CHECKING:
     from replan.cli.terminal.terminal import Out
-
-
-def part_of(value: Any, path: str) -> Any:
-    """What a path selects; `InputError` where it selects nothing."""
-    if wrong := check_path(path):
-        raise InputError(f"--path {path}: {wrong}")
-    try:
-        return select(path, value)
-    except PathError as error:
-        has = f"; there is: {', '.join(error.available[:20])}" if error.available else ""
-        raise InputError(
-            f"--path {path}: selects nothing{f': {error.why}' if error.why else ''}{has}"
-        ) from None
 
 
 def save(value: Any, file: Path) -> int:

@@ -198,17 +198,18 @@ def output(
     """Print the whole output of a step of any plan, also one that is stored as an artifact, or write it to a file."""
     import asyncio
 
-    from replan.cli.commands.saving import part_of, save, to_file, to_stdout
+    from replan.cli.commands.saving import save, to_file, to_stdout
     from replan.cli.terminal.opening import open_stored, settings_of
+    from replan.run.service.results import part_at
 
     async def read(out: Out) -> tuple[Any, int | None]:
         """The value; or how many bytes of it were written as they are, if it came as a stream."""
         async with open_stored(settings_of(config), db) as replan:
             found = await full_id(replan, task_id)
-            streamed = await replan.service.streamed_output(found, step, item)
-            if streamed is None or path is not None or json:
+            streamed = None if json else await replan.service.streamed_output(found, step, item, path)
+            if streamed is None:
                 return await replan.output(found, step, item=item), None
-            pieces = replan.output_pieces(found, step, item=item)
+            pieces = replan.output_pieces(found, step, item=item, path=path)
             return None, await (to_stdout(pieces, out) if file is None else to_file(pieces, file))
 
     with own_stdout() as out:
@@ -218,7 +219,7 @@ def output(
                 say(f"{file}: {written:,} bytes")
             return
         if path is not None:
-            value = part_of(value, path)
+            value = part_at(value, path, option="--path")
         if file is not None:
             say(f"{file}: {save(value, file):,} bytes")
         elif json:

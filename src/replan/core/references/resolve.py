@@ -86,6 +86,8 @@ class _Filling:
 
     def _as_text(self, raw: str, value: Any) -> str:
         if isinstance(value, KeptBytes):
-            raise UnresolvedReference(raw, where="this plan", why="it is too large to be put into a text")
+            raise UnresolvedReference(
+                raw, where="this plan", why="it is a file, which goes whole to a parameter, and into no text"
+            )
         self._made(raw, value)
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

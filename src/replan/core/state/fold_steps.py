@@ -71,15 +71,24 @@ def _result_of(state: State, event: e._OfCall, ts: float) -> CallState | None:
     return call
 
 
-def _call_completed(state: State, event: e.CallCompleted, ts: float) -> None:
-    output = Output(event.output, event.artifact, event.masked)
-    if event.artifact is not None:
+def _output_of(state: State, event: e.CallCompleted | e.OutcomeSettled) -> Output:
+    output = Output(event.output, event.artifact, event.masked, event.files)
+    if event.artifact is not None or event.files:
         state.kept_apart = True
+        streamed = (event.artifact,) if event.artifact is not None and event.artifact.media_type else ()
+        for file in (*streamed, *event.files):
+            state.files = state.files or {}
+            state.files[file.artifact_id] = file
+    return output
+
+
+def _call_completed(state: State, event: e.CallCompleted, ts: float) -> None:
+    output = _output_of(state, event)
     if event.action_id is not None and event.action_id.startswith(READING):
         fold_recovery.reading_ended(state, event)
     elif event.action_id is not None and (wait := _polling(state, event)) is not None:
         wait.read_at, wait.error, wait.failures = ts, "", 0
-        wait.latest = Reading(event.output, event.artifact, event.masked)
+        wait.latest = Reading(*output)
     elif event.reused and not event.of_task:
         _reused(state, event, output, ts)
     elif call := _result_of(state, event, ts):
@@ -178,9 +187,7 @@ def _outcome_settled(state: State, event: e.OutcomeSettled, ts: float) -> None:
     if event.record:
         state.records[event.call_key] = event.record
     if event.happened:
-        if event.artifact is not None:
-            state.kept_apart = True
-        _succeeded(state, call, Output(event.output, event.artifact, event.masked))
+        _succeeded(state, call, _output_of(state, event))
         call.settled = state.any_settled = True
     else:
         call.status = "failed"

@@ -30,6 +30,8 @@ class Output(NamedTuple):
     artifact: Artifact | None = None
     masked: bool = False
     """A secret was cut out of it."""
+    files: tuple[Artifact, ...] = ()
+    """Those that stand in it by their names."""
 
 
 @dataclass(slots=True)
@@ -219,6 +221,11 @@ def status_of(event: object) -> TaskStatus | None:
 def artifacts_of(step: StepState) -> list[Artifact]:
     """The artifacts that the step's output is partly or wholly kept in."""
     return [call.output.artifact for call in step.calls.values() if call.output and call.output.artifact]
+
+
+def files_of(step: StepState) -> list[Artifact]:
+    """The files that stand in the step's output."""
+    return [file for call in step.calls.values() if call.output for file in call.output.files]
 
 
 def compose(step: StepState, value_of: Callable[[Output], Any]) -> Any:

@@ -35,6 +35,7 @@ from replan.core.state.restated import Again, Restated
 from replan.core.tools.versions import Versions
 from replan.core.types import (
     ActionId,
+    Artifact,
     CallKey,
     Effect,
     Fault,
@@ -60,6 +61,7 @@ class TaskName(NamedTuple):
 _NOTHING: JsonObject = {}
 """Shared by all states: nobody writes into what was submitted."""
 _NOTHING_USED = Usage()
+_NO_FILES: dict[str, Artifact] = {}
 _NO_TRIES: dict[CallKey, tuple[str, bool]] = {}
 _NO_FAULTS: dict[StepId, Fault] = {}
 _NO_WAITS: dict[CallKey, Wait] = {}
@@ -102,6 +104,8 @@ class State:
     ledger: Ledger = field(default_factory=Ledger)
     kept_apart: bool = False
     """Some output is an artifact."""
+    files: dict[str, Artifact] = field(default_factory=lambda: _NO_FILES)
+    """Every file that calls have given, by its artifact."""
     any_skipped: bool = False
     any_reused: bool = False
     """Some step has the output of a call that was made before it."""

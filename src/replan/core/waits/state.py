@@ -18,6 +18,7 @@ class Reading(NamedTuple):
     value: Any
     artifact: Artifact | None
     masked: bool
+    files: tuple[Artifact, ...] = ()
 
 
 @dataclass(slots=True)

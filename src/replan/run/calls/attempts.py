@@ -33,7 +33,7 @@ from replan.run.calls.shown import shown
 from replan.run.calls.slots import Place, Places, PlacesClosed
 from replan.run.session import relatives
 from replan.run.session.context import Batch, Run
-from replan.run.session.outputs import Packed, added_metadata, pack_small, packed
+from replan.run.session.outputs import Packed, added_metadata, pack_small, packed, with_files_read
 from replan.run.session.stops import BudgetReached, warn
 
 BASE_DELAY = 0.2
@@ -203,6 +203,8 @@ class Attempts:
             started = time.perf_counter()
             outcome: Packed | Fault
             try:
+                if self._run.state.files:
+                    given = await self._with_files(call, given)
                 with call.right.used():
                     answer = await self._call(call, given)
                     if (small := pack_small(answer)) is not None:
@@ -252,6 +254,13 @@ class Attempts:
             call.retries += 1
             batch = self.begin(call)
 
+    async def _with_files(self, call: Call, given: JsonObject | None) -> JsonObject | None:
+        """The parameters with files read that go to a tool which takes none; `given` where there are no such."""
+        run = self._run
+        parameters = call.parameters if given is None else given
+        read = await with_files_read(run, run.task_id, call.tool, parameters, run.state.files)
+        return given if read is parameters else read
+
     async def _elsewhere(self, call: Call) -> JsonObject | Fault | None:
         """What a call has come to in another task that shares its history; None: it is made here, or by nobody else."""
         run = self._run
@@ -279,7 +288,7 @@ class Attempts:
         run.record(
             CallCompleted(
                 **call.labels(), output=None if output.artifact else output.value, artifact=output.artifact,
-                masked=output.masked, reused=True, of_task=found.task_id,
+                files=output.files, masked=output.masked, reused=True, of_task=found.task_id,
             ),
             artifacts=stored,
         )  # fmt: skip
@@ -298,7 +307,7 @@ class Attempts:
     def _completed(self, call: Call, packed: Packed, started: float) -> JsonObject | PlainEnd:
         secs = self._count(call, started)
         sealed = isinstance(packed, Sealed)
-        if call.plain and packed.artifact is None and not (sealed or call.tool.output_params):
+        if call.plain and not (packed.artifact or packed.files or sealed or call.tool.output_params):
             return PlainEnd(call.step.step_id, call.key, call.tool.id, packed.value, secs)
         if call.about:
             call.answer = reveal_known(packed.value) if sealed else packed.value
@@ -307,10 +316,11 @@ class Attempts:
                 **call.labels(),
                 output=None if packed.artifact else packed.value,
                 artifact=packed.artifact,
+                files=packed.files,
                 duration_secs=secs,
                 masked=sealed,
             ),
-            artifacts=() if packed.stored is None else (packed.stored,),
+            artifacts=packed.new,
         )
         return added_metadata(call.tool, packed.value)
 
@@ -391,6 +401,7 @@ class Attempts:
                 **call.labels(),
                 output=output.value,
                 artifact=output.artifact,
+                files=output.files,
                 reused=True,
                 masked=output.masked,
             )
@@ -425,6 +436,7 @@ class Attempts:
             late=partial(run.parts.late.expect, (run.name, call.key)) if once else None,
             keep=partial(keep, run),
             open=run.pieces,
+            known_file=run.state.files.get,
         )
         if own is None or (left is not None and left <= own):
             return run.parts.tools.call(request)  # the task's own deadline stops it

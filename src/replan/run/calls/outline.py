@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from replan.core.data import schemas
 from replan.core.plan.receivers import strays
 from replan.core.recovery.check_proposal import mapped
-from replan.core.references.kept import MOST_VALUE, misplaced, named
+from replan.core.references.kept import MOST_VALUE, misplaced, named, too_large
 from replan.core.references.meter import Meter
 from replan.core.references.refs import has_references
 from replan.core.references.resolve import resolve
@@ -99,13 +99,15 @@ def outline(
         text = f"{', '.join(stands)}: {MASK} stands for a secret that is not shown, and is no value; refer to what holds it"
         fault = Fault(category="parameter_error", kind="parameter", message=text)
         return Outline(name, tool, parameters, planned, fault)
-    if large := misplaced(parameters, tool.parameters):
-        text = (
-            f"{', '.join(large)}: an output larger than {MOST_VALUE:,} bytes goes whole to a parameter that takes files, and "
-            f"{tool.id!r} has none there"
-        )
-        return Outline(name, tool, parameters, planned, _unread(text))
-    parameters = named(parameters)
+    if state.files:
+        as_values = misplaced(parameters, tool.parameters, state.files)
+        if large := too_large(as_values, state.files):
+            text = (
+                f"{', '.join(large)}: an output larger than {MOST_VALUE:,} bytes goes whole to a parameter that takes files, and "
+                f"{tool.id!r} has none there"
+            )
+            return Outline(name, tool, parameters, planned, _unread(text))
+        parameters = named(parameters)
     if found := schemas.parameter_problems(tool, parameters):
         text = f"the parameters do not fit tool {tool.id!r}: " + "; ".join(found[:10])
         text = state.secrets.hide(text)

@@ -37,14 +37,16 @@ async def sealed(packed: Packed, run: Run, tool: ToolSpec, limit: int) -> Packed
     """The output with every secret in it masked; the same if there is none. References still find the real values."""
     if isinstance(packed, Streamed):  # they were taken out on the way
         masked = packed.artifact is not None and packed.artifact.masked
-        return Sealed(packed.value, packed.artifact, packed.stored) if masked else packed
+        return Sealed(*packed) if masked else packed
+    if any(file.masked for file in packed.files):
+        packed = Sealed(*packed)
     known = run.secrets
     small = packed.stored is None and weight(packed.value, AT_ONCE) <= AT_ONCE
     found = secrets_of_schema(tool.output_schema, packed.value)
     if small:
         known.add_all(found)
         masked = known.masked(packed.value)
-        return packed if masked is packed.value else Sealed(masked)
+        return packed if masked is packed.value else Sealed(*packed._replace(value=masked))
     await seen_through(known.add_all, found)
     if not known:
         return packed
@@ -60,8 +62,9 @@ def _masked(known: KnownSecrets, packed: Packed, limit: int) -> Packed:
         return packed
     again = pack(masked, 0 if packed.stored is not None else limit)
     if again.artifact is None or again.stored is None:
-        return Sealed(masked)
-    return Sealed(masked, again.artifact.model_copy(update={"masked": True}), again.stored)
+        return Sealed(*packed._replace(value=masked, artifact=None, stored=None))
+    artifact = again.artifact.model_copy(update={"masked": True})
+    return Sealed(*packed._replace(value=masked, artifact=artifact, stored=again.stored))
 
 
 async def keep(run: Run, stream: AsyncIterable[bytes], media_type: str) -> KeptOutput:

@@ -114,7 +114,7 @@ class Doubts:
             self._record(call, happened=False, by=found.named)
             return Again()
         output, value, stored = await relatives.copied(self._run, found)
-        given = Packed(output.value, output.artifact, stored[0] if stored else None)
+        given = Packed(output.value, output.artifact, None, output.files, stored)
         self._record(call, happened=True, given=given, by=found.named)
         return added_metadata(tool, value)
 
@@ -261,9 +261,10 @@ class Doubts:
                 call_key=call.key, step_id=call.step_id, action_id=call.slot.action_id, index=call.slot.item,
                 attempt=call.attempt, tool_id=call.tool_id, happened=happened, by=by, record=record,
                 output=given.value if given is not None and kept is None else None, artifact=kept,
+                files=given.files if given is not None else (),
                 masked=isinstance(given, Sealed),
             ),
-            artifacts=(given.stored,) if given is not None and given.stored is not None else (),
+            artifacts=given.new if given is not None else (),
         )  # fmt: skip
 
 

@@ -231,7 +231,7 @@ async def judge(run: Run) -> None:
             artifact=kept.artifact,
             by="steps" if by_steps else "model",
         ),
-        artifacts=() if kept.stored is None else (kept.stored,),
+        artifacts=kept.new,
     )
 
 

@@ -9,6 +9,7 @@ from replan.beside import beside
 from replan.core.calls.site import slot_of
 from replan.core.data.pieces import MANY
 from replan.core.events import ApprovalRequested, TaskCompleted, TaskFailed, TaskWaiting
+from replan.core.references.paths import PathError, check_path, select
 from replan.core.report.result import CallResult, StepResult, TaskResult, WaitingFor
 from replan.core.state.progress import compose
 from replan.core.state.task import Output, Slot, State, StepState
@@ -208,6 +209,19 @@ def step_of(state: State, step_id: str) -> StepState:
         there = ", ".join(list(every)[:20]) or "none"
         raise InputError(f"task {state.task_id!r} has no step {step_id!r}; it has: {there}")
     return every[step_id]
+
+
+def part_at(value: Any, path: str, *, option: str = "path") -> Any:
+    """What a path selects; `InputError` where it selects nothing."""
+    if wrong := check_path(path):
+        raise InputError(f"{option} {path}: {wrong}")
+    try:
+        return select(path, value)
+    except PathError as error:
+        has = f"; there is: {', '.join(error.available[:20])}" if error.available else ""
+        raise InputError(
+            f"{option} {path}: selects nothing{f': {error.why}' if error.why else ''}{has}"
+        ) from None
 
 
 def part_of(step: StepState, item: int | None, loaded: Loaded) -> Any:

@@ -22,7 +22,7 @@ from replan.core.events import (
     TaskSubmitted,
 )
 from replan.core.limits.needs import Work, work_of
-from replan.core.references.kept import KeptBytes
+from replan.core.references.kept import KeptBytes, artifact_named
 from replan.core.report.result import TaskResult
 from replan.core.secrets import NOTHING_SECRET, KnownSecrets, text_without_secrets
 from replan.core.state.fold import fold
@@ -41,7 +41,7 @@ from replan.run.service.callbacks import receive
 from replan.run.service.event_stream import Line
 from replan.run.service.forking import Forking, Kin
 from replan.run.service.preview import plan_unstored
-from replan.run.service.results import open_approvals, part_of, result_of, step_of
+from replan.run.service.results import open_approvals, part_at, part_of, result_of, step_of
 from replan.run.service.resumable import CannotGoOn, cannot_go_on, tools_missing
 from replan.run.service.submission import Submission, check_submission, json_size
 from replan.run.session.dependencies import Parts
@@ -180,9 +180,17 @@ class Service:
             )
         return self._in_clear(state.submitted).masked(found)
 
-    async def streamed_output(self, task_id: str, step_id: str, item: int | None = None) -> Artifact | None:
-        """The output of the step, or of one item of it, if it came as a stream: its bytes are kept as they are."""
-        step = step_of(await self.state(task_id), step_id)
+    async def streamed_output(
+        self, task_id: str, step_id: str, item: int | None = None, path: str | None = None
+    ) -> Artifact | None:
+        """The output of the step, of one item of it, or the part at a path, if that is a file: its bytes are kept as they are."""
+        state = await self.state(task_id)
+        step = step_of(state, step_id)
+        if path is not None:
+            if not state.files:
+                return None
+            part = part_at(await self.output(task_id, step_id, item), path)
+            return state.files.get(artifact_named(part) or "") if isinstance(part, str) else None
         found = [
             call.output.artifact
             for call in step.every_call()

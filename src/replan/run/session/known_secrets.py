@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from replan.core.data.read_json import Unreadable, candidates
 from replan.core.events import AnyEvent, TaskSubmitted
-from replan.core.references.kept import value_of
+from replan.core.references.kept import STREAMED, value_of
 from replan.core.references.refs import references
 from replan.core.secrets import (
     NOTHING_SECRET,
@@ -28,7 +28,7 @@ from replan.core.secrets import (
 )
 from replan.core.types import Artifact, JsonObject, ToolSpec
 from replan.ports import Tools
-from replan.run.session.outputs import STREAMED, pack, read_now
+from replan.run.session.outputs import pack, read_now
 
 Resolve = Callable[[str], ToolSpec | None]
 _TOOL, _PARAMETERS = ("tool", "tool_id", "tool_name", "name"), ("parameters", "params", "arguments", "args")
@@ -239,9 +239,15 @@ class LateSecrets:
         made = self._known.masked_stored(event)
         if isinstance(made, TaskSubmitted) and made.masked:
             made = made.model_copy(update={"secrets": {**self._places, **made.secrets}})
-        changed = {
+        changed: dict[str, Any] = {
             name: value.model_copy(update={"masked": True})
             for name, value in made.__dict__.items()
             if isinstance(value, Artifact) and value.artifact_id in self.kept
         }
+        files: tuple[Artifact, ...] = getattr(made, "files", ())
+        if any(file.artifact_id in self.kept for file in files):
+            changed["files"] = tuple(
+                file.model_copy(update={"masked": True}) if file.artifact_id in self.kept else file
+                for file in files
+            )
         return made.model_copy(update={**changed, "masked": True}) if changed else made

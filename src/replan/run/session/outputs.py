@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from pydantic_core import PydanticSerializationError, to_json
@@ -14,14 +14,22 @@ from replan.core.data.preview import artifact_of, holds_binary
 from replan.core.data.strict_json import not_storable, read_strictly
 from replan.core.ids import digest_of
 from replan.core.json_reader import read_in_pieces
-from replan.core.references.kept import MOST_VALUE, KeptBytes, value_of
+from replan.core.references.kept import (
+    MOST_VALUE,
+    KeptBytes,
+    id_of,
+    misplaced,
+    value_of,
+    with_names,
+    with_values,
+)
 from replan.core.references.meter import opened
 from replan.core.secrets import Masked, lost
 from replan.core.state.progress import artifacts_of, compose
 from replan.core.state.task import Output, StepState
 from replan.core.types import Artifact, JsonObject, ToolSpec
 from replan.errors import ToolCallError
-from replan.ports import ArtifactStore, KeptOutput, NewArtifact
+from replan.ports import ArtifactStore, KeptOutput, NewArtifact, WithFiles
 
 
 class Packed(NamedTuple):
@@ -30,6 +38,15 @@ class Packed(NamedTuple):
     value: Any
     artifact: Artifact | None = None
     stored: NewArtifact | None = None
+    files: tuple[Artifact, ...] = ()
+    """Those that stand in the value by their names."""
+    contents: tuple[NewArtifact, ...] = ()
+    """What they hold, stored already."""
+
+    @property
+    def new(self) -> tuple[NewArtifact, ...]:
+        """Whatever is to be stored with the event that has this output."""
+        return self.contents if self.stored is None else (self.stored, *self.contents)
 
 
 _LARGE = 10**18
@@ -47,11 +64,14 @@ async def packed(value: Any, limit: int) -> Packed:
     """`pack`, beside the event loop where the value is large."""
     if isinstance(value, KeptOutput):
         return _streamed(value)
+    if isinstance(value, WithFiles):
+        around = await packed(value.value, limit)
+        files = {one.name: _streamed(one) for one in value.files}.values()
+        return around._replace(
+            files=tuple(one.artifact for one in files if one.artifact is not None),
+            contents=tuple(one.stored for one in files if one.stored is not None),
+        )
     return await seen_through(pack, value, limit) if is_large(value) else pack(value, limit)
-
-
-STREAMED = "bin_"
-"""So begin the ids of artifacts that are bytes as they came, and no JSON."""
 
 
 class Streamed(Packed):
@@ -61,7 +81,7 @@ class Streamed(Packed):
 def _streamed(kept: KeptOutput) -> Streamed:
     content = kept.content
     artifact = Artifact(
-        artifact_id=STREAMED + content.digest[:32], size=content.size, head=kept.head, tail=kept.tail, shape=kept.shape,
+        artifact_id=id_of(content.digest), size=content.size, head=kept.head, tail=kept.tail, shape=kept.shape,
         media_type=kept.media_type, masked=kept.masked,
     )  # fmt: skip
     name = KeptBytes.of(artifact.artifact_id)
@@ -135,6 +155,30 @@ def read_now(data: bytes) -> Any:
     return read_in_pieces(data.decode())
 
 
+def _knowing_files(value: Any, files: Iterable[Artifact]) -> Any:
+    """The value in which the names of files are known as such, and those of which a secret was cut out as lost."""
+    whole = [one.artifact_id for one in files if not one.masked]
+    cut = {one.artifact_id: Masked(KeptBytes.of(one.artifact_id)) for one in files if one.masked}
+    found = with_names(value, whole)
+    return with_values(found, cut) if cut else found
+
+
+async def with_files_read(
+    store: ArtifactStore, task_id: str, tool: ToolSpec, parameters: JsonObject, files: Mapping[str, Artifact]
+) -> JsonObject:
+    """The parameters as the tool gets them: what files hold stands in place of their names, but where it takes files."""
+    found = misplaced(parameters, tool.parameters, files)
+    wanted = {one: files[one] for ids in found.values() for one in ids}
+    if not wanted:
+        return parameters
+    values = {
+        one: value_of(await store.artifact(task_id, one), file.media_type or "application/octet-stream")
+        for one, file in wanted.items()
+    }
+    filled: JsonObject = await beside(lambda: {name: with_values(parameters[name], values) for name in found})
+    return {**parameters, **filled}
+
+
 class Loaded:
     """Artifacts that have been read, and the values that outputs stand for with them."""
 
@@ -142,9 +186,8 @@ class Loaded:
         self._values: dict[str, Any] = {}
 
     def value_of(self, output: Output) -> Any:
-        if output.artifact is None:
-            return output.value
-        return self._values[output.artifact.artifact_id]
+        found = output.value if output.artifact is None else self._values[output.artifact.artifact_id]
+        return _knowing_files(found, output.files) if output.files else found
 
     def output_of(self, step: StepState) -> Any:
         return compose(step, self.value_of)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 from replan.core.events import CallStarted, ForkMade, QuestionAnswered
+from replan.core.references.kept import KeptBytes
 from replan.core.secrets import lost
 from replan.core.state.task import Output, State
 from replan.errors import TaskNotFound
@@ -152,9 +153,20 @@ class Copied(NamedTuple):
 async def copied(run: Run, found: Theirs) -> Copied:
     """The output of a call that another task has made."""
     output = found.output or Output(None)
-    if output.artifact is None:
+    kept = output.artifact
+    files = output.files if kept is None or kept.media_type is None else (*output.files, kept)
+    stored = [await _copied_file(run, found.task_id, file.artifact_id) for file in files]
+    if kept is None:
         value = lost(output.value) if output.masked else output.value
-        return Copied(output._replace(value=value), value)
-    data = await run.parts.store.artifact(found.task_id, output.artifact.artifact_id)
+        return Copied(output._replace(value=value), value, tuple(stored))
+    if kept.media_type is not None:
+        return Copied(output, KeptBytes.of(kept.artifact_id), tuple(stored))
+    data = await run.parts.store.artifact(found.task_id, kept.artifact_id)
     value = await read_back(data, masked=output.masked)
-    return Copied(output, value, (NewArtifact(output.artifact.artifact_id, data),))
+    return Copied(output, value, (NewArtifact(kept.artifact_id, data), *stored))
+
+
+async def _copied_file(run: Run, task_id: str, artifact_id: str) -> NewArtifact:
+    """A file of another task for this one: its content is in the store once."""
+    store = run.parts.store
+    return NewArtifact(artifact_id, kept=await store.keep(store.pieces(task_id, artifact_id)))

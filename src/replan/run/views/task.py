@@ -9,14 +9,18 @@ from replan.core.calls.site import items_in_words
 from replan.core.evaluation.alike import like_before
 from replan.core.evaluation.effects_had import called_or_planned
 from replan.core.evaluation.older import older_than_a_change
+from replan.core.references.kept import name_of
 from replan.core.references.refs import references
 from replan.core.state.human_input import lines
-from replan.core.state.progress import artifacts_of
+from replan.core.state.progress import artifacts_of, files_of
 from replan.core.state.task import ONLY, CallState, State, StepState
 from replan.core.types import JsonObject, StepId, ToolSpec
 from replan.reasoning.prompting.view import CallReport, StepReport, TaskView
 from replan.run.session.context import Run
 from replan.run.session.outputs import Loaded
+
+_MOST_FILES = 5
+"""Files of one step of which prompts tell more than the name."""
 
 
 def view_of(run: Run, step: StepState | None = None) -> TaskView:
@@ -138,6 +142,8 @@ def _notes(step: StepState, state: State) -> Iterator[str]:
     if step.items is not None and step.closed and step.status != "skipped":
         without = step.left_out
         yield f"{step.items} items" + (f", without {items_in_words(without)}" if without else "")
+    for file in files_of(step)[:_MOST_FILES]:
+        yield f"{name_of(file.artifact_id)} is a file ({file.media_type}, {file.size:,} bytes)"
     for one in older_than_a_change(state, [step]) if not step.gone else ():
         yield (
             f"what it was reused from was made before {one.change.step_id!r} ({one.change.tool_id}), which this step comes after: if that "

@@ -225,7 +225,7 @@ class Waits:
                 **call.labels(), output=None if packed.artifact else packed.value, artifact=packed.artifact,
                 duration_secs=self._lasted(call), masked=masked,
             ),
-            artifacts=() if packed.stored is None else (packed.stored,),
+            artifacts=packed.new,
         )  # fmt: skip
         self._is_over(step, call.key)
 
@@ -279,7 +279,7 @@ class Waits:
         self._run.record(
             CallCompleted(
                 **call.labels(), output=latest.value, artifact=latest.artifact, masked=latest.masked,
-                duration_secs=self._lasted(call),
+                files=latest.files, duration_secs=self._lasted(call),
             )
         )  # fmt: skip
         self._is_over(step, call.key)

@@ -148,5 +148,7 @@ def artifacts_of(event: e.AnyEvent) -> Iterator[str]:
     for value in event.__dict__.values():
         if isinstance(value, Artifact):
             yield value.artifact_id
+    if isinstance(event, e.CallCompleted | e.OutcomeSettled):
+        yield from (file.artifact_id for file in event.files)
     if isinstance(event, e.ApprovalRequested):
         yield from event.kept.values()

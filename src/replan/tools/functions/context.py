@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from replan.errors import ToolCallError
 
 if TYPE_CHECKING:  # a process that runs one statement starts without what the rest of Replan is made of
-    from replan.ports import Progress, ToolCall
+    from replan.ports import KeptOutput, Progress, ToolCall
+    from replan.tools.functions.files import File
 
 T = TypeVar("T")
 _LOCK = threading.Lock()
@@ -29,6 +30,7 @@ class ToolContext:
     __slots__ = (
         "_cancelled",
         "_event",
+        "_keep",
         "_late",
         "_loop",
         "_noticed",
@@ -65,6 +67,7 @@ class ToolContext:
         self._noticed = False
         self._late: Callable[[Future[Any]], None] | None = None
         self._event: threading.Event | None = None
+        self._keep: Callable[..., Awaitable[KeptOutput]] | None = None
 
     @classmethod
     def of(cls, call: ToolCall, loop: asyncio.AbstractEventLoop) -> ToolContext:
@@ -74,6 +77,7 @@ class ToolContext:
         context.attempt, context.deadline_secs = call.attempt, call.deadline_secs
         context._sink = call.report
         context._late = call.late
+        context._keep = call.keep
         context._loop = loop
         context._thread = threading.get_ident()
         context._cancelled = context._noticed = False
@@ -95,6 +99,16 @@ class ToolContext:
             return
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to tell
             self._loop.call_soon_threadsafe(self._sink, progress)
+
+    @property
+    def keeps(self) -> bool:
+        """Files are stored, as in a task; else they become values."""
+        return self._keep is not None
+
+    async def keep(self, file: File) -> File:
+        """Store a file now, in an async function: what breaks off breaks off here. It is then for what the function returns."""
+        await file.keep(self._keep)
+        return file
 
     @property
     def cancelled(self) -> bool:

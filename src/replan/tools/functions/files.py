@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import dataclasses
 import mimetypes
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+)
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import GetCoreSchemaHandler
+from pydantic import BaseModel, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from replan.core.references.kept import TAKES_FILE, artifact_named
+from replan.core.references.kept import TAKES_FILE, artifact_named, value_of
+from replan.errors import ToolCallError
 from replan.tools.binary import from_data_url
+from replan.tools.bounds import MAX_RESULT_BYTES
+
+if TYPE_CHECKING:
+    from replan.ports import KeptOutput, ToolCall
 
 _PIECE = 1 << 20
 _END = object()
@@ -22,7 +37,8 @@ _END = object()
 class File:
     """Bytes that are read piece by piece.
 
-    Returned by a tool, it is stored as it is read: `File(path)`, or a file object, an iterator or an async iterator of bytes.
+    Returned by a tool, also as a part of what it returns, it is stored as it is read: `File(path)`, or a file object, an
+    iterator or an async iterator of bytes. `ToolContext.keep` stores one at once, while the tool still runs.
     A parameter annotated with it is given the whole output of a step, however large; `for piece in file`, or `async for`
     in an async function, reads it, as often as one likes.
     """
@@ -35,6 +51,11 @@ class File:
         self._source = source
         self._open: Callable[[], AsyncIterator[bytes]] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._as_value: str | None = None
+        self.size: int | None = len(source) if isinstance(source, bytes) else None
+        """In bytes, where it is known beforehand: of a parameter it is."""
+        self.kept: KeptOutput | None = None
+        """Where it is stored already, as an output of this call."""
         if media_type is None and isinstance(source, str | os.PathLike):
             media_type = mimetypes.guess_type(os.fspath(source))[0]
         self.media_type = media_type or "application/octet-stream"
@@ -44,12 +65,39 @@ class File:
         """Of a parameter: the artifact that it stands for."""
         return self._source.artifact_id if isinstance(self._source, _Named) else None
 
-    def bind(self, opener: Callable[[str], AsyncIterator[bytes]], loop: asyncio.AbstractEventLoop) -> None:
-        """Where to read it from, if it stands for an artifact."""
-        if (artifact_id := self.artifact) is not None:
-            self._open, self._loop = lambda: opener(artifact_id), loop
+    def bind(self, call: ToolCall, loop: asyncio.AbstractEventLoop) -> None:
+        """Where to read it from, if it stands for an artifact, and what is known of that."""
+        artifact_id, opener = self.artifact, call.open
+        if artifact_id is None or opener is None:
+            return
+        self._open, self._loop = lambda: opener(artifact_id), loop
+        known = call.known_file(artifact_id) if call.known_file is not None else None
+        if known is not None:
+            self.size, self.media_type = known.size, known.media_type or self.media_type
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    async def keep(self, keep: Callable[[AsyncIterable[bytes], str], Awaitable[KeptOutput]] | None) -> None:
+        """Store it by `keep`, once; where nobody stores anything, it becomes a value. `ToolCallError` if it is too large for one."""
+        if self.kept is not None or self._as_value is not None:
+            return
+        async with contextlib.aclosing(aiter(self)) as pieces:
+            if keep is not None:
+                self.kept = await keep(pieces, self.media_type)
+                return
+            data = bytearray()
+            async for piece in pieces:
+                data += piece
+                if len(data) > MAX_RESULT_BYTES:
+                    text = f"a file of more than {MAX_RESULT_BYTES:,} bytes cannot be a value, and nothing stores files here"
+                    raise ToolCallError(text, kind="output", happened="unknown")
+        self._as_value = value_of(bytes(data), self.media_type)
+
+    def __str__(self) -> str:
+        """What stands for it in a value, once it is kept."""
+        if self.kept is not None:
+            return self.kept.name
+        return repr(self) if self._as_value is None else self._as_value
+
+    async def __aiter__(self) -> AsyncGenerator[bytes, None]:
         source = self._source
         if isinstance(source, _Named):
             if self._open is None:
@@ -57,8 +105,12 @@ class File:
             async for piece in self._open():
                 yield piece
         elif isinstance(source, AsyncIterable):
-            async for piece in source:
-                yield bytes(piece)
+            try:
+                async for piece in source:
+                    yield bytes(piece)
+            finally:  # also where nobody reads on: what it holds is let go of now
+                if (close := getattr(source, "aclose", None)) is not None:
+                    await close()
         else:
             pieces = iter(self)
             while (one := await asyncio.to_thread(next, pieces, _END)) is not _END:
@@ -102,6 +154,23 @@ class _Named:
         self.artifact_id = artifact_id
 
 
+def files_in(value: Any, most: int = 10_000) -> list[File]:
+    """The files in a value: in lists, dicts, dataclasses and models."""
+    found: list[File] = []
+    stack, seen = [value], 0
+    while stack and seen < most:
+        one, seen = stack.pop(), seen + 1
+        if isinstance(one, File):
+            found.append(one)
+        elif isinstance(one, dict):
+            stack += one.values()
+        elif isinstance(one, list | tuple | set | frozenset):
+            stack += one
+        elif isinstance(one, BaseModel) or (dataclasses.is_dataclass(one) and not isinstance(one, type)):
+            stack += vars(one).values()
+    return found
+
+
 def _of_parameter(value: Any) -> File:
     if isinstance(value, File):
         return value
@@ -109,7 +178,7 @@ def _of_parameter(value: Any) -> File:
         raise ValueError("a file is given as a reference to a step's output, a text, or a data: URL")
     if (artifact_id := artifact_named(value)) is not None:
         made = File(b"")
-        made._source = _Named(artifact_id)  # type: ignore[assignment]
+        made._source, made.size = _Named(artifact_id), None  # type: ignore[assignment]
         return made
     if (found := from_data_url(value)) is not None:
         return File(found[1], found[0])

@@ -15,10 +15,11 @@ from pydantic import TypeAdapter
 
 from replan.beside import seen_through
 from replan.core.data.pieces import is_large
+from replan.core.references.kept import TAKES_FILE
 from replan.core.types import VERIFY, JsonObject, ToolSpec, Verifier
-from replan.errors import ToolCallError, ToolDefinitionError
-from replan.ports import Progress, ToolCall
-from replan.tools.bounds import MAX_RESULT_BYTES, too_large, unknown_tool
+from replan.errors import ToolDefinitionError
+from replan.ports import ToolCall, WithFiles
+from replan.tools.bounds import unknown_tool
 from replan.tools.functions import docstring
 from replan.tools.functions.annotations import Yields, evaluate, gives_items, result_of, yielded_result_of
 from replan.tools.functions.context import CURRENT, ToolContext, unasked_end
@@ -33,12 +34,12 @@ from replan.tools.functions.decorator import (
     tool_name,
     underlying,
 )
-from replan.tools.functions.files import File
+from replan.tools.functions.files import File, files_in
 from replan.tools.functions.returned import UNREADABLE, PlainSchema, Returned
 from replan.tools.functions.signature import read_signature
 from replan.tools.functions.threads import DaemonThreads
+from replan.tools.functions.unfinished import FilesLeft, Unfinished, Yielded
 
-_MOST_ITEMS = 1_000_000
 _Kind = Literal["async", "async generator", "sync"]
 
 
@@ -98,6 +99,7 @@ class FunctionSource:
         self._threads.release()
 
 
+_MOST_FIELDS = 100
 _SCALARS = frozenset({int, float, bool, type(None)})
 _NOTHING_IN_ORDER: list[Any] = []
 
@@ -105,7 +107,18 @@ _NOTHING_IN_ORDER: list[Any] = []
 class FunctionTool:
     """One function as a tool: what it is, and how it is called."""
 
-    __slots__ = ("_arguments", "_kind", "_listed", "_returned", "_threads", "function", "spec", "verifier")
+    __slots__ = (
+        "_arguments",
+        "_gives_files",
+        "_kind",
+        "_listed",
+        "_returned",
+        "_takes_files",
+        "_threads",
+        "function",
+        "spec",
+        "verifier",
+    )
 
     def __init__(
         self,
@@ -140,6 +153,8 @@ class FunctionTool:
         self._returned = Returned(
             result, _declared_output(function, options), name, stands_for=stands_for, had=had
         )
+        self._takes_files = TAKES_FILE in repr(self._arguments.schema)
+        self._gives_files = TAKES_FILE in repr(self._returned.schema)
         self.spec = ToolSpec(
             id=name,
             name=name,
@@ -193,25 +208,24 @@ class FunctionTool:
         arguments = self._arguments
         positional, named = _NOTHING_IN_ORDER, arguments.read(call.parameters)
         keep, loop = call.keep, asyncio.get_running_loop()
-        if call.open is not None:
-            for value in named.values():
-                if isinstance(value, File):
-                    value.bind(call.open, loop)
+        if self._takes_files:
+            for file in files_in(named):
+                file.bind(call, loop)
         if arguments.injected or arguments.positional:
             positional, named = arguments.given(named, context)
         token = CURRENT.set(context)
         try:
             if self._kind == "sync":
                 result = await self._in_thread(positional, named, context)
-                return await self._kept(result, keep) if isinstance(result, File) else result
+                return await self._kept(result.value, keep) if isinstance(result, FilesLeft) else result
             begun = self.function(*positional, **named)
             del call, positional, named  # while it waits, the function alone keeps its parameters
             result = await (begun if self._kind == "async" else self._exhausted(begun, context))
             if type(result) in self._returned.taken_whole:
                 return result
-            if isinstance(result, File):
-                return await self._kept(result, keep)
-            return self._returned.plain(result) if type(result) in _SCALARS else await self._plain(result)
+            if type(result) in _SCALARS:
+                return self._returned.plain(result)
+            return await (self._kept(result, keep) if self._files(result) else self._plain(result))
         except (asyncio.CancelledError, SystemExit) as error:
             if (fault := unasked_end(error, context, self.spec.id)) is None:
                 raise
@@ -236,27 +250,35 @@ class FunctionTool:
             if isinstance(result, GeneratorType):
                 result = self._drained(result, context)
             elif isinstance(result, AsyncGeneratorType) or hasattr(type(result), "__await__"):
-                return _Unfinished(result)
-            return result if isinstance(result, File) else self._returned.plain(result)
+                return Unfinished(result)
+            return FilesLeft(result) if self._files(result) else self._returned.plain(result)
 
         result = await self._threads.run(work, context.goes_on)
-        if isinstance(result, _Unfinished):  # a plain function around an async one
+        if isinstance(result, Unfinished):  # a plain function around an async one
             value = result.value
             is_generator = isinstance(value, AsyncGeneratorType)
             value = await (self._exhausted(value, context) if is_generator else value)
-            return value if isinstance(value, File) else await self._plain(value)
+            return FilesLeft(value) if self._files(value) else await self._plain(value)
         return result
 
-    async def _kept(self, file: File, keep: Callable[..., Awaitable[Any]] | None) -> Any:
-        """What was returned piece by piece, stored; as a value where nobody stores it."""
-        if keep is not None:
-            return await keep(file, file.media_type)
-        data = bytearray()
-        async for piece in file:
-            data += piece
-            if len(data) > MAX_RESULT_BYTES:
-                raise too_large(self.spec.id, MAX_RESULT_BYTES)
-        return self._returned.plain(bytes(data))
+    def _files(self, result: Any) -> list[File]:
+        """The files in a result: wherever the annotation has some, else the whole of it or a field of a dict."""
+        if isinstance(result, File) or self._gives_files:
+            return files_in(result)
+        if type(result) is dict and len(result) <= _MOST_FIELDS:
+            return [one for one in result.values() if isinstance(one, File)]
+        return []
+
+    async def _kept(self, result: Any, keep: Callable[..., Awaitable[Any]] | None) -> Any:
+        """A result of which a part comes piece by piece, or all of it: stored; as a value where nobody stores it."""
+        files = self._files(result)
+        for file in files:
+            await file.keep(keep)
+        if isinstance(result, File):
+            return result.kept or self._returned.plain(str(result))
+        plain = await self._plain(result)
+        kept = tuple(file.kept for file in files if file.kept is not None)
+        return WithFiles(plain, kept) if kept else plain
 
     async def _plain(self, result: Any) -> Any:
         return (
@@ -266,14 +288,14 @@ class FunctionTool:
         )
 
     async def _exhausted(self, generator: AsyncGenerator[Any, None], context: ToolContext) -> Any:
-        yielded = _Yielded(context, listed=self._listed)
+        yielded = Yielded(context, listed=self._listed)
         async with contextlib.aclosing(generator):
             async for item in generator:
                 yielded.take(item)
         return yielded.result()
 
     def _drained(self, generator: GeneratorType[Any, Any, Any], context: ToolContext) -> Any:
-        yielded = _Yielded(context, listed=True if generator.__name__ == "<genexpr>" else self._listed)
+        yielded = Yielded(context, listed=True if generator.__name__ == "<genexpr>" else self._listed)
         with contextlib.closing(generator):
             while not context.cancelled:
                 try:
@@ -281,48 +303,6 @@ class FunctionTool:
                 except StopIteration as end:
                     return yielded.result() if end.value is None else end.value
         return yielded.result()
-
-
-class _Unfinished:
-    """What a function gave back that the event loop has to finish."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: AsyncGenerator[Any, None] | Awaitable[Any]) -> None:
-        self.value: Any = value
-
-
-class _Yielded:
-    """What a generator has yielded so far; `listed` as in `Yields`."""
-
-    def __init__(self, context: ToolContext, *, listed: bool | None) -> None:
-        self._context = context
-        self._listed = listed
-        self._reported = False
-        self._items: list[Any] = []
-
-    def take(self, item: Any) -> None:
-        """Keep the item, or show it as progress; a text, or `(done, total)`, of what may be progress is both."""
-        if isinstance(item, Progress):
-            self._context.pass_on(item)
-            self._reported = True
-            return
-        if len(self._items) >= _MOST_ITEMS:
-            text = f"the tool yielded more than {_MOST_ITEMS:,} things; let it return a summary, or write them to a file"
-            raise ToolCallError(text, kind="output", happened="unknown")
-        self._items.append(item)
-        if self._listed:
-            return
-        if isinstance(item, str):
-            self._context.report(item)
-        elif type(item) is tuple and len(item) == 2 and all(type(part) in (int, float) for part in item):
-            self._context.report("", float(item[0]), float(item[1]))
-
-    def result(self) -> Any:
-        is_list = not self._reported if self._listed is None else self._listed
-        if is_list or len(self._items) > 1:
-            return self._items
-        return self._items[0] if self._items else None
 
 
 def _kind_of(function: Callable[..., Any]) -> _Kind:

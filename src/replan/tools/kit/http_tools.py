@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.util
 import re
 import time
@@ -20,13 +21,15 @@ from replan.core.words import in_digits
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall
 from replan.tools.binary import data_url
-from replan.tools.bounds import is_idempotency_key, traceparent
+from replan.tools.bounds import is_idempotency_key, too_large, traceparent
 from replan.tools.functions.context import current, time_left
 from replan.tools.functions.decorator import tool
+from replan.tools.functions.files import File
 from replan.tools.kit.source import KitSource
 from replan.tools.large_json import parsed, taken
 from replan.tools.network.addresses import AddressRules
-from replan.tools.network.client import guarded_client, read_limited
+from replan.tools.network.body import FILE_BYTES, MOST_FILE_BYTES, Body, read_limited
+from replan.tools.network.client import guarded_client
 
 if TYPE_CHECKING:
     import httpx2
@@ -43,14 +46,14 @@ _ACCEPT, _IF_MATCH = '{"Accept": "application/json"}', '{"If-Match": "…"}'
 
 
 class Answer(TypedDict):
-    """What came back: `json` if it is JSON, `text` if it is text, else `data_url`."""
+    """What came back: `json` if it is JSON, `text` if it is text, else `data_url`. What is large is a file in its place."""
 
     status: int
     url: str
     headers: dict[str, str]
     json: NotRequired[Any]
-    text: NotRequired[str]
-    data_url: NotRequired[str]
+    text: NotRequired[str | File]
+    data_url: NotRequired[str | File]
 
 
 def http(
@@ -60,6 +63,7 @@ def http(
     headers: Mapping[str, str] | None = None,
     timeout_secs: float = 60.0,
     most_bytes: int = MOST_BYTES,
+    most_file_bytes: int = MOST_FILE_BYTES,
     name: str = "http",
 ) -> KitSource:
     """Requests as tools, one for each of `methods`: `http_get` and so on.
@@ -67,8 +71,9 @@ def http(
     GET and HEAD read, and follow redirects; PUT and DELETE are repeatable (RFC 9110 §9.2.2), POST and PATCH once: these
     get the call's key as `Idempotency-Key`, which is also what a header of that name (or `X-Idempotency-Key`) holds that a
     model gives. `headers` go with every request, also where a redirect leads: no secrets
-    there but `Authorization`, which only the first host gets. Only addresses that `rules` allow are reached; at most
-    `most_bytes` of an answer are read. Raises `InputError` for an unknown method, or if httpx2 is missing.
+    there but `Authorization`, which only the first host gets. Only addresses that `rules` allow are reached. An answer of
+    more than `most_bytes`, and one of a megabyte that is no text, is stored as a file (`replan.File`), up to `most_file_bytes`;
+    outside of a task at most `most_bytes` are read. Raises `InputError` for an unknown method, or if httpx2 is missing.
     """
     wanted = [method.upper() for method in methods]
     unknown = [method for method in wanted if method not in METHODS]
@@ -76,7 +81,9 @@ def http(
         raise InputError(
             f"http: {', '.join(unknown) or 'nothing'} is not a method; there are {', '.join(METHODS)}"
         )
-    requests = _Requests(rules or AddressRules(), dict(headers or {}), timeout_secs, most_bytes)
+    requests = _Requests(
+        rules or AddressRules(), dict(headers or {}), timeout_secs, most_bytes, most_file_bytes
+    )
     requests.check()
     made = [_tool(requests, method, timeout_secs + 5) for method in METHODS if method in wanted]
     return KitSource(made, name=name, close=requests.aclose, secrets=secrets_of_headers(headers or {}))
@@ -99,17 +106,27 @@ _TOOLS: dict[Method, _Tool] = {
 }
 
 
+_WHAT_IS_SENT = """
+    json: what to send, as JSON
+    text: what to send instead, as plain text
+    file: what to send instead, as bytes: a reference to them in the output of a step, or a data: URL"""
+
+
 def _tool(requests: _Requests, method: Method, whole: float) -> Callable[..., Any]:
     async def ask(url: Url, headers: Headers | None = None) -> Answer:
         return await requests.make(method, url, headers)
 
     async def send(
-        url: Url, json: Any = None, text: str | None = None, headers: Headers | None = None
+        url: Url,
+        json: Any = None,
+        text: str | None = None,
+        file: File | None = None,
+        headers: Headers | None = None,
     ) -> Answer:
-        return await requests.make(method, url, headers, json, text)
+        return await requests.make(method, url, headers, json, text, file)
 
     effect, what, header, sends = _TOOLS[method]
-    body = "\n    json: what to send, as JSON\n    text: what to send instead, as plain text" if sends else ""
+    body = _WHAT_IS_SENT if sends else ""
     made = send if sends else ask
     made.__doc__ = (
         f"{what}\n\nArgs:\n    url: begins with https:// or http://{body}\n    headers: such as {header}"
@@ -122,12 +139,18 @@ class _Requests:
     """The client, made when it is first used and anew after closing, and what every request has."""
 
     def __init__(
-        self, rules: AddressRules, headers: dict[str, str], timeout_secs: float, most_bytes: int
+        self,
+        rules: AddressRules,
+        headers: dict[str, str],
+        timeout_secs: float,
+        most_bytes: int,
+        most_file_bytes: int,
     ) -> None:
         self._rules = rules
         self._headers = headers
         self._timeout_secs = timeout_secs
         self._most_bytes = most_bytes
+        self._most_file_bytes = most_file_bytes
         self._client: httpx2.AsyncClient | None = None
 
     def check(self) -> None:
@@ -144,12 +167,18 @@ class _Requests:
             await client.aclose()
 
     async def make(
-        self, method: Method, url: str, headers: Headers | None, body: Any = None, text: str | None = None
+        self,
+        method: Method,
+        url: str,
+        headers: Headers | None,
+        body: Any = None,
+        text: str | None = None,
+        file: File | None = None,
     ) -> Answer:
         import httpx2
 
-        if body is not None and text is not None:
-            raise ToolCallError("give json or text, not both", kind="parameter", happened="no")
+        if sum(one is not None for one in (body, text, file)) > 1:
+            raise ToolCallError("give one of json, text and file", kind="parameter", happened="no")
         call = current()
         sent = {
             "traceparent": traceparent(ToolCall("", {}, call.key, call.task_id, call.step_id, call.attempt))
@@ -174,6 +203,12 @@ class _Requests:
             content["content"] = text.encode("utf-8", "replace")
             if not any(field.lower() == "content-type" for field in sent):
                 sent["Content-Type"] = "text/plain; charset=utf-8"
+        elif file is not None:
+            content["content"] = aiter(file)
+            if file.size is not None:
+                sent["Content-Length"] = str(file.size)
+            if not any(field.lower() == "content-type" for field in sent):
+                sent["Content-Type"] = file.media_type
         try:
             request = self._client.build_request(method, url, headers=sent, **content)
             if not 0 < (request.url.port or 80) < 65536:
@@ -195,10 +230,13 @@ class _Requests:
                     status = response.status_code  # 303 leads to the result, 304 is one: nothing new
                     if status >= 400 or (response.is_redirect and status not in (303, 304)):
                         raise await _failure(response, tool_id)
-                    body = await read_limited(response, self._most_bytes, tool_id)
+                    body = Body(response, tool_id)
+                    if not await self._is_whole(body):
+                        return await self._as_file(response, body)
                 finally:
                     await response.aclose()
-            return await taken(partial(_answer, response, body), len(body))
+            data = await body.data()
+            return await taken(partial(_answer, response, data), len(data))
         except TimeoutError as error:
             text = f"{request.url.host} had not answered in full after {in_digits(secs)} seconds"
             raise ToolCallError(text, kind="timeout", happened="unknown") from error
@@ -208,6 +246,25 @@ class _Requests:
             if transport_kind(error) == "refused":  # of the only request that has an effect
                 raise ToolCallError(text_of(error), kind="refused") from error
             raise
+
+    async def _is_whole(self, body: Body) -> bool:
+        """Read it as far as it may be a value; False if it is to be a file."""
+        if not current().keeps:
+            body.check_said(self._most_bytes)
+            if not await body.take(self._most_bytes):
+                raise too_large(body.tool_id, self._most_bytes)
+            return True
+        if not await body.take(min(FILE_BYTES, self._most_bytes)) and not body.is_text():
+            return False
+        return await body.take(self._most_bytes)
+
+    async def _as_file(self, response: httpx2.Response, body: Body) -> Answer:
+        answer = _head_of(response)
+        is_text, kind = body.is_text(), body.media_type or "application/octet-stream"
+        async with contextlib.aclosing(body.pieces(self._most_file_bytes)) as pieces:
+            file = await current().keep(File(pieces, kind))
+        answer["text" if is_text else "data_url"] = file
+        return answer
 
 
 async def _failure(response: httpx2.Response, tool_id: str) -> ToolCallError:
@@ -232,12 +289,16 @@ async def _failure(response: httpx2.Response, tool_id: str) -> ToolCallError:
     )
 
 
-def _answer(response: httpx2.Response, body: bytes) -> Answer:
-    answer: Answer = {
+def _head_of(response: httpx2.Response) -> Answer:
+    return {
         "status": response.status_code,
         "url": str(response.url),
         "headers": {field: response.headers[field] for field in _KEPT if field in response.headers},
     }
+
+
+def _answer(response: httpx2.Response, body: bytes) -> Answer:
+    answer = _head_of(response)
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json" or kind.endswith("+json"):
         try:

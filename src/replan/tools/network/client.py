@@ -1,15 +1,11 @@
-"""The HTTP client of tools, which connects only where the rules allow, and the reading of bodies no longer than wanted."""
+"""The HTTP client of tools, which connects only where the rules allow."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from replan.beside import beside
-from replan.core.data.pieces import AT_ONCE
-from replan.errors import InputError, ToolCallError
-from replan.tools.bounds import too_large
+from replan.errors import InputError
 from replan.tools.network.addresses import AddressRules, Resolve
 
 if TYPE_CHECKING:
@@ -58,38 +54,3 @@ def guarded_client(
         max_redirects=10,
         trust_env=False,
     )
-
-
-async def read_limited(response: httpx2.Response, limit: int, tool_id: str) -> bytes:
-    """The whole body of a streamed answer, decompressed; `bounds.too_large` as soon as it has more than `limit` bytes.
-
-    Decompressed bytes count, and no more than a megabyte is decompressed ahead. The answer is closed by whoever
-    opened it. Raises what httpx2 does when the connection breaks.
-    """
-    import httpx2
-
-    said = response.headers.get("content-length", "")
-    plain = "content-encoding" not in response.headers and response.request.method != "HEAD"
-    if plain and said.isascii() and said.isdigit() and int(said) > limit:
-        raise too_large(tool_id, limit)
-    pieces: list[bytes] = []
-    size = ahead = 0
-    try:
-        async for piece in response.aiter_bytes():
-            size += len(piece)
-            ahead += len(piece)
-            if size > limit:
-                raise too_large(tool_id, limit)
-            pieces.append(piece)
-            if (
-                ahead > AT_ONCE
-            ):  # what is there already, or comes out of a few bytes, is read without a turn of the loop
-                ahead = 0
-                await asyncio.sleep(0)
-    except httpx2.DecodingError as error:
-        raise ToolCallError(
-            f"the answer of {tool_id!r} is not compressed as it says: {error}",
-            kind="output",
-            happened="unknown",
-        ) from error
-    return await beside(b"".join, pieces) if size > 2**20 else b"".join(pieces)

@@ -153,7 +153,7 @@ class Sender:
     async def _once(self, request: Request, home: tuple[str, str, int | None]) -> Answer:
         import httpx2
 
-        from replan.tools.network.client import read_limited
+        from replan.tools.network.body import read_limited
 
         try:
             made = self._made(request, home)
@@ -193,7 +193,7 @@ class Sender:
         """The body of an answer that has said already that the call took effect; or why it cannot be had."""
         import httpx2
 
-        from replan.tools.network.client import read_limited
+        from replan.tools.network.body import read_limited
 
         try:
             return await read_limited(response, self._limit, self._tool_id), None

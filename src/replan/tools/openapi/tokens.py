@@ -75,7 +75,7 @@ class ClientTokens:
     async def _ask(self) -> str:
         import httpx2
 
-        from replan.tools.network.client import read_limited
+        from replan.tools.network.body import read_limited
 
         of = self._of
         form = [("grant_type", "client_credentials"), *of.more]

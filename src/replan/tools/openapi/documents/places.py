@@ -125,7 +125,7 @@ async def _fetch(
 
     import httpx2
 
-    from replan.tools.network.client import read_limited
+    from replan.tools.network.body import read_limited
 
     shown = shown_place(Place(url=url))
     headers = {"Accept": "application/json, application/yaml, text/yaml, */*;q=0.5", "User-Agent": "replan"}
