@@ -619,3 +619,55 @@ def test_killed_at_any_point_it_goes_on_with_the_next_part_and_does_nothing_twic
         if not died:
             break
     assert deaths > 5
+
+
+# ── nothing is left ───────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "{}",
+        "[]",
+        "null",
+        "Nothing is left to do.",
+        {"steps": None},
+        {"steps": [], "status": "done"},
+        {"steps": [], "cannot": "All steps are done already; there is nothing more to plan."},
+        {"steps": [], "ask_first": "Shall I do anything else?"},
+        {"steps": [], "more": "No more steps."},
+    ],
+)
+@pytest.mark.parametrize("done", [True, False])
+def test_however_a_planner_says_that_nothing_is_left_who_judges_says_whether_it_is_so(
+    answer: Any, done: bool
+) -> None:
+    last = verdict() if done else {**verdict(20), "is_successful": False}
+    ran = run(
+        {"execution_plan": [LOOK, answer], "evaluation": last, "overall_reflection": overall(False)},
+    )
+    assert asked(ran)[:3] == ["execution_plan", "execution_plan", "evaluation"]
+    assert ran.result.succeeded == done
+    assert REST in ran.model.requests[2].turns[0].text, "who judges is told what was still to be planned"
+
+
+@pytest.mark.parametrize("answer", ["{}", "[]", {"steps": None}, {"steps": [], "status": "done"}])
+def test_judged_by_steps_what_was_to_be_planned_and_was_not_is_a_shortfall(answer: Any) -> None:
+    ran = run({"execution_plan": [LOOK, answer]}, evaluation="steps")
+    assert asked(ran) == ["execution_plan"] * 2
+    assert ran.result.succeeded
+    assert any(REST in one for one in ran.result.shortfall)
+
+
+@pytest.mark.parametrize(
+    "answer", ["Nothing is left to do.", {"steps": [], "cannot": "Nothing is left to be done."}]
+)
+def test_judged_by_steps_words_make_no_success(answer: Any) -> None:
+    ran = run({"execution_plan": [LOOK, *[answer] * 4]}, evaluation="steps")
+    assert ran.result.status == "failed"
+
+
+def test_a_rest_that_cannot_be_done_is_told_at_once() -> None:
+    ran = run({"execution_plan": [LOOK, {"steps": [], "cannot": "the shop is closed"}]})
+    assert asked(ran) == ["execution_plan"] * 2
+    assert "the shop is closed" in (ran.result.reason or "")

@@ -228,7 +228,7 @@ def test_a_planner_that_does_not_mend_its_plan_fails_with_the_list_and_nothing_w
     "nonsense",
     [
         pytest.param("", id="nothing"),
-        pytest.param("I cannot help with that.", id="a refusal"),
+        pytest.param("Once upon a time.", id="a tale"),
         pytest.param('{"steps": [', id="cut off"),
         pytest.param('{"plan": 3}', id="another shape"),
         pytest.param("[1, 2]", id="a list"),

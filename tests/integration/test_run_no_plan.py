@@ -101,11 +101,15 @@ def test_steps_that_cannot_be_read_are_no_plan_without_steps(steps: Any) -> None
     assert ran.source.counts == {"sms": 1}
 
 
-def test_a_plan_that_cannot_and_does_is_sent_back() -> None:
-    both = {**plan(step("a", "sms")), "cannot": "it is hard"}
+@pytest.mark.parametrize(
+    "said", [{"cannot": "it is hard"}, {"cannot": "No obstacle."}, {"ask_first": "No question."}]
+)
+def test_a_plan_that_declines_and_does_is_sent_back_with_the_field_to_leave_out(said: Any) -> None:
+    both = {**plan(step("a", "sms")), **said}
     ran = run({"execution_plan": [both, plan(step("a", "sms"))]}).check()
     assert ran.result.is_success
-    assert "has no steps" in ran.events("plan_rejected")[0].violations[0]
+    (name,) = said
+    assert f"leave `{name}` out or write null" in ran.events("plan_rejected")[0].violations[0]
 
 
 @pytest.mark.parametrize("empty", ["", None, "none", "null", "no"])
@@ -185,3 +189,65 @@ def test_a_plan_that_is_only_looked_at_says_why_there_is_none() -> None:
             await made.service.plan_only(Submission("do it", Policy()))
 
     virtual_time(main())
+
+
+# ── a planner that says so in another way ─────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("answer", "requests"),
+    [
+        ({"steps": [], "questions": ["Which of the two Anns?"]}, 1),
+        ({"steps": [], "clarification_needed": "Which of the two Anns?"}, 1),
+        ({"cannot": "Which of the two Anns?"}, 1),
+        ({"status": "needs_input", "message": "Which of the two Anns?"}, 2),
+        ("There are two of that name. Which of the two Anns?", 2),
+        ({"steps": [], "reasoning": "Which of the two Anns?"}, 2),
+        ({"steps": [step("a", "ask_user", parameters={"text": "Which of the two Anns?"})]}, 2),
+    ],
+)
+def test_a_question_in_any_form_is_put_to_a_person_or_stands_in_the_reason(
+    answer: Any, requests: int
+) -> None:
+    alone = run({"execution_plan": [answer] * 3}).check()
+    assert len(alone.model.requests) == requests
+    failure = alone.result.failure
+    assert failure is not None
+    assert "Which of the two Anns?" in failure.question
+    assert "Which of the two Anns?" in failure.reason
+    plans = [*[answer] * requests, plan(step("a", "sms"))]
+    ran = run({"execution_plan": plans}, "the second", interactive=True).check()
+    assert ran.result.is_success
+    (asked,) = ran.events("question_asked")
+    assert "Which of the two Anns?" in asked.text
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I'm sorry, but I can't help with that.",
+        {"refusal": "I can't help with that."},
+        {"error": "I can't help with that."},
+        {"steps": [], "reasoning": "I can't help with that."},
+    ],
+)
+def test_a_refusal_in_any_form_costs_one_request_more_and_stands_in_the_reason(answer: Any) -> None:
+    ran = run({"execution_plan": [answer] * 3}).check()
+    assert len(ran.model.requests) == 2
+    assert ran.result.failure is not None
+    assert ran.result.failure.reason.startswith("it cannot be done: ")
+    assert "can't help with that" in ran.result.failure.reason
+    assert not ran.source.calls
+
+
+def test_prose_that_is_nothing_known_stands_in_the_reason_after_the_corrections() -> None:
+    ran = run({"execution_plan": ["Hm."] * 3}).check()
+    assert ran.result.failure is not None
+    assert "the answer holds no JSON object (it says: Hm.)" in ran.result.failure.reason
+
+
+def test_who_is_told_how_to_ask_may_plan_after_all() -> None:
+    first = "Shall I go ahead?"
+    ran = run({"execution_plan": [first, plan(step("a", "sms"))]}).check()
+    assert ran.result.is_success
+    assert len(ran.model.requests) == 3

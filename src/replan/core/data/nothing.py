@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from replan.core.walk import every
@@ -14,6 +15,21 @@ _FILLERS = frozenset(
 def is_filler(text: str) -> bool:
     """True for what is written where a field has to be filled and there is nothing to say."""
     return text.strip(" \t\r\n.\"'").casefold() in _FILLERS
+
+
+_DONE = r"(?:done|complete[d]?|finished|planned|executed|carried\s+out|covered|taken\s+care\s+of)"
+_NOTHING_IS_LEFT = re.compile(
+    rf"\b(?:nothing|none)\b[^.;!?]{{0,30}}\b(?:left|remains?|remaining|(?:more|else|further)\s+to\s+(?:be\s+)?(?:do|plan|done|planned))\b"
+    rf"|\bno\s+(?:(?:more|further|other|additional|new)\s+)(?:\w+\s+)?(?:steps?|calls?|actions?|parts?|work|planning)\b"
+    rf"|\b(?:all|everything|every\s+\w+|each\s+\w+)\b[^.;!?]{{0,60}}\b{_DONE}\b|\balready\s+{_DONE}\b"
+    r"|\banything\s+(?:else|more|further)\b",
+    re.IGNORECASE,
+)
+
+
+def says_nothing_is_left(text: str) -> bool:
+    """True of words that may say so. Nothing may hang on it but that somebody looks whether it is so."""
+    return _NOTHING_IS_LEFT.search(text[:2_000]) is not None
 
 
 def is_nothing(value: Any) -> bool:

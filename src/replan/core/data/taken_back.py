@@ -98,13 +98,34 @@ def takes_back(said: str, *, of_a_failure: bool = False) -> bool:
 
     `of_a_failure`: the answer is about something that was not done; words that say so agree with it.
     """
-    return _ASKS.search(said[-_READ:]) is not None or any(
+    return asks(said) or any(
         _plain(sentence) in _NO | _LABELS_OF_NO
         or not CROSSES.isdisjoint(sentence)
         or (not of_a_failure and _SAYS_NOT_DONE.search(sentence))
         or _REFUSES.search(sentence) or _REFUSES_IN_PLAIN_WORDS.search(sentence) or _REFUSES_ELSEWHERE.search(sentence)
         for sentence in (one[:_READ] for one in _SENTENCE.split(said))
     )  # fmt: skip
+
+
+def asks(said: str) -> bool:
+    """True if the last word is a question."""
+    return _ASKS.search(said[-_READ:]) is not None
+
+
+def denies(said: str) -> bool:
+    """True if a text refuses in plain words what it stands for, or says that it cannot be had."""
+    return (
+        _REFUSES_IN_PLAIN_WORDS.search(said[:_READ]) is not None
+        or _REFUSES_AT_ALL.search(said[:_READ]) is not None
+    )
+
+
+_REFUSES_AT_ALL = re.compile(
+    rf"\b(?:i|we)(?:['’]m|\s+am|['’]re|\s+are)\s+(?:sorry|unable|not\s+able|unwilling|not\s+willing|not\s+allowed|not\s+permitted)\b"
+    rf"|\b(?:i|we)(?:\s+(?:will|can|must|shall|could|may)|['’]ll|\s+wo|\s+ca){_NOT}\s+(?:help|comply|assist|{_DO})\b",
+    re.IGNORECASE,
+)
+"""Where there is nothing else to be read: beside a plan the same words may only explain it."""
 
 
 def refusal_to_readers(answer: Mapping[str, Any]) -> str:

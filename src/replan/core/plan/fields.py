@@ -51,12 +51,15 @@ STEP_FIELDS: dict[str, tuple[str, ...]] = {
 }
 DECLINING: dict[str, tuple[str, ...]] = {
     "cannot": ("cannot_because", "cannot_reason", "impossible", "impossible_because"),
-    "ask_first": ("ask", "question", "clarification"),
-}
+    "ask_first": (
+        "ask", "question", "questions", "clarification", "clarifications", "clarification_needed", "clarifying_question",
+        "clarifying_questions",
+    ),
+}  # fmt: skip
 """What is said in place of steps."""
 INSTEAD_OF_STEPS = tuple(name for own, others in DECLINING.items() for name in (own, *others))
 """What a plan without `steps` may have."""
-_PLAN_FIELDS: dict[str, tuple[str, ...]] = {
+PLAN_FIELDS: dict[str, tuple[str, ...]] = {
     "steps": (),
     "more": (),
     **DECLINING,
@@ -150,7 +153,7 @@ _NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})?")
 
 def named_of_plan(raw: JsonObject, faults: list[str]) -> JsonObject:
     """The fields of a plan by their own names."""
-    return named(raw, _PLAN_FIELDS, "the plan", faults)
+    return named(raw, PLAN_FIELDS, "the plan", faults)
 
 
 def named(
@@ -164,7 +167,7 @@ def named(
         return raw
     own = {folded(name): name for name in fields}
     others = {folded(other): name for name, all_others in fields.items() for other in all_others}
-    free = _OF_PLANS if fields is _PLAN_FIELDS else _OF_STEPS
+    free = _OF_PLANS if fields is PLAN_FIELDS else _OF_STEPS
     found = Spellings(_TOLD_ONCE, _EMPTY)
     guessed: JsonObject = {}
     for key, value in raw.items():
@@ -208,7 +211,7 @@ def _says_nothing(plain: str, value: Any) -> bool:
 def _unknown(key: str, plain: str, value: Any, fields: Mapping[str, tuple[str, ...]], where: str) -> str:
     if plain in _SAYS_NOTHING_AS:
         return f"{where} has {key!r}: {str(value)[:60]!r}, which is not read: leave it out, and leave out what is not to be done"
-    if fields is not _PLAN_FIELDS:
+    if fields is not PLAN_FIELDS:
         return f"{where} has no field {key!r}; there are: {', '.join(fields)}"
     for name, names in STEP_FIELDS.items():
         if plain in (folded(name), *map(folded, names)):

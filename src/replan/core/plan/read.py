@@ -10,6 +10,7 @@ from typing import Any
 from replan.core.data.native_calls import as_step
 from replan.core.data.nothing import is_filler
 from replan.core.data.strict_json import NotStorable, joined
+from replan.core.data.taken_back import asks
 from replan.core.plan.fields import (
     ACTION_FIELDS,
     DECLINING,
@@ -62,8 +63,10 @@ def read_plan(answer: JsonObject, *, plan_id: str, version: int = 1, task: str =
         raw_steps = [] if declined and fields.get("steps") in (None, "") else _steps_of(body)
         steps = [_step(raw, f"steps[{at}]", at, faults) for at, raw in enumerate(raw_steps)]
     if declined and steps:
+        name, said = next(iter(declined.items()))
         faults.append(
-            f"a plan that says `{next(iter(declined))}` has no steps: leave that field out beside steps, or say in it why there are none"
+            f"`{name}` says {said[:80]!r} beside steps: if they are to be run, leave `{name}` out or write null, also where it only says that there is "
+            "nothing of the kind; if not, leave the steps out"
         )
     plan = Plan(
         plan_id=plan_id,
@@ -94,12 +97,16 @@ def _told(faults: Sequence[str]) -> list[str]:
 def _declined(fields: JsonObject) -> dict[str, str]:
     """What is said in place of a plan: why there is none, or what is to be asked first."""
     said = {name: _words(fields.get(name)) for name in DECLINING}
+    if asks(said["cannot"]) and not said["ask_first"]:
+        said = {"ask_first": said["cannot"]}
     return {name: text for name, text in said.items() if text}
 
 
 def _still_to_plan(fields: JsonObject) -> str:
     """What a plan that is a first part says of the rest."""
     said = fields.get("more")
+    if not said:
+        return ""
     return "the rest (it was not said what)" if said is True else _words(said)
 
 

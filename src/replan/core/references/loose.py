@@ -1,4 +1,4 @@
-"""Conditions in the writing of other languages: `not a`, `a and b`, `a == False`, `length(a) == 0`.
+"""Conditions in the writing of other languages: `not a`, `a and b`, `a == False`, `length(a) == 0`, `len(a) > 0`.
 
 None of them is JMESPath, so that nothing else can be meant.
 """
@@ -32,7 +32,7 @@ def as_meant(text: str) -> str:
 
 
 def _valued(tokens: list[tuple[str, str]]) -> list[str]:
-    """Numbers and words for values in backticks where they are compared with, `and` and `or` as signs."""
+    """Numbers and words for values in backticks where they are compared with, `and` and `or` as signs, `len` by its name here."""
     solid = [at for at, (kind, _) in enumerate(tokens) if kind != "blank"]
     out = [text for _, text in tokens]
     for place, at in enumerate(solid):
@@ -44,6 +44,8 @@ def _valued(tokens: list[tuple[str, str]]) -> list[str]:
         )
         if beside and (kind == "number" or text in LITERALS) and after[1] not in (".", "[", "("):
             out[at] = f"`{LITERALS.get(text, text)}`"
+        elif text == "len" and before[1] != "." and after[1] == "(":
+            out[at] = "length"
         elif text in _OPERATORS and before[1] not in ("", ".") and after[1] not in ("", "."):
             out[at] = _OPERATORS[text]
     return out

@@ -13,6 +13,7 @@ from replan.core.types import Frozen, JsonObject, Plan, Step, StepId, ToolSpec
 from replan.core.walk import texts_in
 from replan.errors import AnswerInvalid, PlanInvalid
 from replan.reasoning.planning.fields import hints, item_problems, name_fields, of_steps, strict_problems
+from replan.reasoning.planning.in_place import InPlace, doubt_of_no_steps, prose_of
 from replan.reasoning.planning.invented import invented_links
 from replan.reasoning.planning.loosen import loosen
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
@@ -54,7 +55,9 @@ async def make_plan(
 
     def read(answer: Any) -> Planned:
         if talk.style != "small":
-            return read_planned(answer, new_plan, check)
+            planned = read_planned(answer, new_plan, check)
+            check_no_steps(answer, planned.plan)
+            return planned
         planned = read_small(answer, new_plan, check, tools, {})
         plan = planned.plan
         if problems := [
@@ -73,6 +76,7 @@ async def make_plan(
         changes(tools),
         corrections=corrections,
         on_rejected=on_rejected,
+        in_place=InPlace() if talk.style != "small" else None,
     )
 
 
@@ -93,8 +97,12 @@ async def ask_plan(
     *,
     corrections: int,
     on_rejected: Callable[[tuple[str, ...], int], None],
+    in_place: InPlace | None = None,
 ) -> Planned:
-    """Ask until an answer can be `read` as a plan; `PlanInvalid` with the last full list when none could."""
+    """Ask until an answer can be `read` as a plan; `PlanInvalid` with the last full list when none could.
+
+    `in_place`: how an answer that is no plan is read.
+    """
     refused = 0
 
     def note(problems: tuple[str, ...], attempt: int) -> None:
@@ -115,9 +123,11 @@ async def ask_plan(
             instead=INSTEAD_OF_STEPS,
             corrections=corrections,
             on_rejected=note,
+            in_place=in_place,
         )
     except AnswerInvalid as error:
-        raise PlanInvalid(error.problems) from error
+        told = f" (it says: {said})" if (said := prose_of(error.text)) else ""
+        raise PlanInvalid([f"{problem}{told}" for problem in error.problems]) from error
     return planned.model_copy(update={"corrections": refused})
 
 
@@ -155,6 +165,16 @@ def read_planned(
         workflow_id=_word(answer.get("workflow_id")),
         reasoning=str(answer.get("reasoning") or ""),
     )
+
+
+def check_no_steps(answer: JsonObject, plan: Plan) -> None:
+    """`Violations` where a plan has no steps for a reason that it says to readers alone."""
+    if said := doubt_of_no_steps(answer, plan):
+        told = (
+            f"the plan has no steps, and says {said[:200]!r}: put a question that has to be answered first into `ask_first`, and why the "
+            "task cannot be done into `cannot`; where it needs no tool, leave that out"
+        )
+        raise Violations([told])
 
 
 def read_small(

@@ -11,12 +11,14 @@ from replan.core.plan.read import PlanMisread
 from replan.core.types import JsonObject, Plan, Step, ToolSpec
 from replan.errors import ModelError, PlanInvalid
 from replan.reasoning.planning.fields import hints, item_problems, name_fields, strict_problems
+from replan.reasoning.planning.in_place import InPlace
 from replan.reasoning.planning.invented import invented_links
 from replan.reasoning.planning.loosen import loosen
 from replan.reasoning.planning.planner import (
     Planned,
     ask_plan,
     changes,
+    check_no_steps,
     checked_again,
     objects_in_texts,
     read_planned,
@@ -48,17 +50,25 @@ async def make_replan(
     check: Callable[[Plan], Checked | Sequence[str]],
     corrections: int,
     on_rejected: Callable[[tuple[str, ...], int], None],
+    judged: bool = False,
 ) -> Planned:
     """Ask for the new steps until they pass, at most `corrections` times more than once.
 
+    `judged`: a model judges the task, and is told where the planner plans nothing more.
     The answer holds only the new steps; `new_plan` and `check` put them in their place, as for `make_plan`.
     `PlanInvalid` with the last full list when none passed.
     """
-    small = talk.style == "small"
+    small, rest = talk.style == "small", view.strategy == "continue"
+    in_place = InPlace(rest=rest, judged=judged)
 
     def read(answer: Any) -> Planned:
         if not small:
-            return read_planned(answer, new_plan, check)
+            planned = read_planned(answer, new_plan, check)
+            if in_place.nothing_is_left(planned.plan):
+                return read_planned({"steps": []}, new_plan, check)
+            if not rest:
+                check_no_steps(answer, planned.plan)
+            return planned
         planned = read_small(answer, new_plan, check, tools, view.usable)
         plan = planned.plan
         if problems := [
@@ -77,6 +87,7 @@ async def make_replan(
         changes(tools),
         corrections=corrections,
         on_rejected=on_rejected,
+        in_place=None if small else in_place,
     )
 
 
@@ -139,7 +150,11 @@ async def repair_step(
         bare = _bare(answer)
         if reason := "; ".join(spoken(bare.get("cannot"))):
             if {"tool", "parameters", "actions"} & bare.keys():
-                raise Violations(["the answer has both a step and `cannot`; give one of the two"])
+                raise Violations(
+                    [
+                        "the answer has both a step and `cannot`: leave `cannot` out or write null if the step is to be run, else leave the step out"
+                    ]
+                )
             raise CannotRepair(reason)
         try:
             step = new_step({**bare, "step_id": view.step.step_id})

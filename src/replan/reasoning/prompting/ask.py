@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -38,6 +39,12 @@ class Unread(Violations):
     """It has not even the form of an answer: the model may not have been asked in a way that works with it."""
 
 
+class InPlaceOf(Protocol):
+    """What an answer that cannot be used stands for: another answer, or None. `again`: an answer was sent back before."""
+
+    def __call__(self, text: str, *, again: bool) -> JsonObject | None: ...
+
+
 class _Wordy(Violations):
     """What is said beside it may take it back; said once more in that way it counts, unless it does."""
 
@@ -71,6 +78,7 @@ async def ask_typed(
     commits: Callable[[T], bool] = lambda _: False,
     beside: Callable[[Any], Sequence[str]] = lambda _: (),
     of_a_failure: Callable[[T], bool] = lambda _: False,
+    in_place: InPlaceOf | None = None,
 ) -> T:
     """The answer as `read` understands it.
 
@@ -86,7 +94,7 @@ async def ask_typed(
     `alone`: nothing else of the task goes on meanwhile, so that `read` may do its work beside the event loop.
     `commits`: whether something is done, or taken for done, by an answer: then what is said around it and in fields `beside` its own,
     which may take it back, is asked about once, beside the corrections (`core.data.taken_back`). `of_a_failure`: whether the answer is about what was not done, so that words which say
-    so agree with it.
+    so agree with it. `in_place`: what an answer that cannot be used stands for, so that no better one is asked for.
     """
     small = talk.style == "small"
     keys = _Keys(
@@ -125,6 +133,10 @@ async def ask_typed(
         except Violations as refused:
             if doubted:
                 return doubted[0]
+            again = attempt > 1 or not corrections
+            if in_place is not None and (stands_for := in_place(reply.text, again=again)) is not None:
+                with contextlib.suppress(Violations):
+                    return read(stands_for)
             problems, formless = refused.problems, isinstance(refused, Unread)
             if isinstance(refused, _Wordy):
                 tries -= not keys.told

@@ -248,6 +248,7 @@ async def _by_planner(
             check=lambda draft: checked(draft, tools),
             corrections=state.policy.max_plan_corrections,
             on_rejected=rejected,
+            judged=state.policy.evaluation != "steps",
         )
 
     try:

@@ -1,0 +1,123 @@
+"""What is said where a plan was wanted: a question, a refusal, that nothing is left; and never a plan that was not written."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replan.reasoning.planning.in_place import InPlace
+
+STEP = {"step_id": "a", "tool": "pay", "parameters": {"to": "bob"}}
+QUESTION = "Which Ann is meant, Ann A. or Ann B.?"
+REFUSAL = "I'm sorry, but I can't help with that."
+
+
+def read(answer: Any, *, again: bool = True, **asked: Any) -> Any:
+    return InPlace(**asked)(answer if isinstance(answer, str) else json.dumps(answer), again=again)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        QUESTION,
+        f"The task names an Ann. {QUESTION}",
+        {"status": "needs_input", "message": QUESTION},
+        {"steps": [], "reasoning": QUESTION},
+        {"plan": {"steps": None, "note": [QUESTION]}},
+        {"steps": [{"step_id": "a", "tool": "ask_user", "parameters": {"question": QUESTION}}]},
+    ],
+)
+def test_a_question_is_heard_once_it_was_said_how_one_is_asked(answer: Any) -> None:
+    assert read(answer, again=False) is None
+    found = read(answer)
+    assert found["steps"] == []
+    assert QUESTION in found["ask_first"]
+
+
+@pytest.mark.parametrize(
+    "answer", [REFUSAL, {"refusal": REFUSAL}, {"error": REFUSAL}, {"steps": [], "reasoning": REFUSAL}]
+)
+def test_a_refusal_is_heard_once_it_was_said_how_one_is_told(answer: Any) -> None:
+    assert read(answer, again=False) is None
+    assert REFUSAL in read(answer)["cannot"]
+
+
+def test_a_no_by_value_is_told_where_there_are_no_other_words() -> None:
+    assert read({"steps": [], "status": "rejected"}) == {"steps": [], "cannot": "status: rejected"}
+
+
+LEFT_BY_STRUCTURE: list[Any] = [
+    {}, [], "null", {"steps": None}, {"steps": [], "status": "done"}, {"steps": [], "more": 0},
+    {"plan": {}}, {"steps": [], "done": True, "reasoning": "All is done."},
+]  # fmt: skip
+LEFT_BY_WORDS: list[Any] = [
+    "Nothing is left to do.",
+    "All parts of the task have been carried out.",
+    "There are no more steps to plan.",
+    {"steps": [], "more": "No more steps."},
+    {"steps": [], "state": "whatever"},
+]
+
+
+@pytest.mark.parametrize("answer", LEFT_BY_STRUCTURE)
+@pytest.mark.parametrize("judged", [True, False])
+def test_where_the_rest_is_asked_for_an_answer_that_holds_nothing_plans_nothing(
+    answer: Any, judged: bool
+) -> None:
+    assert read(answer, again=False, rest=True, judged=judged) == {"steps": []}
+    assert read(answer, again=False) is None, "of a first plan it is no answer"
+
+
+@pytest.mark.parametrize("answer", LEFT_BY_WORDS)
+def test_words_for_nothing_left_are_for_who_judges_and_for_nobody_else(answer: Any) -> None:
+    assert read(answer, again=False, rest=True, judged=True) == {"steps": []}
+    assert read(answer, again=False, rest=True) is None
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"steps": [], "status": "failed"},
+        {"steps": [], "refusal": "not this"},
+        {"steps": [], "more": "pay the other half"},
+        {"steps": [], "cannot": "the account is closed"},
+        {"steps": [], "ask_first": "Which account?"},
+        {"steps": [], "actions": [STEP]},
+        {"next": STEP},
+        {"steps": [STEP]},
+        '{"steps": [',
+        "Here is what I would do next: pay Bob.",
+    ],
+)
+@pytest.mark.parametrize("judged", [True, False])
+def test_what_says_something_else_is_not_taken_for_the_end(answer: Any, judged: bool) -> None:
+    assert read(answer, again=False, rest=True, judged=judged) is None
+
+
+@given(
+    text=st.text(max_size=60)
+    | st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["steps", "plan", "more", "cannot", "x"]), inner, max_size=3)
+        ),
+        max_leaves=8,
+    ).map(json.dumps),
+    rest=st.booleans(),
+    judged=st.booleans(),
+    again=st.booleans(),
+)
+def test_nothing_that_is_said_ever_becomes_a_step(text: str, rest: bool, judged: bool, again: bool) -> None:
+    found = InPlace(rest=rest, judged=judged)(text, again=again)
+    assert found is None or (found["steps"] == [] and found.keys() <= {"steps", "cannot", "ask_first"})
+
+
+@given(again=st.booleans(), rest=st.booleans(), words=st.text(max_size=40))
+def test_an_answer_with_steps_stays_one(again: bool, rest: bool, words: str) -> None:
+    steps = [STEP, {**STEP, "step_id": "b"}]
+    assert read({"steps": steps, "reasoning": words}, again=again, rest=rest, judged=True) is None
