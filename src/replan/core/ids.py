@@ -106,7 +106,7 @@ def call_content(
     """
     if schema is not None:
         parameters = one_form(schema, parameters, older=older)
-    text = canonical(parameters)
+    text = _flat(parameters) or canonical(parameters)
     if ".0" in text or "e+" in text:
         text = canonical(_whole_numbers(parameters))
     if not (older or text.isascii()):

@@ -30,6 +30,8 @@ class EventRow(NamedTuple):
 
 def rows_of(recorded: Sequence[Recorded]) -> list[EventRow]:
     """The rows of one append."""
+    if 0 < len(recorded) <= MOST // EVENTS_OF_ONE and PLAIN.issuperset(map(type, recorded)):  # as most are
+        return [EventRow(EVENTS_OF_ONE * len(recorded), TOGETHER, dump_together(recorded))]
     stored = [one for one in recorded if one.stored]
     kinds = list(map(type, stored))
     plain = len(stored) if PLAIN.issuperset(kinds) else sum([kind in PLAIN for kind in kinds])

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from replan.errors import ReplanError, StoreBusy, StoreError, StoreFull, StoreUnusable
-from replan.store.settling import Settled, Waiter, settle, settle_here, waiter
+from replan.store.settling import Settled, Waiter, settle
 
 _LOG = logging.getLogger("replan.store")
 _TELL_SECS = 1.0
@@ -103,28 +103,34 @@ class Writer:
         where the store is one whose commits go to disk. `patient`: worth a long wait for another process.
         `scrub`: what it has overwritten shall be in the file's own log no more either.
         """
-        asked = waiter()
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
         if self._closing:
-            asked.future.set_exception(StoreError(f"the store {self._path} is closed"))
-            return asked.future
-        job = _Job(work, chain, asked, patient, scrub, single)
-        if large or (durable and self._synced) or not self._at_once(job, self._prompt, single):
-            self._jobs.append(job)
+            future.set_exception(StoreError(f"the store {self._path} is closed"))
+        elif large or (durable and self._synced) or not self._at_once(work, chain, single, future):
+            self._jobs.append(_Job(work, chain, Waiter(future, loop), patient, scrub, single))
             self._wake()
-        return asked.future
+        return future
 
-    def _at_once(self, job: _Job, connection: sqlite3.Connection, single: bool) -> bool:
-        """Commit the job here and now; False if it has to wait for its turn."""
+    def _at_once(
+        self,
+        work: Callable[[sqlite3.Connection], Any],
+        chain: Hashable,
+        single: bool,
+        future: asyncio.Future[Any],
+    ) -> bool:
+        """Commit a job here and now; False if it has to wait for its turn."""
         if not self._turn.acquire(blocking=False):
             return False
+        connection = self._prompt
         try:
-            if self._jobs or self._prompt_left <= 0 or job.chain in self._torn:
+            if self._jobs or self._prompt_left <= 0 or chain in self._torn:
                 return False
             try:
                 if not single:
                     connection.execute("BEGIN IMMEDIATE")
                 try:
-                    result, error = job.work(connection), None
+                    result, error = work(connection), None
                 except ReplanError as refusal:
                     result, error = None, refusal
                 if not single:
@@ -141,7 +147,10 @@ class Writer:
                 self._wake()
         finally:
             self._turn.release()
-        settle_here([(job.asked, result, error)])
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
         return True
 
     def at_once(self, reading: Callable[[sqlite3.Connection], T]) -> T | None:

@@ -46,12 +46,12 @@ def test_no_two_places_have_one_number(moves: list[tuple[bool, int]]) -> None:
 
 def test_a_place_is_first_as_long_as_nobody_else_makes_the_call_or_has_made_it() -> None:
     ledger = Ledger()
-    assert ledger.is_first("k", ("a", ONLY))
-    assert ledger.is_first("k", ("a", ONLY))
-    assert not ledger.is_first("k", ("b", ONLY))
+    assert ledger.is_first("k", "k.1", ("a", ONLY))
+    assert ledger.is_first("k", "k.1", ("a", ONLY))
+    assert not ledger.is_first("k", "k.1", ("b", ONLY))
     assert ledger.occurrence("k", ("a", ONLY)) == 1
     assert ledger.occurrence("k", ("b", ONLY)) == 2
-    assert not ledger.is_first("k", ("a", ONLY))  # they are counted from now on
+    assert not ledger.is_first("k", "k.1", ("a", ONLY))  # they are counted from now on
 
 
 @given(

@@ -85,7 +85,7 @@ async def test_a_launch_that_breaks_takes_no_place_with_it() -> None:
 
 async def test_whoever_hands_out_is_told_once_all_is_handed_out() -> None:
     told: list[int] = []
-    places = Places(1, lambda: told.append(places.waiting))
+    places = Places(1, told.append)
     kept: list[Place] = []
 
     def launch(place: Place) -> None:

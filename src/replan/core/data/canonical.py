@@ -28,7 +28,7 @@ def one_form(schema: JsonObject, parameters: Any, *, older: bool = False) -> Any
 
     `older`: the form that logs may have which were written before some parts of a schema were known here.
     """
-    if not isinstance(parameters, dict) or not _matters(schema):
+    if not isinstance(parameters, dict) or not has_forms(schema):
         return parameters
     try:
         formed = _formed(parameters, schema, _Root(schema, older), 0)
@@ -47,7 +47,7 @@ class _Root(NamedTuple):
 UNORDERED = "x-unordered"
 """Of a list in a schema: its order says nothing, and neither does what stands in it twice. A function's `set` is one."""
 _WORDS = ('"default"', '"format"', '"number"', f'"{UNORDERED}"')
-_matters = ByIdentity[bool](lambda schema: any(word in json.dumps(schema, default=str) for word in _WORDS))
+has_forms = ByIdentity[bool](lambda schema: any(word in json.dumps(schema, default=str) for word in _WORDS))
 """False where the schema says nothing that the form could depend on."""
 
 

@@ -7,7 +7,7 @@ leads within the document only; what the validator cannot apply is told, never t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -122,6 +122,13 @@ def _applied(part: JsonObject) -> JsonObject:
 _compiled_of: ByIdentity[_Compiled] = ByIdentity(
     lambda schema: _compiled(json.dumps(schema, sort_keys=True, default=str))
 )
+
+
+def quick_check(schema: JsonObject) -> Callable[[Any], bool] | None:
+    """What says of values that they fit, where no more has to be looked at; what it does not take, and what it raises at, is for
+    `faults`. None: so is everything."""
+    validator, refers, problem = _compiled_of(schema)
+    return None if refers or problem else validator.is_valid
 
 
 def faults(schema: JsonObject, value: Any) -> list[Fault]:

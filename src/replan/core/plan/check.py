@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from replan.core.data.schemas import faults
+from replan.core.data.canonical import has_forms
+from replan.core.data.validation import faults, quick_check
 from replan.core.ids import step_id_problem
 from replan.core.limits.policy import PlanLimits
 from replan.core.plan.check_parameters import item_violations, parameter_violations
@@ -34,6 +35,22 @@ class Toolbox(NamedTuple):
 
     resolve: Callable[[str], ToolSpec | None]
     nearest: Callable[[str], Sequence[str]]
+
+
+class _Open(NamedTuple):
+    """How parameters of a tool without secrets are checked."""
+
+    fits: Callable[[Any], bool] | None
+    """`quick_check` of its schema."""
+    as_written: bool
+    """What is written has no other form."""
+
+    @classmethod
+    def of(cls, tool: ToolSpec) -> _Open | None:
+        """None for a tool that takes secrets."""
+        if takes_secrets(tool):
+            return None
+        return cls(quick_check(tool.parameters), not has_forms(tool.parameters))
 
 
 class Wrong(NamedTuple):
@@ -118,8 +135,8 @@ class _Check:
         self._graph: Graph | None = None
         self._found: dict[str, ToolSpec] = {}
         """Tools by the names that they are planned with."""
-        self._open: dict[ToolId, bool] = {}
-        """Whether a tool surely takes no secrets."""
+        self._open: dict[ToolId, _Open | None] = {}
+        """Of each tool that surely takes no secrets, how parameters are held against its schema."""
 
     def say(self, text: str) -> None:
         self.violations.append(text)
@@ -174,7 +191,7 @@ class _Check:
             for call in calls if step.step_id not in self.settled else ():
                 self._check_parameters(step, call)
         self._check_repeats(steps, calls_of)
-        if any(step.order is not None for step in steps):
+        if [step for step in steps if step.order is not None]:
             self.violations.extend(order_violations(steps, calls_of, self.graph(steps)))
             steps = [
                 step if step.order is None else step.model_copy(update={"order": None}) for step in steps
@@ -191,7 +208,7 @@ class _Check:
         if step.for_each is not None and len(items := listed(step.for_each) or ()) > most:
             self.say(f"{where}: `for_each` has {len(items)} items; at most {most} are allowed")
         if not step.actions:
-            tool = self._tool(step.tool, where, step.step_id)
+            tool = self._found.get(step.tool) or self._tool(step.tool, where, step.step_id)
             if tool is not None and tool.id != step.tool:
                 step = step.model_copy(update={"tool": tool.id})
             return step, [PlannedCall.of(where, tool, step.parameters, step.repeat, unread=step.unread)]
@@ -349,44 +366,44 @@ class _Check:
                 "parameter_error",
                 wait_violations(*self.tools, call.where, tool, call.parameters),
             )
-        if tool is not None and tool.id not in self._open:
-            self._open[tool.id] = not takes_secrets(tool)
-        if (
-            tool is None
-            or call.refers
-            or call.missing
-            or not self._open[tool.id]
-            or faults(tool.parameters, call.parameters)
-        ):
+        opened: _Open | None = None
+        if tool is not None and not (call.refers or call.missing):
+            if tool.id not in self._open:
+                self._open[tool.id] = _Open.of(tool)
+            opened = self._open[tool.id]
+        if tool is None or opened is None or not _fits(opened, tool, call.parameters):
             self.say_of(step.step_id, "parameter_error", parameter_violations(self.draft, step, call))
             if call.refers and step.for_each is not None:
                 self.say_of(step.step_id, "parameter_error", item_violations(self.draft, step, call))
         elif tool.waits:
             pass  # it is not made as other calls are
         elif not step.actions and step.for_each is None and step.step_id not in self.constants:
-            self.constants[step.step_id] = constant_call(tool, call.parameters)
+            self.constants[step.step_id] = constant_call(tool, call.parameters, as_written=opened.as_written)
 
     # ── effects ──
 
     def _check_repeats(self, steps: Sequence[Step], calls_of: Sequence[Sequence[PlannedCall]]) -> None:
         """Like calls of an effect in one plan: each says that it is meant, or the plan's order does."""
         alike: dict[str, list[tuple[StepId, PlannedCall, Deed]]] = {}
-        deeds: dict[StepId, list[Deed]] = {}
+        again: dict[str, None] = {}
         for step, calls in zip(steps, calls_of, strict=True):
             for call in calls:
-                if call.tool is None or call.tool.effect == "reads" or step.step_id in self.moot:
+                if call.tool is None or call.tool.effect != "once" or step.step_id in self.moot:
                     continue
-                deed = self._deed(step, call, call.tool)
-                deeds.setdefault(step.step_id, []).append(deed)
-                if call.tool.effect == "once" and (
-                    step.step_id not in self.settled or step.step_id in self.before
-                ):
+                if step.step_id not in self.settled or step.step_id in self.before:
+                    deed = self._deed(step, call, call.tool)
                     items = rewritten(step.for_each, meaning) if step.for_each else ""
-                    alike.setdefault(f"{deed.content}\x00{items}", []).append((step.step_id, call, deed))
+                    what, made = f"{deed.content}\x00{items}", (step.step_id, call, deed)
+                    if what in alike:
+                        alike[what].append(made)
+                        again[what] = None
+                    else:
+                        alike[what] = [made]
         room = Room()
-        for found in alike.values():
+        deeds: dict[StepId, list[Deed]] | None = None
+        for found in [found for what, found in alike.items() if what in again]:
             new = [call for name, call, _ in found if name not in self.settled]
-            if len(found) < 2 or all(call.repeat for call in new):
+            if all(call.repeat for call in new):
                 continue
             tool = found[0][2].tool.id
             done = [call.where for name, call, _ in found if name in self.settled]
@@ -396,6 +413,8 @@ class _Check:
                     "an effect; leave it out, or set `repeat: true` on it if the effect is wanted once more"
                 )
                 continue
+            if deeds is None:
+                deeds = self._deeds(steps, calls_of)
             if _each_meant(found, self.graph(steps), deeds, room):
                 continue
             text = (
@@ -406,14 +425,34 @@ class _Check:
             for name in list(dict.fromkeys(name for name, _, _ in found if name not in self.settled))[1:]:
                 self.of_steps.setdefault(name, []).append(Wrong("decomposition_error", text))
 
+    def _deeds(
+        self, steps: Sequence[Step], calls_of: Sequence[Sequence[PlannedCall]]
+    ) -> dict[StepId, list[Deed]]:
+        """What each step sets, or has the effect of."""
+        found: dict[StepId, list[Deed]] = {}
+        for step, calls in zip(steps, calls_of, strict=True):
+            for call in calls if step.step_id not in self.moot else ():
+                if call.tool is not None and call.tool.effect != "reads":
+                    found.setdefault(step.step_id, []).append(self._deed(step, call, call.tool))
+        return found
+
     def _deed(self, step: Step, call: PlannedCall, tool: ToolSpec) -> Deed:
         constant = self.constants.get(step.step_id)
         if constant is not None and constant.parameters is call.parameters:
-            return Deed(tool, constant.content)
+            return tuple.__new__(Deed, (tool, constant.content))
         return Deed.of(tool, {**call.parameters, **self.draft.filled(call)})
 
 
 _refers = attrgetter("refers")
+
+
+def _fits(opened: _Open, tool: ToolSpec, parameters: JsonObject) -> bool:
+    try:
+        if opened.fits is not None and opened.fits(parameters):
+            return True
+    except (ValueError, UnicodeError):  # `faults` says what it is
+        pass
+    return not faults(tool.parameters, parameters)
 
 
 def _places(calls: Sequence[PlannedCall]) -> str:

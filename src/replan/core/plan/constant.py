@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from replan.core.data.canonical import one_form
 from replan.core.ids import call_content
@@ -23,15 +23,17 @@ class ConstantCall(NamedTuple):
     """All of it may go into the log."""
 
 
-def constant_call(tool: ToolSpec, parameters: JsonObject) -> ConstantCall:
-    formed = one_form(tool.parameters, parameters)
-    short = all(map(_is_short, parameters.values()))
-    return ConstantCall(tool, parameters, call_content(tool.id, formed), formed is parameters, short)
-
-
-def _is_short(value: Any) -> bool:
-    kind = type(value)
-    return kind is int or (len(value) <= _SHORT if kind is str else not isinstance(value, dict | list | str))
+def constant_call(tool: ToolSpec, parameters: JsonObject, *, as_written: bool = False) -> ConstantCall:
+    """`as_written`: it is known that the schema has no other form for what is written."""
+    formed = parameters if as_written else one_form(tool.parameters, parameters)
+    short = True
+    for value in parameters.values():
+        kind = type(value)
+        if kind is not int and (len(value) > _SHORT if kind is str else isinstance(value, dict | list | str)):
+            short = False
+            break
+    content = call_content(tool.id, formed)
+    return tuple.__new__(ConstantCall, (tool, parameters, content, formed is parameters, short))
 
 
 _SHORT = 1_000

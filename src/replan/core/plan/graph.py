@@ -133,4 +133,4 @@ class Graph:
 
     def is_chain(self) -> bool:
         """True if no two steps can overlap."""
-        return all(len(layer) == 1 for layer in self.layers())
+        return len(self.layers()) == len(self.order)

@@ -42,7 +42,10 @@ class PlannedCall(NamedTuple):
         for name in required:
             if name not in parameters:
                 missing = (*missing, name)
-        return cls(where, tool, parameters, repeat, missing, has_references(parameters), unread)
+        refers = has_references(parameters)
+        return tuple.__new__(
+            cls, (where, tool, parameters, repeat, missing, refers, unread)
+        )  # a plan may have thousands
 
 
 @dataclass(slots=True)

@@ -72,7 +72,7 @@ def read_plan(answer: JsonObject, *, plan_id: str, version: int = 1, task: str =
         plan_id=plan_id,
         version=version,
         task_description=_text(fields.get("task_description")) or task,
-        steps=tuple(step for step in steps if step is not None),
+        steps=tuple([step for step in steps if step is not None]),
         estimated_duration=_number(fields.get("estimated_duration")),
         reasoning=_text(fields.get("reasoning")),
         more="" if declined else _still_to_plan(fields),

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from replan.core import events as e
 from replan.core.plain_calls import Recorded
 from replan.core.state import fold_people, fold_plans, fold_recovery, fold_steps, fold_task
-from replan.core.state.progress import status_of
+from replan.core.state.progress import BRINGS, status_of
 from replan.core.state.task import State
 
 _HANDLERS = {
@@ -34,7 +34,7 @@ def apply(state: State, event: Recorded, ts: float, round: int = 0, seq: int | N
         elif ts > state.last_ts and state.started and state.waiting is None:
             state.active_secs += ts - state.last_ts
         state.last_ts = ts
-    if (status := status_of(event)) is not None and not (event.signal and state.ended):
+    if kind in BRINGS and (status := status_of(event)) is not None and not (event.signal and state.ended):
         state.status = status  # else somebody spoke as the end was on its way to the log
     handler = _HANDLERS.get(kind)
     if handler is not None:

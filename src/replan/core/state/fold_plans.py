@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from replan.core import events as e
-from replan.core.state.progress import StepState
+from replan.core.state.progress import CLOSED, StepState
 from replan.core.state.task import State, ids_of
 from replan.core.tools.versions import Versions
 from replan.core.types import Fault, Plan, Step, StepId
@@ -154,8 +154,9 @@ def _forgets_calls(known: StepState, step: Step, plans: int) -> bool:
 
 def count(state: State) -> None:
     """Count anew what is counted of the steps."""
-    state.open_steps = sum(not step.closed for step in state.steps.values())
-    state.any_skipped = any(step.status == "skipped" for step in state.steps.values())
+    statuses = [step.status for step in state.steps.values()]
+    state.open_steps = len(statuses) - sum(map(statuses.count, CLOSED))
+    state.any_skipped = "skipped" in statuses
 
 
 def replace_step(state: State, step: Step) -> None:

@@ -218,6 +218,7 @@ def _step_completed(state: State, event: e.StepCompleted, ts: float) -> None:
                 state._metadata.add(event.step_id, event.metadata)
 
 
+_NO_MORE = Output()[1:]
 _NOT_BEGUN = frozenset({"pending", "ready"})
 
 
@@ -260,7 +261,7 @@ def _plain_end(state: State, end: PlainEnd, ts: float) -> None:
     del state._calls[key]
     call.ended = step.ended = ts
     call.status = step.status = "succeeded"
-    call.output = output = Output(end.output)
+    call.output = output = tuple.__new__(Output, (end.output, *_NO_MORE))
     if call.effect != "reads":
         state.ledger.effects += 1
         if call.effect == "once":

@@ -175,9 +175,9 @@ class Ledger:
         known = self._occurrences.setdefault(base, place)
         return 1 if known == place else self._many(base).of(place)
 
-    def is_first(self, base: str, place: Place) -> bool:
-        """True if this place makes the call, and nobody else has or will; the place keeps the number, as above."""
-        return self._occurrences.setdefault(base, place) == place and call_key(base, 1) not in self.entries
+    def is_first(self, base: str, key: CallKey, place: Place) -> bool:
+        """True if this place makes the call, by its first `key`, and nobody else has or will; the place keeps the number, as above."""
+        return self._occurrences.setdefault(base, place) == place and key not in self.entries
 
     def later_occurrence(
         self, base: str, place: Place, done: Callable[[Place], bool], none_of: StepId | None = None
@@ -283,9 +283,11 @@ class Ledger:
             output, call.effect, call.effects_before, round, call.ended or call.started, self.waits,
             call.parameters,
         )  # fmt: skip
-        base, number = split_key(call.key)
-        if number != 1:
-            self._further.setdefault(base, set()).add(number)
+        base = call.key[:-2]
+        if call.key[-2:] != ".1" or not base:  # as few are
+            base, number = split_key(call.key)
+            if number != 1:
+                self._further.setdefault(base, set()).add(number)
         if call.effect != "reads":
             self._deeds.append(Deed(base, call.tool_id, call.parameters))
 

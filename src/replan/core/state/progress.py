@@ -15,6 +15,8 @@ from replan.core.state.step_recovery import Healing
 from replan.core.types import Action, Artifact, Effect, Fault, JsonObject, Step, StepId
 
 StepStatus = Literal["pending", "ready", "running", "succeeded", "failed", "skipped"]
+CLOSED: tuple[StepStatus, ...] = ("succeeded", "failed", "skipped")
+"""A step of one of these has come to its end."""
 CallStatus = Literal["running", "retrying", "succeeded", "failed", "unknown"]
 TaskStatus = Literal[
     "queued", "planning", "executing", "evaluating", "reflecting", "replanning", "waiting",
@@ -155,7 +157,7 @@ class StepState:
 
     @property
     def closed(self) -> bool:
-        return self.status in ("succeeded", "failed", "skipped")
+        return self.status in CLOSED
 
     @property
     def moot(self) -> bool:
@@ -205,6 +207,8 @@ _STATUS: dict[type, TaskStatus] = {
 
 
 _STATUSES = frozenset(get_args(TaskStatus))
+BRINGS = frozenset([*_STATUS, e.LlmCallStarted, e.TaskResumed])
+"""Kinds of events that may bring a status."""
 
 
 def status_of(event: object) -> TaskStatus | None:

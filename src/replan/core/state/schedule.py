@@ -42,4 +42,4 @@ def expected_secs(state: State) -> dict[StepId, float] | None:
 
 def _fans_out(state: State) -> bool:
     """Steps that make several calls overlap with themselves."""
-    return any(step.step.actions or step.step.for_each for step in state.steps.values())
+    return bool([step for step in state.steps.values() if step.step.actions or step.step.for_each])

@@ -301,7 +301,7 @@ class State:
 
     def constant_call(self, step: StepState) -> ConstantCall | None:
         """The only call of a step, if it was found to be constant and nothing has changed about the step. It is told once."""
-        if self._constants is None or step.healing is not None or self.hides:
+        if self._constants is None or step.healing is not None or self.any_lost or self.secrets.any:
             return None
         found = self._constants.pop(step.step.step_id, None)
         if not self._constants:
@@ -396,7 +396,8 @@ class State:
         """The same of a constant call."""
         if self.seal_key or not call.as_written:
             return self.base(call.tool, call.parameters)
-        return digest(f"{self.keyed_by}\x00{call.content}")
+        keyed_by = self.task_id if self.fork is None else self.fork.root
+        return digest(f"{keyed_by}\x00{call.content}")
 
     def reading_base(self, tool: ToolSpec, parameters: JsonObject, about: str) -> str:
         """The same of a reading that finds out about something."""

@@ -417,7 +417,7 @@ def evaluate_by_steps(
         overall_score=score,
         is_successful=not failures,
         dimensions=Dimensions(completeness=share, correctness=score, efficiency=100.0, reliability=share),
-        successes=tuple(f"{name} succeeded" for name in done),
+        successes=tuple([f"{name} succeeded" for name in done]),
         failures=(*failures, *missing, *without),
         final_output=_outputs(plan, steps),
     )

@@ -117,7 +117,9 @@ class Attempts:
         parameters = call.parameters
         if not call.short:
             parameters = shown(call.tool, parameters, self._policy.max_output_bytes, self._run.secrets)
-        start = PlainStart(call.step.step_id, call.key, call.tool.id, call.tool.effect, parameters)
+        start = tuple.__new__(
+            PlainStart, (call.step.step_id, call.key, call.tool.id, call.tool.effect, parameters)
+        )
         begun = self._run.record(start, soon=False)
         if _has_to_land(call):
             begun.awaited = True  # `finish` sends it off
@@ -133,7 +135,7 @@ class Attempts:
         if gate is not None:
             if not gate.try_enter():
                 return False
-            call.right.granted(gate)
+            call.granted(gate)
         return True
 
     async def admitted(self, call: Call, urgency: float) -> None:
@@ -157,7 +159,7 @@ class Attempts:
                     self._waits.pop(wait, None)
         except TimeoutError:
             raise PlacesClosed from None
-        call.right.granted(gate)
+        call.granted(gate)
 
     def call_off(self, *, unstarted: bool = False) -> None:
         """Let nobody wait to be admitted any more: a limit may last for hours. `unstarted`: only new steps."""
@@ -168,7 +170,7 @@ class Attempts:
 
     async def make(self, call: Call, place: Place, urgency: float) -> Fault | JsonObject:
         """Make a call beside the calls of the plan, with a place that is held no longer than that."""
-        with call.right:
+        with call.holding():
             await self.admitted(call, urgency)
             async with place.taken(urgency):
                 batch = self.begin(call)
@@ -185,15 +187,16 @@ class Attempts:
         `asyncio.CancelledError` leaves the call
         without a result: whoever stops the run closes it.
         """
+        run = self._run
         while True:
             given: JsonObject | None = None
             try:
                 if call.large:
                     given = await beside(own_copy, call.parameters)
-                if _has_to_land(call) and not self._run.has_landed(batch):
-                    await self._run.certain(batch)
+                if _has_to_land(call) and not run.has_landed(batch):
+                    await run.certain(batch)
                 elsewhere = None
-                if call.tool.effect == "once":
+                if call.tool.effect == "once" and (run.state.kin or run.unheard is not None):
                     elsewhere = await self._elsewhere(call)
             except asyncio.CancelledError:
                 self._take_back(call)
@@ -203,15 +206,15 @@ class Attempts:
             started = time.perf_counter()
             outcome: Packed | Fault
             try:
-                if self._run.state.files:
+                if run.state.files:
                     given = await self._with_files(call, given)
-                with call.right.used():
+                if call.right is None:
                     answer = await self._call(call, given)
-                    if (small := pack_small(answer)) is not None:
-                        outcome = small
-                    else:
-                        self.landing |= {asyncio.current_task()}
-                        outcome = await packed(answer, self._policy.max_output_bytes)
+                    outcome = pack_small(answer) or await self._packed(answer)
+                else:
+                    with call.right.used():
+                        answer = await self._call(call, given)
+                        outcome = pack_small(answer) or await self._packed(answer)
             except BaseException as error:
                 if self.landing:
                     self.landing -= {asyncio.current_task()}
@@ -222,7 +225,8 @@ class Attempts:
                 fault = self._fault(call, failed(call.tool.id, error, asyncio.current_task()))
                 outcome = await self._after_all(call, fault, place, urgency)
             if isinstance(outcome, Packed):
-                if call.plain and not self.landing and self._says_nothing_secret(call.tool):
+                open_one = self._open is call.tool and not run.secrets.any
+                if call.plain and not self.landing and (open_one or self._says_nothing_secret(call.tool)):
                     return self._completed(call, outcome, started)
                 try:
                     if may_be_sealed(self._run, call.tool):
@@ -233,7 +237,8 @@ class Attempts:
                         self.landing -= {asyncio.current_task()}
                 return self._completed(call, outcome, started)
             call.plain = False
-            self._count(call, started, outcome)
+            secs = time.perf_counter() - started
+            run.parts.record.count(call.tool, secs, outcome, memory=run.parts.store)
             wait = self._retry_in(call, outcome)
             outcome = _of_all(call, outcome)
             if wait is None and (late := self._too_late(call, outcome)):
@@ -260,6 +265,11 @@ class Attempts:
         parameters = call.parameters if given is None else given
         read = await with_files_read(run, run.task_id, call.tool, parameters, run.state.files)
         return given if read is parameters else read
+
+    async def _packed(self, answer: Any) -> Packed:
+        """An answer that takes some thought; whoever stops the run lets it come to its end."""
+        self.landing |= {asyncio.current_task()}
+        return await packed(answer, self._policy.max_output_bytes)
 
     async def _elsewhere(self, call: Call) -> JsonObject | Fault | None:
         """What a call has come to in another task that shares its history; None: it is made here, or by nobody else."""
@@ -305,10 +315,11 @@ class Attempts:
         return True
 
     def _completed(self, call: Call, packed: Packed, started: float) -> JsonObject | PlainEnd:
-        secs = self._count(call, started)
+        secs, parts = time.perf_counter() - started, self._run.parts
+        parts.record.count(call.tool, secs, memory=parts.store)
         sealed = isinstance(packed, Sealed)
         if call.plain and not (packed.artifact or packed.files or sealed or call.tool.output_params):
-            return PlainEnd(call.step.step_id, call.key, call.tool.id, packed.value, secs)
+            return tuple.__new__(PlainEnd, (call.step.step_id, call.key, call.tool.id, packed.value, secs))
         if call.about:
             call.answer = reveal_known(packed.value) if sealed else packed.value
         self._run.record(
@@ -364,14 +375,6 @@ class Attempts:
             or (driver is not None and driver.cancelling() > self._cancels)
         )
 
-    def _count(self, call: Call, started: float, fault: Fault | None = None) -> float:
-        """Count the attempt for its tool; how long it took."""
-        secs = time.perf_counter() - started
-        record = self._run.parts.record
-        record.count(call.tool, secs, fault)
-        record.flush_if_due(self._run.parts.store)
-        return secs
-
     def _take_back(self, call: Call) -> None:
         """Stopped before the call was made: it surely did not happen, and whoever drives on may make it."""
         fault = Fault(
@@ -411,12 +414,10 @@ class Attempts:
     def _call(self, call: Call, given: JsonObject | None = None) -> Coroutine[Any, Any, Any]:
         run = self._run
         own = left = None
-        if (
-            self._deadline is not None
-            or call.tool.timeout_secs is not None
-            or call.step.timeout_secs is not None
-        ):
+        if call.tool.timeout_secs is not None or call.step.timeout_secs is not None:
             own, left = self._limits(call)
+        elif self._deadline is not None:
+            left = max(0.001, self._deadline - asyncio.get_running_loop().time())
         limit = left if own is None else own if left is None else min(own, left)
         ask = run.parts.ask
         once = call.tool.effect == "once"

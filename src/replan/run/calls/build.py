@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from replan.core.calls.seals import seal
@@ -14,7 +14,7 @@ from replan.core.state.like_calls import occurrence, twin
 from replan.core.state.recovery import Recovery
 from replan.core.state.task import ONLY, Slot, State, StepState
 from replan.core.types import Fault, JsonObject, Step, ToolSpec
-from replan.ports import Tools
+from replan.ports import Gate, Tools
 from replan.run.calls.outline import Meant, meaning
 from replan.run.calls.rights import Right
 from replan.run.calls.twins import mended_before, restated, unmeant
@@ -53,8 +53,8 @@ class Call:
     """Why an earlier attempt is in doubt, where one is: the same call was made again with its key."""
     until: float | None = None
     """When the step's own time is over, for this call and its retries together (in the event loop's time)."""
-    right: Right = field(default_factory=Right)
-    """What the tool's limits give the call, while it may be made and is not."""
+    right: Right | None = None
+    """What the tool's limits give the call, while it may be made and is not; None: so far nothing."""
     about: str = ""
     """The key of the call that a verifier looks for."""
     answer: Any = None
@@ -71,6 +71,16 @@ class Call:
     """It is the only call of its step, and neither of them has been begun before."""
     waits: bool = False
     """It is a wait, which may begin or goes on."""
+
+    def granted(self, gate: Gate) -> None:
+        """The limits of its tool have let it in."""
+        self.holding().granted(gate)
+
+    def holding(self) -> Right:
+        """`with`: what its tool's limits give it inside goes back at the end, unless it is used or handed on."""
+        if self.right is None:
+            self.right = Right()
+        return self.right
 
     def labels(self) -> dict[str, Any]:
         """What every event of this call says."""
@@ -99,7 +109,7 @@ def constant(step: StepState, state: State, tools: Tools) -> Call | None:
     key = call_key(base, 1)
     if asked_of(state, step, ONLY, tool, key) is not None or state.latest_try(key) is not None:
         return None
-    if not state.ledger.is_first(base, (step.step.step_id, ONLY)):
+    if not state.ledger.is_first(base, key, (step.step.step_id, ONLY)):
         return None
     return Call(step.step, ONLY, tool, found.parameters, key, short=found.short)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from replan.core.events import CallFailed, LlmCallCompleted, OutcomeUnknown, StepFailed, StepSkipped
 from replan.core.limits.prices import total
+from replan.core.state.progress import CLOSED
 from replan.core.state.task import CallState
 from replan.core.types import Fault, ToolSpec, Usage
 from replan.run.session.context import Run
@@ -59,6 +60,6 @@ def close_running(run: Run) -> None:
             fault = next((call.fault for call in step.calls.values() if call.fault), None)
             stopped = Fault(category="external_error", kind="cancelled", message="it was stopped")
             run.record(StepFailed(step_id=step.step.step_id, error=fault or stopped))
-        elif not step.closed:
+        elif step.status not in CLOSED:
             reason = "the task ended before it was started"
             run.record(StepSkipped(step_id=step.step.step_id, kind="ended", reason=reason))

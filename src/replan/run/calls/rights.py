@@ -44,6 +44,10 @@ class Right:
         pass
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """The block ends."""
         if not self._handed_on:
             self._goes_back()
 

@@ -20,27 +20,21 @@ class PlacesClosed(Exception):
 class Place:
     """One place, or the right to wait for one: held or not, by the task that owns it."""
 
-    __slots__ = ("_owner", "_places", "held")
+    __slots__ = ("_places", "held", "owner")
 
     def __init__(self, places: Places, *, held: bool = False) -> None:
         self._places = places
-        self._owner: asyncio.Task[None] | None = None
+        self.owner: asyncio.Task[None] | None = None
+        """Whoever made this task calls `ended`."""
         self.held = held
-
-    def owned_by(self, task: asyncio.Task[None]) -> bool:
-        return self._owner is task
 
     def belongs_to(self, task: asyncio.Task[None]) -> None:
         """From now on it goes back when this task ends."""
-        self._owner = task
+        self.owner = task
         task.add_done_callback(self.ended)
 
-    def handed_to(self, task: asyncio.Task[None]) -> None:
-        """The same, where whoever made the task calls `ended`."""
-        self._owner = task
-
     def ended(self, task: asyncio.Task[None]) -> None:
-        if self.held and self._owner is task:
+        if self.held and self.owner is task:
             self.give()
 
     def give(self) -> None:
@@ -78,14 +72,14 @@ _Waiting = tuple[float, int, Callable[..., None], Callable[[], None] | None, tup
 class Places:
     """At most `limit` holders at a time. Equal urgency: first come, first served.
 
-    `handed_out` is called each time that places have been given away: who still waits then has to wait.
+    `handed_out` is called each time that places have been given away, with how many still wait: these have to.
     """
 
     __slots__ = (
         "_closed", "_giving", "_handed_out", "_held", "_no_offers", "_order", "_together", "_waiting", "free",
     )  # fmt: skip
 
-    def __init__(self, limit: int, handed_out: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, limit: int, handed_out: Callable[[int], None] = lambda _: None) -> None:
         self.free = limit
         self._waiting: list[_Waiting] = []
         self._no_offers = False
@@ -137,6 +131,13 @@ class Places:
         if not (self._held or self._giving):
             self.hand_out()
 
+    def take_back(self, place: Place) -> None:
+        """The place comes back, if it is held, and nothing is handed out until this is undone as a hold is."""
+        self._held += 1
+        if place.held:
+            place.held = False
+            self.free += 1
+
     def together(self) -> _Together:
         """`with`: what is given back and queued inside is handed out at the end, the most urgent first."""
         return self._together
@@ -163,12 +164,12 @@ class Places:
                 try:
                     launch(*what, place)
                 finally:
-                    if place._owner is None:
+                    if place.owner is None:
                         place.give()
         finally:
             self._giving = False
         if not self._closed:
-            self._handed_out()
+            self._handed_out(len(self._waiting))
 
     def close(self) -> None:
         """Nothing is launched any more; whoever waits is told."""

@@ -186,7 +186,7 @@ class Run:
         if self.closed or state.outcome is not None:  # a late answer after the end: it is nobody's any more
             raise StaleWriter(f"the drive of task {self.task_id!r} has ended")
         batch = self._batch
-        now = self.now() if batch is None else batch.ts
+        now = self._since + self._time() if batch is None else batch.ts
         for event in events:
             apply(state, event, now, state.round)
         if state.outcome is not None:
@@ -251,7 +251,12 @@ class Run:
         batch.flushed = True
         self._flying.append(batch)
         try:
-            future = self._append(batch)
+            try:
+                future = self._append(batch, batch.events)
+            except (
+                PydanticSerializationError
+            ):  # half a surrogate pair in some text: better a replaced sign than no log
+                future = self._append(batch, [_storable(event) for event in spelled_out(batch.events)])
         except Exception as error:  # noqa: BLE001 - an event that cannot be written breaks the run, whatever it was
             self._fail(batch, error)
             return
@@ -260,15 +265,7 @@ class Run:
         else:
             future.add_done_callback(lambda done: self._landed(batch, done))
 
-    def _append(self, batch: Batch) -> asyncio.Future[Appended]:
-        try:
-            return self._append_events(batch, batch.events)
-        except (
-            PydanticSerializationError
-        ):  # half a surrogate pair in some text: better a replaced sign than no log
-            return self._append_events(batch, [_storable(event) for event in spelled_out(batch.events)])
-
-    def _append_events(self, batch: Batch, events: Sequence[Recorded]) -> asyncio.Future[Appended]:
+    def _append(self, batch: Batch, events: Sequence[Recorded]) -> asyncio.Future[Appended]:
         return self.parts.store.append(
             self.claim, events, ts=batch.ts, round=batch.round, artifacts=batch.artifacts
         )

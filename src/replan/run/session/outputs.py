@@ -49,6 +49,7 @@ class Packed(NamedTuple):
         return self.contents if self.stored is None else (self.stored, *self.contents)
 
 
+_NO_MORE = Packed(None)[1:]
 _LARGE = 10**18
 _MANY_DIGITS = 4000
 
@@ -56,7 +57,7 @@ _MANY_DIGITS = 4000
 def pack_small(value: Any) -> Packed | None:
     """`pack` for what needs no thought; None for anything else."""
     if value is None or value is True or value is False or (type(value) is int and abs(value) < _LARGE):
-        return Packed(value)
+        return tuple.__new__(Packed, (value, *_NO_MORE))
     return None
 
 

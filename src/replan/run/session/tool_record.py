@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Sequence
+from time import monotonic
 
 from replan.core.tools.stats import ToolKey, ToolStats, warning
 from replan.core.types import Fault, ToolSpec
@@ -29,13 +29,17 @@ class ToolRecord:
         self._flushed = 0.0
         self._flushing: asyncio.Task[None] | None = None
 
-    def count(self, tool: ToolSpec, secs: float, fault: Fault | None = None) -> None:
-        """Count one attempt that has come to its end."""
+    def count(
+        self, tool: ToolSpec, secs: float, fault: Fault | None = None, *, memory: ToolMemory | None = None
+    ) -> None:
+        """Count one attempt that has come to its end; what was counted is handed over to `memory` in the background, if it is time."""
         stats = self._fresh.get((tool.source, tool.id))  # type: ignore[call-overload]  # equal to its key
         if stats is None:
             stats = self._fresh[ToolKey(tool.source, tool.id)] = ToolStats()
         stats.add(secs, fault)
         self._calls += 1
+        if memory is not None and (self._calls >= FLUSH_CALLS or monotonic() - self._flushed >= FLUSH_SECS):
+            self._flush_soon(memory)
 
     def of(self, tool: ToolSpec) -> ToolStats | None:
         """A tool's statistics, where there are any."""
@@ -60,13 +64,9 @@ class ToolRecord:
             return tool
         return tool.model_copy(update={"description": f"({note}) {tool.description}".strip()})
 
-    def flush_if_due(self, memory: ToolMemory) -> None:
-        """Hand over in the background, if it is time."""
-        now = time.monotonic()
-        if self._calls < FLUSH_CALLS and now - self._flushed < FLUSH_SECS:
-            return
+    def _flush_soon(self, memory: ToolMemory) -> None:
         if self._fresh and self._under_way() is None:
-            self._flushed = now
+            self._flushed = monotonic()
             self._flushing = asyncio.get_running_loop().create_task(self._flush(memory))
 
     async def flush(self, memory: ToolMemory) -> None:

@@ -7,7 +7,8 @@ one turn of the event loop, so a chain costs one commit a step.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from replan.core.data.pieces import MANY
@@ -76,6 +77,7 @@ class Executor:
     """One pass over the open steps of a run's plan."""
 
     __slots__ = (
+        "_begin",
         "_graph",
         "_halt",
         "_idle",
@@ -105,7 +107,9 @@ class Executor:
         """How many steps each step still waits for, or `LAUNCHED`."""
         self._offered: list[StepId] = []
         self._tasks: dict[asyncio.Task[None], Place] = {}
-        self._idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self._begin = task_maker(loop)
+        self._idle: asyncio.Future[None] = loop.create_future()
         self._halt: BaseException | None = None
         self._steps = Steps(run, self._places, self._urgency, deadline, self)
         self._standstill: Standstill | None = None
@@ -168,9 +172,9 @@ class Executor:
     # ── life and death of tasks ──
 
     def spawn(self, step: StepState, work: Coroutine[Any, Any, None], place: Place) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work, name=step.step.step_id)
+        task = self._begin(work, name=step.step.step_id)
         self._tasks[task] = place
-        place.handed_to(task)
+        place.owner = task
         task.add_done_callback(self._done)
         return task
 
@@ -229,9 +233,9 @@ class Executor:
         self._offered.append(step_id)
         self._places.offer(self._urgency[step_id], self._launch, step_id)
 
-    def _say_who_waits(self) -> None:
+    def _say_who_waits(self, waiting: int) -> None:
         """Record which of the steps that have just become ready did not get a place."""
-        if not self._places.waiting:
+        if not waiting:
             self._offered.clear()
             return
         offered, self._offered = self._offered[:MANY], self._offered[MANY:]
@@ -243,7 +247,7 @@ class Executor:
 
     def _say_who_still_waits(self) -> None:
         if not self._places.closed and not self._run.closed and not self._state.ended:
-            self._say_who_waits()
+            self._say_who_waits(self._places.waiting)
 
     def _launch(self, step_id: StepId, place: Place) -> None:
         """Start a step. Simple steps start in this very turn."""
@@ -322,9 +326,8 @@ class Executor:
         step_id = step.step.step_id
         places = self._places
         batch: Batch | None = None
-        places.hold(1)
+        places.take_back(place)
         try:
-            place.give()
             if isinstance(outcome, PlainEnd):
                 batch = self._run.record(
                     outcome, soon=False
@@ -351,6 +354,11 @@ class Executor:
             finally:
                 if batch is not None and not batch.awaited:
                     self._run.send_soon(batch)
+        if batch is not None and (task := place.owner) is not None:  # its own task, which ends by this
+            task.remove_done_callback(self._done)
+            del self._tasks[task]
+            if not self._tasks:
+                self.look_idle()
 
     def _skip_dependents(self, failed: StepId, walked: set[StepId] | None = None) -> None:
         """`walked`: beyond these all is skipped already; without it, beyond every step that was skipped for such a reason."""
@@ -371,3 +379,11 @@ class Executor:
                 )
         if walked is not None:
             walked.update(found)
+
+
+def task_maker(loop: asyncio.AbstractEventLoop) -> Callable[..., asyncio.Task[None]]:
+    """What makes the loop's tasks: of an ordinary loop without a way round through it."""
+    ordinary = getattr(type(loop), "create_task", None) is asyncio.BaseEventLoop.create_task
+    if ordinary and loop.get_task_factory() is None:
+        return partial(asyncio.Task, loop=loop)
+    return loop.create_task

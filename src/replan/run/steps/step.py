@@ -72,7 +72,8 @@ class Steps:
     def launch(self, step: StepState, place: Place) -> None:
         """Start a step. Raises `PlacesClosed` and `BudgetReached`."""
         wanted = step.step
-        if wanted.actions or wanted.for_each or wanted.when or self._has_artifacts(step):
+        kept_apart = self._state.kept_apart and self._has_artifacts(step)
+        if wanted.actions or wanted.for_each or wanted.when or kept_apart:
             self._host.spawn(step, self._composite(step, place), place)
         else:
             self._launch_simple(step, place)
@@ -92,7 +93,7 @@ class Steps:
 
     def _has_artifacts(self, step: StepState) -> bool:
         """True if something has to be loaded before the step can start."""
-        return self._state.kept_apart and any(
+        return any(
             call.output is not None and call.output.artifact is not None
             for one in (step, *steps_referred(step, self._state))
             for call in one.calls.values()
@@ -142,7 +143,11 @@ class Steps:
         call.plain = (
             step.status != "running" and not step.calls and step.healing is None and call.attempt == 1
         )
-        with call.right:
+        if call.plain and call.right is None:  # as most
+            batch = self.attempts.begin_plain(call)
+            self._host.spawn(step, self._see_through(step, call, batch, place), place)
+            return
+        with call.holding():
             if call.plain:
                 batch = self.attempts.begin_plain(call)
             elif step.status == "running":
@@ -155,7 +160,7 @@ class Steps:
         self, step: StepState, call: Call, place: Place, calls: Outcomes, at: int
     ) -> asyncio.Task[None]:
         """Record the start of an admitted call, and see it through in a task of its own."""
-        with call.right:
+        with call.holding():
             return self._go_on(step, call, self.attempts.begin(call), place, calls, at)
 
     def _go_on(
@@ -168,7 +173,8 @@ class Steps:
         at: int = 0,
     ) -> asyncio.Task[None]:
         task = self._host.spawn(step, self._see_through(step, call, batch, place, calls, at), place)
-        call.right.belongs_to(task)
+        if call.right is not None:
+            call.right.belongs_to(task)
         return task
 
     async def _when_admitted(
@@ -189,7 +195,7 @@ class Steps:
         if step.status == "pending":
             self._run.record(StepReady(step_id=step.step.step_id))
         while True:
-            with call.right:
+            with call.holding():
                 try:
                     async with place.away(urgency):
                         await self.attempts.admitted(call, urgency)
@@ -206,14 +212,14 @@ class Steps:
                     if prepared.tool.id != call.tool.id:  # changed in the meantime: it has limits of its own
                         call = prepared
                         continue
-                    prepared.right = call.right.moved()
+                    prepared.right = call.holding().moved()
                     break
             await self._without_call(step, call.slot, prepared, known, loaded, place, calls, at)
             return
         begun = (
             () if calls is not None or step.status == "running" else (StepStarted(step_id=step.step.step_id),)
         )
-        with prepared.right:
+        with prepared.holding():
             try:
                 batch = self.attempts.begin(prepared, *begun)
             except PlacesClosed:
@@ -338,7 +344,7 @@ class Steps:
         mine, urgency = asyncio.current_task(), self._urgency[step.step.step_id]
         assert mine is not None
         for at, (slot, item) in enumerate(slots):
-            if running and place.owned_by(running[-1]):
+            if running and place.owner is running[-1]:
                 place = Place(self._places)
                 place.belongs_to(mine)
             await place.take(urgency)
@@ -366,7 +372,7 @@ class Steps:
                 calls.end(at, prepared)
         if not running:
             return place
-        if not place.owned_by(running[-1]):
+        if place.owner is not running[-1]:
             place.give()
         await asyncio.wait(running)
         if calls.place is not None:
@@ -394,8 +400,11 @@ class Steps:
         """See a begun call to its outcome: the step's own, or one of those in `calls`. Stopped, it has none."""
         outcome: Fault | JsonObject | PlainEnd
         try:
-            with call.right:  # each further try has one
+            try:
                 outcome = await self.attempts.finish(call, batch, place, self._urgency[step.step.step_id])
+            finally:
+                if call.right is not None:  # each further try has one
+                    call.right.end()
         except PlacesClosed:
             return
         except BudgetReached as stop:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from replan.core.tools.rules import Named, ToolRules, admits
@@ -19,6 +19,7 @@ class WithWaits:
     def __init__(self, tools: Tools, rules: ToolRules) -> None:
         self._tools = tools
         self._own = {spec.id: spec for spec in BUILT_IN if admits(rules, Named(spec.id, SOURCE, spec.id))}
+        self.gate: Callable[[ToolId], Gate | None] = tools.gate
 
     def specs(self) -> list[ToolSpec]:
         return self._tools.specs()
@@ -32,9 +33,6 @@ class WithWaits:
     @property
     def problems(self) -> Sequence[object]:
         return self._tools.problems
-
-    def gate(self, tool_id: ToolId) -> Gate | None:
-        return self._tools.gate(tool_id)
 
     def call(self, call: ToolCall) -> Coroutine[Any, Any, Any]:
         if call.tool_id not in self._own or self._tools.resolve(call.tool_id) is not None:

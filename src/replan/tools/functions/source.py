@@ -204,10 +204,10 @@ class FunctionTool:
         )
 
     async def __call__(self, call: ToolCall) -> Any:
-        context = ToolContext.of(call, asyncio.get_running_loop())
-        arguments = self._arguments
+        loop = asyncio.get_running_loop()
+        context = ToolContext.of(call, loop)
+        arguments, keep = self._arguments, call.keep
         positional, named = _NOTHING_IN_ORDER, arguments.read(call.parameters)
-        keep, loop = call.keep, asyncio.get_running_loop()
         if self._takes_files:
             for file in files_in(named):
                 file.bind(call, loop)
