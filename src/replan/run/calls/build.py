@@ -8,6 +8,7 @@ from typing import Any
 
 from replan.core.calls.seals import seal
 from replan.core.ids import call_key
+from replan.core.recovery.in_part import marks_what_is_done, of_this_alone
 from replan.core.state.changes import behind_a_change
 from replan.core.state.consent import asked_of, too_often
 from replan.core.state.like_calls import occurrence, twin
@@ -150,14 +151,14 @@ def prepare(
             text = (
                 ""
                 if changed
-                else behind_a_change(
-                    step, slot, tool, parameters, base, state, has_rest, is_answered=answered
-                )
+                else marks_what_is_done(step, slot, tool.id, base, state)
+                or behind_a_change(step, slot, tool, parameters, base, state, has_rest, is_answered=answered)
             )
         else:
             text = "" if changed else restated(step, slot, tool, parameters, state)
             text = text or mended_before(step, slot, tool, {base, *names}, state)
         if text:
+            text += of_this_alone(step.step, slot)
             raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
     large = meant is not None
     call = Call(step.step, slot, tool, parameters, call_key(base, number), large=large)

@@ -8,6 +8,7 @@ from replan.core.plan.check import Checked, Toolbox, check_plan
 from replan.core.plan.proposed import Proposed, proposal_violations
 from replan.core.plan.repeats import marks
 from replan.core.recovery.guard import plan_repeats
+from replan.core.recovery.in_part import planned_marks
 from replan.core.recovery.known import stands_in
 from replan.core.state.changes import planned_before, planned_behind_a_change
 from replan.core.state.task import StepState
@@ -92,6 +93,7 @@ def check(
         }
         proposal = Proposed(checked.plan.steps, new, state.plan is None, stands_in(state), held=held)
         found += proposal_violations(proposal, resolve)
+        found += planned_marks(state, [step for step in checked.plan.steps if step.step_id in new], resolve)
         goes_on = state.replanning is not None and state.replanning.continues
         if state.ledger.any_deeds and checked.graph is not None:
             fresh = [step for step in checked.plan.steps if step.step_id in new]
