@@ -169,7 +169,7 @@ async def test_what_is_sent_is_valid_for_openapi_core() -> None:
         ("bodies._json", lambda value: b'"no object"'),
         ("parameters.pairs", lambda name, *_: [(name, "no-number")]),
         ("bodies._form", lambda body, value: b"not=this"),
-        ("bodies._multipart", lambda body, value: (b"--x--", "multipart/form-data; boundary=x")),
+        ("bodies._multipart", lambda body, value, known: (b"--x--", "multipart/form-data; boundary=x")),
     ],
 )
 async def test_what_is_sent_wrongly_is_found(part: str, wrong: Any, monkeypatch: pytest.MonkeyPatch) -> None:

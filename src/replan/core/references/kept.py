@@ -105,7 +105,7 @@ def _strays(value: Any, schema: Any, root: JsonObject) -> Iterator[str]:
         for key, item in value.items():
             yield from _strays(item, _below(schema, root, key), root)
     elif isinstance(value, list | tuple):
-        inner = _below(schema, root, None)
+        inner = schema if _takes_file(schema, root) else _below(schema, root, None)
         for item in value:
             yield from _strays(item, inner, root)
 

@@ -94,6 +94,11 @@ def _together(found: list[JsonObject | None]) -> JsonObject | None:
     return distinct[0] if len(distinct) == 1 else {"anyOf": distinct}
 
 
+def is_textual(media_type: str) -> bool:
+    """It is read as text."""
+    return _TEXTUAL.match(media_type) is not None
+
+
 def value_of(data: bytes, content_type: str, *, only_json: bool, title: str) -> Any:
     """A successful answer: JSON as its value, text as text, other bytes as a `data:` URL, nothing as None.
 
@@ -112,7 +117,7 @@ def value_of(data: bytes, content_type: str, *, only_json: bool, title: str) -> 
             if kind == "text/html":
                 text = f"{title} answered with a web page where JSON is declared: {_plain(_text(data) or '')[:300]}"
                 raise ToolCallError(text, kind="output", happened="unknown") from None
-    text_or_none = _text(data, content_type) if not kind or _TEXTUAL.match(kind) else None
+    text_or_none = _text(data, content_type) if not kind or is_textual(kind) else None
     return text_or_none if text_or_none is not None else data_url(data, kind or "application/octet-stream")
 
 

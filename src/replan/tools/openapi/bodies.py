@@ -8,16 +8,21 @@ import uuid
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from replan.core.types import JsonObject
+from replan.core.references.kept import TAKES_FILE
+from replan.core.types import Artifact, JsonObject
 from replan.tools.binary import from_data_url
 from replan.tools.openapi.documents.document import Document, Node, Unusable
 from replan.tools.openapi.documents.operations import Operation
 from replan.tools.openapi.documents.schemas import Schemas
 from replan.tools.openapi.styles import pairs, text_of
+from replan.tools.openapi.uploads import Known, Upload, file_of, joined
 
 FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
-BYTES_HINT = "Bytes as a data: URL (data:image/png;base64,…), or plain text"
+BYTES_HINT = (
+    "Bytes: a reference to them in the output of a step, a data: URL (data:image/png;base64,…), or plain text"
+)
+_BYTES = "application/octet-stream"
 _TEXTUAL = re.compile(r"text/|application/(.+\+)?(xml|yaml|x-yaml|javascript|graphql|sql|jsonl|x-ndjson)")
 _NAMED = re.compile(r"data:[^,]*?;name=([^;,]+)")
 
@@ -87,7 +92,8 @@ def _body(document: Document, node: Node, schemas: Schemas, declared: str, requi
     elif _TEXTUAL.match(media_type):
         schema = _of_text(schemas.convert(inner.get("schema"), medium.file), schemas, media_type)
     else:
-        schema = {"type": "string", "description": f"{BYTES_HINT}, sent as {media_type}"}
+        hint = f"{BYTES_HINT}, sent as {media_type}"
+        schema = {"type": "string", TAKES_FILE: True, "description": hint}
     given = inner.get("encoding")
     encoding = (
         {name: each for name, each in given.items() if isinstance(each, dict)}
@@ -147,14 +153,14 @@ def _is_file(schema: JsonObject, schemas: Schemas) -> bool:
     return "contentMediaType" in schema and "contentEncoding" not in schema
 
 
-def encode(body: Body, value: Any) -> tuple[bytes, str]:
-    """The body and its Content-Type. `ValueError` for a value that the media type cannot hold."""
+def encode(body: Body, value: Any, known: Known | None = None) -> tuple[bytes | Upload, str]:
+    """The body and its Content-Type. `known`: the files of the task. `ValueError` for a value that the media type cannot hold."""
     if body.is_json:
         return _json(value), body.declared if "*" not in body.media_type else "application/json"
     if body.media_type == FORM:
         return _form(body, value), body.declared
     if body.media_type == MULTIPART:
-        return _multipart(body, value)
+        return _multipart(body, value, known)
     if _TEXTUAL.match(body.media_type):
         if isinstance(value, dict | list) or value is None:
             raise ValueError(f"a body of {body.media_type} is a text")
@@ -168,6 +174,8 @@ def encode(body: Body, value: Any) -> tuple[bytes, str]:
         return data, body.declared if charset else f"{body.declared}; charset=utf-8"
     if not isinstance(value, str):
         raise ValueError(f"a body of {body.media_type} is a text, or bytes as a data: URL")
+    if (file := file_of(value, known)) is not None:
+        return Upload((file,)), (file.media_type or _BYTES) if "*" in body.media_type else body.declared
     kind, data = from_data_url(value) or ("text/plain", value.encode())
     return data, kind if "*" in body.media_type else body.declared
 
@@ -199,25 +207,31 @@ def _form(body: Body, value: Any) -> bytes:
     return "&".join(parts).encode()
 
 
-def _multipart(body: Body, value: Any) -> tuple[bytes, str]:
+def _multipart(body: Body, value: Any, known: Known | None) -> tuple[bytes | Upload, str]:
     """RFC 7578; names as browsers write them (WHATWG HTML, "Multipart form data")."""
     if not isinstance(value, dict):
         raise ValueError("a multipart form is an object")
     boundary = f"replan-{uuid.uuid4().hex}"
-    out = bytearray()
+    out: list[bytes | Artifact] = []
     for name, each in value.items():
         said = str((body.encoding.get(name) or {}).get("contentType", "")).partition(",")[0].strip()
         for item in each if isinstance(each, list) and "json" not in said else [each]:
             if item is None:
                 continue
-            filename, kind, data = _part(item, said, is_file=name in body.files, name=name)
+            is_file = name in body.files
+            data: bytes | Artifact
+            if is_file and (file := file_of(item, known)) is not None:
+                kind = said if said and "*" not in said else file.media_type or _BYTES
+                filename, data = name, file
+            else:
+                filename, kind, data = _part(item, said, is_file=is_file, name=name)
             head = f'Content-Disposition: form-data; name="{_quoted(name)}"'
             if filename is not None:
                 head += f'; filename="{_quoted(filename)}"'
             typed = f"\r\nContent-Type: {kind}" if kind else ""
-            out += f"--{boundary}\r\n{head}{typed}\r\n\r\n".encode() + data + b"\r\n"
-    out += f"--{boundary}--\r\n".encode()
-    return bytes(out), f"{MULTIPART}; boundary={boundary}"
+            out += [f"--{boundary}\r\n{head}{typed}\r\n\r\n".encode(), data, b"\r\n"]
+    out.append(f"--{boundary}--\r\n".encode())
+    return joined(out), f"{MULTIPART}; boundary={boundary}"
 
 
 def _part(item: Any, said: str, *, is_file: bool, name: str) -> tuple[str | None, str, bytes]:

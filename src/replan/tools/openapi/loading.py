@@ -17,7 +17,9 @@ _FILTERS = {"tag": "tags", "method": "methods", "operation": "operations", "excl
 _TEXTS = frozenset(("place", "name", "server", "answers", "idempotency_header"))
 _LISTS = frozenset(("tags", "operations", "methods", "exclude", "allow_hosts"))
 _TABLES = frozenset(("auth", "headers", "server_variables"))
-_NUMBERS = frozenset(("timeout_secs", "list_timeout_secs", "max_result_bytes", "page_limit"))
+_NUMBERS = frozenset(
+    ("timeout_secs", "list_timeout_secs", "max_result_bytes", "max_file_bytes", "page_limit")
+)
 _KEYS = _TEXTS | _LISTS | _TABLES | _NUMBERS | {"allow_private", "paginate"}
 
 
@@ -61,7 +63,7 @@ def from_table(table: Mapping[str, Any], environment: Mapping[str, str] | None =
 
     Keys: `place` (a file or URL; the only one that must be there), `name`, `server`, `server_variables`, `tags`,
     `operations`, `methods`, `exclude`, `auth`, `headers`, `allow_private`, `allow_hosts`, `timeout_secs`, `list_timeout_secs`,
-    `max_result_bytes`, `answers`, `paginate`, `page_limit`, `idempotency_header`: as for `OpenApiSource`. Texts may
+    `max_result_bytes`, `max_file_bytes`, `answers`, `paginate`, `page_limit`, `idempotency_header`: as for `OpenApiSource`. Texts may
     hold `${VARIABLE}` or `${VARIABLE:-default}` of the environment. Raises `ConfigError`.
     """
     known = os.environ if environment is None else environment

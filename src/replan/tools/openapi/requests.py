@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urljoin
 
 from replan.core.secrets import KnownSecrets
 from replan.errors import ToolCallError
-from replan.tools.openapi.answers import MAX_ERROR_BYTES, failure
+from replan.ports import KeptOutput, ToolCall
+from replan.tools.openapi.answers import MAX_ERROR_BYTES, failure, is_textual
+from replan.tools.openapi.bodies import bare, is_json
 from replan.tools.openapi.pages import origin
 from replan.tools.openapi.security import Credentials, with_query
 from replan.tools.openapi.tokens import ClientTokens
+from replan.tools.openapi.uploads import Upload
 
 if TYPE_CHECKING:
     import httpx2
@@ -31,7 +34,7 @@ class Request(NamedTuple):
     url: str
     headers: Mapping[str, str]
     cookie: str = ""
-    content: bytes | None = None
+    content: bytes | Upload | None = None
 
 
 class Answer(NamedTuple):
@@ -41,6 +44,8 @@ class Answer(NamedTuple):
     headers: httpx2.Headers
     data: bytes
     url: str
+    file: KeptOutput | None = None
+    """The body, where it is large and no JSON: it is stored already."""
     broken: ToolCallError | None = None
     """Why its body could not be had."""
 
@@ -67,6 +72,9 @@ class Sender:
         static: Mapping[str, str],
         secrets: KnownSecrets,
         limit: int,
+        call: ToolCall,
+        most_file_bytes: int = 0,
+        only_json: bool = True,
     ) -> None:
         self._client = client
         self._title = title
@@ -76,6 +84,9 @@ class Sender:
         self._static = static
         self._secrets = secrets
         self._limit = limit
+        self._keep = None if only_json else call.keep
+        self._open = call.open
+        self._most_file_bytes = most_file_bytes
         self._bearers: list[str] = []
         self.sent = False
         """Something of the call has left: from here on nobody knows whether it takes effect."""
@@ -153,8 +164,6 @@ class Sender:
     async def _once(self, request: Request, home: tuple[str, str, int | None]) -> Answer:
         import httpx2
 
-        from replan.tools.network.body import read_limited
-
         try:
             made = self._made(request, home)
         except (httpx2.InvalidURL, ValueError) as error:
@@ -163,7 +172,7 @@ class Sender:
         away = origin(request.url) != home
         try:
             response = await self._client.send(made, stream=True)
-            broken = None
+            broken, file = None, None
             try:
                 self.sent = True
                 if response.status_code >= 400:
@@ -171,9 +180,9 @@ class Sender:
                 elif 300 <= response.status_code < 400:
                     data = b""
                 elif response.status_code == _CREATED:
-                    data, broken = await self._of_created(response)
+                    data, file, broken = await self._of_created(response)
                 else:
-                    data = await read_limited(response, self._limit, self._tool_id)
+                    data, file = await self._body(response)
             finally:
                 await response.aclose()
         except ToolCallError as error:
@@ -187,20 +196,36 @@ class Sender:
             raise self._failed("timeout", error, "gave no answer in time") from None
         except httpx2.HTTPError as error:
             raise self._failed("connection_lost", error, "broke off") from None
-        return Answer(response.status_code, response.headers, data, request.url, broken)
+        return Answer(response.status_code, response.headers, data, request.url, file, broken)
 
-    async def _of_created(self, response: httpx2.Response) -> tuple[bytes, ToolCallError | None]:
+    async def _body(self, response: httpx2.Response) -> tuple[bytes, KeptOutput | None]:
+        """The body of a success: its bytes, or the file that it is stored as."""
+        from replan.tools.network.body import FILE_BYTES, Body, read_limited
+
+        kind = bare(response.headers.get("content-type", ""))
+        if self._keep is None or response.request.method == "HEAD" or is_json(kind):
+            return await read_limited(response, self._limit, self._tool_id), None
+        body = Body(response, self._tool_id)
+        if await body.take(min(FILE_BYTES, self._limit)):
+            return await body.data(), None
+        is_text = is_textual(kind) if kind else body.is_text()
+        if is_text and await body.take(self._limit):
+            return await body.data(), None
+        async with contextlib.aclosing(body.pieces(self._most_file_bytes)) as pieces:
+            return b"", await self._keep(pieces, kind or "application/octet-stream")
+
+    async def _of_created(
+        self, response: httpx2.Response
+    ) -> tuple[bytes, KeptOutput | None, ToolCallError | None]:
         """The body of an answer that has said already that the call took effect; or why it cannot be had."""
         import httpx2
 
-        from replan.tools.network.body import read_limited
-
         try:
-            return await read_limited(response, self._limit, self._tool_id), None
+            return *(await self._body(response)), None
         except ToolCallError as error:
-            return b"", error
+            return b"", None, error
         except httpx2.HTTPError as error:
-            return b"", self._failed("output", error, "broke off")
+            return b"", None, self._failed("output", error, "broke off")
 
     def _failed(self, kind: str, error: Exception, what: str) -> ToolCallError:
         said = str(error) or type(error).__name__
@@ -230,12 +255,21 @@ class Sender:
                 url = f"{path}?{with_query(query, self._credentials.query)}"
         else:
             headers = {key: text for key, text in headers.items() if key.lower() in _SAFE_ANYWHERE}
+        content: bytes | AsyncIterator[bytes] | None = None
+        if isinstance(request.content, Upload):
+            assert self._open is not None  # who knows files can open them
+            content, headers["Content-Length"] = (
+                request.content.pieces(self._open),
+                str(request.content.size),
+            )
+        else:
+            content = request.content
         encoded = [(key.encode("ascii"), text.encode("utf-8")) for key, text in headers.items()]
         return httpx2.Request(
             request.method,
             httpx2.URL(url),
             headers=encoded,
-            content=request.content,
+            content=content,
             extensions={
                 "trace": self._trace(),
                 "timeout": {"connect": 10.0, "read": None, "write": None, "pool": None},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from replan.core.references.kept import TAKES_FILE
 from replan.core.types import JsonObject
 from replan.tools.openapi.bodies import BYTES_HINT, FORM, MULTIPART, Body
 from replan.tools.openapi.documents.schemas import Schemas
@@ -124,4 +125,4 @@ def _field(schemas: Schemas, body: Body, name: str, schema: JsonObject) -> JsonO
     if name not in body.files:
         return schema
     said = schema.get("description")
-    return {**schema, "description": f"{said} {BYTES_HINT}" if said else BYTES_HINT}
+    return {**schema, TAKES_FILE: True, "description": f"{said} {BYTES_HINT}" if said else BYTES_HINT}

@@ -16,10 +16,11 @@ from replan.core.secrets import KnownSecrets, secrets_of_headers, secrets_of_url
 from replan.core.types import JsonObject, ToolSpec
 from replan.core.words import in_digits
 from replan.errors import InputError, ToolCallError
-from replan.ports import Progress, ToolCall, ToolProblem
+from replan.ports import KeptOutput, Progress, ToolCall, ToolProblem
 from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters, too_large, unknown_tool
 from replan.tools.large_json import taken
 from replan.tools.network.addresses import AddressRules
+from replan.tools.network.body import MOST_FILE_BYTES
 from replan.tools.network.client import guarded_client
 from replan.tools.openapi import pages
 from replan.tools.openapi.answers import value_of
@@ -50,7 +51,8 @@ class OpenApiSource:
     with every request to the operation's own server; they win over parameters of the same name, which are not shown. Operations whose security cannot be met are left out.
     `rules`: which addresses may be reached. The host and port of a `document` URL and of `server` are allowed besides,
     as they were named by the caller; what a document itself names is not.
-    `timeout_secs`: of a call; `list_timeout_secs`: of fetching the document. `max_result_bytes`: of an answer. `answers`: what is made of declared schemas of answers. `requests`: "open" if read-only properties may be sent;
+    `timeout_secs`: of a call; `list_timeout_secs`: of fetching the document. `max_result_bytes`: of an answer that is a value. One that is no JSON, and
+    larger than that, or than a megabyte and no text, is stored as a file of the task, up to `max_file_bytes`. `answers`: what is made of declared schemas of answers. `requests`: "open" if read-only properties may be sent;
     else only those that an object requires are shown, and none has to be given.
     `paginate`: ids of operations whose pages are followed, up to `page_limit`; True: of all that have pages. Their
     output is `{"items", "pages", "complete"}`.
@@ -77,6 +79,7 @@ class OpenApiSource:
         timeout_secs: float | None = 60.0,
         list_timeout_secs: float = 20.0,
         max_result_bytes: int = MAX_RESULT_BYTES,
+        max_file_bytes: int = MOST_FILE_BYTES,
         requests: Requests = "declared",
         answers: Answers = "declared",
         paginate: bool | Collection[str] = False,
@@ -90,8 +93,8 @@ class OpenApiSource:
             raise InputError(f"requests is {requests!r}; right are: declared, open")
         if answers not in ("declared", "open", "checked", "none"):
             raise InputError(f"answers is {answers!r}; right are: declared, open, checked, none")
-        if page_limit < 1 or max_result_bytes < 1:
-            raise InputError("page_limit and max_result_bytes are at least 1")
+        if page_limit < 1 or max_result_bytes < 1 or max_file_bytes < 1:
+            raise InputError("page_limit, max_result_bytes and max_file_bytes are at least 1")
         check_server(server)
         self._place = Place.of(document)
         self.name = name or self._place.name
@@ -110,6 +113,7 @@ class OpenApiSource:
         )
         self._rules = _with_named_hosts(rules or AddressRules(), [self._place.url, server])
         self._max_result_bytes = max_result_bytes
+        self._max_file_bytes = max_file_bytes
         self._page_limit = page_limit
         self._list_timeout_secs = list_timeout_secs
         self._environment = environment
@@ -143,7 +147,7 @@ class OpenApiSource:
         request = tool.request(call)
         if self._client is None:  # its libraries and certificates are loaded beside the event loop
             await beside(self._http)
-        sender = self._sender(tool)
+        sender = self._sender(tool, call)
         secs = call.deadline_secs if call.deadline_secs is not None else self._settings.timeout_secs
         try:
             async with asyncio.timeout(secs) as limit:
@@ -192,7 +196,7 @@ class OpenApiSource:
             self._client = guarded_client(self._rules, timeout=None)
         return self._client
 
-    def _sender(self, tool: OperationTool) -> Sender:
+    def _sender(self, tool: OperationTool, call: ToolCall) -> Sender:
         for text in tool.credentials.secrets():  # the environment may have given them
             self.secrets.add(text)
         tokens = []
@@ -209,6 +213,9 @@ class OpenApiSource:
             static=self._settings.headers,
             secrets=self.secrets,
             limit=self._max_result_bytes,
+            call=call,
+            most_file_bytes=self._max_file_bytes,
+            only_json=tool.only_json or tool.paginated,
         )
 
     async def _answer(
@@ -268,13 +275,19 @@ def _secrets_of(value: Value) -> Iterator[tuple[str, str]]:
 
 
 def _as_checked(tool: OperationTool, value: Any) -> Any:
-    if tool.checked is not None and (wrong := schema_problems(tool.checked, value)):
+    if (
+        not isinstance(value, KeptOutput)
+        and tool.checked is not None
+        and (wrong := schema_problems(tool.checked, value))
+    ):
         text = f"{tool.title}: the answer is not as the document says: {'; '.join(wrong[:5])}"
         raise ToolCallError(text, kind="output", happened="unknown")
     return value
 
 
 def _value(tool: OperationTool, answer: Answer) -> Any:
+    if answer.file is not None:
+        return answer.file
     if tool.operation.method == "head":
         shown = {name: text for name, text in answer.headers.items() if name.lower() != "set-cookie"}
         return {"status": answer.status, "headers": shown}

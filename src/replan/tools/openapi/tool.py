@@ -21,6 +21,7 @@ from replan.tools.openapi.parameters import Parameter, parameters_of, place
 from replan.tools.openapi.requests import Request
 from replan.tools.openapi.security import Credentials, Value, credentials_of
 from replan.tools.openapi.signature import ABSENT, Signature
+from replan.tools.openapi.uploads import Upload
 from replan.tools.schema_check import problem_of
 
 Answers = Literal["declared", "open", "checked", "none"]
@@ -92,9 +93,10 @@ class OperationTool:
         values, body = self.signature.split(call.parameters)
         try:
             placed = place(self.operation.path, values)
-            content, content_type = None, None
+            content: bytes | Upload | None = None
+            content_type = None
             if body is not ABSENT and self.signature.body is not None:
-                content, content_type = encode(self.signature.body, body)
+                content, content_type = encode(self.signature.body, body, call.known_file)
         except ValueError as error:
             text = f"the parameters do not fit tool {self.spec.id!r}: {error}"
             raise ToolCallError(text, kind="parameter", happened="no") from None
