@@ -197,7 +197,7 @@ def test_an_item_that_is_about_what_was_changed_is_asked_about_all_the_same() ->
     ran = run(anew, plan(copy("last", **WHY)), first=first, evaluation="steps")
     failed = next(event for event in ran.events("step_failed") if event.step_id == "more")
     assert "item 1" in failed.error.message
-    assert "that is for item 1 alone" in failed.error.message
+    assert "item 1: this call alone (a step of its own says `repeat`" in failed.error.message
     assert "item 2" not in failed.error.message
 
 

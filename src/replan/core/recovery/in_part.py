@@ -88,10 +88,10 @@ def _calls(
 
 
 def of_this_alone(step: Step, slot: Slot) -> str:
-    """What a hint at one of several calls adds: a mark on their step would be for all of them."""
+    """How a hint at one of several calls begins: a mark on their step would be for all of them."""
     if slot == ONLY or step.repeat:
         return ""
-    return f"; that is for {slot.words()} alone: `repeat` on the whole step means each of its calls once more, so let a step of its own make it"
+    return "this call alone (a step of its own says `repeat`: on a whole list it means every item): "
 
 
 def done_in_part(steps: Iterable[StepState]) -> dict[str, list[StepId]]:

@@ -158,7 +158,7 @@ def prepare(
             text = "" if changed else restated(step, slot, tool, parameters, state)
             text = text or mended_before(step, slot, tool, {base, *names}, state)
         if text:
-            text += of_this_alone(step.step, slot)
+            text = of_this_alone(step.step, slot) + text
             raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
     large = meant is not None
     call = Call(step.step, slot, tool, parameters, call_key(base, number), large=large)
