@@ -130,6 +130,7 @@ AGREEING: list[dict[str, Any]] = [
     {"feedback": "Well done"}, {"evidence": ["p gave id 1"]}, {"criteria": {"payment": "met"}}, {"key_findings": ["paid"]},
     {"dimension_comments": {"completeness": "full"}}, {"reason": "no step failed", "type": "evaluation"}, {"task": "Pay Ann"},
     {"step_evaluations": [{"step_id": "p", "score": 95, "status": "succeeded"}]}, {"_mine": 1, "x-mine": "y"}, {"risks": []},
+    {"next_steps": ["none"]}, {"confidence": 0.1}, {"confidence": "low"}, {"failed_steps": []},
 ]  # fmt: skip
 DENYING: list[dict[str, Any]] = [
     {"status": "failed"}, {"verdict": "rejected"}, {"verdict": "FAIL"}, {"outcome": "not done"}, {"type": "failed"}, {"kind": "rejected"},
@@ -142,6 +143,7 @@ DENYING: list[dict[str, Any]] = [
 UNKNOWN: list[dict[str, Any]] = [
     {"verdict": "partly"}, {"score": 10}, {"urgent": True}, {"parts": [{"status": "failed"}]}, {"warnings": ["it took 2 s"]},
     {"score_breakdown": {"completeness": 95}}, {"payee": "Bob"},
+    {"next_steps": ["pay Bob"]}, {"confidence": 0}, {"overall_confidence": 0.0}, {"failed_steps": ["p"]}, {"needs_human_review": True},
 ]  # fmt: skip
 
 

@@ -72,6 +72,12 @@ async def test_a_call_beside_a_no_or_a_question_is_not_made_however_often_it_is_
         {**A6, "when": "the user agrees"},
         {"suggested_action": {**RETRY, "dry_run": True}},
         {"suggested_action": {"type": "retry_with_tool", "data": {**OTHER["data"], "dry_run": True}}},
+        {**A6, "is_recoverable": False, "root_cause_category": "parameter_error"},
+        {**A6, "recoverable": "no"},
+        {**A6, "should_retry": False},
+        {**A6, "can_be_made_again": False},
+        {"suggested_action": {**RETRY, "retry": False}},
+        {"diagnosis": {**A6, "is_recoverable": 0}},
     ],
     ids=str,
 )
@@ -93,6 +99,8 @@ async def test_what_may_take_a_call_back_is_asked_about_once(
         {"type": "function", "function": {"name": "step_reflection", "arguments": json.dumps(A6)}},
         [{"name": "step_reflection", "arguments": A6}],
         {"reflection": A6},
+        {**A6, "is_recoverable": False, "root_cause_category": "server_error"},
+        {**A6, "is_recoverable": 1, "root_cause_category": "parameter_error", "transient": False},
         {**A6, "status": "failed", "error": "no such size A5", "severity": "low", "success": False},
         {**A6, "ask_first": None, "cannot": "", "question": "none", "notes": "A6 is what the tool has named"},
         {**A6, "confidence": "high", "explanation": "x", "step_id": "step_1", "tool": "print_label"},
@@ -146,3 +154,20 @@ async def test_words_that_refuse_the_call_are_heard_each_time(
 def test_words_that_say_that_nothing_was_done_take_back_what_says_that_it_was(words: str) -> None:
     assert takes_back(words)
     assert not takes_back(words, of_a_failure=True)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {**A6, "is_recoverable": True, "isRecoverable": False},
+        {"suggested_action": {**RETRY, "Type": "trigger_overall_reflection"}},
+        {"suggested_action": {**RETRY, "Data": {"size": "A9"}}},
+    ],
+    ids=str,
+)
+async def test_two_spellings_that_say_two_things_are_no_call_however_often_they_come(
+    answer: Any, script: Any, failure_view: Build
+) -> None:
+    count, last, left = await asked(script, failure_view(), answer, answer)
+    assert (count, last) == (2, None)
+    assert "which is the same field" in " ".join(left)

@@ -515,6 +515,13 @@ async def test_failures_beside_a_yes_may_be_those_that_are_known(
     assert len(talk.asked) == 1
 
 
+@pytest.mark.parametrize(("said", "read"), [(1, True), (0, False), ("yes", True), ("No", False)])
+async def test_a_yes_may_be_a_number_or_a_word(script: Any, said: Any, read: bool) -> None:
+    talk = script({**answer(95 if read else 10, read), "is_successful": said})
+    assert (await judge(talk)).is_successful is read
+    assert len(talk.asked) == 1
+
+
 # ── without a model ───────────────────────────────────────────────────────────
 
 

@@ -112,22 +112,6 @@ def asks(said: str) -> bool:
     return _ASKS.search(said[-_READ:]) is not None
 
 
-def denies(said: str) -> bool:
-    """True if a text refuses in plain words what it stands for, or says that it cannot be had."""
-    return (
-        _REFUSES_IN_PLAIN_WORDS.search(said[:_READ]) is not None
-        or _REFUSES_AT_ALL.search(said[:_READ]) is not None
-    )
-
-
-_REFUSES_AT_ALL = re.compile(
-    rf"\b(?:i|we)(?:['’]m|\s+am|['’]re|\s+are)\s+(?:sorry|unable|not\s+able|unwilling|not\s+willing|not\s+allowed|not\s+permitted)\b"
-    rf"|\b(?:i|we)(?:\s+(?:will|can|must|shall|could|may)|['’]ll|\s+wo|\s+ca){_NOT}\s+(?:help|comply|assist|{_DO})\b",
-    re.IGNORECASE,
-)
-"""Where there is nothing else to be read: beside a plan the same words may only explain it."""
-
-
 def refusal_to_readers(answer: Mapping[str, Any]) -> str:
     """The text for readers, in the answer or in one of its steps, that says that it is not to be followed; empty if there is none."""
     steps = answer.get("steps")
@@ -138,13 +122,15 @@ def refusal_to_readers(answer: Mapping[str, Any]) -> str:
         for name, value in part.items():
             if (
                 isinstance(value, str)
-                and _is_for_readers(name)
+                and (_is_for_readers(name) or folded(name) in _OF_CAUSES)
                 and _REFUSES_IN_PLAIN_WORDS.search(value[:_READ])
             ):
                 return f"{name}: {value[:_TOLD]}"
     return ""
 
 
+_OF_CAUSES = frozenset({"rootcause", "cause"})
+"""What a diagnosis tells its readers beside what it wants."""
 _READ = 2_000
 """Characters of a sentence, or of a text for readers, that are looked at."""
 _TOLD = 60
@@ -179,7 +165,7 @@ _SCORES = _set_of("score rating overall total points finalscore totalscore overa
 _READ_ONLY = frozenset(
     map(folded, (
         *FOR_READERS, "type", "kind", "task", "task_id", "step_id", "evaluation_id", "timestamp", "$schema", "strengths", "weaknesses",
-        "feedback", "assessment", "findings", "evidence", "observations", "observation", "recommendation", "recommendations", "next_steps",
+        "feedback", "assessment", "findings", "evidence", "observations", "observation", "recommendation", "recommendations",
         "limitations", "suggestions", "improvements", "details", "highlights", "positives", "evaluated_steps", "evaluator", "model",
         "criteria", "step_evaluations", "justifications", "remarks", "steps", "created_at", "evaluated_at", "date", "language",
     ))
@@ -251,6 +237,8 @@ def _says(name: str, value: Any, score: float | None) -> bool | None:
         return True
     if isinstance(value, str) and _plain(value) in _NO and not _is_a_no_of_no(name, value):
         return False
+    if _is_no_number(value) and folded(name).endswith("confidence"):
+        return None
     if _is_for_readers(name):
         return not any(_denies(text) for text in _texts(value))
     words = _words(name)
@@ -276,6 +264,10 @@ def _says(name: str, value: Any, score: float | None) -> bool | None:
 
 
 _MOST = 200
+
+
+def _is_no_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and not value
 
 
 def _says_in_words(name: str, words: list[str], value: str) -> bool | None:

@@ -208,9 +208,26 @@ def _beside_retry(answer: JsonObject) -> Beside:
         if (fold(key) in INSTEAD_OF_STEPS or (part is not answer and fold(key) in _CONDITIONS))
         and spoken(value)
     ]
-    unknown = (one for found in said for one in found.unknown)
+    unknown = [*_against_a_retry(answer, raw), *(one for found in said for one in found.unknown)]
     denying = dict.fromkeys([*asks, *(one for found in said for one in found.denying)])
     return Beside(tuple(one for one in unknown if one not in denying), tuple(denying))
+
+
+def _against_a_retry(answer: JsonObject, action: Any) -> list[str]:
+    """Each field of a diagnosis and its action that is false, whatever it is called, but for what tells of the failure.
+
+    What is to be made again is recoverable, should be retried, and so on: a false beside it says otherwise. That a cause outside
+    cannot be recovered from goes with its category.
+    """
+    outside = _category(named(answer, _STEP_FIELDS).get("root_cause_category")) in _OUTSIDE
+    told = {*_OF_FAILURES, *(("is_recoverable", *_STEP_FIELDS["is_recoverable"]) if outside else ())}
+    parts = [answer, *([action] if isinstance(action, dict) else [])]
+    return [
+        f"{key}: {value}"
+        for part in parts
+        for key, value in part.items()
+        if truth(value) is False and fold(key) not in told
+    ]
 
 
 def _without_failure(part: JsonObject) -> JsonObject:

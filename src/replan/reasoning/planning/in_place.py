@@ -6,6 +6,7 @@ stands in the reason. Of "nothing is left" nothing is believed: whoever judges t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from replan.core.data.for_readers import NOTHING
 from replan.core.data.nothing import is_filler, says_nothing_is_left
 from replan.core.data.read_json import Unreadable
 from replan.core.data.standing import answers_in
-from replan.core.data.taken_back import asks, denies, said_beside
+from replan.core.data.taken_back import asks, refusal_to_readers, said_beside
 from replan.core.plan.fields import INSTEAD_OF_STEPS, PLAN_FIELDS
 from replan.core.types import JsonObject, Plan
 
@@ -45,7 +46,7 @@ class InPlace:
         words = [said] if isinstance(said, str) else list(_texts(said))
         if question := next((one for one in words if asks(one)), ""):
             return {"steps": [], "ask_first": question[:_SHOWN]}
-        if refusal := next((one for one in words if denies(one)), ""):
+        if refusal := next((one for one in words if _refuses(one)), ""):
             return {"steps": [], "cannot": refusal[:_SHOWN]}
         if not isinstance(said, str) and (noes := said_beside(said, PLAN_FIELDS).denying):
             return {"steps": [], "cannot": "; ".join(noes)}
@@ -75,7 +76,19 @@ def doubt_of_no_steps(answer: JsonObject, plan: Plan) -> str:
     """What an answer without steps says to readers that is no reason to have none: a question, or a refusal; else nothing."""
     if plan.steps or plan.declined:
         return ""
-    return next((one for one in _texts(answer) if asks(one) or denies(one)), "")
+    return next((one for one in _texts(answer) if asks(one) or _refuses(one)), "")
+
+
+def _refuses(said: str) -> bool:
+    return bool(refusal_to_readers({"reasoning": said})) or _REFUSES_AT_ALL.search(said[:_SHOWN]) is not None
+
+
+_REFUSES_AT_ALL = re.compile(
+    r"\b(?:i|we)(?:['’]m|\s+am|['’]re|\s+are)\s+(?:sorry|(?:not\s+)?(?:able|allowed|permitted|willing)|un(?:able|willing))\b"
+    r"|\b(?:i|we)\s*(?:can|will|must|shall|could|may|wo|ca)(?:\s*not|n['’]t)\s+(?:help|comply|assist|plan|do|make|run|pay|send)\b",
+    re.IGNORECASE,
+)
+"""Where there is nothing else to be read: beside a plan the same words may only explain it."""
 
 
 def prose_of(text: str) -> str:

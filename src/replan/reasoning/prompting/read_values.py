@@ -14,9 +14,9 @@ from replan.core.types import JsonObject
 
 
 def truth(value: Any) -> bool | None:
-    """A truth value, also in words; None if it is none."""
-    if isinstance(value, bool):
-        return value
+    """A truth value, also in words, or 1 and 0; None if it is none."""
+    if type(value) in (bool, int) and value in (0, 1):
+        return bool(value)
     if isinstance(value, str):
         return {"true": True, "yes": True, "false": False, "no": False}.get(value.strip().lower())
     return None
