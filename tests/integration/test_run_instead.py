@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from run_tasks import Ran, bench, plan, verdict
-from test_run_left_out import ANEW, BY_STEPS_AND_MODEL, GIVE_UP, TOOLS, both, each, run, some, to
-from test_run_recovery import overall
+from run_tasks import FakeTool, Ran, bench, plan, verdict
+from test_run_left_out import ANEW, BY_STEPS_AND_MODEL, GIVE_UP, ONCE, TO, TOOLS, both, each, run, some, to
+from test_run_recovery import overall, reflection
 
 from replan.testing import virtual_time
 
@@ -18,12 +19,21 @@ BY_WORD = "by its plan step"
 BOSS = to("m", "tell", "Boss")
 
 
+def _tell(parameters: Any) -> Any:
+    if parameters["to"].startswith("Bad"):
+        raise ValueError("no such address")
+    return "told"
+
+
+TELLS = {**TOOLS, "tell": FakeTool(output=_tell, parameters=TO, **ONCE)}
+
+
 def parts(*plans: tuple[list[dict[str, Any]], str], said: Any = None, last: Any = None, **way: Any) -> Ran:
     """Plans, each with what it leaves to be planned: one that fails, then others."""
 
     async def main() -> Ran:
         made = await bench(
-            TOOLS,
+            TELLS,
             {
                 "execution_plan": [{**plan(*steps), "more": more} for steps, more in plans],
                 "step_reflection": [GIVE_UP] * 9,
@@ -107,6 +117,8 @@ FAILED = ([to("p", "pay", "Bad")], MORE)
                      False, "", id="by one that is skipped"),
         pytest.param([([to("x", "pay", "Ann"), BOSS], ""), ([instead(to("x", "pay", "Ann"), "p"), BOSS], "")], True, "p", id="it is said later"),
         pytest.param([([to("x", "pay", "Ann"), BOSS], ""), ([to("x", "pay", "Ann"), BOSS], "")], False, "", id="or never"),
+        pytest.param([([instead(to("x", "tell", "Bad"), "p")], MORE), ([instead(to("y", "tell", "Ann"), "x"), BOSS], "")], False, "",
+                     id="another tool that failed too"),
     ],
 )  # fmt: skip
 def test_it_holds_over_several_plans(
@@ -118,6 +130,37 @@ def test_it_holds_over_several_plans(
     if succeeds:
         [line] = [one for one in ran.result.shortfall if BY_WORD in one]
         assert line.startswith(f"step {told!r} (pay) of an earlier plan failed")
+
+
+@given(st.data())
+@settings(max_examples=30)
+def test_whatever_plans_say_no_more_is_made_good_than_was_had(data: st.DataObject) -> None:
+    """Each failed step has a later one of its own that says it is in its place: it has had the effect, or lacks it too."""
+    plans, before, fails = [], list[str](), dict[str, list[str]]()
+    for at in range(last := data.draw(st.integers(1, 3)) + 1):
+        bad = (
+            [data.draw(st.booleans()) for _ in range(data.draw(st.integers(1, 3)))]
+            if at < last - 1
+            else [False] * data.draw(st.integers(1, 3))
+        )
+        bad[0] = bad[0] or at < last - 1
+        steps = []
+        for n, is_bad in enumerate(bad):
+            name = f"s{at}{n}"
+            of = data.draw(st.lists(st.sampled_from(before), max_size=2, unique=True)) if before else []
+            steps.append(instead(to(name, "pay", ("Bad" if is_bad else "Ann") + name), *of))
+            for one in of:
+                if one in fails:
+                    fails[one].append(name)
+            if is_bad:
+                fails[name] = []
+        before += [step["step_id"] for step in steps]
+        plans.append((steps, MORE if at < last - 1 else ""))
+    ran = parts(*plans, evaluation="steps")
+    may_be = any(len(set(chosen)) == len(chosen) for chosen in product(*fails.values()))
+    assert not ran.result.is_success or may_be
+    if all(len(later) == 1 for later in fails.values()):
+        assert ran.result.is_success == may_be
 
 
 @pytest.mark.parametrize(
@@ -198,3 +241,28 @@ def test_by_steps_a_person_whose_words_change_nothing_is_told_the_word_that_does
     assert ran.result.is_success
     assert any(BY_WORD in one for one in ran.result.shortfall)
     assert (ran.source.counts["pay"], ran.source.counts["tell"]) == (2, 1)
+
+
+@BY_STEPS_AND_MODEL
+def test_a_step_that_is_written_anew_is_in_place_of_the_same(way: dict[str, Any]) -> None:
+    async def main() -> Ran:
+        anew = reflection("repair_step", {"hint": "another account"}, "parameter_error")
+        made = await bench(
+            TELLS,
+            {
+                "execution_plan": [
+                    {**plan(to("p", "pay", "Bad")), "more": MORE},
+                    plan(instead(to("x", "pay", "Bad2"), "p"), BOSS),
+                ],
+                "step_reflection": [GIVE_UP, anew],
+                "step_repair": {"step_id": "x", "tool": "pay", "parameters": {"to": "Ann"}},
+                "overall_reflection": [ANEW, overall(False)],
+                "evaluation": verdict(),
+            },
+        )
+        return (await made.run(**way)).check()
+
+    ran = virtual_time(main())
+    assert ran.source.counts["pay"] == 3
+    assert ran.result.is_success
+    assert any(BY_WORD in one for one in ran.result.shortfall)

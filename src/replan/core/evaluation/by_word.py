@@ -5,7 +5,7 @@ Code checks the rest: the effect came later, is of the same tool or of one that 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from replan.core.evaluation.effects_had import Effects, Lost
@@ -45,29 +45,26 @@ def by_word(
     free = {call.key for calls in spare.values() for call in calls}
     left = list(found)
     at = {one.step.step.step_id: n for n, one in enumerate(left)}
-    room = {name: len(left[n].lost) for name, n in at.items()}
-    """Of each step, how many effects it lacks itself that no earlier one is told with yet."""
+    room = {name: [lost.tool_id for lost in left[n].lost] for name, n in at.items()}
+    """Of each step, what it lacks itself that no earlier one is told with yet."""
     taken: set[tuple[str, int]] = set()
     for n in sorted(range(len(left)), key=lambda n: left[n].since, reverse=True):
-        one = left[n]
+        one, since = left[n], left[n].first or left[n].since
         names = (one.step.step.step_id, *one.also)
-        since = one.first or one.since
-        later = {
-            step.step.step_id: step for name in names for step in said.get(name, ()) if step.meant >= since
-        }
-        had = [made for step in later.values() for made in _had(step, effects, free, known)]
+        said_so = (step for name in names for step in said.get(name, ()) if step.meant >= since)
+        later = {step.step.step_id: step for step in said_so}
+        if not later:
+            continue
+        had = [
+            made for step in later.values() for made in _had(step, effects, free, known) if made.came >= since
+        ]
+        fitting = _ByTool(had, effects)
         by: dict[StepId, None] = {}
         still, owed = [], 0
         for lost in one.lost:
-            made = next(
-                (made for made in had if made.name not in taken and _fits(made, lost, since, effects)), None
-            )
-            other = next((name for name in later if room.get(name)), None)
-            if made is not None:
-                taken.add(made.name)
+            if (made := fitting.next(lost.tool_id, taken)) is not None:
                 by[made.by] = None
-            elif other is not None:
-                room[other] -= 1
+            elif (other := _lacks_it_too(lost, later, room, effects)) is not None:
                 left[at[other]] = left[at[other]].told_with(one)
                 continue
             else:
@@ -81,8 +78,35 @@ def by_word(
     return [one for one, before in zip(left, found, strict=True) if one.lost or not before.lost]
 
 
-def _fits(made: _Had, lost: Lost, since: int, effects: Effects) -> bool:
-    return made.came >= since and effects.by_same(lost.tool_id, made.tool_id)
+class _ByTool:
+    """Effects that are taken one by one, each by what a tool was to do."""
+
+    def __init__(self, had: Sequence[_Had], effects: Effects) -> None:
+        self._had = had
+        self._effects = effects
+        self._left: dict[ToolId, Iterator[_Had]] = {}
+
+    def next(self, planned: ToolId, taken: set[tuple[str, int]]) -> _Had | None:
+        """The next that does the same as this tool."""
+        left = self._left.setdefault(
+            planned, (made for made in self._had if self._effects.by_same(planned, made.tool_id))
+        )
+        made = next((made for made in left if made.name not in taken), None)
+        if made is not None:
+            taken.add(made.name)
+        return made
+
+
+def _lacks_it_too(
+    lost: Lost, later: Iterable[StepId], room: Mapping[StepId, list[ToolId]], effects: Effects
+) -> StepId | None:
+    """A step in its place that was to do the same, and has not either."""
+    for name in later:
+        tools = room.get(name) or ()
+        if (tool := next((tool for tool in tools if effects.by_same(lost.tool_id, tool)), None)) is not None:
+            room[name].remove(tool)
+            return name
+    return None
 
 
 def _had(

@@ -104,7 +104,9 @@ def marks(step: Step, resolve: Resolve) -> Counter[ToolId]:
 
 
 def with_marks(new: Step, old: Step, resolve: Resolve) -> Step:
-    """A step written anew that says `repeat` as often as it did before, whether it is one call now or several."""
+    """A step written anew that says `repeat` as often as it did before, whether it is one call now or several, and is in place of the same."""
+    if old.instead_of or new.instead_of:
+        new = new.model_copy(update={"instead_of": old.instead_of})
     left = marks(old, resolve)
     if not left:
         return new

@@ -124,6 +124,9 @@ def check(
     return checked._replace(violations=(repeat,) if repeat else tuple(found), tried_before=bool(repeat))
 
 
+_MOST_TOLD = 10
+
+
 def _instead_of_nothing(run: Run, plan: Plan) -> Iterator[str]:
     """The steps that say they are in place of one that no earlier plan has."""
     if not any(step.instead_of for step in plan.steps):
@@ -133,9 +136,8 @@ def _instead_of_nothing(run: Run, plan: Plan) -> Iterator[str]:
     failed = [step.step.step_id for step in every if step.status in ("failed", "skipped")]
     there = f"these have failed: {', '.join(failed[:20])}" if failed else "none has failed"
     for step in plan.steps:
-        for name in step.instead_of:
-            if name not in known:
-                yield f"step {step.step_id!r} says `instead_of` {name!r}, which is no step of an earlier plan ({there}): leave it out, or name the one"
+        for name in [name for name in step.instead_of if name not in known][:_MOST_TOLD]:
+            yield f"step {step.step_id!r} says `instead_of` {name!r}, which is no step of an earlier plan ({there}): leave it out, or name the one"
 
 
 def _part_problems(run: Run, new: Collection[StepId]) -> list[str]:
