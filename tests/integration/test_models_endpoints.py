@@ -720,7 +720,7 @@ async def test_an_answer_that_is_far_too_large_is_read_no_further_and_not_asked_
     with ScriptedEndpoint({"execution_plan": {"steps": [], "reasoning": "x" * 5_000_000}}) as server:
         async with asking(server) as model:
             with pytest.raises(
-                ModelUnavailable, match=r"sends an answer of more than 4,000,000 bytes"
+                ModelUnavailable, match=r"sends an answer of more than 2,000,000 bytes"
             ) as raised:
                 await model.ask(request())
     assert not raised.value.transient

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cpu_time import cpu
 from replan import Replan, tool
 from replan.config import Settings
 from replan.core.limits.policy import Budget
@@ -15,6 +17,7 @@ from replan.errors import ModelUnavailable
 from replan.llm.coming import MOST_TOKENS, Coming, words_of
 from replan.llm.faults import Endless
 from replan.llm.provider import open_model
+from replan.llm.wire import EventStream
 from replan.ports import ModelRequest, Turn
 from replan.testing import EndpointFault, Habits, ScriptedEndpoint
 
@@ -192,3 +195,21 @@ def test_a_stream_that_says_the_whole_again_each_time_counts_once() -> None:
 )
 def test_what_a_piece_says_is_heard_wherever_it_stands(delta: Any, words: str) -> None:
     assert words_of([{"index": 0, "delta": delta, "finish_reason": None}]) == words
+
+
+class _Body:
+    def __init__(self, pieces: list[bytes]) -> None:
+        self._pieces = pieces
+
+    async def aiter_bytes(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            yield piece
+
+
+async def test_a_long_line_is_gone_through_once_in_however_many_pieces_it_comes() -> None:
+    event = b'data: {"choices": [{"index": 0, "delta": {"content": "' + b"x" * 1_900_000 + b'"}}]}'
+    whole = event + b"\n\ndata: [DONE]\n\n"
+    pieces = [whole[at : at + 500] for at in range(0, len(whole), 500)]
+    with cpu(1.5):
+        read = [one async for one in EventStream(_Body(pieces))]  # type: ignore[arg-type]
+    assert read[0].strip() == event

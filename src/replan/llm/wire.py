@@ -13,7 +13,9 @@ from typing import Any
 
 import httpx2
 
+from replan.beside import beside
 from replan.connections import Transport
+from replan.core.data.pieces import ANSWER_AT_ONCE
 from replan.llm.coming import Coming, of_now, words_of
 from replan.llm.completions import HEAD, chunk_in_form, completion, ends
 from replan.llm.faults import REDIRECTS, AnswerTooLarge, leads_astray
@@ -21,8 +23,8 @@ from replan.llm.faults import REDIRECTS, AnswerTooLarge, leads_astray
 _OF_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
-MOST_BYTES = 4_000_000
-"""Of one answer, or of one event of a stream: some hundred times what the longest plans have."""
+MOST_BYTES = 2_000_000
+"""Of one answer, or of one event of a stream: as many tokens as any model says, in the longest writing."""
 MOST_STREAMED = 32_000_000
 """Of a stream, which says much beside each few letters: what it says is bounded by itself (`coming.MOST_TOKENS`)."""
 
@@ -51,7 +53,9 @@ class LenientTransport(Transport):
             content = b"".join([piece async for piece in _bounded(response.aiter_bytes(), MOST_BYTES)])
         finally:
             await response.aclose()
-        status, content = completion(content)
+        status, content = (
+            completion(content) if len(content) <= ANSWER_AT_ONCE else await beside(completion, content)
+        )
         return _with(response, status, content=content, json=content.lstrip()[:1] == b"{")
 
 
@@ -120,22 +124,35 @@ def _event(data: str) -> bytes:
 async def _data(pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
     """The data of each event, on one line, where there is any that can be an answer's."""
     decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
-    rest, lines = "", list[str]()
+    held, lines = "", list[str]()
+    rest: list[str] = []
+    """The line that has begun, in pieces: a long one is not gone through again with each."""
+    size = 0
     async for piece in pieces:
-        *whole, rest = re.split(r"\r\n|\n|\r(?!\Z)", rest + decode(piece))
-        if len(rest) > MOST_BYTES:
-            raise _too_large(MOST_BYTES)
-        for line in whole:
-            if line:
-                lines.append(line)
+        text = held + decode(piece)
+        # what follows says whether a "\r" ends a line or is half of an end
+        held = "\r" if text.endswith("\r") else ""
+        first, *others = _LINE_ENDS.split(text[: len(text) - len(held)])
+        rest.append(first)
+        size += len(first)
+        for other in others:
+            whole = "".join(rest)
+            rest, size = [other], len(other)
+            if whole:
+                lines.append(whole)
             elif data := _of_event(lines):
                 lines = []
                 yield data
             else:
                 lines = []
-    lines.append(rest.rstrip("\r"))
+        if size > MOST_BYTES:
+            raise _too_large(MOST_BYTES)
+    lines.append("".join(rest))
     if data := _of_event(lines):
         yield data
+
+
+_LINE_ENDS = re.compile(r"\r\n|\n|\r")
 
 
 def _of_event(lines: list[str]) -> str:

@@ -93,7 +93,7 @@ _REFUSES_AT_ALL = re.compile(
 
 def prose_of(text: str) -> str:
     """What was said where there is no object in it at all."""
-    said = _said(text)
+    said = _said(text) if len(text) <= _SHOWN else ""
     return said[:_SHOWN] if isinstance(said, str) else ""
 
 

@@ -134,7 +134,10 @@ async def ask_typed(
             if doubted:
                 return doubted[0]
             again = attempt > 1 or not corrections
-            if in_place is not None and (stands_for := in_place(reply.text, again=again)) is not None:
+            if (
+                in_place is not None
+                and (stands_for := await _instead(in_place, reply.text, again)) is not None
+            ):
                 with contextlib.suppress(Violations):
                     return read(stands_for)
             problems, formless = refused.problems, isinstance(refused, Unread)
@@ -210,6 +213,12 @@ async def _understood(text: str, keys: _Keys, read: Callable[[Any], T], *, alone
     if alone:
         return await beside(lambda: _chosen(_values(text, keys), keys, read))
     return _chosen(await beside(_values, text, keys), keys, read)
+
+
+async def _instead(in_place: InPlaceOf, text: str, again: bool) -> JsonObject | None:
+    if len(text) <= ANSWER_AT_ONCE:
+        return in_place(text, again=again)
+    return await beside(lambda: in_place(text, again=again))
 
 
 def understand(text: str, needed: Sequence[str], read: Callable[[Any], T]) -> T:
