@@ -122,7 +122,7 @@ class Recovery:
     after_more: frozenset[int] = frozenset()
     """The versions of the plan that came after one which had left more to be planned."""
     """Of those, the step of a later plan that took the place of each (`core.plan.lineage`)."""
-    in_part: tuple[int, dict[str, list[StepId]]] | None = None
+    in_part: tuple[int, dict[str, list[StepId]]] | None = field(default=None, compare=False, repr=False)
     """What those of them have done that failed at other calls (`core.recovery.in_part`), as of this version of the plan."""
     unplanned: Unplanned | None = None
     reflections: int = 0
