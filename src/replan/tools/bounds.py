@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 MAX_RESULT_BYTES = 64 * 2**20
 """An answer may be that large, unless a source is told otherwise: it has to pass through memory."""
 
+FILE_BYTES = 1 << 20
+"""Bytes that are no text are a file of the task where they are more than that."""
+MOST_FILE_BYTES = 4 * 2**30
+"""So large a file may be, unless a source is told otherwise."""
+
 IDLE_SECS = 2.0
 """A connection that was idle for longer is not used again. Many servers (uvicorn, Node.js, Apache) close theirs after
 5 s, and of a call that crosses that end nobody can tell whether it was made."""

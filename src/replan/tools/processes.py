@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from replan.core.words import in_digits
 from replan.errors import ToolCallError
 from replan.tools import orphans
+from replan.tools.tee import Tee
 
 FLOOD_BYTES = 64 * 2**20
 """A program that writes more than that is stopped."""
@@ -37,6 +38,8 @@ class Finished(NamedTuple):
     """As in Python: negative if a signal ended it."""
     stdout: Captured
     stderr: Captured
+    taken: Any = None
+    """What `tee` has made of its whole stdout."""
 
 
 def plain_environment(names: Sequence[str] = ()) -> dict[str, str]:
@@ -81,6 +84,8 @@ async def run_program(
     max_output_bytes: int = 100_000,
     pass_fds: Sequence[int] = (),
     watch: Callable[[int], Coroutine[Any, Any, str]] | None = None,
+    tee: Tee | None = None,
+    flood_bytes: int = FLOOD_BYTES,
 ) -> Finished:
     """Run a program without any shell, in a process group of its own, and wait for its end.
 
@@ -88,13 +93,13 @@ async def run_program(
     when the program has ended but left others behind, and also when this process is killed meanwhile
     (`tools.orphans`); what made itself a session of its own escapes that.
     `what` names the call in errors. `watch` is given the number of its process, and says why it has to be stopped as soon
-    as it has to be. Raises `ToolCallError`: kind `tool` and surely not happened if it cannot be started,
-    `timeout`, or `output` for more than `FLOOD_BYTES`.
+    as it has to be. `tee` is given all of its stdout, which may then be of `flood_bytes`. Raises `ToolCallError`: kind `tool` and
+    surely not happened if it cannot be started, `timeout`, or `output` for more than `FLOOD_BYTES`.
     """
     loop = asyncio.get_running_loop()
     starting = asyncio.ensure_future(
         loop.subprocess_exec(
-            lambda: _Watching(loop, max_output_bytes),
+            lambda: _Watching(loop, max_output_bytes, tee, flood_bytes),
             *command,
             cwd=cwd,
             env=None if env is None else dict(env),
@@ -118,40 +123,49 @@ async def run_program(
     except (OSError, ValueError) as error:
         raise ToolCallError(f"{what} cannot be started: {error}", happened="no") from error
     orphans.started(transport.get_pid())
+    taken = None
     watcher = None if watch is None else loop.create_task(watch(transport.get_pid()))
     try:
         _feed(transport, stdin)
         async with asyncio.timeout(timeout_secs):
             ends: set[asyncio.Future[Any]] = {watching.exited, watching.flooded}
+            if tee is not None:
+                ends.add(tee.failed)
             await asyncio.wait(
                 ends if watcher is None else ends | {watcher}, return_when=asyncio.FIRST_COMPLETED
             )
             if watcher is not None and watcher.done():
                 raise ToolCallError(f"{what} was stopped: {watcher.result()}", happened="unknown")
-            if not watching.flooded.done():
-                await asyncio.wait(
-                    {watching.closed, watching.flooded},
-                    timeout=_LINGER_SECS,
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
+            await watching.read_on()
+            if tee is not None and not watching.flooded.done():
+                taken = await tee.result()
     except TimeoutError as error:
         text = f"{what} had not ended after {in_digits(timeout_secs)} seconds and was stopped{watching.last_words()}"
         raise ToolCallError(text, kind="timeout", happened="unknown") from error
     finally:
         if watcher is not None:
             watcher.cancel()
-        await _stop(transport, watching)
+        try:
+            await _stop(transport, watching)
+        finally:
+            if tee is not None:
+                await tee.give_up()
     if watching.flooded.done():
-        text = f"{what} wrote more than {FLOOD_BYTES:,} bytes and was stopped; make it write less"
+        text = f"{what} wrote more than {watching.most:,} bytes and was stopped; make it write less"
         raise ToolCallError(text, kind="output", happened="unknown")
     code = transport.get_returncode()
-    return Finished(-signal.SIGKILL if code is None else code, *(ends.captured() for ends in watching.ends))
+    stdout, stderr = (ends.captured() for ends in watching.ends)
+    return Finished(-signal.SIGKILL if code is None else code, stdout, stderr, taken)
 
 
 class _Watching(asyncio.SubprocessProtocol):
     """What a process writes, and when it ends."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, most: int, tee: Tee | None, flood_bytes: int) -> None:
+        self._tee = tee
+        self._most = (flood_bytes, FLOOD_BYTES)
+        self.most = FLOOD_BYTES
+        """Bytes of the stream that was too much."""
         self.ends = (_Ends(most), _Ends(most))
         self.exited: asyncio.Future[None] = loop.create_future()
         self.closed: asyncio.Future[None] = loop.create_future()
@@ -160,8 +174,25 @@ class _Watching(asyncio.SubprocessProtocol):
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         ends = self.ends[fd - 1]
         ends.add(data)
-        if ends.size > FLOOD_BYTES:
+        if ends.size > self._most[fd - 1]:
+            self.most = self._most[fd - 1]
             _done(self.flooded)
+        elif fd == 1 and self._tee is not None:
+            self._tee.add(data)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.SubprocessTransport)
+        if self._tee is not None:
+            self._tee.reads(transport.get_pipe_transport(1))
+
+    async def read_on(self) -> None:
+        """Once it has ended: until its pipes are closed, or nothing has come for a while."""
+        waits = True
+        while waits and not (self.closed.done() or self.flooded.done()):
+            waits = self._tee is not None and self._tee.paused and not self._tee.failed.done()
+            await asyncio.wait(
+                {self.closed, self.flooded}, timeout=_LINGER_SECS, return_when=asyncio.FIRST_COMPLETED
+            )
 
     def process_exited(self) -> None:
         _done(self.exited)

@@ -182,6 +182,8 @@ def _of_parameter(value: Any) -> File:
         return made
     if (found := from_data_url(value)) is not None:
         return File(found[1], found[0])
+    if value.startswith("data:") and ";base64," in value[:200]:
+        raise ValueError("what stands after 'data:…;base64,' is not base64")
     return File(value.encode("utf-8", "replace"), "text/plain")
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import IO, Annotated, Any, NotRequired, TypedDict
 
 from pydantic import Field
 
 from replan.errors import ToolCallError
 from replan.tools.binary import data_url
+from replan.tools.bounds import FILE_BYTES, MOST_FILE_BYTES
+from replan.tools.functions.context import current
 from replan.tools.functions.decorator import tool
+from replan.tools.functions.files import File
 from replan.tools.kit.folders.file_writing import writing_tools
 from replan.tools.kit.folders.globs import matcher
 from replan.tools.kit.folders.rooted import Found, Root, kind_of
@@ -45,7 +48,7 @@ class Paths(TypedDict):
 
 
 class Content(TypedDict):
-    """A file's content: `text` with its `encoding`, or `data_url` of one that is no text."""
+    """A file's content: `text` with its `encoding`, `data_url` of one that is no text, or `file`: all of it, of any size."""
 
     path: str
     size: int
@@ -55,7 +58,8 @@ class Content(TypedDict):
     last_line: NotRequired[int]
     total_lines: NotRequired[int | None]
     truncated: NotRequired[bool]
-    data_url: NotRequired[str]
+    data_url: NotRequired[str | File]
+    file: NotRequired[File]
 
 
 class Info(TypedDict):
@@ -74,11 +78,14 @@ def files(
     name: str = "files",
     most_text_bytes: int = MOST_TEXT,
     most_binary_bytes: int = MOST_BINARY,
+    most_file_bytes: int = MOST_FILE_BYTES,
 ) -> KitSource:
     """Files under `root`: listing, finding, searching and reading; with `write`, also changing them.
 
     Nothing outside of the root is reached: `..`, absolute paths elsewhere and symbolic links are refused (links are
     listed, and not followed). A hard link to a file elsewhere is that file: only who may write there can make one.
+    In a task, a file of more than a megabyte that is no text, and any that is read as one, is stored as a file of the task
+    (`replan.File`), up to `most_file_bytes`.
     Raises `InputError` for a root that is no folder.
     """
     folder = Root(root)
@@ -154,6 +161,7 @@ def files(
         path: str,
         first_line: Annotated[int, Field(ge=1)] = 1,
         last_line: Annotated[int, Field(ge=1)] | None = None,
+        whole: bool = False,
     ) -> Content:
         """Read a file. Text comes as text; a picture or another binary file as a data: URL.
 
@@ -161,6 +169,7 @@ def files(
             path: the file, such as notes/today.md
             first_line: the first line to read; lines count from 1
             last_line: the last line to read; nothing for all
+            whole: true for all of it, of any size, as a file that other tools take
         """
         if last_line is not None and last_line < first_line:
             raise ToolCallError(
@@ -173,26 +182,43 @@ def files(
             size = os.fstat(file.fileno()).st_size
             encoding = encoding_of(file.read(65536))
             file.seek(0)
+            as_file = whole or (encoding is None and size > FILE_BYTES and current().keeps)
+            if as_file and size > most_file_bytes:
+                text = f"path: {shown!r} has {size:,} bytes; at most {most_file_bytes:,} are taken"
+                raise ToolCallError(text, happened="no")
+            if as_file:
+                own = os.fdopen(os.dup(file.fileno()), "rb")
+                found = File(_pieces(own), media_type(path))
+                if whole:
+                    return {"path": shown, "size": size, "file": found}
+                return {"path": shown, "size": size, "data_url": found}
             if encoding is None:
                 if size > most_binary_bytes:
                     text = f"path: {shown!r} is not text and has {size:,} bytes; at most {most_binary_bytes:,} are read"
                     raise ToolCallError(text, happened="no")
                 data = file.read(most_binary_bytes + 1)[:most_binary_bytes]
                 return {"path": shown, "size": size, "data_url": data_url(data, media_type(path))}
-            found = read_lines(file, encoding, first_line, last_line, most_text_bytes)
+            lines = read_lines(file, encoding, first_line, last_line, most_text_bytes)
         return {
             "path": shown,
             "size": size,
-            "text": found.text,
-            "encoding": found.encoding,
-            "first_line": found.first,
-            "last_line": found.last,
-            "total_lines": found.total,
-            "truncated": found.more,
+            "text": lines.text,
+            "encoding": lines.encoding,
+            "first_line": lines.first,
+            "last_line": lines.last,
+            "total_lines": lines.total,
+            "truncated": lines.more,
         }
 
     made: list[Callable[..., Any]] = [list_files, find_files, search_files, file_info, read_file]
     return KitSource([*made, *(writing_tools(folder) if write else ())], name=name)
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    """What is in the file, which is closed with that."""
+    with file:
+        while piece := file.read(FILE_BYTES):
+            yield piece
 
 
 def _entry(found: Found) -> Entry:

@@ -21,14 +21,14 @@ from replan.core.words import in_digits
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall
 from replan.tools.binary import data_url
-from replan.tools.bounds import is_idempotency_key, too_large, traceparent
+from replan.tools.bounds import FILE_BYTES, MOST_FILE_BYTES, is_idempotency_key, too_large, traceparent
 from replan.tools.functions.context import current, time_left
 from replan.tools.functions.decorator import tool
 from replan.tools.functions.files import File
 from replan.tools.kit.source import KitSource
 from replan.tools.large_json import parsed, taken
 from replan.tools.network.addresses import AddressRules
-from replan.tools.network.body import FILE_BYTES, MOST_FILE_BYTES, Body, read_limited
+from replan.tools.network.body import Body, read_limited
 from replan.tools.network.client import guarded_client
 
 if TYPE_CHECKING:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from pydantic import Field
 
 from replan.errors import InputError, ToolCallError
-from replan.tools.functions.context import time_left
+from replan.tools.bounds import MOST_FILE_BYTES
+from replan.tools.functions.context import ToolContext, current, time_left
 from replan.tools.functions.decorator import tool
+from replan.tools.functions.files import File
 from replan.tools.kit.source import KitSource
-from replan.tools.processes import plain_environment, run_program
+from replan.tools.processes import FLOOD_BYTES, plain_environment, run_program
+from replan.tools.tee import Tee
 
 _ANSWERS = {
     "grep": (0, 1),
@@ -30,12 +34,13 @@ _ANSWERS = {
 
 
 class Ran(TypedDict):
-    """What a program wrote; the middle is left out where `truncated`."""
+    """What a program wrote; the middle is left out where `truncated`, and `stdout_file` is all of stdout."""
 
     exit_code: int
     stdout: str
     stderr: str
     truncated: bool
+    stdout_file: NotRequired[File]
 
 
 Arguments = Annotated[list[str], Field(max_length=1000)]
@@ -48,6 +53,7 @@ def shell(
     cwd: str | os.PathLike[str] = ".",
     timeout_secs: float = 60.0,
     max_output_bytes: int = 100_000,
+    most_file_bytes: int = MOST_FILE_BYTES,
     env: Sequence[str] = (),
     name: str = "shell",
 ) -> KitSource:
@@ -56,6 +62,8 @@ def shell(
     Each is a name that is looked up on the PATH, now and once, or a path. Arguments go to the program as they are: no
     shell reads them, so `;`, `|`, `$(…)` and `*` mean nothing. `reads` says that a program changes nothing, whatever
     its arguments; such calls are repeated freely. Those of `allow` count as effects that must not be repeated.
+    Of more than `max_output_bytes` the ends are given; in a task, all of stdout besides, as a file (`replan.File`) of at most
+    `most_file_bytes`.
     `cwd`: where they run. `env`: variables that they get besides PATH, HOME, locale and time zone.
 
     This is no sandbox: an allowed program can do whatever it can (`find -exec`, `git` with hooks, `tar` with
@@ -76,6 +84,8 @@ def shell(
             raise ToolCallError(
                 "arguments: a NUL character cannot be in an argument", kind="parameter", happened="no"
             )
+        context = current()
+        tee = Tee(max_output_bytes, partial(_kept, context)) if context.keeps else None
         ended = await run_program(
             [path, *arguments],
             what=f"the program {program!r}",
@@ -84,6 +94,8 @@ def shell(
             stdin=stdin.encode("utf-8", "replace"),
             timeout_secs=time_left(timeout_secs),
             max_output_bytes=max_output_bytes,
+            tee=tee,
+            flood_bytes=FLOOD_BYTES if tee is None else most_file_bytes,
         )
         if ended.exit_code not in _ANSWERS.get(program, (0,)):
             raise ToolCallError(
@@ -91,12 +103,15 @@ def shell(
                 happened="no" if clean else "unknown",
             )
         cut = ended.stdout.cut or ended.stderr.cut
-        return {
+        ran: Ran = {
             "exit_code": ended.exit_code,
             "stdout": ended.stdout.text,
             "stderr": ended.stderr.text,
             "truncated": cut,
         }
+        if ended.taken is not None:
+            ran["stdout_file"] = ended.taken
+        return ran
 
     async def run_command(program: str, arguments: Arguments | None = None, stdin: str = "") -> Ran:
         """Run a program and give what it wrote. There is no shell: no pipes, no wildcards, no variables.
@@ -127,6 +142,11 @@ def shell(
         run_reading_command.__annotations__["program"] = Literal[tuple(readers)]
         made.append(tool(effect="reads", volatile=True, timeout=whole)(run_reading_command))
     return KitSource(made, name=name)
+
+
+async def _kept(context: ToolContext, pieces: AsyncGenerator[bytes, None]) -> File:
+    """All that a program writes, stored as it comes."""
+    return await context.keep(File(pieces, "text/plain"))
 
 
 def _looked_up(names: Sequence[str]) -> dict[str, str]:

@@ -13,15 +13,11 @@ from typing import TYPE_CHECKING
 from replan.beside import beside
 from replan.core.data.pieces import AT_ONCE
 from replan.errors import ToolCallError
-from replan.tools.bounds import too_large
+from replan.tools.bounds import FILE_BYTES, too_large
 
 if TYPE_CHECKING:
     import httpx2
 
-FILE_BYTES = 1 << 20
-"""Bytes that are no text are a file where they are more than that."""
-MOST_FILE_BYTES = 4 * 2**30
-"""So large a file may be, unless a source is told otherwise."""
 _TEXTUAL = re.compile(
     r"text/|application/(.+\+)?(json|xml|yaml|x-yaml|javascript|graphql|jsonl|x-ndjson|sql)\b"
 )

@@ -11,6 +11,7 @@ from urllib.parse import urljoin
 from replan.core.secrets import KnownSecrets
 from replan.errors import ToolCallError
 from replan.ports import KeptOutput, ToolCall
+from replan.tools.bounds import FILE_BYTES
 from replan.tools.openapi.answers import MAX_ERROR_BYTES, failure, is_textual
 from replan.tools.openapi.bodies import bare, is_json
 from replan.tools.openapi.pages import origin
@@ -200,7 +201,7 @@ class Sender:
 
     async def _body(self, response: httpx2.Response) -> tuple[bytes, KeptOutput | None]:
         """The body of a success: its bytes, or the file that it is stored as."""
-        from replan.tools.network.body import FILE_BYTES, Body, read_limited
+        from replan.tools.network.body import Body, read_limited
 
         kind = bare(response.headers.get("content-type", ""))
         if self._keep is None or response.request.method == "HEAD" or is_json(kind):

@@ -17,10 +17,9 @@ from replan.core.types import JsonObject, ToolSpec
 from replan.core.words import in_digits
 from replan.errors import InputError, ToolCallError
 from replan.ports import KeptOutput, Progress, ToolCall, ToolProblem
-from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters, too_large, unknown_tool
+from replan.tools.bounds import MAX_RESULT_BYTES, MOST_FILE_BYTES, check_parameters, too_large, unknown_tool
 from replan.tools.large_json import taken
 from replan.tools.network.addresses import AddressRules
-from replan.tools.network.body import MOST_FILE_BYTES
 from replan.tools.network.client import guarded_client
 from replan.tools.openapi import pages
 from replan.tools.openapi.answers import value_of

@@ -7,11 +7,14 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, TypedDict
 
 from replan.errors import ToolCallError
+from replan.tools.functions.context import current
 from replan.tools.functions.decorator import tool
+from replan.tools.functions.files import File
 from replan.tools.kit.folders.rooted import Root, failed, kind_of
 
 
@@ -43,12 +46,12 @@ def writing_tools(folder: Root) -> list[Callable[..., Any]]:
         return _replace(folder, path, text.encode("utf-8", "replace"))
 
     @tool(effect="repeatable", timeout=60)
-    def write_binary(path: str, data: bytes) -> Written:
+    def write_binary(path: str, data: File) -> Written:
         """Write bytes to a file, in place of what it had; missing folders are made.
 
         Args:
             path: the file, such as pictures/chart.png
-            data: the whole new content, as a data: URL in base64
+            data: the whole new content, of any size: a reference to bytes in the output of a step, or a data: URL in base64
         """
         return _replace(folder, path, data)
 
@@ -83,7 +86,7 @@ def writing_tools(folder: Root) -> list[Callable[..., Any]]:
             destination: the path of the copy
         """
         with os.fdopen(folder.open(source), "rb") as file:
-            return _replace(folder, destination, file)
+            return _replace(folder, destination, iter(partial(file.read, 1 << 20), b""))
 
     @tool(effect="once", timeout=60)
     def move_file(source: str, destination: str) -> Moved:
@@ -154,7 +157,7 @@ def writing_tools(folder: Root) -> list[Callable[..., Any]]:
     return [write_file, write_binary, append_file, copy_file, move_file, delete_file, make_folder]
 
 
-def _replace(folder: Root, path: str, content: Any) -> Written:
+def _replace(folder: Root, path: str, content: bytes | Iterable[bytes]) -> Written:
     """Put the content into a new file beside, then give that the name: no reader sees a half of it."""
     with folder.parent(path, make=True) as (at, name), _as_told(path):
         mode = None
@@ -168,11 +171,10 @@ def _replace(folder: Root, path: str, content: Any) -> Written:
             with os.fdopen(opened, "wb") as file:
                 if mode is not None:
                     os.fchmod(file.fileno(), mode)
-                if isinstance(content, bytes):
-                    file.write(content)
-                else:
-                    while block := content.read(1 << 20):
-                        file.write(block)
+                for piece in (content,) if isinstance(content, bytes) else content:
+                    if current().cancelled:
+                        raise ToolCallError("the call was given up", kind="cancelled", happened="no")
+                    file.write(piece)
                 file.flush()
                 os.fsync(file.fileno())
                 size = os.fstat(file.fileno()).st_size
