@@ -106,6 +106,7 @@ async def test_what_may_take_a_call_back_is_asked_about_once(
         {**A6, "confidence": "high", "explanation": "x", "step_id": "step_1", "tool": "print_label"},
         {"suggested_action": {**RETRY, "reason": "A6 exists", "confidence": 0.9}},
         {"suggested_action": {"type": "retry_with_params", "size": "A6"}},
+        {**A6, "attempt": 0, "alternative_solutions": "no", "analysis": "no"},
         {"suggested_action": "retry_with_params", "data": DATA},
         {"suggested_action": {"retry_with_params": DATA}},
     ],

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replan.core.types import Plan
 from replan.reasoning.planning.in_place import InPlace
 
 STEP = {"step_id": "a", "tool": "pay", "parameters": {"to": "bob"}}
@@ -91,6 +92,8 @@ def test_words_for_nothing_left_are_for_who_judges_and_for_nobody_else(answer: A
         {"steps": [STEP]},
         '{"steps": [',
         "Here is what I would do next: pay Bob.",
+        "Everything is done but the payment to Bob, whose account is closed.",
+        {"steps": [], "cannot": "All is planned except what needs Ann's address."},
     ],
 )
 @pytest.mark.parametrize("judged", [True, False])
@@ -121,3 +124,31 @@ def test_nothing_that_is_said_ever_becomes_a_step(text: str, rest: bool, judged:
 def test_an_answer_with_steps_stays_one(again: bool, rest: bool, words: str) -> None:
     steps = [STEP, {**STEP, "step_id": "b"}]
     assert read({"steps": steps, "reasoning": words}, again=again, rest=rest, judged=True) is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"steps": [], "task_description": "Which is the largest planet?"},
+        {"steps": [], "reasoning": "No tool is needed. The task: which is the largest planet?"},
+        {"answer": "which is the LARGEST planet"},
+        "The user asks: Which is the largest planet?",
+    ],
+)
+def test_the_words_of_the_task_are_no_question_of_the_planner(said: Any) -> None:
+    in_place = InPlace("Which is the largest planet?")
+    assert in_place(said if isinstance(said, str) else json.dumps(said), again=True) is None
+    assert isinstance(said, str) or not in_place.doubt(said, Plan(plan_id="p", steps=()))
+
+
+def test_the_words_of_the_task_are_no_refusal_either() -> None:
+    in_place = InPlace("Tell Bob: I can't help with that.")
+    assert (
+        in_place('{"steps": [], "task_description": "Tell Bob: I can\'t help with that."}', again=True)
+        is None
+    )
+    assert in_place('{"steps": [], "reasoning": "I can\'t pay anybody."}', again=True) is not None
+
+
+def test_an_apology_is_no_refusal() -> None:
+    assert read("I'm sorry for the mistake. I will send the plan again.") is None

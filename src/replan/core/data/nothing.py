@@ -27,9 +27,16 @@ _NOTHING_IS_LEFT = re.compile(
 )
 
 
+_BUT = re.compile(
+    r"\b(?:except|but|however|not|cannot|unless|until|only|fail\w*|missing|lack\w*)\b|n['’]t\b", re.IGNORECASE
+)
+"""What says something beside that: there is more to it."""
+
+
 def says_nothing_is_left(text: str) -> bool:
     """True of words that may say so. Nothing may hang on it but that somebody looks whether it is so."""
-    return _NOTHING_IS_LEFT.search(text[:2_000]) is not None
+    said = text[:2_000]
+    return _NOTHING_IS_LEFT.search(said) is not None and _BUT.search(said) is None
 
 
 def is_nothing(value: Any) -> bool:

@@ -47,6 +47,7 @@ _STEP_FIELDS = {
     "alternative_solutions": ("alternatives",),
     "improvement_suggestions": ("improvements", "suggestions"),
 }
+_RECOVERABLE = {"is_recoverable", *_STEP_FIELDS["is_recoverable"]}
 _CONDITIONS = frozenset(name for own in ("when", "requires_approval") for name in (own, *STEP_FIELDS[own]))
 """What a step may be bound to; a retry is made at once, so beside one it says that it is not meant so."""
 _GIVING_UP = {
@@ -208,26 +209,34 @@ def _beside_retry(answer: JsonObject) -> Beside:
         if (fold(key) in INSTEAD_OF_STEPS or (part is not answer and fold(key) in _CONDITIONS))
         and spoken(value)
     ]
-    unknown = [*_against_a_retry(answer, raw), *(one for found in said for one in found.unknown)]
+    unknown = [
+        *_against_a_retry(answer, [part for part, _ in parts]),
+        *(one for found in said for one in found.unknown),
+    ]
     denying = dict.fromkeys([*asks, *(one for found in said for one in found.denying)])
     return Beside(tuple(one for one in unknown if one not in denying), tuple(denying))
 
 
-def _against_a_retry(answer: JsonObject, action: Any) -> list[str]:
+def _against_a_retry(answer: JsonObject, parts: Sequence[JsonObject]) -> list[str]:
     """Each field of a diagnosis and its action that is false, whatever it is called, but for what tells of the failure.
 
     What is to be made again is recoverable, should be retried, and so on: a false beside it says otherwise. That a cause outside
     cannot be recovered from goes with its category.
     """
     outside = _category(named(answer, _STEP_FIELDS).get("root_cause_category")) in _OUTSIDE
-    told = {*_OF_FAILURES, *(("is_recoverable", *_STEP_FIELDS["is_recoverable"]) if outside else ())}
-    parts = [answer, *([action] if isinstance(action, dict) else [])]
+    told = {*_OF_FAILURES, *_OF_DIAGNOSES} - (set() if outside else _RECOVERABLE)
     return [
         f"{key}: {value}"
         for part in parts
         for key, value in part.items()
-        if truth(value) is False and fold(key) not in told
+        if truth(value) is False
+        and fold(key) not in told
+        and (not _is_number(value) or fold(key) in _RECOVERABLE)
     ]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _without_failure(part: JsonObject) -> JsonObject:

@@ -27,10 +27,12 @@ _STEPS = ("steps", *INSTEAD_OF_STEPS)
 class InPlace:
     """How an answer that is no plan is read.
 
-    `rest`: what comes after a first part is asked for, which may be nothing. `judged`: a model judges, and so hears of it.
+    `task`: its text, which an answer may only say again. `rest`: what comes after a first part is asked for, which may be nothing.
+    `judged`: a model judges, and so hears of it.
     """
 
-    def __init__(self, *, rest: bool = False, judged: bool = False) -> None:
+    def __init__(self, task: str = "", *, rest: bool = False, judged: bool = False) -> None:
+        self._task = _plain(task)
         self._rest = rest
         self._judged = judged
 
@@ -44,9 +46,9 @@ class InPlace:
         if not again:
             return None
         words = [said] if isinstance(said, str) else list(_texts(said))
-        if question := next((one for one in words if asks(one)), ""):
+        if question := next(filter(self._asks, words), ""):
             return {"steps": [], "ask_first": question[:_SHOWN]}
-        if refusal := next((one for one in words if _refuses(one)), ""):
+        if refusal := next(filter(self._refuses, words), ""):
             return {"steps": [], "cannot": refusal[:_SHOWN]}
         if not isinstance(said, str) and (noes := said_beside(said, PLAN_FIELDS).denying):
             return {"steps": [], "cannot": "; ".join(noes)}
@@ -55,6 +57,19 @@ class InPlace:
     def nothing_is_left(self, plan: Plan) -> bool:
         """True if a plan declines only because all is done."""
         return self._rest and self._judged and says_nothing_is_left(plan.cannot or plan.ask_first)
+
+    def doubt(self, answer: JsonObject, plan: Plan) -> str:
+        """What an answer without steps says to readers that is no reason to have none: a question, or a refusal; else nothing."""
+        if plan.steps or plan.declined or self._rest:
+            return ""
+        return next((one for one in _texts(answer) if self._asks(one) or self._refuses(one)), "")
+
+    def _asks(self, said: str) -> bool:
+        return asks(said) and _plain(_SENTENCE.split(said.strip())[-1]) not in self._task
+
+    def _refuses(self, said: str) -> bool:
+        found = bool(refusal_to_readers({"reasoning": said})) or _REFUSES_AT_ALL.search(said[:_SHOWN])
+        return bool(found) and _plain(said) not in self._task
 
     def _plans_nothing(self, said: JsonObject | str) -> bool:
         if isinstance(said, str):
@@ -72,19 +87,8 @@ class InPlace:
         return self._judged and isinstance(more, str) and says_nothing_is_left(more)
 
 
-def doubt_of_no_steps(answer: JsonObject, plan: Plan) -> str:
-    """What an answer without steps says to readers that is no reason to have none: a question, or a refusal; else nothing."""
-    if plan.steps or plan.declined:
-        return ""
-    return next((one for one in _texts(answer) if asks(one) or _refuses(one)), "")
-
-
-def _refuses(said: str) -> bool:
-    return bool(refusal_to_readers({"reasoning": said})) or _REFUSES_AT_ALL.search(said[:_SHOWN]) is not None
-
-
 _REFUSES_AT_ALL = re.compile(
-    r"\b(?:i|we)(?:['’]m|\s+am|['’]re|\s+are)\s+(?:sorry|(?:not\s+)?(?:able|allowed|permitted|willing)|un(?:able|willing))\b"
+    r"\b(?:i|we)(?:['’]m|\s+am|['’]re|\s+are)\s+(?:not\s+(?:able|allowed|permitted|willing)|un(?:able|willing))\b"
     r"|\b(?:i|we)\s*(?:can|will|must|shall|could|may|wo|ca)(?:\s*not|n['’]t)\s+(?:help|comply|assist|plan|do|make|run|pay|send)\b",
     re.IGNORECASE,
 )
@@ -95,6 +99,13 @@ def prose_of(text: str) -> str:
     """What was said where there is no object in it at all."""
     said = _said(text) if len(text) <= _SHOWN else ""
     return said[:_SHOWN] if isinstance(said, str) else ""
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split()).strip(" .!?\"'")
+
+
+_SENTENCE = re.compile(r"[.!:;\n]\s+|\n")
 
 
 def _said(text: str) -> JsonObject | str | None:

@@ -13,7 +13,7 @@ from replan.core.types import Frozen, JsonObject, Plan, Step, StepId, ToolSpec
 from replan.core.walk import texts_in
 from replan.errors import AnswerInvalid, PlanInvalid
 from replan.reasoning.planning.fields import hints, item_problems, name_fields, of_steps, strict_problems
-from replan.reasoning.planning.in_place import InPlace, doubt_of_no_steps, prose_of
+from replan.reasoning.planning.in_place import InPlace, prose_of
 from replan.reasoning.planning.invented import invented_links
 from replan.reasoning.planning.loosen import loosen
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
@@ -53,10 +53,12 @@ async def make_plan(
     told of each refused answer. `PlanInvalid` with the last full list when none passed.
     """
 
+    in_place = InPlace(task.description)
+
     def read(answer: Any) -> Planned:
         if talk.style != "small":
             planned = read_planned(answer, new_plan, check)
-            check_no_steps(answer, planned.plan)
+            check_no_steps(answer, planned.plan, in_place)
             return planned
         planned = read_small(answer, new_plan, check, tools, {})
         plan = planned.plan
@@ -76,7 +78,7 @@ async def make_plan(
         changes(tools),
         corrections=corrections,
         on_rejected=on_rejected,
-        in_place=InPlace() if talk.style != "small" else None,
+        in_place=in_place if talk.style != "small" else None,
     )
 
 
@@ -167,9 +169,9 @@ def read_planned(
     )
 
 
-def check_no_steps(answer: JsonObject, plan: Plan) -> None:
+def check_no_steps(answer: JsonObject, plan: Plan, in_place: InPlace) -> None:
     """`Violations` where a plan has no steps for a reason that it says to readers alone."""
-    if said := doubt_of_no_steps(answer, plan):
+    if said := in_place.doubt(answer, plan):
         told = (
             f"the plan has no steps, and says {said[:200]!r}: put a question that has to be answered first into `ask_first`, and why the "
             "task cannot be done into `cannot`; where it needs no tool, leave that out"

@@ -59,15 +59,14 @@ async def make_replan(
     `PlanInvalid` with the last full list when none passed.
     """
     small, rest = talk.style == "small", view.strategy == "continue"
-    in_place = InPlace(rest=rest, judged=judged)
+    in_place = InPlace(view.task.description, rest=rest, judged=judged)
 
     def read(answer: Any) -> Planned:
         if not small:
             planned = read_planned(answer, new_plan, check)
             if in_place.nothing_is_left(planned.plan):
                 return read_planned({"steps": []}, new_plan, check)
-            if not rest:
-                check_no_steps(answer, planned.plan)
+            check_no_steps(answer, planned.plan, in_place)
             return planned
         planned = read_small(answer, new_plan, check, tools, view.usable)
         plan = planned.plan

@@ -33,6 +33,8 @@ class Asking:
         """What requests before the last one have used."""
         self.because = ""
         self._sent = 0
+        budget = run.state.policy.budget
+        self._bounded = budget.max_tokens is not None or budget.max_cost_usd is not None
         self._call_id = ""
         self._came = self._looked = 0
         """Tokens of the answer under way that have come, by estimate: now, and when that was last held against the limits."""
@@ -81,7 +83,7 @@ class Asking:
     def came(self, tokens: int) -> None:
         """Raise `BudgetReached` where the answer is surely more than what is left."""
         self._came = tokens
-        if tokens >= self._looked + _OFTEN:
+        if self._bounded and tokens >= self._looked + _OFTEN:
             self._looked = tokens
             self._note()
             if limit := exceeded(self._run.state.policy.budget, self._used_with_this(int(tokens * _SURE))):
