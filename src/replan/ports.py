@@ -344,6 +344,22 @@ class Appended(NamedTuple):
     last: int
 
 
+class Landing(asyncio.Future[Any]):
+    """What a store may give for an append that another thread carries out: it tells of its end as that comes.
+
+    Callbacks are called a turn of the event loop later.
+    """
+
+    told: Callable[[asyncio.Future[Any]], None] | None = None
+    """Called in the event loop, once it is done."""
+
+    def cancel(self, msg: Any = None) -> bool:
+        cancelled = super().cancel(msg)
+        if cancelled and self.told is not None:
+            self.told(self)
+        return cancelled
+
+
 class NewArtifact(NamedTuple):
     """A large output to be stored with the events that name it."""
 

@@ -28,10 +28,26 @@ class EventRow(NamedTuple):
     data: str
 
 
+class Laid(NamedTuple):
+    """How what is appended together comes to lie, and what it does to its task."""
+
+    rows: list[EventRow]
+    status: TaskStatus | None
+    """The status that the events leave the task in, if they change it."""
+    ends: bool
+    """One of them ends it."""
+
+
+def laid(recorded: Sequence[Recorded]) -> Laid:
+    """One append, as it comes to lie."""
+    if 0 < len(recorded) <= MOST // EVENTS_OF_ONE and PLAIN.issuperset(map(type, recorded)):  # as most are
+        row = EventRow(EVENTS_OF_ONE * len(recorded), TOGETHER, dump_together(recorded))
+        return Laid([row], None, False)
+    return Laid(rows_of(recorded), *brings(recorded))
+
+
 def rows_of(recorded: Sequence[Recorded]) -> list[EventRow]:
     """The rows of one append."""
-    if 0 < len(recorded) <= MOST // EVENTS_OF_ONE and PLAIN.issuperset(map(type, recorded)):  # as most are
-        return [EventRow(EVENTS_OF_ONE * len(recorded), TOGETHER, dump_together(recorded))]
     stored = [one for one in recorded if one.stored]
     kinds = list(map(type, stored))
     plain = len(stored) if PLAIN.issuperset(kinds) else sum([kind in PLAIN for kind in kinds])

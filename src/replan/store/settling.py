@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
+
+from replan.ports import Landing
 
 
 class Waiter(NamedTuple):
     """A future of somebody else's loop."""
 
-    future: asyncio.Future[Any]
+    future: Landing
     loop: asyncio.AbstractEventLoop
 
 
 def waiter() -> Waiter:
     """A future of the running loop, to be settled from the store's thread."""
     loop = asyncio.get_running_loop()
-    return Waiter(loop.create_future(), loop)
+    return Waiter(Landing(loop=loop), loop)
 
 
 Settled = tuple[Waiter, Any, BaseException | None]
 
 
-def settle(done: Iterable[Settled]) -> None:
+def settle(done: Sequence[Settled]) -> None:
     """Hand results over, one wake-up a loop."""
+    if len(done) == 1:  # as most
+        with contextlib.suppress(RuntimeError):  # the loop is gone, and with it whoever waited
+            done[0][0].loop.call_soon_threadsafe(settle_here, done)
+        return
     by_loop: dict[asyncio.AbstractEventLoop, list[Settled]] = {}
     for item in done:
         by_loop.setdefault(item[0].loop, []).append(item)
@@ -37,10 +44,16 @@ def settle(done: Iterable[Settled]) -> None:
 
 def settle_here(items: Iterable[Settled]) -> None:
     """The same, in the loop of those who wait."""
-    for (future, _), result, error in items:
+    for (future, loop), result, error in items:
         if future.done():
             continue
         if error is None:
             future.set_result(result)
         else:
             future.set_exception(error)
+        if future.told is not None:
+            try:
+                future.told(future)
+            except Exception as fault:  # noqa: BLE001 - as of a callback: the others are to be told all the same
+                told = {"message": "whoever was told of an append failed", "exception": fault}
+                loop.call_exception_handler(told)

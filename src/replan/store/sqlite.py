@@ -54,7 +54,7 @@ from replan.store.keeping import keep, remove
 from replan.store.outbox import SqliteOutbox
 from replan.store.reader import Reader, Row
 from replan.store.redact import redact
-from replan.store.rows import EventRow, brings, rows_of
+from replan.store.rows import EventRow, laid
 from replan.store.watch import Listener, Watchers
 from replan.store.writer import Writer, translate
 
@@ -260,8 +260,7 @@ class SqliteStore:
         round: int,
         artifacts: Sequence[NewArtifact] = (),
     ) -> asyncio.Future[Appended]:
-        rows = rows_of(events)
-        status, ends = brings(events)
+        rows, status, ends = laid(events)
         task_id, fence = claim.task_id, claim.fence
         if len(rows) == 1 and status is None and not artifacts:
             large = len(rows[0].data) > PROMPT_BYTES

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from replan.errors import ReplanError, StoreBusy, StoreError, StoreFull, StoreUnusable
+from replan.ports import Landing
 from replan.store.settling import Settled, Waiter, settle
 
 _LOG = logging.getLogger("replan.store")
@@ -104,7 +105,7 @@ class Writer:
         `scrub`: what it has overwritten shall be in the file's own log no more either.
         """
         loop = asyncio.get_running_loop()
-        future = loop.create_future()
+        future = Landing(loop=loop)
         if self._closing:
             future.set_exception(StoreError(f"the store {self._path} is closed"))
         elif large or (durable and self._synced) or not self._at_once(work, chain, single, future):
@@ -166,8 +167,10 @@ class Writer:
 
     def _wake(self) -> None:
         """Let the thread look whether there is something to do."""
-        with contextlib.suppress(RuntimeError):  # it is awake, or about to be
+        try:  # noqa: SIM105  (a block of `contextlib` takes longer than all of it, for each commit)
             self._asleep.release()
+        except RuntimeError:
+            pass  # it is awake, or about to be
 
     def mend(self, chain: Hashable) -> None:
         """Nothing more will come of that chain."""
@@ -192,7 +195,8 @@ class Writer:
             with self._turn:
                 jobs = [self._jobs.popleft() for _ in range(min(GROUP, len(self._jobs)))]
                 done = self._commit(jobs) if jobs else []
-                self._scrub = self._scrub or any(job.scrub for job in jobs)
+                if [job for job in jobs if job.scrub]:
+                    self._scrub = True
                 if self._scrub:
                     self._scrub = not self._emptied_log()
                 if self._prompt_left <= 0:

@@ -22,7 +22,7 @@ from replan.core.failures.faults import classify, in_doubt, may_retry
 from replan.core.limits.budget import limit_reached
 from replan.core.plain_calls import PlainEnd, PlainStart
 from replan.core.secrets import holds_lost, reveal_known
-from replan.core.state.task import Output
+from replan.core.state.task import Output, State
 from replan.core.types import VERIFY, Fault, JsonObject, StepId, ToolSpec, unchecked
 from replan.errors import StoreError, ToolCallError
 from replan.ports import Progress, ToolCall
@@ -196,7 +196,7 @@ class Attempts:
                 if _has_to_land(call) and not run.has_landed(batch):
                     await run.certain(batch)
                 elsewhere = None
-                if call.tool.effect == "once" and (run.state.kin or run.unheard is not None):
+                if call.tool.effect == "once" and (run.unheard or _is_to_look(run.state)):
                     elsewhere = await self._elsewhere(call)
             except asyncio.CancelledError:
                 self._take_back(call)
@@ -509,6 +509,11 @@ class Attempts:
 def _has_to_land(call: Call) -> bool:
     """True if what is recorded has to be on disk before the call is made."""
     return call.tool.effect != "reads" or bool(call.step.dependencies)
+
+
+def _is_to_look(state: State) -> bool:
+    """True if a call may have been made by another task, or is not to be made any more."""
+    return state.kin or state.pause is not None or state.cancel is not None
 
 
 def _of_all(call: Call, fault: Fault) -> Fault:

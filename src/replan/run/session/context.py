@@ -11,6 +11,7 @@ import contextlib
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from pydantic_core import PydanticSerializationError
@@ -22,7 +23,7 @@ from replan.core.state.fold import apply
 from replan.core.state.task import State
 from replan.core.types import Usage
 from replan.errors import ReplanError, StaleWriter, StoreError
-from replan.ports import Appended, Claim, NewArtifact
+from replan.ports import Appended, Claim, Landing, NewArtifact
 from replan.run.session.dependencies import Parts
 from replan.run.session.feed import Standing
 from replan.run.session.known_secrets import LateSecrets
@@ -252,23 +253,25 @@ class Run:
         self._flying.append(batch)
         try:
             try:
-                future = self._append(batch, batch.events)
+                future = self.parts.store.append(
+                    self.claim, batch.events, ts=batch.ts, round=batch.round, artifacts=batch.artifacts
+                )
             except (
                 PydanticSerializationError
             ):  # half a surrogate pair in some text: better a replaced sign than no log
-                future = self._append(batch, [_storable(event) for event in spelled_out(batch.events)])
+                batch.events = [_storable(event) for event in spelled_out(batch.events)]
+                future = self.parts.store.append(
+                    self.claim, batch.events, ts=batch.ts, round=batch.round, artifacts=batch.artifacts
+                )
         except Exception as error:  # noqa: BLE001 - an event that cannot be written breaks the run, whatever it was
             self._fail(batch, error)
             return
         if future.done():
             self._landed(batch, future)
+        elif isinstance(future, Landing):
+            future.told = partial(self._landed, batch)
         else:
-            future.add_done_callback(lambda done: self._landed(batch, done))
-
-    def _append(self, batch: Batch, events: Sequence[Recorded]) -> asyncio.Future[Appended]:
-        return self.parts.store.append(
-            self.claim, events, ts=batch.ts, round=batch.round, artifacts=batch.artifacts
-        )
+            future.add_done_callback(partial(self._landed, batch))
 
     def _landed(self, batch: Batch, future: asyncio.Future[Appended]) -> None:
         if future.cancelled():

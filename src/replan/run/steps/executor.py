@@ -7,8 +7,7 @@ one turn of the event loop, so a chain costs one commit a step.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from functools import partial
+from collections.abc import Coroutine
 from typing import Any
 
 from replan.core.data.pieces import MANY
@@ -25,6 +24,7 @@ from replan.core.events import (
 )
 from replan.core.plain_calls import PlainEnd
 from replan.core.reflection import SuggestedAction
+from replan.core.state.progress import CLOSED
 from replan.core.state.schedule import expected_secs, mode_of
 from replan.core.state.task import StepState
 from replan.core.types import Fault, JsonObject, StepId, unchecked
@@ -77,13 +77,13 @@ class Executor:
     """One pass over the open steps of a run's plan."""
 
     __slots__ = (
-        "_begin",
         "_graph",
         "_halt",
         "_idle",
         "_missing",
         "_offered",
         "_places",
+        "_plain_tasks",
         "_run",
         "_standstill",
         "_state",
@@ -108,7 +108,7 @@ class Executor:
         self._offered: list[StepId] = []
         self._tasks: dict[asyncio.Task[None], Place] = {}
         loop = asyncio.get_running_loop()
-        self._begin = task_maker(loop)
+        self._plain_tasks = _makes_plain_tasks(loop)
         self._idle: asyncio.Future[None] = loop.create_future()
         self._halt: BaseException | None = None
         self._steps = Steps(run, self._places, self._urgency, deadline, self)
@@ -172,7 +172,12 @@ class Executor:
     # ── life and death of tasks ──
 
     def spawn(self, step: StepState, work: Coroutine[Any, Any, None], place: Place) -> asyncio.Task[None]:
-        task = self._begin(work, name=step.step.step_id)
+        loop, name = asyncio.get_running_loop(), step.step.step_id
+        task = (
+            asyncio.Task(work, loop=loop, name=name)
+            if self._plain_tasks
+            else loop.create_task(work, name=name)
+        )
         self._tasks[task] = place
         place.owner = task
         task.add_done_callback(self._done)
@@ -346,7 +351,7 @@ class Executor:
             missing = self._missing
             for dependent in self._graph.needed_by[step_id]:
                 left = missing[dependent] = missing[dependent] - 1
-                if not left and not self._state.steps[dependent].closed:
+                if not left and self._state.steps[dependent].status not in CLOSED:
                     self._offer(dependent)
         finally:
             try:
@@ -381,9 +386,7 @@ class Executor:
             walked.update(found)
 
 
-def task_maker(loop: asyncio.AbstractEventLoop) -> Callable[..., asyncio.Task[None]]:
-    """What makes the loop's tasks: of an ordinary loop without a way round through it."""
-    ordinary = getattr(type(loop), "create_task", None) is asyncio.BaseEventLoop.create_task
-    if ordinary and loop.get_task_factory() is None:
-        return partial(asyncio.Task, loop=loop)
-    return loop.create_task
+def _makes_plain_tasks(loop: asyncio.AbstractEventLoop) -> bool:
+    """True if a task of this loop is made by asyncio's own class and nothing else: a call has one, and the way round costs."""
+    own = getattr(type(loop), "create_task", None)
+    return own is asyncio.BaseEventLoop.create_task and loop.get_task_factory() is None

@@ -75,6 +75,14 @@ class Steps:
         kept_apart = self._state.kept_apart and self._has_artifacts(step)
         if wanted.actions or wanted.for_each or wanted.when or kept_apart:
             self._host.spawn(step, self._composite(step, place), place)
+            return
+        if self._state.any_skipped and (skip := skipped_input(step, self._state)):
+            self._host.end(step, skip, place)
+            return
+        call = constant(step, self._state, self._run.parts.tools)
+        small = call is not None and (call.short or not takes_much(step, self._state))
+        if call is not None and small and self.attempts.may_begin(call):
+            self._begin_only(step, call, place)
         else:
             self._launch_simple(step, place)
 
@@ -100,14 +108,7 @@ class Steps:
         )
 
     def _launch_simple(self, step: StepState, place: Place) -> None:
-        if self._state.any_skipped and (skip := skipped_input(step, self._state)):
-            self._host.end(step, skip, place)
-            return
-        call = constant(step, self._state, self._run.parts.tools)
-        small = call is not None and (call.short or not takes_much(step, self._state))
-        if call is not None and small and self.attempts.may_begin(call):
-            self._begin_only(step, call, place)
-            return
+        """Start a step with one call, which has to be prepared."""
         if takes_much(step, self._state):
             self._host.spawn(step, self._composite(step, place), place)
             return

@@ -59,7 +59,7 @@ from replan.store.postgres.presence import told as notice
 from replan.store.postgres.shared import Shared as SharedDatabase
 from replan.store.postgres.worker_loop import WorkerLoop
 from replan.store.postgres.writer import Add, Work, Writer
-from replan.store.rows import brings, records_of, rows_of
+from replan.store.rows import laid, records_of
 from replan.store.settling import waiter
 from replan.store.watch import Watch
 
@@ -272,8 +272,7 @@ class PostgresStore:
         artifacts: Sequence[NewArtifact] = (),
     ) -> asyncio.Future[Appended]:
         asked = waiter()
-        rows = rows_of(events)
-        status, ends = brings(events)
+        rows, status, ends = laid(events)
         if ends and any(isinstance(event, e.TERMINAL) for event in spelled_out(events)[:-1]):
             asked.future.set_exception(TaskEnded(f"nothing can come after the end of task {claim.task_id!r}"))
             return asked.future
