@@ -162,7 +162,7 @@ def _steps_as_written(answer: Any) -> list[Step] | None:
 
 
 _PLAIN_FIELDS = frozenset({"step_id", "name", "tool", "parameters", "dependencies", "expected_output"})
-_PLAIN_STEP = Step(step_id="")
+_PLAIN_STEP = Step(step_id="").lean()
 
 
 def _step_as_written(raw: Any) -> Step | None:
@@ -186,7 +186,7 @@ def _step_as_written(raw: Any) -> Step | None:
     parameters = _parameters_as_written(raw.get("parameters", {}))
     if parameters is None:
         return None
-    return _PLAIN_STEP.lean(
+    return _PLAIN_STEP.like(
         step_id=step_id,
         name=name,
         tool=tool,
