@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from faults_mcp_stdio import RAW, raw
 
-from replan import Replan
+from replan import File, Replan, tool
 from replan.core.failures.faults import classify, in_doubt, may_retry
 from replan.core.limits.breaker import Breaker
 from replan.core.types import ToolSpec
@@ -786,6 +786,36 @@ async def test_tools_that_may_not_be_used_are_not_there() -> None:
         assert source.problems() == ()
         assert (await failed(source, "pid")).kind == "unknown_tool"
         assert await call(source, "add", a=1, b=2) == {"sum": 3}
+
+
+async def test_in_a_task_large_bytes_are_a_file_where_they_stand(tmp_path: Path) -> None:
+    @tool(effect="reads")
+    def measured(picture: File, same: str) -> list[int]:
+        return [sum(map(len, picture)), len(same)]
+
+    large = bytes(range(256)) * 4200
+    blocks = [
+        {"type": "image", "mimeType": "image/png", "data": base64.b64encode(large).decode()},
+        {"type": "resource", "resource": {"uri": "file:///a", "blob": base64.b64encode(large[:9]).decode()}},
+    ]
+    picture = "${draw.output[0].data}"
+    steps = [
+        {"step_id": "draw", "tool": "give", "parameters": {"content": blocks}},
+        {
+            "step_id": "measure",
+            "tool": "measured",
+            "parameters": {"picture": picture, "same": picture},
+            "dependencies": ["draw"],
+        },
+    ]
+    async with opened() as source, Replan(tools=[source, measured], db=tmp_path / "replan.db") as replan:
+        result = await replan.run("Draw", plan={"steps": steps}, evaluation="steps", task_id="t")
+        assert result.output == [len(large), len("data:image/png;base64,") + len(blocks[0]["data"])]
+        image, small = await replan.output("t", "draw")
+        assert image["data"].startswith("artifact:bin_")
+        assert small["data"].startswith("data:application/octet-stream;base64,")
+        pieces = replan.output_pieces("t", "draw", path="[0].data")
+        assert b"".join([piece async for piece in pieces]) == large
 
 
 async def test_in_a_task_an_image_is_kept_apart_and_progress_is_told(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import httpx2
 import pytest
 from remote_wrong_servers import LIST, lists, wrong_http
 
+from replan import File, Replan
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress, ToolCall
 from replan.tools import Catalog, FunctionSource, ToolContext, tool
@@ -67,6 +68,39 @@ async def test_a_call_says_who_makes_it_and_how_long_it_has(protocol: str) -> No
         told = await source.call(call)
         assert 0 < told.pop("deadline") <= 21.0  # gRPC rounds it up
         assert told == {"key": "the key", "step": "a step", "attempt": 3}
+
+
+@tool(effect="reads")
+def drawn(mib: int) -> dict[str, Any]:
+    """Bytes within an object."""
+    return {"picture": File(iter([b"\xff" * 2**20] * mib), "image/png")}
+
+
+@tool(effect="reads")
+def size_of(file: File) -> int:
+    """How large it is."""
+    return sum(map(len, file))
+
+
+@both
+async def test_bytes_come_as_files_and_go_as_values(protocol: str, tmp_path: Path) -> None:
+    async with _served(protocol, drawn, size_of) as source:
+        taken = {spec.id: spec.parameters for spec in await source.tools()}["size_of"]
+        assert taken["properties"]["file"]["type"] == "string"
+        assert "x-replan-file" not in str(taken), "the service cannot open the files of the task"
+        steps = [
+            {"step_id": "a", "tool": "drawn", "parameters": {"mib": 2}},
+            {
+                "step_id": "b",
+                "tool": "size_of",
+                "parameters": {"file": "${a.output.picture}"},
+                "dependencies": ["a"],
+            },
+        ]
+        async with Replan(tools=[source], db=tmp_path / "log.db", evaluation="steps") as replan:
+            result = await replan.run("go", plan={"steps": steps}, task_id="t")
+            assert result.final_output == 2 * 2**20, result.failure
+            assert (await replan.output("t", "a"))["picture"].startswith("artifact:bin_")
 
 
 @both

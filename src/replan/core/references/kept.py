@@ -54,7 +54,7 @@ def value_of(data: bytes, media_type: str) -> str:
 def with_names(value: Any, artifact_ids: Collection[str]) -> Any:
     """The value in which the names of these artifacts are known as such."""
     names = {name_of(artifact_id) for artifact_id in artifact_ids}
-    return _replaced(value, {name: KeptBytes(name) for name in names})
+    return replaced(value, {name: KeptBytes(name) for name in names})
 
 
 def named(value: Any) -> Any:
@@ -72,7 +72,7 @@ def named(value: Any) -> Any:
 
 def with_values(value: Any, values: Mapping[str, str]) -> Any:
     """The value with what these artifacts hold in place of their names."""
-    return _replaced(value, {name_of(artifact_id): held for artifact_id, held in values.items()})
+    return replaced(value, {name_of(artifact_id): held for artifact_id, held in values.items()})
 
 
 def misplaced(
@@ -136,11 +136,12 @@ def _forms(schema: Any, root: JsonObject, depth: int = 8) -> Iterator[JsonObject
             yield from _forms(choice, root, depth - 1)
 
 
-def _replaced(value: Any, by: Mapping[str, str]) -> Any:
+def replaced(value: Any, by: Mapping[str, str]) -> Any:
+    """The value with other texts in place of these."""
     if isinstance(value, str):
         return by.get(value, value)
     if isinstance(value, dict):
-        return {key: _replaced(item, by) for key, item in value.items()}
+        return {key: replaced(item, by) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_replaced(item, by) for item in value]
+        return [replaced(item, by) for item in value]
     return value

@@ -14,6 +14,7 @@ from replan.core.types import ToolSpec
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall, ToolProblem
 from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters, unknown_tool
+from replan.tools.large_bytes import with_files
 from replan.tools.mcp.listing import Listed, Override, listed
 from replan.tools.mcp.servers import HttpServer, Server, checked, default_name
 from replan.tools.names import nearest
@@ -40,7 +41,6 @@ class McpSource:
     not; None allows all. `timeout_secs`: of a call, where neither step nor tool says one.
     `start_timeout_secs`: for connecting and listing. `max_result_bytes`: a longer answer is given up (kind "output").
     `protocol`: "auto" (the newest that the server speaks), or "legacy" for servers that choke on being asked.
-
     The idempotency key of a call goes along as `idempotencyKey` in `_meta` (and as a header over HTTP).
     """
 
@@ -122,7 +122,7 @@ class McpSource:
             connection = await self._connected(until)
             try:
                 result = await connection.call(call.tool_id, Exchange(call), _left(until))
-                return _understood(result, tool)
+                return await with_files(_understood(result, tool), call.keep)
             except SessionExpired:
                 if not again:
                     raise

@@ -16,6 +16,7 @@ from replan.core.words import in_digits
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall, ToolProblem
 from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters, unknown_tool
+from replan.tools.large_bytes import with_files
 from replan.tools.remote.client.attempt import Attempt, Doubt
 from replan.tools.remote.client.endpoints import LIST_SECS, Peer, is_down, shared_store
 from replan.tools.remote.client.transport import Endpoint, checked_url
@@ -172,7 +173,7 @@ class RemoteSource:
         finally:
             self._attempts.discard(attempt)
         self._doubts.pop(call.key, None)
-        return output
+        return await with_files(output, call.keep)
 
     def _doubt_about(self, call: ToolCall) -> Doubt:
         """Why an earlier attempt of the call may have taken effect, as far as is known."""
