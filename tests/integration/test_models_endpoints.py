@@ -526,29 +526,40 @@ class _Refusal(Exception):
 
 
 @given(
-    st.sets(st.sampled_from(MODES), max_size=2), st.booleans(), st.booleans(), st.booleans(), st.booleans()
+    st.sets(st.sampled_from(MODES), max_size=2),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
 )
 @settings(max_examples=examples(200))
 def test_whatever_an_endpoint_refuses_without_a_word_a_way_is_found_in_few_requests_and_kept(
-    modes: set[str], streams: bool, samples: bool, system: bool, listening: bool
+    modes: set[str], streams: bool, samples: bool, system: bool, bounds: bool, listening: bool, limited: bool
 ) -> None:
     from replan.llm.faults import EndpointError
 
     def takes(way: Way) -> bool:
-        fits = (way.streamed <= streams, way.sampled <= samples, way.system <= system)
+        fits = (
+            way.streamed <= streams,
+            way.sampled <= samples,
+            way.system <= system,
+            way.bounded <= bounds,
+        )
         return way.mode not in modes and all(fits)
 
     ladder = Ladder()
     counts = []
     for _ in range(4):
-        climb = ladder.climb("execution_plan", ["steps"], streamed=listening)
+        climb = ladder.climb("execution_plan", ["steps"], streamed=listening, bounded=limited)
         count = 1
         while not takes(climb.way):
             assert climb.failed(EndpointError("bad request", status=400)), "there is a way, and it is found"
             count += 1
         assert not climb.answered(json.dumps(PLAN), "good", cut=False)
         counts.append(count)
-    assert max(counts) <= 4
+    assert max(counts) <= 4 + limited
     assert counts[-1] == 1, "what worked is remembered"
 
 

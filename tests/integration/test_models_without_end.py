@@ -113,11 +113,15 @@ async def test_an_answer_says_how_much_is_left_for_it_where_a_limit_is_set(tmp_p
     assert not any("max_tokens" in body for body in server.requests[2:]), "no answer has so much"
 
 
-async def test_an_endpoint_that_takes_no_such_limit_is_asked_without_it_from_then_on(tmp_path: Path) -> None:
-    with ScriptedEndpoint(SCRIPT, habits=Habits(max_tokens=False)) as server:
+@pytest.mark.parametrize("bare", [False, True], ids=["and says so", "without a word"])
+async def test_an_endpoint_that_takes_no_such_limit_is_asked_without_it_from_then_on(
+    bare: bool, tmp_path: Path
+) -> None:
+    with ScriptedEndpoint(SCRIPT, habits=Habits(max_tokens=False, bare_refusals=bare)) as server:
         async with replan(server, tmp_path, budget=Budget(max_tokens=20_000)) as made:
             assert (await made.run("Weather in Oslo?")).succeeded
     assert ["max_tokens" in body for body in server.requests] == [True, False, False]
+    assert all(body["stream"] for body in server.requests), "nothing else is left out"
 
 
 async def test_without_any_limit_an_answer_is_read_up_to_what_the_largest_models_say() -> None:

@@ -203,6 +203,9 @@ class Climb:
             yield way._replace(system=False)
 
     def _plainer(self) -> Iterator[Way]:
+        if self.way.bounded:
+            yield self.way._replace(bounded=False)
+            return  # nobody has complained of it yet: if that was not it, the refusal comes again
         yield self.way.plain
         if (weaker := self.way.weaker) is not None:
             yield self.way.plain._replace(mode=weaker)

@@ -322,6 +322,8 @@ def test_a_comment_inside_an_object_is_said_around_it(comment: str) -> None:
         {"type": "tool_result", "content": TEXT},
         {"name": "example", "arguments": PLAN},
         {"name": "previous_plan", "arguments": PLAN},
+        {"function": "previous_plan", "arguments": PLAN},
+        {"function": "refuse", "arguments": json.dumps(PLAN)},
         {"tool_result": PLAN},
     ],
 )
@@ -415,3 +417,10 @@ def test_an_answer_in_a_thought_that_does_not_end_is_told_as_that(text: str) -> 
 def test_one_behind_a_thought_is_not(text: str) -> None:
     (one,) = answers_in(text.replace("{}", '{"a": 1}'))
     assert one.words == ""
+
+
+@pytest.mark.parametrize("name", ["name", "function"])
+def test_a_call_of_the_answer_by_its_name_is_the_answer(name: str) -> None:
+    assert all_meant([{name: "execution_plan", "arguments": PLAN}], ("steps",)) == [PLAN]
+    (told,) = all_meant([{name: "execution_plan", "arguments": PLAN, "approved": False}], ("steps",))
+    assert told == {**PLAN, "approved": False}

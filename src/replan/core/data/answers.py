@@ -134,6 +134,8 @@ def _inside(value: Any, *, in_any: bool) -> Iterator[tuple[Any, JsonObject]]:
             if key in _ARGUMENTS and _is_of_another(value):
                 continue
             left_out = {key, *(_OF_CALLS if key in _ARGUMENTS else ())}
+            if key in _ARGUMENTS and isinstance(value.get("function"), str):
+                left_out.add("function")
             beside = {name: said for name, said in value.items() if name not in left_out}
             yield from ((opened, beside) for opened in _opened(value[key]))
 
@@ -141,9 +143,11 @@ def _inside(value: Any, *, in_any: bool) -> Iterator[tuple[Any, JsonObject]]:
 def _is_of_another(value: JsonObject) -> bool:
     """True of the call of something else, and of what somebody else has said.
 
-    `{"name": "rejected_plan", "arguments": {…}}`, `{"role": "tool", "content": "…"}`, `{"type": "tool_result", "content": …}`.
+    `{"name": "rejected_plan", "arguments": {…}}` (or `"function"`), `{"role": "tool", "content": "…"}`, `{"type": "tool_result", "content": …}`.
     """
     name, role, kind = (value.get(field) for field in ("name", "role", "type"))
+    if isinstance(called := value.get("function"), str) and not name:
+        name = called
     if isinstance(name, str) and name and not is_call_of_answer(name):
         return True
     if isinstance(role, str) and role.casefold() not in ("", "assistant", "model", "ai"):

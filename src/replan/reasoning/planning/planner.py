@@ -128,7 +128,8 @@ async def ask_plan(
             in_place=in_place,
         )
     except AnswerInvalid as error:
-        told = f" (it says: {said})" if (said := prose_of(error.text)) else ""
+        said = " ".join(prose_of(error.text).split())
+        told = f" (it says: {said})" if said else ""
         raise PlanInvalid([f"{problem}{told}" for problem in error.problems]) from error
     return planned.model_copy(update={"corrections": refused})
 
